@@ -47,9 +47,10 @@ import onnx
 import onnx.checker
 
 from benchmarks.pairing import in_turns, ratios, spread
-from castsmith.ir.evaluate import Engine, Evaluator
+from castsmith.ir.evaluate.engines import Engine
+from castsmith.ir.evaluate.evaluator import Evaluator
 from castsmith.lowering.accuracy import measure, reference
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 
 TOOLS = ("castsmith", "castsmith-inputs", "onnxconverter-common", "onnxruntime", "onnxruntime-symbolic", "autocast")
 _SECONDS = 300

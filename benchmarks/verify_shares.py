@@ -24,8 +24,8 @@ import onnx_ir
 
 import castsmith
 from benchmarks.pairing import in_turns, middle, ratios, spread, timed
-from castsmith.ir.io import as_model
-from castsmith.ir.prove import prove
+from castsmith.ir.io.loading import as_model
+from castsmith.ir.prove.proof import prove
 from castsmith.ir.verify.compare import interfaces
 from tests.ir.prove.mutants import rewrites
 from tests.ir.verify.operator_pairs import OPERATOR_PAIRS

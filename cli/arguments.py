@@ -14,7 +14,7 @@ from castsmith.cli.help import Parser
 from castsmith.ir.options import Options, option_info
 
 if TYPE_CHECKING:
-    from castsmith.numerics.promotion import PromotionRules
+    from castsmith.numerics.promotion.rules import PromotionRules
 
 
 # Arguments that several commands share.
@@ -176,7 +176,7 @@ def promotion_rules(arguments: argparse.Namespace) -> PromotionRules:
 
     from castsmith.lowering.registry import OptionError
     from castsmith.numerics.errors import PromotionError
-    from castsmith.numerics.promotion import PromotionRules
+    from castsmith.numerics.promotion.rules import PromotionRules
     from castsmith.numerics.types import parse_type
 
     try:
@@ -194,7 +194,7 @@ def promotion_rules(arguments: argparse.Namespace) -> PromotionRules:
 
 def print_json(data: dict[str, Any]) -> None:
     """Print one JSON document on stdout. The key `schema` is the version of its layout."""
-    from castsmith.cli.text import print_data
+    from castsmith.cli.text.terminal import print_data
 
     print_data(json_text(data))
 

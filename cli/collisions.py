@@ -39,7 +39,7 @@ def settings_files(arguments: argparse.Namespace) -> dict[str, list[Path | None]
 
 def require_no_datafile(option: str, path: Path, files: Iterable[Path]) -> None:
     """Raise OptionError if the file that an option names to be written is one of these files with weights."""
-    from castsmith.ir.io import same_name
+    from castsmith.ir.io.files import same_name
     from castsmith.numerics.errors import OptionError
 
     if any(same_name(path, file) for file in files):

@@ -109,7 +109,7 @@ def failure_of(error: Exception, arguments: Mapping[str, Any]) -> Failure:
 
     if isinstance(error, CastsmithError):
         from castsmith.cli.models import shown
-        from castsmith.ir.evaluate import EngineError
+        from castsmith.ir.evaluate.engines import EngineError
 
         message = with_command_options(str(error))
         refused = isinstance(error, PromotionError | VerificationError)
@@ -126,7 +126,7 @@ def failure_of(error: Exception, arguments: Mapping[str, Any]) -> Failure:
     if isinstance(error, MemoryError):
         return Failure("memory", "not enough memory.", "", UNUSABLE)
     if type(error).__name__ == "SerdeError":  # of onnx_ir, which is not imported for its name
-        from castsmith.ir.io import root_cause
+        from castsmith.ir.io.protos import root_cause
 
         message = f"text in the model is not UTF-8, or something else in it cannot be written ({root_cause(error)})."
         return Failure("model", message, _file("", arguments), UNUSABLE)
@@ -212,7 +212,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     try:
         require_consistent(arguments)
         if hasattr(arguments, "config"):
-            from castsmith.cli.gate import apply_settings
+            from castsmith.cli.gate.settings import apply_settings
 
             arguments.settings = apply_settings(arguments)
         require_needed(arguments)
@@ -240,7 +240,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def name_of_target(name: str) -> str:
     """Return the target that an alias leads to, and say so; other names as they are."""
-    from castsmith.ir.targets import ALIASES
+    from castsmith.ir.targets.target import ALIASES
 
     if name in ALIASES:
         complain(f"{name} is {ALIASES[name]}.")
@@ -297,7 +297,7 @@ def _terminate(number: int, frame: object) -> None:
 
 def complain(sentence: str) -> None:
     """Print one line on stderr; if that fails, only the exit code remains."""
-    from castsmith.cli.text import one_line, print_line, print_text
+    from castsmith.cli.text.terminal import one_line, print_line, print_text
 
     text = f"castsmith: {sentence}"
     try:

@@ -86,7 +86,7 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        from castsmith.cli.text import print_data, print_text
+        from castsmith.cli.text.terminal import print_data, print_text
 
         print_data(coloured(message)) if file in (None, sys.stdout) else print_text(message, file)
 
@@ -114,7 +114,7 @@ class _ShortHelp(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *others: object) -> NoReturn:
         del others
         short = parser.format_short_help() if isinstance(parser, Parser) else parser.format_help()
-        from castsmith.cli.text import print_data
+        from castsmith.cli.text.terminal import print_data
 
         print_data(coloured(short))
         parser.exit()

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 import castsmith
 from castsmith.cli.consistency import given_options
+from castsmith.cli.deferred import defer_sympy
 from castsmith.cli.exit_codes import UNUSABLE, USAGE, Failure, end_of_help, run_command, tell_failure
 from castsmith.cli.help import Parser, UsageError, flags_of, subcommands
-from castsmith.deferred import defer
 
 if TYPE_CHECKING:
     from castsmith.cli.outcome import Outcome
@@ -28,21 +28,14 @@ if TYPE_CHECKING:
 # Settings of the command's own interpreter that make it start and end quickly; unused by the library.
 
 
-UNUSED = {
-    "numpy": ("ctypes", "numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars", "pickle", "platform"),
-    "onnx": ("calendar", "csv", "socket", "uuid"),
-}
-"""Modules that most commands never use, by the package that imports them; two of them add docstrings to NumPy."""
-
-
 def start_quickly() -> None:
-    """Disable garbage collection, also at exit, and defer modules.
+    """Disable garbage collection, also at exit, and defer sympy.
 
     A model is one large cycle that lives until the end: garbage collection took a quarter of the time. No matrices are
     multiplied, so the threads for that are not started either.
     """
     gc.disable()
-    defer(UNUSED)
+    defer_sympy()
     atexit.register(gc.freeze)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

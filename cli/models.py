@@ -51,7 +51,7 @@ def read_stdin() -> bytes:
 
 def read_model(source: Source) -> onnx_ir.Model:
     """Return the model as `castsmith.load` does. The external data of standard input is in the current folder."""
-    from castsmith.ir.io import from_bytes, load
+    from castsmith.ir.io.loading import from_bytes, load
 
     return from_bytes(source, STDIN) if isinstance(source, bytes) else load(source)
 
@@ -75,7 +75,7 @@ def write_model(model: onnx_ir.Model) -> int:
     A temporary file is written first: an error until then leaves standard output empty.
     """
     from castsmith.ir.errors import ModelError
-    from castsmith.ir.io import write_to
+    from castsmith.ir.io.saving import write_to
 
     with tempfile.TemporaryFile() as whole:
         try:

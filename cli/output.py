@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io import destination, write_text
+from castsmith.ir.io.files import destination, write_text
 
 
 def require_writable(path: Path) -> None:

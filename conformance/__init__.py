@@ -11,39 +11,3 @@
     domains       hashes of the results over all 2**32 floats
     engines       the engines, each in a process of its own
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from castsmith.lazy import door
-
-if TYPE_CHECKING:
-    from castsmith.conformance.exporting import Exported, export, suite
-    from castsmith.conformance.judging import Deviation, Outcome, count, judge
-    from castsmith.conformance.reading import read_suite
-    from castsmith.conformance.vectors import Vector, every_type
-
-__all__ = [
-    "Deviation",
-    "Exported",
-    "Outcome",
-    "Vector",
-    "count",
-    "every_type",
-    "export",
-    "judge",
-    "read_suite",
-    "suite",
-]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = door(
-        __name__,
-        {
-            "exporting": ("Exported", "export", "suite"),
-            "judging": ("Deviation", "Outcome", "count", "judge"),
-            "reading": ("read_suite",),
-            "vectors": ("Vector", "every_type"),
-        },
-    )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from onnx_ir import DataType
 
 from castsmith.conformance.values import values_for
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.critical import every_value
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import ELEMENT_TYPES, Kind, Specials, element_type, type_name

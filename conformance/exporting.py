@@ -30,8 +30,9 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.conformance.quantized import dequantize_vectors, quantize_vectors, trunc_vectors
 from castsmith.conformance.vectors import Operand, Vector, bit_cast_vectors, cast_vectors
-from castsmith.ir.io import umask
-from castsmith.numerics.cast import NEWEST_OPSET, code_mask
+from castsmith.ir.io.files import umask
+from castsmith.numerics.cast.codec import code_mask
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.types import element_type, type_name
 

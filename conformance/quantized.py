@@ -13,9 +13,11 @@ from onnx_ir import DataType
 
 from castsmith.conformance.values import WHOLE_BITS, scaled, values_for
 from castsmith.conformance.vectors import OLDEST_OPSET, Attribute, Operand, Vector
-from castsmith.numerics.cast import NEWEST_OPSET, cast
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import CastsmithError
-from castsmith.numerics.quantize import dequantize_linear, dequantize_spans, quantize_linear, quantize_spans
+from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
+from castsmith.numerics.quantize.status import dequantize_spans, quantize_spans
 from castsmith.numerics.status import Span
 from castsmith.numerics.trunc import ROUNDING_MODES, trunc
 from castsmith.numerics.types import Kind, element_type, type_name

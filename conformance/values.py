@@ -17,7 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import cast, code_dtype, widen
+from castsmith.numerics.cast.codec import code_dtype
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.narrowing import widen
 from castsmith.numerics.critical import critical_values, every_value
 from castsmith.numerics.types import ElementType, Kind, element_type, type_name
 

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from onnx_ir import DataType
 
 from castsmith.conformance.values import WHOLE_BITS, values_for
-from castsmith.numerics.cast import FIRST_OPSET, NEWEST_OPSET, bit_cast, cast, policy_for
+from castsmith.numerics.cast.convert import bit_cast, cast
+from castsmith.numerics.cast.settings import FIRST_OPSET, NEWEST_OPSET, policy_for
 from castsmith.numerics.status import Definedness, Span, cast_spans
 from castsmith.numerics.types import ELEMENT_TYPES, ElementType, Kind, Specials, element_type, type_name
 

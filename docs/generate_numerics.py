@@ -214,7 +214,8 @@ def _note(found: dict[tuple[str, str], list[str]], standing: Definedness, reason
 
 
 def departures() -> Iterator[str]:
-    yield "`castsmith.numerics.runtimes.cast_as` converts as a runtime does. Each row shows one value, for the first"
+    yield "`castsmith.numerics.runtimes.dispatch.cast_as` converts as a runtime does."
+    yield "Each row shows one value, for the first"
     yield "types of the row. Unless a row says that the schema leaves the result open, the schema is right and the"
     yield "runtime is wrong. Two results depend on the position in the vector, so that no runtime reproduces them: a"
     yield "floating-point number outside the range of an integer of 8 bits or more, and the sign and payload of a NaN."

@@ -5,6 +5,7 @@ Each public function is a page of Markdown; docs/hook.py gives them to mkdocs.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import html
 import inspect
@@ -25,7 +26,7 @@ import castsmith.passes
 from castsmith.cli.exit_codes import EXIT_CODES, WORST, meanings
 from castsmith.cli.main import main
 from castsmith.ir.options import Options, info_of
-from castsmith.ir.targets import Target, load_target, target_names
+from castsmith.ir.targets.target import Target, load_target, target_names
 from castsmith.lowering.registry import PASSES, PIPELINE, needs_target, pass_class, summary
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
@@ -242,11 +243,19 @@ def _help(*command: str) -> str:
 def _entry(module: Any, name: str) -> Iterator[str]:
     home = getattr(getattr(module, name), "__module__", "")
     if not home.startswith("castsmith."):  # the name of a type made of others
-        home = next((home for home, names in castsmith._HOMES.items() if name in names), module.__name__)  # pyright: ignore[reportPrivateUsage]
+        home = _module_of(name) or module.__name__
     yield f"::: {home}.{name}"
     yield f"    options:\n      heading_level: 3\n      toc_label: {name}\n"
     if (source := _source(getattr(module, name))) is not None:
         yield f"[Source of {name}]({source}){{ .source }}\n"
+
+
+def _module_of(name: str) -> str | None:
+    """Return the module from which the package imports a public name."""
+    for statement in ast.parse(Path(castsmith.__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.ImportFrom) and name in (alias.name for alias in statement.names):
+            return f"castsmith.{statement.module}"
+    return None
 
 
 def _source(thing: Any) -> str | None:

@@ -5,8 +5,7 @@
 
 import onnx
 import onnx_ir
-from onnxscript import FLOAT, INT64, script, values
-from onnxscript import opset21 as op
+from onnxscript import FLOAT, INT64, opset21 as op, script, values
 
 import castsmith
 

@@ -10,9 +10,11 @@ import onnx_ir
 from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops import CONVERSIONS, DEFAULT_DOMAINS, Moves, op_formals, operators
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_formals
+from castsmith.ir.ops.table import CONVERSIONS, operators
+from castsmith.ir.ops.traits import Moves
 from castsmith.ir.walks import bytes_of_tensor, tensor_of
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import type_name

@@ -16,7 +16,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_types
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops import opset_of
+from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.survey import Survey, survey
 from castsmith.ir.walks import graphs_in, subgraphs_of
 

@@ -15,17 +15,17 @@ from dataclasses import Field, dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
-from castsmith.ir.evaluate import EngineName
+from castsmith.ir.evaluate.names import EngineName
 from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError, OptionError
-from castsmith.numerics.runtimes import Runtime
+from castsmith.numerics.runtimes.names import Runtime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnx_ir import DataType
     from onnx_ir.passes import PassBase
 
-    from castsmith.ir.targets import Target
-    from castsmith.numerics.promotion import PromotionRules
+    from castsmith.ir.targets.target import Target
+    from castsmith.numerics.promotion.rules import PromotionRules
     from castsmith.numerics.types import TypeLike
 
 T = TypeVar("T")
@@ -152,7 +152,7 @@ def _text(name: str, value: object, *, optional: bool) -> object:
 def _promotion(name: str, value: object) -> object:
     if value is None or isinstance(value, str):
         return value
-    from castsmith.numerics.promotion import PromotionRules
+    from castsmith.numerics.promotion.rules import PromotionRules
 
     if isinstance(value, PromotionRules):
         return value
@@ -162,7 +162,7 @@ def _promotion(name: str, value: object) -> object:
 def _target(name: str, value: object) -> object:
     if value is None or isinstance(value, str):
         return value
-    from castsmith.ir.targets import Target
+    from castsmith.ir.targets.target import Target
 
     if isinstance(value, Target):
         return value

@@ -28,12 +28,13 @@ import onnx_ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from castsmith.ir.errors import OpsetError
-from castsmith.ir.inference import Session
+from castsmith.ir.inference.session import Session
 from castsmith.ir.naming import settle_names
-from castsmith.ir.ops import opset_of, spell_casts
+from castsmith.ir.ops.casts import spell_casts
+from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.options import check_options
 from castsmith.ir.records import Records, Rewrite, RewriteResult, Site, TextItem
-from castsmith.numerics.cast import NEWEST_OPSET
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 
 
 def require_known_opset(model: onnx_ir.Model) -> None:

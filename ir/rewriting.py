@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 import onnx_ir
 
 from castsmith.ir.constants import constant_nodes, drop_if_unused
-from castsmith.ir.inference import Inference, Session
+from castsmith.ir.inference.session import Session
+from castsmith.ir.inference.walk import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
-from castsmith.ir.targets import Target, takes_identity
+from castsmith.ir.targets.kernels import takes_identity
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import Types, constant_item, node_item, site_of
 from castsmith.ir.walks import all_nodes, graph_of
 from castsmith.numerics.types import type_name

@@ -11,7 +11,7 @@ from math import prod
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import NUMBERS_OF_TYPES
+from castsmith.ir.ops.value_types import NUMBERS_OF_TYPES
 from castsmith.ir.records import NodeItem, Site, ValueItem, item_text
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.types import type_name

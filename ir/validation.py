@@ -24,15 +24,10 @@ import onnx_ir
 from onnx_ir import AttributeType
 
 from castsmith.ir.errors import ModelError, OrderError
-from castsmith.ir.ops import (
-    DEFAULT_DOMAINS,
-    FLOW,
-    QONNX_DOMAINS,
-    RUNS_GRAPHS,
-    named_type,
-    opset_of,
-    type_attributes,
-)
+from castsmith.ir.ops.qonnx import QONNX_DOMAINS
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.table import FLOW, RUNS_GRAPHS, type_attributes
+from castsmith.ir.ops.value_types import named_type
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in
 

@@ -12,7 +12,7 @@ from typing import TypeGuard
 import onnx_ir
 from onnx_ir import AttributeType, DataType
 
-from castsmith.ir.io import file_of
+from castsmith.ir.io.stored import file_of
 from castsmith.numerics.errors import InternalError
 
 # Walks over all nodes and graphs, which every pass starts with, so they are kept cheap.

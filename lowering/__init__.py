@@ -19,57 +19,11 @@
     quantized     operators of ONNX Runtime and TensorRT for quantized formats as standard ones, and `UseVendor`
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
+from castsmith.ir.rewriting import Replacement
+from castsmith.ir.targets.statements import TargetError
+from castsmith.ir.targets.target import Target, load_target, target_names
 
-from castsmith.lazy import door
-
-if TYPE_CHECKING:
-    from castsmith.ir.rewriting import Replacement
-    from castsmith.ir.targets import Target, TargetError, load_target, target_names
-    from castsmith.lowering.casts import LowerCasts
-    from castsmith.lowering.custom import LowerCustom, Lowering, NodeBuilder
-    from castsmith.lowering.float8 import LowerFloat8
-    from castsmith.lowering.narrow import NarrowTypes
-    from castsmith.lowering.opset import LegalizeVersion
-    from castsmith.lowering.qonnx import LowerQuant, LowerTrunc
-    from castsmith.lowering.quantized import UseVendor
-    from castsmith.lowering.widen import WidenFloats
-
-
-__all__ = [
-    "LegalizeVersion",
-    "LowerCasts",
-    "LowerCustom",
-    "LowerFloat8",
-    "LowerQuant",
-    "LowerTrunc",
-    "Lowering",
-    "NarrowTypes",
-    "NodeBuilder",
-    "Replacement",
-    "Target",
-    "TargetError",
-    "UseVendor",
-    "WidenFloats",
-    "load_target",
-    "target_names",
-]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = door(
-        __name__,
-        {
-            "castsmith.ir.rewriting": ("Replacement",),
-            "castsmith.ir.targets": ("Target", "TargetError", "load_target", "target_names"),
-            "castsmith.lowering.casts": ("LowerCasts",),
-            "castsmith.lowering.custom": ("LowerCustom", "Lowering", "NodeBuilder"),
-            "castsmith.lowering.float8": ("LowerFloat8",),
-            "castsmith.lowering.narrow": ("NarrowTypes",),
-            "castsmith.lowering.opset": ("LegalizeVersion",),
-            "castsmith.lowering.qonnx": ("LowerQuant", "LowerTrunc"),
-            "castsmith.lowering.quantized": ("UseVendor",),
-            "castsmith.lowering.widen": ("WidenFloats",),
-        },
-    )
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ += ["Replacement", "Target", "TargetError", "load_target", "target_names"]

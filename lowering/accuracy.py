@@ -15,13 +15,17 @@ import numpy as np
 import onnx_ir
 from numpy.typing import NDArray
 
-from castsmith.ir.bounds import Bound
+from castsmith.ir.bounds.report import Bound
 from castsmith.ir.errors import ModelError
-from castsmith.ir.evaluate import Budget, Engine, EngineError, EngineName, Evaluator, Tensor, seconds_for
-from castsmith.ir.evaluate import Path as Route
-from castsmith.ir.verify import GivenInputs, given_sets, mild_sets
+from castsmith.ir.evaluate.conversions import Tensor
+from castsmith.ir.evaluate.engines import Engine, EngineError
+from castsmith.ir.evaluate.evaluator import Evaluator, Path as Route
+from castsmith.ir.evaluate.limits import Budget, seconds_for
+from castsmith.ir.evaluate.names import EngineName
+from castsmith.ir.verify.given import GivenInputs, given_sets
+from castsmith.ir.verify.sets import mild_sets
 from castsmith.lowering.results import Accuracy, OutputError
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 
 Array = NDArray[Any]
 Inputs = Literal["made-up"] | GivenInputs

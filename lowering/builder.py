@@ -12,7 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import GIVES_BOOL
+from castsmith.ir.ops.table import GIVES_BOOL
 from castsmith.ir.rewriting import place_constant
 from castsmith.numerics.errors import InternalError, present
 from castsmith.numerics.types import CODED_TYPES, type_name

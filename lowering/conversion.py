@@ -11,40 +11,34 @@ import onnx
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds import Bound, bounds_and
-from castsmith.ir.inference import infer_element_types
-from castsmith.ir.io import as_model
+from castsmith.ir.bounds.report import Bound, bounds_and
+from castsmith.ir.inference.walk import infer_element_types
+from castsmith.ir.io.loading import as_model
 from castsmith.ir.records import Diagnostic, Records, Severity, Site
 from castsmith.ir.rewrite_pass import note_provenance
-from castsmith.ir.targets import as_target, load_target
+from castsmith.ir.targets.target import as_target, load_target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values, nodes_now, nodes_of
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
-from castsmith.lowering.check import unreported_errors
+from castsmith.lowering.check.target import unreported_errors
 from castsmith.lowering.fewest import Fewest
-from castsmith.lowering.opset import FitLoader
+from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.results import ConvertResult
-from castsmith.lowering.widen import UnifyOperands
+from castsmith.lowering.widen.unify import UnifyOperands
 from castsmith.numerics.errors import CastsmithError, OptionError, present
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import element_type
-from castsmith.passes.fold import FoldConstants
-from castsmith.passes.precision import (
-    ConvertPrecision,
-    Fates,
-    Pattern,
-    PrecisionResult,
-    exact_pattern,
-    parse_patterns,
-    parse_precision,
-    require_something,
-)
-from castsmith.passes.promote import InsertPromoteTypes, ResolvePromoteTypes
-from castsmith.passes.simplify import SimplifyCasts
+from castsmith.passes.fold.run import FoldConstants
+from castsmith.passes.precision.constants import Fates
+from castsmith.passes.precision.patterns import Pattern, exact_pattern, parse_patterns
+from castsmith.passes.precision.run import ConvertPrecision, PrecisionResult, parse_precision, require_something
+from castsmith.passes.promote.insert import InsertPromoteTypes
+from castsmith.passes.promote.resolve import ResolvePromoteTypes
+from castsmith.passes.simplify.run import SimplifyCasts
 
 if TYPE_CHECKING:
-    from castsmith.ir.targets import Target
+    from castsmith.ir.targets.target import Target
     from castsmith.numerics.types import TypeLike
 
 _MOST = 65504.0

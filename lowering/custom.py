@@ -28,17 +28,18 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor, new_constant
-from castsmith.ir.inference import Inference, Session, infer_element_types
-from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.inference.session import Session
+from castsmith.ir.inference.walk import Inference, infer_element_types
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, detach, run_rules
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes, drop_unused_domains
 from castsmith.lowering.builder import Builder
 from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, extensions, loaded
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 
 NAME = "lower-custom"
 _RULES = PromotionRules(promote_unsafe=True)
@@ -195,8 +196,8 @@ class LowerCustom(SessionPass):
         Returns:
             What was done, and the nodes that are refused at the newest one, whose reason is not the opset.
         """
-        from castsmith.lowering.opset import move_to_opset, obstacle_to_opset
-        from castsmith.lowering.quantized import LOWERINGS
+        from castsmith.lowering.opset.obstacles import move_to_opset, obstacle_to_opset
+        from castsmith.lowering.quantized.tables import LOWERINGS
 
         records, model = Records(), session.model
         now = opset_of(model.graph.opset_imports, "") or 0
@@ -244,7 +245,7 @@ class LowerCustom(SessionPass):
         """Return the lowerings of operators of vendors that the target does not run."""
         if not names:
             return {}
-        from castsmith.lowering.quantized import LOWERINGS
+        from castsmith.lowering.quantized.tables import LOWERINGS
 
         known = sorted(names & LOWERINGS.keys())
         run = {name for name in known if name.rpartition(".")[0] in self.target.domains}

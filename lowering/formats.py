@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import FIRST_OPSET, cast
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.settings import FIRST_OPSET
 from castsmith.numerics.errors import require
 from castsmith.numerics.types import ElementType, Specials, element_type
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Container, Mapping, Sequence
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Session
+from castsmith.ir.inference.session import Session
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import cast_node
+from castsmith.ir.ops.casts import cast_node
 from castsmith.ir.options import Interface
 from castsmith.ir.records import Effect, Rewrite, Site, ValueItem
 from castsmith.ir.text import value_item

@@ -12,9 +12,9 @@ import onnx_ir
 from onnx_ir.passes import PassBase
 
 from castsmith.collection import paused_collection
-from castsmith.ir.inference import Session
-from castsmith.ir.io import as_model
-from castsmith.ir.ops import TRUNCS
+from castsmith.ir.inference.session import Session
+from castsmith.ir.io.loading import as_model
+from castsmith.ir.ops.qonnx import TRUNCS
 from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage, Vendor
 from castsmith.ir.records import Effect, Rewrite, RewriteResult, Severity
 from castsmith.ir.rewrite_pass import RewritePass, SessionPass, note_provenance
@@ -29,13 +29,13 @@ from castsmith.lowering.registry import (
 )
 from castsmith.lowering.results import Result
 from castsmith.numerics.errors import OptionError, did_you_mean
-from castsmith.numerics.promotion import PromotionRules, as_rules
+from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from castsmith.ir.evaluate import EngineName
-    from castsmith.ir.targets import Target
+    from castsmith.ir.evaluate.names import EngineName
+    from castsmith.ir.targets.target import Target
     from castsmith.lowering.custom import Lowering
     from castsmith.numerics.types import TypeLike
 
@@ -204,7 +204,7 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
         elif outcome.modified:
             held = None
         if before is not None and outcome.modified:
-            from castsmith.ir.verify import require_same
+            from castsmith.ir.verify.run import require_same
 
             accepted = retyped(session.records.rewrites)
             verdict = require_same(before, session.model, name, accept=accepted, **comparing)
@@ -215,7 +215,7 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
     if passes is None and until is None:
         _report_what_is_left(session, replace(rules, promote_unsafe=True), chosen)
     if before is not None and verdict is None:
-        from castsmith.ir.verify import require_same
+        from castsmith.ir.verify.run import require_same
 
         verdict = require_same(before, session.model, "no pass", **comparing)
     records = session.records
@@ -224,7 +224,8 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
 
 def _report_what_is_left(session: Session, rules: PromotionRules, target: Target | None) -> None:
     """Add the errors of the optimized model that no pass reported, and what a device leaves to the CPU."""
-    from castsmith.lowering.check import result_findings, trunc_findings
+    from castsmith.lowering.check.trunc import trunc_findings
+    from castsmith.lowering.check.types import result_findings
 
     inference, told = session.inference(rules), session.records.diagnostics
     known = {(each.code, each.site) for each in told}
@@ -232,7 +233,8 @@ def _report_what_is_left(session: Session, rules: PromotionRules, target: Target
     found = (*result_findings(nodes, imports, inference), *trunc_findings(session.nodes_of(TRUNCS), imports))
     told += [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
     if target is not None:
-        from castsmith.lowering.check import device_findings, unreported_errors
+        from castsmith.lowering.check.device import device_findings
+        from castsmith.lowering.check.target import unreported_errors
 
         # That a type stays is one cause, which the finding about the result states.
         told[:] = [each for each in told if each.code != "type-not-in-target"]
@@ -300,6 +302,6 @@ def _target(options: Options) -> Target | None:
     """Return the target; targets are imported only if there is one."""
     if options.target is None:
         return None
-    from castsmith.ir.targets import as_target
+    from castsmith.ir.targets.target import as_target
 
     return as_target(options.target, strict=options.strict_device)

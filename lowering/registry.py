@@ -13,27 +13,26 @@ from onnx_ir import DataType
 from onnx_ir.passes import PassBase
 
 from castsmith.numerics.errors import OptionError, did_you_mean
-from castsmith.numerics.extensions import PASSES as ADDED
-from castsmith.numerics.extensions import clause, extension, extensions
+from castsmith.numerics.extensions import PASSES as ADDED, clause, extension, extensions
 from castsmith.numerics.types import parse_type
 
 PASSES: dict[str, str] = {
-    "insert-promote-types": "castsmith.passes.promote:InsertPromoteTypes",
-    "resolve-promote-types": "castsmith.passes.promote:ResolvePromoteTypes",
+    "insert-promote-types": "castsmith.passes.promote.insert:InsertPromoteTypes",
+    "resolve-promote-types": "castsmith.passes.promote.resolve:ResolvePromoteTypes",
     "lower-custom": "castsmith.lowering.custom:LowerCustom",
-    "use-vendor": "castsmith.lowering.quantized:UseVendor",
-    "fold-shapes": "castsmith.passes.shapes:FoldShapes",
-    "fold-constants": "castsmith.passes.fold:FoldConstants",
-    "simplify-casts": "castsmith.passes.simplify:SimplifyCasts",
-    "place-casts": "castsmith.passes.place:PlaceCasts",
-    "convert-precision": "castsmith.passes.precision:ConvertPrecision",
-    "narrow-types": "castsmith.lowering.narrow:NarrowTypes",
-    "lower-trunc": "castsmith.lowering.qonnx:LowerTrunc",
-    "lower-quant": "castsmith.lowering.qonnx:LowerQuant",
+    "use-vendor": "castsmith.lowering.quantized.use:UseVendor",
+    "fold-shapes": "castsmith.passes.shapes.run:FoldShapes",
+    "fold-constants": "castsmith.passes.fold.run:FoldConstants",
+    "simplify-casts": "castsmith.passes.simplify.run:SimplifyCasts",
+    "place-casts": "castsmith.passes.place.run:PlaceCasts",
+    "convert-precision": "castsmith.passes.precision.run:ConvertPrecision",
+    "narrow-types": "castsmith.lowering.narrow.run:NarrowTypes",
+    "lower-trunc": "castsmith.lowering.qonnx.trunc:LowerTrunc",
+    "lower-quant": "castsmith.lowering.qonnx.quant:LowerQuant",
     "lower-casts": "castsmith.lowering.casts:LowerCasts",
-    "lower-float8": "castsmith.lowering.float8:LowerFloat8",
-    "widen-floats": "castsmith.lowering.widen:WidenFloats",
-    "legalize-version": "castsmith.lowering.opset:LegalizeVersion",
+    "lower-float8": "castsmith.lowering.float8.lower:LowerFloat8",
+    "widen-floats": "castsmith.lowering.widen.run:WidenFloats",
+    "legalize-version": "castsmith.lowering.opset.version:LegalizeVersion",
 }
 """Every pass, in the order of the pipeline, and its module: one that does not run is not imported."""
 

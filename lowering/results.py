@@ -12,7 +12,7 @@ from onnx_ir import DataType
 from castsmith.ir.records import Diagnostic, Refusal, Rewrite
 
 if TYPE_CHECKING:
-    from castsmith.ir.verify import Verdict
+    from castsmith.ir.verify.verdict import Verdict
 
 
 @dataclass(frozen=True)

@@ -14,21 +14,11 @@ import numpy.typing as npt
 from onnx_ir import DataType
 
 from castsmith.numerics.arguments import flag
-from castsmith.numerics.cast import (
-    NEWEST_OPSET,
-    Array,
-    Policy,
-    check_cast,
-    code_chunks,
-    elements_of,
-    fits,
-    is_integer,
-    is_number,
-    parse_floats,
-    policy_for,
-    texts_of,
-    widen,
-)
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.cast.convert import check_cast, code_chunks, elements_of, texts_of
+from castsmith.numerics.cast.narrowing import widen
+from castsmith.numerics.cast.settings import NEWEST_OPSET, Policy, policy_for
+from castsmith.numerics.cast.strings import fits, is_integer, is_number, parse_floats
 from castsmith.numerics.errors import CastError
 from castsmith.numerics.types import ElementType, Kind, Specials, TypeLike, element_type, type_name
 

@@ -11,47 +11,9 @@
 your own passes from `RewritePass` to have their records included.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
+from castsmith.ir.rewrite_pass import RewritePass
 
-from castsmith.lazy import door
-
-if TYPE_CHECKING:
-    from castsmith.ir.rewrite_pass import RewritePass
-    from castsmith.passes.fold import FoldConstants
-    from castsmith.passes.managers import PassManager, Sequential
-    from castsmith.passes.place import PlaceCasts
-    from castsmith.passes.precision import ConvertPrecision
-    from castsmith.passes.promote import InsertPromoteTypes, ResolvePromoteTypes
-    from castsmith.passes.shapes import FoldShapes
-    from castsmith.passes.simplify import SimplifyCasts
-
-
-__all__ = [
-    "ConvertPrecision",
-    "FoldConstants",
-    "FoldShapes",
-    "InsertPromoteTypes",
-    "PassManager",
-    "PlaceCasts",
-    "ResolvePromoteTypes",
-    "RewritePass",
-    "Sequential",
-    "SimplifyCasts",
-]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = door(
-        __name__,
-        {
-            "castsmith.ir.rewrite_pass": ("RewritePass",),
-            "castsmith.passes.fold": ("FoldConstants",),
-            "castsmith.passes.managers": ("PassManager", "Sequential"),
-            "castsmith.passes.place": ("PlaceCasts",),
-            "castsmith.passes.precision": ("ConvertPrecision",),
-            "castsmith.passes.promote": ("InsertPromoteTypes", "ResolvePromoteTypes"),
-            "castsmith.passes.shapes": ("FoldShapes",),
-            "castsmith.passes.simplify": ("SimplifyCasts",),
-        },
-    )
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ += ["RewritePass"]

@@ -114,7 +114,7 @@ class _Comparison:
 
     def begins(self, model: onnx_ir.Model) -> None:
         """Record the changes since the last pass of Castsmith ended."""
-        from castsmith.ir.diff import rewrites_between
+        from castsmith.ir.diff.models import rewrites_between
 
         found = [] if self._last is None else rewrites_between(self._last, model, self._name)
         if found:

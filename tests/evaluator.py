@@ -8,7 +8,9 @@ from typing import Any
 import onnx_ir
 from numpy.typing import NDArray
 
-from castsmith.ir.evaluate import Engine, Evaluator, Tensor
+from castsmith.ir.evaluate.conversions import Tensor
+from castsmith.ir.evaluate.engines import Engine
+from castsmith.ir.evaluate.evaluator import Evaluator
 from castsmith.numerics.promotion.rules import PromotionRules
 
 Array = NDArray[Any]

@@ -17,7 +17,7 @@ from castsmith.cli.batch.worker import Done, Task
 from castsmith.cli.collisions import place, require_apart, settings_files
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, cleaned_up_if_interrupted, worst
 from castsmith.cli.outcome import Wanted
-from castsmith.cli.text import counted, print_data, print_line, print_text, progress
+from castsmith.cli.text.terminal import counted, print_data, print_line, print_text, progress
 
 _OF_ALL = frozenset(
     (
@@ -166,7 +166,7 @@ def _report(arguments: argparse.Namespace, counts: Mapping[str, int], everything
     """Return the report as JSON, or as a page where its name says so."""
     if _wanted(arguments) != "page":
         return json_text({"summary": dict(counts), "models": list(map(_entry, everything))})
-    from castsmith.cli.page import html_text, many_page
+    from castsmith.cli.page.data import html_text, many_page
 
     head, rows = table_of(arguments.command, everything)
     models = [(row, done["messages"], done["page"]) for row, done in rows]

@@ -8,7 +8,7 @@ from typing import Any
 
 from castsmith.cli.batch.worker import Done
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
-from castsmith.cli.text import change_text, columns, counted, one_line, print_line, print_text, size_text
+from castsmith.cli.text.terminal import change_text, columns, counted, one_line, print_line, print_text, size_text
 
 _RESULTS = {REFUSED: "refused", INCONCLUSIVE: "inconclusive"}
 _COMPARED = {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "inconclusive"}

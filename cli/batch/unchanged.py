@@ -71,7 +71,7 @@ class Digests:
         import onnx_ir
 
         from castsmith.ir.errors import ModelError
-        from castsmith.ir.io import load
+        from castsmith.ir.io.loading import load
         from castsmith.ir.walks import files_read
 
         try:

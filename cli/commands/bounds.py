@@ -12,7 +12,7 @@ from castsmith.cli.commands.verify import read_inputs
 from castsmith.cli.exit_codes import DONE, REFUSED
 
 if TYPE_CHECKING:
-    from castsmith.ir.bounds import Bounds
+    from castsmith.ir.bounds.report import Bounds
 
 _MOST = 20
 
@@ -40,8 +40,9 @@ def add_to(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.collisions import require_no_datafile
     from castsmith.cli.models import read_model, require_one_stdin, shown, source_of
-    from castsmith.cli.text import bounds_data, bounds_lines, print_lines, progress
-    from castsmith.ir.bounds import bounds, exceeding
+    from castsmith.cli.text.bounds import bounds_data, bounds_lines
+    from castsmith.cli.text.terminal import print_lines, progress
+    from castsmith.ir.bounds.report import bounds, exceeding
     from castsmith.ir.walks import files_read
 
     require_one_stdin((arguments.input, arguments.inputs))
@@ -86,7 +87,7 @@ def _page_path(arguments: argparse.Namespace) -> Path | None:
 
 def _write_page(page: Path, title: str, found: Bounds, to: str | None) -> None:
     from castsmith.cli.output import write_file
-    from castsmith.cli.page import bounds_page
+    from castsmith.cli.page.bounds import bounds_page
 
     write_file(page, bounds_page(title, found, to))
 

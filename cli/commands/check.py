@@ -21,14 +21,18 @@ from castsmith.cli.arguments import (
     promotion_rules,
     text_value,
 )
-from castsmith.cli.batch import Task, means_many, models_of, run_tasks, useful_processes
+from castsmith.cli.batch.inputs import means_many, models_of
+from castsmith.cli.batch.many import run_tasks
+from castsmith.cli.batch.pool import useful_processes
+from castsmith.cli.batch.worker import Task
 from castsmith.cli.exit_codes import DONE, REFUSED, Failure, complain, failure_of, worst
 
 if TYPE_CHECKING:
-    from castsmith.cli.gate import Baseline, Checked, Rules
+    from castsmith.cli.gate.baseline import Baseline
+    from castsmith.cli.gate.judging import Checked, Rules
     from castsmith.ir.records import Diagnostic
-    from castsmith.ir.targets import Target
-    from castsmith.numerics.promotion import PromotionRules
+    from castsmith.ir.targets.target import Target
+    from castsmith.numerics.promotion.rules import PromotionRules
 
 _LEVELS = ("note", "warning", "error")
 _FAIL_ON = "warning"
@@ -80,9 +84,9 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check every file; an unreadable file does not keep the others from being checked."""
-    from castsmith.cli.gate import exit_code
+    from castsmith.cli.gate.judging import exit_code
     from castsmith.cli.models import require_one_stdin
-    from castsmith.ir.targets import as_target
+    from castsmith.ir.targets.target import as_target
 
     require_one_stdin(arguments.input)
     target = as_target(arguments.target, strict=arguments.strict_device)
@@ -103,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _rules(arguments: argparse.Namespace) -> Rules:
-    from castsmith.cli.gate import Rules, codes_of
+    from castsmith.cli.gate.judging import Rules, codes_of
     from castsmith.numerics.errors import OptionError
 
     selected = None if arguments.select is None else codes_of(arguments.select)
@@ -123,8 +127,8 @@ def _checked(
     arguments: argparse.Namespace, files: Sequence[str], promotion: PromotionRules, target: Target | None
 ) -> Iterator[Checked]:
     """Yield each file with all of its findings."""
-    from castsmith.cli.gate import Checked, from_data
-    from castsmith.cli.text import progress
+    from castsmith.cli.gate.judging import Checked, from_data
+    from castsmith.cli.text.terminal import progress
 
     if not means_many(arguments.input):
         with progress(quiet=arguments.quiet) as announce:
@@ -148,7 +152,7 @@ def _checked(
 
 def _part(arguments: argparse.Namespace, promotion: PromotionRules, target: Target | None) -> int:
     """Check one file for the process that runs the whole, and give it the findings as data."""
-    from castsmith.cli.gate import to_data
+    from castsmith.cli.gate.judging import to_data
 
     arguments.outcome.report = {"findings": to_data(_findings(arguments.input[0], promotion, target))}
     return DONE
@@ -164,7 +168,7 @@ def _words(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def _one(file: str, promotion: PromotionRules, target: Target | None) -> Checked:
-    from castsmith.cli.gate import Checked
+    from castsmith.cli.gate.judging import Checked
 
     try:
         return Checked(file, _findings(file, promotion, target))
@@ -183,15 +187,15 @@ def _told(failure: Failure) -> Failure:
 
 def _findings(file: str, promotion: PromotionRules, target: Target | None) -> list[Diagnostic]:
     from castsmith.cli.models import read_model, source_of
-    from castsmith.lowering.check import check
+    from castsmith.lowering.check.run import check
 
     return check(read_model(source_of(file)), target=target, promotion=promotion)
 
 
 def _judged(checked: Checked, rules: Rules) -> Checked:
     """Return the findings that count, in the words of the command line."""
-    from castsmith.cli.gate import Checked, changed
-    from castsmith.cli.text import as_command
+    from castsmith.cli.gate.judging import Checked, changed
+    from castsmith.cli.text.findings import as_command
 
     return Checked(checked.file, rules.judged(checked.file, changed(checked.findings, as_command)), checked.failure)
 
@@ -201,7 +205,7 @@ def _judged(checked: Checked, rules: Rules) -> Checked:
 
 def _baseline(arguments: argparse.Namespace, files: Sequence[str]) -> Baseline | None:
     from castsmith.cli.collisions import require_apart, settings_files
-    from castsmith.cli.gate import Baseline
+    from castsmith.cli.gate.baseline import Baseline
     from castsmith.cli.output import require_writable
 
     if arguments.baseline is None:
@@ -215,7 +219,7 @@ def _baseline(arguments: argparse.Namespace, files: Sequence[str]) -> Baseline |
 
 def _write_baseline(baseline: Baseline, checked: Sequence[Checked], rules: Rules) -> None:
     from castsmith.cli.output import write_file
-    from castsmith.cli.text import counted, print_line
+    from castsmith.cli.text.terminal import counted, print_line
 
     write_file(baseline.path, baseline.text(checked, rules))
     found = sum(len(each.findings) for each in checked)
@@ -226,9 +230,12 @@ def _write_baseline(baseline: Baseline, checked: Sequence[Checked], rules: Rules
 
 
 def _print(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: Baseline | None) -> None:
-    from castsmith.cli.gate import grouped_lines, markdown_text, sarif_text, workflow_commands
+    from castsmith.cli.gate.comments import markdown_text, workflow_commands
+    from castsmith.cli.gate.sarif import sarif_text
+    from castsmith.cli.gate.terminal import grouped_lines
     from castsmith.cli.models import shown
-    from castsmith.cli.text import Line, counted, finding_line, print_data, print_line, print_lines, print_text
+    from castsmith.cli.text.findings import finding_line
+    from castsmith.cli.text.terminal import Line, counted, print_data, print_line, print_lines, print_text
 
     shape = format_of(arguments)
     if shape == "json":
@@ -264,8 +271,8 @@ def _data(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: B
 
 
 def _model_data(checked: Checked) -> dict[str, Any]:
-    from castsmith.cli.gate import fingerprint
-    from castsmith.cli.report import diagnostic_data
+    from castsmith.cli.gate.baseline import fingerprint
+    from castsmith.cli.report.data import diagnostic_data
 
     findings = [
         {**diagnostic_data(each), "fingerprint": fingerprint(each), "follows": each.follows}

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from castsmith.cli.arguments import Commands, add_command, add_json, add_quiet, canonical_type, integer, print_json
 from castsmith.cli.exit_codes import DONE, REFUSED, cleaned_up_if_interrupted
-from castsmith.cli.text import Line, print_line, print_lines, table_lines
+from castsmith.cli.text.terminal import Line, print_line, print_lines, table_lines
 
 if TYPE_CHECKING:
     from onnx_ir import DataType
 
-    from castsmith.conformance import Outcome, Vector
-    from castsmith.conformance.engines import Run
+    from castsmith.conformance.engines.running import Run
+    from castsmith.conformance.judging import Outcome
+    from castsmith.conformance.vectors import Vector
 
 _MOST_SHOWN = 40
 """Lines of wrong vectors in the text; --json has all."""
@@ -50,7 +51,7 @@ def _add_types(parser: argparse.ArgumentParser) -> None:
 
 
 def run_list(arguments: argparse.Namespace) -> int:
-    from castsmith.conformance.engines import ENGINES
+    from castsmith.conformance.engines.worker import ENGINES
 
     if arguments.json:
         print_json({"engines": [{"name": name, "package": package} for name, (package, _) in ENGINES.items()]})
@@ -60,7 +61,7 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 
 def run_export(arguments: argparse.Namespace) -> int:
-    from castsmith.conformance import export
+    from castsmith.conformance.exporting import export
 
     with cleaned_up_if_interrupted():
         made = export(arguments.output, _types(arguments), arguments.opset)
@@ -75,7 +76,7 @@ def run_export(arguments: argparse.Namespace) -> int:
 
 
 def run_engine(arguments: argparse.Namespace) -> int:
-    from castsmith.conformance.engines import run
+    from castsmith.conformance.engines.running import run
 
     made = run(_engine(arguments.engine), _vectors(arguments), arguments.python)
     bad = [each for each in made.outcomes if each.status in ("wrong", "crashes")]
@@ -89,7 +90,7 @@ def run_engine(arguments: argparse.Namespace) -> int:
 
 
 def _engine(name: str) -> str:
-    from castsmith.conformance.engines import ENGINES
+    from castsmith.conformance.engines.worker import ENGINES
     from castsmith.numerics.errors import OptionError, did_you_mean
 
     if name not in ENGINES:
@@ -99,7 +100,8 @@ def _engine(name: str) -> str:
 
 def _vectors(arguments: argparse.Namespace) -> Iterator[Vector]:
     """Yield the vectors of the directory, or those of the suite; raise OptionError if nothing is left."""
-    from castsmith.conformance import read_suite, suite
+    from castsmith.conformance.exporting import suite
+    from castsmith.conformance.reading import read_suite
     from castsmith.numerics.errors import OptionError
     from castsmith.numerics.types import type_name
 
@@ -117,7 +119,7 @@ def _vectors(arguments: argparse.Namespace) -> Iterator[Vector]:
 
 
 def _types(arguments: argparse.Namespace) -> tuple[DataType, ...]:
-    from castsmith.conformance import every_type
+    from castsmith.conformance.vectors import every_type
     from castsmith.numerics.types import parse_type
 
     given = {parse_type(name) for name in arguments.types}
@@ -125,7 +127,7 @@ def _types(arguments: argparse.Namespace) -> tuple[DataType, ...]:
 
 
 def _lines(made: Run, bad: list[Outcome]) -> Iterator[Line]:
-    from castsmith.conformance import count
+    from castsmith.conformance.judging import count
 
     counts = ", ".join(f"{number:,} {status}" for status, number in count(made.outcomes).items())
     yield Line((("bold", f"{made.engine} {made.version}"), ("", f": {counts}")))

@@ -15,7 +15,7 @@ from castsmith.cli.commands.verify import add_inputs, given_inputs, require_dims
 if TYPE_CHECKING:
     import onnx_ir
 
-    from castsmith.cli.report import Watched
+    from castsmith.cli.report.savings import Watched
     from castsmith.lowering.results import Result
 
 _STEPS = 6
@@ -66,7 +66,7 @@ def _convert(
     arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watched, announce: Callable[[str], None]
 ) -> Result:
     from castsmith.lowering.conversion import convert
-    from castsmith.passes.precision import nothing_to_convert, parse_precision
+    from castsmith.passes.precision.run import nothing_to_convert, parse_precision
 
     why = "" if arguments.outcome is None else nothing_to_convert(model, parse_precision(arguments.to))
     if why:

@@ -14,7 +14,7 @@ from castsmith.cli.exit_codes import DONE, REFUSED
 if TYPE_CHECKING:
     import onnx_ir
 
-    from castsmith.cli.text import Line
+    from castsmith.cli.text.terminal import Line
 
 _ABSENT = "/dev/null"
 _OF_GIT = (7, 9)
@@ -50,9 +50,10 @@ def _one_but_of_git() -> str | None:
 
 def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.models import read_model, require_one_stdin, shown, source_of
-    from castsmith.cli.report import comparison_data
-    from castsmith.cli.text import comparison_lines, print_data, print_lines, progress
-    from castsmith.ir.diff import diff
+    from castsmith.cli.report.data import comparison_data
+    from castsmith.cli.text.diff import comparison_lines
+    from castsmith.cli.text.terminal import print_data, print_lines, progress
+    from castsmith.ir.diff.models import diff
     from castsmith.numerics.errors import OptionError
 
     if arguments.rest or arguments.b is None:
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = diff(a, b, everything=arguments.all)
     shape = format_of(arguments)
     if shape == "html":
-        from castsmith.cli.page import diff_page, html_text
+        from castsmith.cli.page.data import diff_page, html_text
 
         print_data(html_text(diff_page(" \u2192 ".join(names), a, b, found)))
     elif shape == "json":
@@ -91,7 +92,7 @@ def _git_lines(words: list[str], *, everything: bool, full: bool) -> Iterator[Li
         everything: As the option --all.
         full: As the option --full.
     """
-    from castsmith.cli.text import Line
+    from castsmith.cli.text.terminal import Line
 
     if len(words) == 1:
         yield Line((("", f"unmerged: {words[0]}"),))
@@ -109,8 +110,8 @@ def _git_lines(words: list[str], *, everything: bool, full: bool) -> Iterator[Li
 
 def _alone(names: tuple[str, str], file: str, *, is_new: bool) -> Iterator[Line]:
     """Yield the summary of a model that only one side has."""
-    from castsmith.cli.text import Line
-    from castsmith.ir.io import load_structure
+    from castsmith.cli.text.terminal import Line
+    from castsmith.ir.io.loading import load_structure
     from castsmith.numerics.errors import CastsmithError
 
     yield Line((("red", f"--- {names[0]}"),))
@@ -123,8 +124,8 @@ def _alone(names: tuple[str, str], file: str, *, is_new: bool) -> Iterator[Line]
 
 
 def _size(model: onnx_ir.Model) -> str:
-    from castsmith.cli.report import measure
-    from castsmith.cli.text import counted, size_text
+    from castsmith.cli.report.savings import measure
+    from castsmith.cli.text.terminal import counted, size_text
 
     size = measure(model)
     opset = model.graph.opset_imports.get("")
@@ -135,9 +136,10 @@ def _size(model: onnx_ir.Model) -> str:
 
 def _compared(names: tuple[str, str], files: tuple[str, str], *, everything: bool, full: bool) -> Iterator[Line]:
     """Yield the difference; where external data is missing, that of the texts of both, with data by its place."""
-    from castsmith.cli.text import Line, comparison_lines
-    from castsmith.ir.diff import diff
-    from castsmith.ir.io import load
+    from castsmith.cli.text.diff import comparison_lines
+    from castsmith.cli.text.terminal import Line
+    from castsmith.ir.diff.models import diff
+    from castsmith.ir.io.loading import load
     from castsmith.numerics.errors import CastsmithError
 
     try:
@@ -152,7 +154,7 @@ def _compared(names: tuple[str, str], files: tuple[str, str], *, everything: boo
 
 def _texts_compared(names: tuple[str, str], files: tuple[str, str]) -> Iterator[Line]:
     from castsmith.cli.commands.show import git_lines
-    from castsmith.cli.text import Line
+    from castsmith.cli.text.terminal import Line
 
     styles = {"-": "red", "+": "green", "@": "cyan"}
     a, b = map(git_lines, files)

@@ -18,8 +18,8 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.codes import all_pages, page_of, page_text
-    from castsmith.cli.text import Line, print_lines, table_lines
+    from castsmith.cli.codes.catalogue import all_pages, page_of, page_text
+    from castsmith.cli.text.terminal import Line, print_lines, table_lines
     from castsmith.numerics.errors import OptionError, did_you_mean
 
     if not arguments.codes:

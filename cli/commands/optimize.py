@@ -23,7 +23,7 @@ from castsmith.cli.arguments import (
     json_text,
     promotion_rules,
 )
-from castsmith.cli.batch import is_folder, means_many
+from castsmith.cli.batch.inputs import is_folder, means_many
 from castsmith.cli.commands.verify import add_engine, add_inputs, given_inputs, require_dims, require_names_somewhere
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED, cleaned_up_if_interrupted, complain
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import onnx_ir
 
     from castsmith.cli.models import Source
-    from castsmith.cli.page import Seen
-    from castsmith.cli.report import ModelSizes, Watched
+    from castsmith.cli.page.data import Seen
+    from castsmith.cli.report.savings import ModelSizes, Watched
     from castsmith.lowering.results import Result
 
 _FULL_DIFF = "--full-diff"
@@ -134,7 +134,7 @@ def run_each(arguments: argparse.Namespace, work: Work, steps: Callable[[argpars
             option = "--dask" if arguments.dask is not None else "--skip-unchanged"
             raise OptionError(f"{option} is for many models: name a folder to write to, as -o {arguments.output}/.")
         require_names_somewhere(arguments, arguments.input, Path(arguments.output))
-        from castsmith.cli.batch import run_many
+        from castsmith.cli.batch.many import run_many
 
         return run_many(arguments)
     (arguments.input,) = arguments.input
@@ -146,7 +146,7 @@ def run_each(arguments: argparse.Namespace, work: Work, steps: Callable[[argpars
 def _in_folder(arguments: argparse.Namespace) -> str:
     """Return the file in the folder OUT for the only model, and make the folder."""
     from castsmith.cli.models import STREAM
-    from castsmith.ir.io import same_name
+    from castsmith.ir.io.files import same_name
     from castsmith.numerics.errors import OptionError
 
     if arguments.input == STREAM:
@@ -169,8 +169,9 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
     from castsmith.cli.collisions import require_no_datafile
     from castsmith.cli.models import read_model, shown, size_of, source_of
     from castsmith.cli.output import require_writable
-    from castsmith.cli.report import ModelSizes, Watched, measure
-    from castsmith.cli.text import finding_line, print_line, progress
+    from castsmith.cli.report.savings import ModelSizes, Watched, measure
+    from castsmith.cli.text.findings import finding_line
+    from castsmith.cli.text.terminal import print_line, progress
     from castsmith.ir.records import Severity
     from castsmith.ir.walks import files_read
 
@@ -220,8 +221,8 @@ def _verified(arguments: argparse.Namespace, source: Source, result: Result) -> 
     from dataclasses import replace
 
     from castsmith.cli.models import read_model
-    from castsmith.ir.io import save
-    from castsmith.ir.verify import require_no_difference, verify
+    from castsmith.ir.io.saving import save
+    from castsmith.ir.verify.run import require_no_difference, verify
     from castsmith.lowering.pipeline import retyped
 
     output = file_of(arguments.output)
@@ -261,7 +262,7 @@ def _optimize(
 ) -> Result:
     from dataclasses import replace
 
-    from castsmith.cli.text import as_command
+    from castsmith.cli.text.findings import as_command
     from castsmith.ir.options import Options
     from castsmith.lowering.pipeline import optimize_loaded
 
@@ -293,7 +294,7 @@ def _write(
     from dataclasses import replace
 
     from castsmith.cli.output import write_file
-    from castsmith.ir.io import kept_note
+    from castsmith.ir.io.saving import kept_note
 
     output = file_of(arguments.output)
     size, kept = _write_model(arguments, result.model, output)
@@ -316,7 +317,7 @@ def _tell(
     page: dict[str, Any] | None = None,
 ) -> None:
     """Print the result, as JSON or as text; what a model on standard output would be mixed with, to stderr."""
-    from castsmith.cli.text import print_result
+    from castsmith.cli.text.summary import print_result
 
     _tell_data(arguments, _data(arguments, written, result, sizes), page)
     if not arguments.json:
@@ -327,8 +328,8 @@ def _tell(
 def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Path | None) -> tuple[int, list[Path]]:
     """Write the model; return its size, and the unused data files of a replaced model that are kept."""
     from castsmith.cli.models import write_model
-    from castsmith.cli.text import progress
-    from castsmith.ir.io import write
+    from castsmith.cli.text.terminal import progress
+    from castsmith.ir.io.saving import write
 
     if output is None:
         return write_model(model), []
@@ -348,7 +349,7 @@ def _data(
     arguments: argparse.Namespace, written: str | None, result: Result, sizes: ModelSizes
 ) -> Callable[[], dict[str, Any]]:
     """Return a function that gives the report, which is made only where it is needed."""
-    from castsmith.cli.report import report_data
+    from castsmith.cli.report.data import report_data
 
     return lambda: report_data(arguments.input, written, arguments.target, result, sizes)
 
@@ -360,7 +361,7 @@ def _tell_data(
     if arguments.outcome is not None:
         arguments.outcome.report, arguments.outcome.page = data(), page
     if arguments.json:
-        from castsmith.cli.text import print_data
+        from castsmith.cli.text.terminal import print_data
 
         print_data(json_text(data()))
 
@@ -374,14 +375,14 @@ def _page_wanted(arguments: argparse.Namespace, report: Path | None) -> bool:
 
 
 def _seen(model: onnx_ir.Model) -> Seen:
-    from castsmith.cli.page import seen
+    from castsmith.cli.page.data import seen
 
     return seen(model)
 
 
 def _page(arguments: argparse.Namespace, drawn: Seen, result: Result, sizes: ModelSizes) -> dict[str, Any]:
     import castsmith
-    from castsmith.cli.page import report_page
+    from castsmith.cli.page.data import report_page
 
     title = f"{arguments.input} \u2192 {arguments.output}"
     goal = f"for {arguments.target}" if arguments.target else "without a target"
@@ -390,7 +391,7 @@ def _page(arguments: argparse.Namespace, drawn: Seen, result: Result, sizes: Mod
 
 
 def _html(page: dict[str, Any]) -> str:
-    from castsmith.cli.page import html_text
+    from castsmith.cli.page.data import html_text
 
     return html_text(page)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
 from castsmith.cli.exit_codes import DONE, UNUSABLE
-from castsmith.cli.text import Line, print_data, print_lines
+from castsmith.cli.text.terminal import Line, print_data, print_lines
 
 
 def add_to(commands: Commands) -> None:
@@ -57,7 +57,8 @@ def _lines(name: str, *, is_added: bool) -> Iterator[Line]:
 
 
 def run_completion(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.completion import bash_script, commands_of, fish_script, known_values, zsh_script
+    from castsmith.cli.completion.shells import bash_script, fish_script, zsh_script
+    from castsmith.cli.completion.words import commands_of, known_values
     from castsmith.cli.main import whole_parser
 
     write = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}

@@ -25,7 +25,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.text import Line, print_lines
+    from castsmith.cli.text.terminal import Line, print_lines
 
     lines = git_lines(arguments.input) if arguments.textconv else _lines(arguments.input)
     if arguments.json:
@@ -58,7 +58,7 @@ def _digest(path: str) -> Iterator[str]:
 
 def _lines(path: str) -> list[str]:
     from castsmith.cli.models import STREAM, read_model, source_of
-    from castsmith.cli.text import model_lines
-    from castsmith.ir.io import load_structure
+    from castsmith.cli.text.model import model_lines
+    from castsmith.ir.io.loading import load_structure
 
     return list(model_lines(read_model(source_of(path)) if path == STREAM else load_structure(path)))

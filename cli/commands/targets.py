@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
 from castsmith.cli.exit_codes import DONE, UNUSABLE, name_of_target
-from castsmith.cli.text import Line, print_lines, print_text, table_lines
+from castsmith.cli.text.terminal import Line, print_lines, print_text, table_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from onnx_ir import DataType
 
-    from castsmith.ir.targets import Target, WrongCast
+    from castsmith.ir.targets.statements import WrongCast
+    from castsmith.ir.targets.target import Target
 
 
 def add_to(commands: Commands) -> None:
@@ -31,7 +32,7 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.exit_codes import usable
-    from castsmith.ir.targets import load_target, target_names
+    from castsmith.ir.targets.target import load_target, target_names
 
     names, complete = usable(target_names(), load_target)
     targets = [load_target(name) for name in names]
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def run_probe(arguments: argparse.Namespace) -> int:
-    from castsmith.ir.targets import probe, target_text
+    from castsmith.ir.targets.probing import probe, target_text
 
     found = probe(name_of_target(arguments.name))
     if arguments.json:
@@ -54,7 +55,7 @@ def run_probe(arguments: argparse.Namespace) -> int:
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    from castsmith.ir.targets import load_target
+    from castsmith.ir.targets.target import load_target
 
     target = load_target(name_of_target(arguments.name))
     if arguments.json:

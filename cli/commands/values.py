@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, integer, print_json, promotion_rules
 from castsmith.cli.exit_codes import DONE, REFUSED, complain, with_command_options
-from castsmith.cli.text import print_line, print_lines, table_lines
+from castsmith.cli.text.terminal import print_line, print_lines, table_lines
 from castsmith.numerics.errors import present
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ def given_texts(words: Sequence[str]) -> list[str]:
 
 
 def run_cast(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.text import convert, read_value
-    from castsmith.numerics.cast import NEWEST_OPSET
+    from castsmith.cli.text.cast import convert, read_value
+    from castsmith.numerics.cast.settings import NEWEST_OPSET
     from castsmith.numerics.types import parse_type, type_name
 
     source, to = parse_type(arguments.source), parse_type(arguments.to)
@@ -140,7 +140,7 @@ def _require_meaning(arguments: argparse.Namespace, to: DataType) -> None:
 def run_trunc(arguments: argparse.Namespace) -> int:
     from onnx_ir import DataType
 
-    from castsmith.cli.text import read_value, shown
+    from castsmith.cli.text.cast import read_value, shown
     from castsmith.lowering.registry import OptionError
     from castsmith.numerics.trunc import trunc
     from castsmith.numerics.types import parse_type, type_name
@@ -189,7 +189,7 @@ def run_trunc(arguments: argparse.Namespace) -> int:
 def run_promote(arguments: argparse.Namespace) -> int:
     from castsmith.lowering.registry import OptionError
     from castsmith.numerics.errors import PromotionError
-    from castsmith.numerics.promotion import common_type
+    from castsmith.numerics.promotion.common import common_type
     from castsmith.numerics.types import parse_type, type_name
 
     types = [parse_type(name) for name in arguments.types]

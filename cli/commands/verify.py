@@ -19,9 +19,9 @@ from castsmith.cli.arguments import (
     print_json,
     promotion_rules,
 )
-from castsmith.cli.batch import models_of
+from castsmith.cli.batch.inputs import models_of
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
-from castsmith.ir.evaluate import EngineName
+from castsmith.ir.evaluate.names import EngineName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx_ir
 
-    from castsmith.ir.verify import Verdict
+    from castsmith.ir.verify.verdict import Verdict
 
 _CODES = {"equal": DONE, "different": REFUSED, "inconclusive": INCONCLUSIVE}
 
@@ -104,12 +104,13 @@ def given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.models import read_model, require_one_stdin, shown, source_of
-    from castsmith.cli.text import print_lines, progress, verdict_data, verdict_lines
-    from castsmith.ir.verify import verify
+    from castsmith.cli.text.terminal import print_lines, progress
+    from castsmith.cli.text.verify import verdict_data, verdict_lines
+    from castsmith.ir.verify.run import verify
 
     if os.path.isdir(arguments.a) and os.path.isdir(arguments.b):
         require_names_somewhere(arguments, (arguments.a, arguments.b))
-        from castsmith.cli.batch import run_pairs
+        from castsmith.cli.batch.many import run_pairs
 
         return run_pairs(arguments)
     require_one_stdin((arguments.a, arguments.b, arguments.inputs))
@@ -175,7 +176,7 @@ def require_dims(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
 def require_names_somewhere(arguments: argparse.Namespace, words: Sequence[str], outside: Path | None = None) -> None:
     """Raise OptionError if --dim or --accept names what is in no model; reads models until each is found."""
     from castsmith.ir.errors import ModelError
-    from castsmith.ir.io import load_structure
+    from castsmith.ir.io.loading import load_structure
     from castsmith.lowering.registry import OptionError
 
     dims, ports = set(dict(map(_size, arguments.dim))), set[str](getattr(arguments, "accept", ())) - {"all"}
@@ -223,6 +224,6 @@ _NAMED = 8
 def read_inputs(path: str) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any]]]]:
     """Yield the sets of inputs in a file, a folder or standard input, as `castsmith.verify` reads them."""
     from castsmith.cli.models import STREAM, read_stdin
-    from castsmith.ir.verify import stored_sets
+    from castsmith.ir.verify.given import stored_sets
 
     return stored_sets(io.BytesIO(read_stdin()) if path == STREAM else path)

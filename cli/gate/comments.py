@@ -10,7 +10,7 @@ from castsmith.cli.gate.grouping import Group, counts_text, groups_by_severity
 from castsmith.cli.gate.judging import Checked
 from castsmith.cli.gate.sarif import place_in_repository
 from castsmith.cli.models import shown
-from castsmith.cli.text import one_line
+from castsmith.cli.text.terminal import one_line
 from castsmith.ir.records import Diagnostic
 
 LARGEST = 65_536

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from castsmith.cli.gate.judging import LEVELS, Checked
-from castsmith.cli.text import counted
+from castsmith.cli.text.terminal import counted
 from castsmith.ir.records import Diagnostic
 
 

@@ -80,7 +80,7 @@ def exit_code(checked: Checked, fail_on: str) -> int:
 
 def known_codes() -> list[str]:
     """Return the codes of findings."""
-    from castsmith.cli.codes import FINDINGS
+    from castsmith.cli.codes.check import FINDINGS
 
     return [page.code for page in FINDINGS]
 

@@ -15,7 +15,7 @@ from castsmith import __version__
 from castsmith.cli.gate.baseline import fingerprint
 from castsmith.cli.gate.judging import Checked
 from castsmith.cli.models import STREAM
-from castsmith.cli.text import one_line
+from castsmith.cli.text.terminal import one_line
 from castsmith.ir.records import Diagnostic, Severity
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -67,7 +67,7 @@ def _told(checked: Checked) -> dict[str, Any]:
 
 
 def _rule(code: str, level: Severity) -> dict[str, Any]:
-    from castsmith.cli.codes import page_of
+    from castsmith.cli.codes.catalogue import page_of
 
     page = page_of(code)
     rule: dict[str, Any] = {"id": code, "name": "".join(map(str.capitalize, code.split("-")))}

@@ -147,8 +147,8 @@ def _value(path: Path, key: str, value: object, action: argparse.Action) -> obje
 
 def _try(path: Path, key: str, value: str) -> None:
     """Raise OptionError for an unknown target, preset or type."""
-    from castsmith.ir.targets import load_target
-    from castsmith.numerics.promotion import PromotionRules
+    from castsmith.ir.targets.target import load_target
+    from castsmith.numerics.promotion.rules import PromotionRules
     from castsmith.numerics.types import parse_type
 
     known: Mapping[str, Any] = {

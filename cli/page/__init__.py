@@ -6,24 +6,3 @@
     overview  the map of the whole graph
     bounds    `bounds_page` of the bounds of all values
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from castsmith.lazy import door
-
-if TYPE_CHECKING:
-    from castsmith.cli.page.bounds import bounds_page
-    from castsmith.cli.page.data import Seen, diff_page, html_text, many_page, report_page, seen
-
-__all__ = ["Seen", "bounds_page", "diff_page", "html_text", "many_page", "report_page", "seen"]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = door(
-        __name__,
-        {
-            "bounds": ("bounds_page",),
-            "data": ("Seen", "diff_page", "html_text", "many_page", "report_page", "seen"),
-        },
-    )

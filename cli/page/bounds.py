@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from html import escape
 
-from castsmith.ir.bounds import Bound, Bounds
+from castsmith.ir.bounds.report import Bound, Bounds
 from castsmith.numerics.types import element_type, parse_type, type_name
 
 _WIDTH, _HEIGHT, _LEFT, _TOP = 1000.0, 380.0, 70.0, 16.0

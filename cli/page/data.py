@@ -18,20 +18,15 @@ from typing import Any
 import onnx_ir
 
 from castsmith.cli.page.overview import Overview, overview
-from castsmith.cli.report import Amount, ModelSizes, effect_text
-from castsmith.cli.text import (
-    change_forms,
-    change_text,
-    counted,
-    error_notes,
-    error_table,
-    error_title,
-    refusal_form,
-    rewrite_form,
-    size_text,
-)
-from castsmith.ir.diff import Change, ModelDiff
-from castsmith.ir.inference import known_types
+from castsmith.cli.report.data import effect_text
+from castsmith.cli.report.savings import Amount, ModelSizes
+from castsmith.cli.text.diff import change_forms
+from castsmith.cli.text.rewrites import refusal_form, rewrite_form
+from castsmith.cli.text.summary import error_notes, error_table, error_title
+from castsmith.cli.text.terminal import change_text, counted, size_text
+from castsmith.ir.diff.interface import Change
+from castsmith.ir.diff.models import ModelDiff
+from castsmith.ir.inference.walk import known_types
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem, items_text
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.ir.ops import CASTS, CASTSMITH_DOMAIN, DEFAULT_DOMAINS
+from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Rewrite
 from castsmith.ir.survey import survey
 from castsmith.ir.walks import Held, bytes_of_tensor, nodes_of, tensor_places

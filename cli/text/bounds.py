@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from castsmith.cli.text.terminal import Line, columns, counted
-from castsmith.ir.bounds import Bound, Bounds, Excess
+from castsmith.ir.bounds.report import Bound, Bounds, Excess
 from castsmith.numerics.types import type_name
 
 _STYLES = {"overflow": "red", "vanish": "yellow", "unknown": "dim"}

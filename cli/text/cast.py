@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import Array, cast, code_dtype, code_mask, fits, is_number
+from castsmith.numerics.cast.codec import Array, code_dtype, code_mask
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.strings import fits, is_number
 from castsmith.numerics.errors import CastError
 from castsmith.numerics.status import Definedness, status_reason
 from castsmith.numerics.types import ElementType, Kind, element_type

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from castsmith.cli.text.rewrites import item_line
 from castsmith.cli.text.terminal import Line, Part, counted
-from castsmith.ir.diff import Change, ModelDiff
+from castsmith.ir.diff.interface import Change
+from castsmith.ir.diff.models import ModelDiff
 from castsmith.ir.records import Item, NodeItem, ValueItem
 
 _HANG = 6

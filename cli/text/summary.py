@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from castsmith.cli.models import STDOUT, STREAM, shown
-from castsmith.cli.report import Amount, ModelSizes, RuleKey
+from castsmith.cli.report.savings import Amount, ModelSizes, RuleKey
 from castsmith.cli.text.terminal import Line, change_text, columns, counted, print_lines, size_text
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name

@@ -237,7 +237,7 @@ def _cast_only(convert: Callable[[Array, str, str], Array]) -> Engine:
 
 
 def ml_dtypes_engine() -> Engine:
-    """numpy with ml_dtypes: `astype`."""
+    """Numpy with ml_dtypes: `astype`."""
 
     def convert(array: Array, _source: str, target: str) -> Array:
         if "string" in (_source, target):
@@ -312,7 +312,7 @@ def tensorflow_engine() -> Engine:
 
 
 def tinygrad_engine() -> Engine:
-    """tinygrad on its default device: `Tensor.cast`."""
+    """Tinygrad on its default device: `Tensor.cast`."""
     tinygrad = _module("tinygrad")
     dtypes = tinygrad.dtypes
 

@@ -11,19 +11,3 @@ measured or unknown. `exceeding(found, to=...)` lists the values that a narrower
     sums, weights   products with a constant matrix, and the constants that are matrices
     report          the public result: bounds by name, what exceeds a type, and which inputs to declare
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from castsmith.lazy import door
-
-if TYPE_CHECKING:
-    from castsmith.ir.bounds.report import Bound, Bounds, Excess, bounds, bounds_and, exceeding
-
-__all__ = ["Bound", "Bounds", "Excess", "bounds", "bounds_and", "exceeding"]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = door(
-        __name__, {"report": ("Bound", "Bounds", "Excess", "bounds", "bounds_and", "exceeding")}
-    )

@@ -47,17 +47,13 @@ from castsmith.ir.bounds.rules import (
 from castsmith.ir.bounds.step import DEFAULTS, NO_OVERFLOW, Rule, Step, UnknownRangeError
 from castsmith.ir.bounds.sums import BlockSums
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Inference
-from castsmith.ir.io import is_stored, release_pages
-from castsmith.ir.ops import (
-    DEFAULT_DOMAINS,
-    GIVES_BOOL,
-    Moves,
-    is_convert_promote_types,
-    operators,
-    opset_of,
-    traits_of,
-)
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.io.stored import release_pages
+from castsmith.ir.io.streaming import is_stored
+from castsmith.ir.ops.promote_types import is_convert_promote_types
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.table import GIVES_BOOL, operators, traits_of
+from castsmith.ir.ops.traits import Moves
 from castsmith.numerics.types import MOST_DIMENSIONS
 
 FOREIGN: Mapping[tuple[str, str], Rule] = foreign.RULES

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import onnx_ir
 
 from castsmith.ir.bounds.rounding import is_float, is_integer
-from castsmith.ir.inference import Inference
+from castsmith.ir.inference.walk import Inference
 
 _MASK = re.compile(r"(^|[^a-z])(\w*_)?mask([^a-z]|$)")
 _PIXELS = {

@@ -14,7 +14,8 @@ import onnx_ir
 
 from castsmith.ir.bounds.interval import Interval
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import Moves, traits_of
+from castsmith.ir.ops.table import traits_of
+from castsmith.ir.ops.traits import Moves
 
 _THROUGH = ("Identity", "Cast", "Expand")
 _DEEPEST = 8

@@ -17,7 +17,7 @@ from castsmith.ir.bounds.interval import Interval, constant_interval, with_bound
 from castsmith.ir.bounds.rounding import Array
 from castsmith.ir.bounds.sums import Matrix, part_height
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.io import in_threads, is_large, is_stored, pieces, rows
+from castsmith.ir.io.streaming import in_threads, is_large, is_stored, pieces, rows
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import Kind, element_type
 

@@ -20,13 +20,14 @@ from castsmith.ir.bounds.defaults import default_ranges
 from castsmith.ir.bounds.interval import Interval
 from castsmith.ir.bounds.rounding import is_float, largest, smallest, unit_roundoff
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import infer_element_types, inferred_shapes
-from castsmith.ir.io import as_model
+from castsmith.ir.inference.shapes import inferred_shapes
+from castsmith.ir.inference.walk import infer_element_types
+from castsmith.ir.io.loading import as_model
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined, opset_obstacle
 from castsmith.numerics.errors import OptionError
-from castsmith.numerics.promotion import PromotionRules, as_rules
+from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
 
 How = Literal["proven", "measured", "unknown"]
@@ -202,7 +203,9 @@ def _measured(
     model: onnx_ir.Model, rules: PromotionRules, inputs: Iterable[Mapping[str, Array]]
 ) -> dict[onnx_ir.Value, tuple[float, float, bool]]:
     """The least and greatest number that each value held, and True if it held NaN."""
-    from castsmith.ir.evaluate import Engine, Evaluator, Tensor
+    from castsmith.ir.evaluate.conversions import Tensor
+    from castsmith.ir.evaluate.engines import Engine
+    from castsmith.ir.evaluate.evaluator import Evaluator
 
     seen: dict[onnx_ir.Value, tuple[float, float, bool]] = {}
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import Kind, element_type
 
 Array = np.ndarray[Any, np.dtype[np.float64]]

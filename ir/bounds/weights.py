@@ -14,10 +14,11 @@ import onnx_ir
 
 from castsmith.ir.bounds.sums import BlockSums, Layout, Product, compute
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import DEFAULT_DOMAINS, cast_target
-from castsmith.numerics.cast import cast
+from castsmith.ir.ops.casts import cast_target
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import CastsmithError
-from castsmith.numerics.quantize import dequantize_linear
+from castsmith.numerics.quantize.linear import dequantize_linear
 
 Array = np.ndarray[Any, Any]
 

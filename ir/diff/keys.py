@@ -17,7 +17,7 @@ import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.diff.tensors import digest
-from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 
 # Properties of graphs that the comparison needs.
 

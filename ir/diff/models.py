@@ -18,10 +18,11 @@ import onnx_ir
 from castsmith.ir.diff.graphs import compare_graphs
 from castsmith.ir.diff.interface import Change, GraphComparison, pair_by_index, pair_by_name
 from castsmith.ir.diff.keys import Keys
-from castsmith.ir.inference import known_types
-from castsmith.ir.io import as_model, training_of
+from castsmith.ir.inference.walk import known_types
+from castsmith.ir.io.carried import training_of
+from castsmith.ir.io.loading import as_model
 from castsmith.ir.notebook import notebook_html
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect, NodeItem, Rewrite, Site
 from castsmith.ir.walks import imports_by_scope
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import Kind, element_type, type_name
 
 Digest = tuple[DataType, tuple[object, ...], bytes]

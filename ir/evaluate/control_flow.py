@@ -17,9 +17,10 @@ from castsmith.ir.evaluate.conversions import Content, Tensor
 from castsmith.ir.evaluate.engines import EngineError
 from castsmith.ir.evaluate.limits import Budget
 from castsmith.ir.evaluate.promotion import dtype_of
-from castsmith.ir.ops import opset_of
-from castsmith.numerics.cast import cast
-from castsmith.numerics.promotion import PromotionRules, common_type
+from castsmith.ir.ops.schemas import opset_of
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.promotion.common import common_type
+from castsmith.numerics.promotion.rules import PromotionRules
 
 Contents = dict[onnx_ir.Value, Content]
 Imports = Mapping[str, int]

@@ -18,23 +18,16 @@ from onnx_ir import DataType
 
 from castsmith.ir.evaluate.engines import EngineError
 from castsmith.ir.evaluate.promotion import Array, dtype_of
-from castsmith.ir.ops import (
-    LINEAR,
-    MOVERS,
-    QONNX_DOMAINS,
-    Moves,
-    flag,
-    is_trunc,
-    op_formals,
-    operators,
-    read_cast,
-    read_trunc,
-    traits_of,
-    trunc_operands,
-)
-from castsmith.numerics.cast import NEWEST_OPSET, bit_cast, cast
+from castsmith.ir.ops.casts import read_cast
+from castsmith.ir.ops.qonnx import QONNX_DOMAINS, flag, is_trunc, read_trunc, trunc_operands
+from castsmith.ir.ops.schemas import op_formals
+from castsmith.ir.ops.table import LINEAR, MOVERS, operators, traits_of
+from castsmith.ir.ops.traits import Moves
+from castsmith.numerics.cast.convert import bit_cast, cast
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import CastsmithError, present
-from castsmith.numerics.quantize import dequantize_linear, quantize_linear, quantize_status
+from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
+from castsmith.numerics.quantize.status import quantize_status
 from castsmith.numerics.status import Definedness, cast_status
 from castsmith.numerics.trunc import clip_bounds, rounding_function, trunc
 from castsmith.numerics.types import Kind, element_type

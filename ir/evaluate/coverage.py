@@ -13,7 +13,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.evaluate.conversions import Tensor, bits_of
 from castsmith.ir.evaluate.promotion import Array, dtype_of
-from castsmith.ir.ops import RUNS_GRAPHS
+from castsmith.ir.ops.table import RUNS_GRAPHS
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in, nodes_of
 from castsmith.numerics.types import Kind, element_type

@@ -30,10 +30,11 @@ import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
-from castsmith.ir.evaluate import EngineName
+from castsmith.ir.evaluate.names import EngineName
 from castsmith.ir.evaluate.promotion import Array, dtype_of
 from castsmith.ir.evaluate.worker import TIMED, receive, send
-from castsmith.ir.ops import DEFAULT_DOMAINS, QONNX_DOMAINS
+from castsmith.ir.ops.qonnx import QONNX_DOMAINS
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.numerics.errors import present
 
 ENGINES = get_args(EngineName)

@@ -23,20 +23,14 @@ from castsmith.ir.evaluate.engines import OURSELVES, Engine, EngineError
 from castsmith.ir.evaluate.indices import RangeError, depends_on_inputs, invalid_indices
 from castsmith.ir.evaluate.limits import Budget, refuse_huge
 from castsmith.ir.evaluate.promotion import Array, dtype_of, promote, promote_operands
-from castsmith.ir.ops import (
-    DEFAULT_DOMAINS,
-    MOVERS,
-    is_convert_promote_types,
-    operators,
-    opset_of,
-    promotion_rules_of,
-    traits_of,
-)
+from castsmith.ir.ops.promote_types import is_convert_promote_types, promotion_rules_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.table import MOVERS, operators, traits_of
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import bind_parameters, graphs_in, nodes_of, subgraphs_of
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import PromotionError
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 
 Path = tuple[tuple[str, int], ...]
 """Position of a value in control flow and calls: the outer nodes, by their results, and the iteration of each."""

@@ -10,7 +10,9 @@ import onnx_ir
 from numpy.typing import NDArray
 
 from castsmith.ir.evaluate.engines import EngineError
-from castsmith.ir.ops import DEFAULT_DOMAINS, Indices, traits_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import traits_of
+from castsmith.ir.ops.traits import Indices
 from castsmith.ir.walks import graphs_in
 
 Bound = tuple[int, int, int]

@@ -20,7 +20,8 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.evaluate.engines import LimitError, process
 from castsmith.ir.evaluate.promotion import Array
-from castsmith.ir.ops import Size, operators, traits_of
+from castsmith.ir.ops.table import operators, traits_of
+from castsmith.ir.ops.traits import Size
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import MOST_DIMENSIONS, element_type
 

@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import DEFAULT_DOMAINS, operators
-from castsmith.numerics.cast import cast
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import operators
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError, present
-from castsmith.numerics.promotion import PromotionRules, common_type_of_constants
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.promotion.scalars import common_type_of_constants
 from castsmith.numerics.types import Kind, element_type, parse_type
 
 Array = NDArray[Any]

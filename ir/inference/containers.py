@@ -12,7 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx_ir
 from onnx_ir import OptionalType, SequenceType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, Moves, Nesting, nesting_of, traits_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import traits_of
+from castsmith.ir.ops.traits import Moves
+from castsmith.ir.ops.value_types import Nesting, nesting_of
 from castsmith.ir.walks import all_nodes, all_values
 
 _Link = tuple[onnx_ir.Value | None, onnx_ir.Value, int]

@@ -9,11 +9,12 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference.disagreement import Disagreement, not_an_operand, not_passed_on
-from castsmith.ir.ops import DEFAULT_DOMAINS, RUNS_GRAPHS, actual_inputs, actual_outputs, op_key, opset_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, op_key, opset_of
+from castsmith.ir.ops.table import RUNS_GRAPHS
 from castsmith.ir.text import located, site_of
-from castsmith.numerics import promotion
 from castsmith.numerics.errors import PromotionError
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.common import common_type
+from castsmith.numerics.promotion.rules import PromotionRules
 
 Types = list[DataType | None]
 
@@ -121,7 +122,7 @@ def _meet(
     if len(known) < len(types) or not known:
         return None
     try:
-        return known[0] if len(set(known)) == 1 else promotion.common_type([(dtype, 1) for dtype in known], walk.rules)
+        return known[0] if len(set(known)) == 1 else common_type([(dtype, 1) for dtype in known], walk.rules)
     except PromotionError as error:
         raise located(site_of(node), what, zip(values, known, strict=True), error) from None
 

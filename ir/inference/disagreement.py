@@ -20,25 +20,14 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import (
-    CASTS,
-    DEFAULT_DOMAINS,
-    Input,
-    OpKey,
-    TypeGroup,
-    actual_inputs,
-    actual_outputs,
-    input_kind,
-    named_types,
-    operators,
-    restriction,
-    traits_of,
-)
-from castsmith.numerics import promotion
-from castsmith.numerics.cast import FIRST_OPSET
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, OpKey, TypeGroup, actual_inputs, actual_outputs
+from castsmith.ir.ops.table import CASTS, input_kind, named_types, operators, restriction, traits_of
+from castsmith.ir.ops.traits import Input
+from castsmith.numerics.cast.settings import FIRST_OPSET
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.promotion.scalars import common_type_of_constants
 from castsmith.numerics.types import Kind, element_type, type_name
 
 _BROADCASTING_SINCE = 7
@@ -276,7 +265,7 @@ def promoted(found: Disagreement, ranks: Ranks, rules: PromotionRules) -> Disagr
         for index, dtype, kind in zip(found.indexes, found.types, kinds, strict=True)
     ]
     try:
-        return replace(found, common=promotion.common_type_of_constants(operands, rules))
+        return replace(found, common=common_type_of_constants(operands, rules))
     except PromotionError as refusal:
         return replace(found, error=refusal)
 

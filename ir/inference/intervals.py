@@ -30,7 +30,10 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference.walk import Inference
-from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, Answer, Moves, operators, read_cast, traits_of
+from castsmith.ir.ops.casts import read_cast
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import CASTS, operators, traits_of
+from castsmith.ir.ops.traits import Answer, Moves
 from castsmith.ir.walks import sources_first
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import Kind, element_type

@@ -20,10 +20,10 @@ from castsmith.ir.records import Records
 from castsmith.ir.survey import Survey, survey
 from castsmith.ir.validation import require_order
 from castsmith.ir.walks import Scope, graphs_in, imports_by_scope
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 
 if TYPE_CHECKING:
-    from castsmith.ir.targets import Target
+    from castsmith.ir.targets.target import Target
 
 
 @dataclass

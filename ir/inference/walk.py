@@ -34,22 +34,14 @@ from castsmith.ir.inference.disagreement import (
     settle,
     with_legal_casts,
 )
-from castsmith.ir.ops import (
-    DEFAULT_DOMAINS,
-    Moves,
-    OpKey,
-    actual_outputs,
-    cast_target,
-    groups_for,
-    is_convert_promote_types,
-    op_key,
-    operators,
-    opset_of,
-    promotion_rules_of,
-)
+from castsmith.ir.ops.casts import cast_target
+from castsmith.ir.ops.promote_types import is_convert_promote_types, promotion_rules_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, OpKey, actual_outputs, groups_for, op_key, opset_of
+from castsmith.ir.ops.table import operators
+from castsmith.ir.ops.traits import Moves
 from castsmith.ir.text import located, site_of
 from castsmith.numerics.errors import PromotionError
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 
 # The element types of a node's outputs, from its operator's schema and the types of its inputs.
 

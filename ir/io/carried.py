@@ -22,7 +22,7 @@ from onnx_ir import DataType, TensorType
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.readable import Survey, type_of_attribute
 from castsmith.ir.io.wire import messages_of
-from castsmith.ir.ops import NUMBERS_OF_TYPES
+from castsmith.ir.ops.value_types import NUMBERS_OF_TYPES
 from castsmith.numerics.types import type_name
 
 _PREFIX = "castsmith.type:"

@@ -32,7 +32,8 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.io.carried import as_onnx_ir_reads, carry_training, name_types, restore_training, restore_types
 from castsmith.ir.io.readable import require_readable
 from castsmith.ir.io.wire import messages_of
-from castsmith.ir.ops import DEFAULT_DOMAINS, traits_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import traits_of
 from castsmith.ir.walks import all_tensors, all_values, graphs_in
 from castsmith.numerics.errors import CastsmithError
 

@@ -15,7 +15,7 @@ import onnx
 from google.protobuf.message import Message
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops import NUMBERS_OF_TYPES
+from castsmith.ir.ops.value_types import NUMBERS_OF_TYPES
 from castsmith.numerics.types import MOST_DIMENSIONS
 
 _MOST = 2**31 - 1

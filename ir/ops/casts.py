@@ -10,7 +10,7 @@ import onnx_ir
 from onnx_ir import AttributeType, DataType, SequenceType, TensorType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import not_cast
+from castsmith.ir.inference.disagreement import not_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_key, opset_of
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.ops.value_types import named_type

@@ -19,7 +19,7 @@ from onnx_ir import DataType
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.errors import present
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 
 CONVERT_PROMOTE_TYPES = "ConvertPromoteTypes"

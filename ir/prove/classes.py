@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.ir.ops import Answer, traits_of
+from castsmith.ir.ops.table import traits_of
+from castsmith.ir.ops.traits import Answer
 from castsmith.ir.prove.programs import Array, Program
 from castsmith.numerics.critical import every_value
 from castsmith.numerics.types import Kind, element_type

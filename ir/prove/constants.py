@@ -15,7 +15,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.prove.values import Attributes, version_of
 from castsmith.numerics.errors import CastsmithError
-from castsmith.numerics.quantize import dequantize_linear
+from castsmith.numerics.quantize.linear import dequantize_linear
 
 Op = tuple[str, str, int]
 Tensors = list[onnx_ir.TensorProtocol | None]

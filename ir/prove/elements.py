@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from castsmith.ir.ops import CASTS, Answer, Moves, operators
+from castsmith.ir.ops.table import CASTS, operators
+from castsmith.ir.ops.traits import Answer, Moves
 from castsmith.ir.prove.normal import Normal
 from castsmith.ir.prove.programs import EXACT, SOURCE, Operators, Program, constant, step
-from castsmith.numerics.cast import Array
+from castsmith.numerics.cast.codec import Array
 
 _MOST_STEPS = 64
 

@@ -16,15 +16,17 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import Moves, operators, traits_of
+from castsmith.ir.ops.table import operators, traits_of
+from castsmith.ir.ops.traits import Moves
 from castsmith.ir.prove.constants import LARGEST_FOLDED, OTHERS_FOLDED, constant_of
 from castsmith.ir.prove.programs import ELEMENTWISE, SOURCE, Program, constant, evaluated, step
 from castsmith.ir.prove.tables import agree, digest
 from castsmith.ir.prove.types import bound_together, cast_to, has_schema, result_type
 from castsmith.ir.prove.values import Attributes, Book, version_of
-from castsmith.numerics.cast import NEWEST_OPSET
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import PromotionError
-from castsmith.numerics.promotion import PromotionRules, common_type
+from castsmith.numerics.promotion.common import common_type
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, Kind, element_type
 
 Op = tuple[str, str, int]

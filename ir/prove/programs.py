@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import bit_cast, cast
+from castsmith.numerics.cast.convert import bit_cast, cast
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.status import Definedness, cast_status
 

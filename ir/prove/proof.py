@@ -11,9 +11,9 @@ from onnx_ir import DataType
 from castsmith.ir.prove.normal import Normal
 from castsmith.ir.prove.tables import BITS_OF_NAN
 from castsmith.ir.prove.values import Book, Expressions, expressions
-from castsmith.numerics.cast import NEWEST_OPSET
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.embedding import embeds
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 
 _BY_FUNCTIONS = "by functions known for every element"
 

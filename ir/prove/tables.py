@@ -15,7 +15,9 @@ from onnx_ir import DataType
 
 from castsmith.ir.prove.classes import OF_32_BITS, classes_of, domain_of, every
 from castsmith.ir.prove.programs import FAILURES, SOURCE, Array, Program, run, step
-from castsmith.numerics.cast import cast, code_dtype, policy_for
+from castsmith.numerics.cast.codec import code_dtype
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.exactness import chain_collapses
 from castsmith.numerics.types import Kind, element_type
 

@@ -19,7 +19,8 @@ import onnx_ir
 from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of, traits_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.table import traits_of
 from castsmith.ir.walks import MOST_INLINED, all_nodes, nodes_once_inlined
 
 Key = tuple[Any, ...]

@@ -11,7 +11,8 @@ from functools import cache
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, LINEAR, actual_inputs, op_formals, op_key, opset_of, traits_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, op_formals, op_key, opset_of
+from castsmith.ir.ops.table import LINEAR, traits_of
 from castsmith.ir.targets.target import Target
 from castsmith.numerics.types import CODED_TYPES
 

@@ -11,7 +11,8 @@ import onnx.defs
 import onnx.helper
 from onnx_ir import DataType
 
-from castsmith.ir.ops import CONTRIB_DOMAIN, ContribParameter, contrib_schema, op_formals, since_version
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, ContribParameter, contrib_schema
+from castsmith.ir.ops.schemas import op_formals, since_version
 from castsmith.numerics.types import Kind, element_type, type_name
 
 _SAME = "agraph (T[2,2] x) => (T[A,B] y) {{ y = {} (x) }}"

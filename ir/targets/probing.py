@@ -20,12 +20,12 @@ import onnx.helper
 import onnx.parser
 from onnx_ir import DataType
 
-from castsmith.ir.evaluate import EngineError, Prepared
-from castsmith.ir.ops import CONTRIB_DOMAIN, contrib_operators
+from castsmith.ir.evaluate.engines import EngineError, Prepared
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, contrib_operators
 from castsmith.ir.targets.probe_models import EARLY, TEXTS, contrib_model, model_text, versions
 from castsmith.ir.targets.statements import TargetError
 from castsmith.ir.targets.target import TARGETS_FOLDER
-from castsmith.numerics.cast import NEWEST_OPSET
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, type_name
 
 _RELU = "agraph (float[2] x) => (float[2] y) {{ y = Relu (x) }}"

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from onnx_ir import DataType
 
-from castsmith.ir.ops import MOVERS
+from castsmith.ir.ops.table import MOVERS
 from castsmith.ir.targets.statements import (
     Entry,
     Pairs,
@@ -30,7 +30,7 @@ from castsmith.ir.targets.statements import (
     stated_types,
 )
 from castsmith.numerics.arguments import text
-from castsmith.numerics.cast import NEWEST_OPSET
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import did_you_mean
 from castsmith.numerics.extensions import TARGETS, extension, extensions

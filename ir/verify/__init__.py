@@ -10,38 +10,3 @@
 
 The models are run by `castsmith.ir.evaluate`. What `castsmith.ir.prove` proves needs no inputs.
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from castsmith.lazy import door
-
-if TYPE_CHECKING:
-    from castsmith.ir.verify.given import GivenInputs, given_sets, stored_sets
-    from castsmith.ir.verify.run import require_no_difference, require_same, verify
-    from castsmith.ir.verify.sets import mild_sets
-    from castsmith.ir.verify.verdict import Mismatch, Verdict
-
-__all__ = [
-    "GivenInputs",
-    "Mismatch",
-    "Verdict",
-    "given_sets",
-    "mild_sets",
-    "require_no_difference",
-    "require_same",
-    "stored_sets",
-    "verify",
-]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = door(
-        __name__,
-        {
-            "given": ("GivenInputs", "given_sets", "stored_sets"),
-            "run": ("require_no_difference", "require_same", "verify"),
-            "sets": ("mild_sets",),
-            "verdict": ("Mismatch", "Verdict"),
-        },
-    )

@@ -9,8 +9,10 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.evaluate import Content, Mask, Tensor, bits_of, dtype_of
-from castsmith.numerics.cast import Array, cast
+from castsmith.ir.evaluate.conversions import Content, Mask, Tensor, bits_of
+from castsmith.ir.evaluate.promotion import dtype_of
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import Kind, element_type, type_name
 

@@ -15,12 +15,17 @@ from typing import Any
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.evaluate import Coverage, dtype_of
-from castsmith.ir.prove import Expressions, Functions, Normal, Program, Proof
+from castsmith.ir.evaluate.coverage import Coverage
+from castsmith.ir.evaluate.promotion import dtype_of
+from castsmith.ir.prove.elements import Functions
+from castsmith.ir.prove.normal import Normal
+from castsmith.ir.prove.programs import Program
+from castsmith.ir.prove.proof import Proof
+from castsmith.ir.prove.values import Expressions
 from castsmith.ir.records import Site
 from castsmith.ir.text import site_of
 from castsmith.ir.verify.witnesses import differing, witnesses
-from castsmith.numerics.cast import Array
+from castsmith.numerics.cast.codec import Array
 
 _MOST_PAIRS = 4096
 _MOST_SEARCHES = 256

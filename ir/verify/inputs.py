@@ -17,10 +17,11 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.evaluate import FeedError, require_feedable
+from castsmith.ir.evaluate.limits import FeedError, require_feedable
 from castsmith.ir.verify.reach import Needs, Reach
 from castsmith.ir.verify.values import TEXTS, classes_of_values, conversion_targets, neighbourhood, texts_in, within
-from castsmith.numerics.cast import Array, cast
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import Kind, element_type, type_name
 
 MILD_SETS = 3

@@ -16,8 +16,10 @@ import onnx_ir
 from onnx_ir import AttributeType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.evaluate import Bound, RangeError, Shape, index_bounds
-from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, Answer, Conversion, Moves, Rounding, Size, operators, traits_of
+from castsmith.ir.evaluate.indices import Bound, RangeError, Shape, index_bounds
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import CASTS, operators, traits_of
+from castsmith.ir.ops.traits import Answer, Conversion, Moves, Rounding, Size
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import Kind, element_type
 

@@ -18,23 +18,15 @@ import onnx
 import onnx_ir
 
 from castsmith.ir.errors import ModelError, VerificationError
-from castsmith.ir.evaluate import (
-    OURSELVES,
-    TITLES,
-    Budget,
-    Engine,
-    EngineError,
-    Evaluator,
-    FeedError,
-    LimitError,
-    Path,
-    Tensor,
-    depends_on_inputs,
-    seconds_for,
-)
-from castsmith.ir.inference import known_types
-from castsmith.ir.io import as_model, reloaded
-from castsmith.ir.prove import Held, prove
+from castsmith.ir.evaluate.conversions import Tensor
+from castsmith.ir.evaluate.engines import OURSELVES, TITLES, Engine, EngineError
+from castsmith.ir.evaluate.evaluator import Evaluator, Path
+from castsmith.ir.evaluate.indices import depends_on_inputs
+from castsmith.ir.evaluate.limits import Budget, FeedError, LimitError, seconds_for
+from castsmith.ir.inference.walk import known_types
+from castsmith.ir.io.loading import as_model
+from castsmith.ir.io.saving import reloaded
+from castsmith.ir.prove.proof import Held, prove
 from castsmith.ir.records import Site
 from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.text import node_item, site_of
@@ -56,8 +48,8 @@ from castsmith.ir.verify.unseen import open_ends
 from castsmith.ir.verify.verdict import Mismatch, Verdict
 from castsmith.ir.verify.whole import Whole
 from castsmith.ir.walks import all_nodes
-from castsmith.numerics.cast import Array
-from castsmith.numerics.promotion import PromotionRules, as_rules
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.numerics.types import type_name
 
 _SETS_AFTER_PASSES = 6

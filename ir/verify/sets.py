@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.ir.evaluate import Budget, Content, EngineError, Evaluator, RangeError
+from castsmith.ir.evaluate.conversions import Content
+from castsmith.ir.evaluate.engines import EngineError
+from castsmith.ir.evaluate.evaluator import Evaluator
+from castsmith.ir.evaluate.indices import RangeError
+from castsmith.ir.evaluate.limits import Budget
 from castsmith.ir.verify.compare import Interfaces, interfaces
 from castsmith.ir.verify.demands import Demands
 from castsmith.ir.verify.inputs import Feeds, Inputs, Set

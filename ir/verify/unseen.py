@@ -12,9 +12,12 @@ from collections.abc import Iterator
 
 import onnx_ir
 
-from castsmith.ir.evaluate import Evaluator, depends_on_inputs, held_nodes
-from castsmith.ir.ops import CONVERSIONS, GIVES_BOOL, LINEAR, RUNS_GRAPHS, operators
-from castsmith.ir.prove import Book, Proof
+from castsmith.ir.evaluate.coverage import held_nodes
+from castsmith.ir.evaluate.evaluator import Evaluator
+from castsmith.ir.evaluate.indices import depends_on_inputs
+from castsmith.ir.ops.table import CONVERSIONS, GIVES_BOOL, LINEAR, RUNS_GRAPHS, operators
+from castsmith.ir.prove.proof import Proof
+from castsmith.ir.prove.values import Book
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import Kind, element_type

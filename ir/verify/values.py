@@ -12,11 +12,12 @@ import onnx_ir
 from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import NUMBERS_OF_TYPES
+from castsmith.ir.ops.value_types import NUMBERS_OF_TYPES
 from castsmith.ir.verify.reach import Needs
 from castsmith.ir.verify.witnesses import neighbours
 from castsmith.ir.walks import all_nodes
-from castsmith.numerics.cast import Array, cast
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.critical import critical_values, every_value
 from castsmith.numerics.types import Kind, element_type
 

@@ -9,10 +9,12 @@ import numpy as np
 import onnx
 import onnx_ir
 
-from castsmith.ir.evaluate import TITLES, Content, EngineError, Evaluator, Path, Prepared, Tensor
+from castsmith.ir.evaluate.conversions import Content, Tensor
+from castsmith.ir.evaluate.engines import TITLES, EngineError, Prepared
+from castsmith.ir.evaluate.evaluator import Evaluator, Path
 from castsmith.ir.verify.compare import Difference, difference
 from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined
-from castsmith.numerics.cast import Array
+from castsmith.numerics.cast.codec import Array
 
 _LEVELS = {
     "onnxruntime": {"": "onnxruntime", ", with its default optimization,": "onnxruntime optimized"},

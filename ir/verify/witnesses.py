@@ -16,9 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.evaluate import bits_of, dtype_of
-from castsmith.ir.prove import COMPARING, FAILURES, OPERATORS, Program, run
-from castsmith.numerics.cast import Array, cast, code_dtype
+from castsmith.ir.evaluate.conversions import bits_of
+from castsmith.ir.evaluate.promotion import dtype_of
+from castsmith.ir.prove.elements import COMPARING, OPERATORS
+from castsmith.ir.prove.programs import FAILURES, Program, run
+from castsmith.numerics.cast.codec import Array, code_dtype
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.critical import critical_values, every_value
 from castsmith.numerics.types import Kind, element_type
 

@@ -14,18 +14,20 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Inference, Ranges, called_with_several_types
-from castsmith.ir.ops import DEFAULT_DOMAINS, CastNode, chain_verdict, opset_of, read_cast
+from castsmith.ir.inference.intervals import Ranges
+from castsmith.ir.inference.walk import Inference, called_with_several_types
+from castsmith.ir.ops.casts import CastNode, chain_verdict, read_cast
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Diagnostic, Severity
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.exactness import Collapse
 from castsmith.numerics.types import ElementType, Kind, element_type, type_name
-from castsmith.passes.place import data_inputs
-from castsmith.passes.simplify import cast_before, harmless
+from castsmith.passes.place.movable import data_inputs
+from castsmith.passes.simplify.see_through import cast_before, harmless
 
 _TELLING = (0.1, 1 / 3, 3, 1 + 2**-11 + 2**-40, 1e5, 300, 70_000, 2**24 + 1, 2**31 + 5, 2**53 + 1, -1)
 """Numbers that may show a loss: easier to follow than the witness of the proof, a subnormal."""

@@ -9,10 +9,13 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Inference
-from castsmith.ir.ops import DEFAULT_DOMAINS, idle_attributes
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.casts import idle_attributes
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Diagnostic, Severity
-from castsmith.ir.targets import QUANTIZATION_RULES, Target, broken_block_rule, operands_of_several_types
+from castsmith.ir.targets.kernels import broken_block_rule, operands_of_several_types
+from castsmith.ir.targets.statements import QUANTIZATION_RULES
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.numerics.types import type_name

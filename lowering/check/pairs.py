@@ -7,10 +7,13 @@ from collections.abc import Iterator
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Inference, Ranges
-from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, opset_of, read_cast
+from castsmith.ir.inference.intervals import Ranges
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.casts import read_cast
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Diagnostic, Severity, Site
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.lowering.check.device import is_prescribed, values_of

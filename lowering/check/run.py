@@ -11,11 +11,11 @@ import onnx
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import Inference, infer_element_types
-from castsmith.ir.io import as_model
+from castsmith.ir.inference.walk import Inference, infer_element_types
+from castsmith.ir.io.loading import as_model
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
 from castsmith.ir.rewrite_pass import require_known_opset
-from castsmith.ir.targets import Target, as_target
+from castsmith.ir.targets.target import Target, as_target
 from castsmith.ir.walks import imports_by_scope, nodes_now
 from castsmith.lowering.check.casts import cast_findings
 from castsmith.lowering.check.causes import with_causes
@@ -23,8 +23,8 @@ from castsmith.lowering.check.target import target_findings
 from castsmith.lowering.check.trunc import trunc_findings
 from castsmith.lowering.check.types import declared_findings, operand_findings, operator_findings, result_findings
 from castsmith.numerics.errors import CastsmithError, PromotionError
-from castsmith.numerics.promotion import PromotionRules, as_rules
-from castsmith.passes.fold import FoldConstants
+from castsmith.numerics.promotion.rules import PromotionRules, as_rules
+from castsmith.passes.fold.run import FoldConstants
 
 _ANY_SIZE = 2**62
 

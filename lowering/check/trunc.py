@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops import TruncNode, is_trunc, read_trunc, trunc_operands
+from castsmith.ir.ops.qonnx import TruncNode, is_trunc, read_trunc, trunc_operands
 from castsmith.ir.records import Diagnostic, Severity
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope

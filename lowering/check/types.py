@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Disagreement, Inference
-from castsmith.ir.ops import DEFAULT_DOMAINS, actual_outputs, is_trunc, op_formals, op_key, opset_of
+from castsmith.ir.inference.disagreement import Disagreement
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.qonnx import is_trunc
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_formals, op_key, opset_of
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import operands_text, site_of
 from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
-from castsmith.numerics import promotion
 from castsmith.numerics.errors import PromotionError
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.common import common_type
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 
 # Nodes of undefined operators: their results are unknown, and runtimes refuse the model.
@@ -156,7 +158,7 @@ def _way_out(disagreement: Disagreement, rules: PromotionRules, torch: Promotion
         return str(reason).rstrip(".")
     makes = f"makes them {_name(disagreement.common)}"
     try:
-        promotion.common_type(_operands(disagreement), rules)
+        common_type(_operands(disagreement), rules)
     except PromotionError as error:
         return f"{_UNSAFE} {makes}; {str(error).rstrip('.').removesuffix(_OPTION_HINT)}"
     return f"optimize {makes}"
@@ -164,7 +166,7 @@ def _way_out(disagreement: Disagreement, rules: PromotionRules, torch: Promotion
 
 def _allows(rules: PromotionRules, disagreement: Disagreement) -> bool:
     try:
-        return promotion.common_type(_operands(disagreement), rules) is not None
+        return common_type(_operands(disagreement), rules) is not None
     except PromotionError:
         return False
 

@@ -17,7 +17,7 @@ from castsmith.lowering.encodings.integer import EXACT_IN_FLOAT, WIDE_INTEGERS, 
 from castsmith.lowering.encodings.ladder import encode_ladder
 from castsmith.lowering.encodings.table import encode_scale_bits, encode_scale_ladder, encode_table
 from castsmith.lowering.formats import NarrowPolicy, all_codes, encode_array, top_exponent
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import CODED_TYPES, Kind, Specials, element_type, type_name
 
 

@@ -17,7 +17,7 @@ from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder, at_least, dtype_of
 from castsmith.lowering.formats import NarrowPolicy, corners, sign_bit, top_exponent
-from castsmith.lowering.qonnx import round_as
+from castsmith.lowering.qonnx.trunc import round_as
 from castsmith.numerics.errors import present, require
 from castsmith.numerics.types import ElementType, Specials, element_type
 

@@ -13,7 +13,7 @@ from castsmith.lowering.builder import Builder, dtype_of
 from castsmith.lowering.encodings.bitcast import encode_bitcast, word_of
 from castsmith.lowering.encodings.ladder import by_sums
 from castsmith.lowering.formats import NarrowPolicy, encode_array
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import require
 from castsmith.numerics.types import Specials, element_type, type_name
 

@@ -9,16 +9,16 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
-from castsmith.ir.inference import Session
+from castsmith.ir.inference.session import Session
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import Conversion, operators
+from castsmith.ir.ops.table import operators
+from castsmith.ir.ops.traits import Conversion
 from castsmith.ir.records import Effect, Records, Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement, place_constant
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import node_item, node_items, site_of, value_item
-from castsmith.lowering.encodings import (
-    NEEDS_BITCAST,
-    Encoding,
+from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding
+from castsmith.lowering.encodings.storage import (
     as_codes,
     can_be_packed,
     declared_values,
@@ -30,7 +30,7 @@ from castsmith.lowering.encodings import (
 from castsmith.lowering.float8.casts import rounds_in_place
 from castsmith.lowering.float8.needs import is_coded
 from castsmith.lowering.float8.plan import NAME, Plan
-from castsmith.lowering.opset import move_to_opset
+from castsmith.lowering.opset.obstacles import move_to_opset
 from castsmith.numerics.errors import InternalError, present
 from castsmith.numerics.types import element_type
 

@@ -10,17 +10,15 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops import DEFAULT_DOMAINS, MOVERS, Moves, operators, read_cast, traits_of
-from castsmith.ir.targets import Target
+from castsmith.ir.ops.casts import read_cast
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import MOVERS, operators, traits_of
+from castsmith.ir.ops.traits import Moves
+from castsmith.ir.targets.target import Target
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.encodings import (
-    Encoding,
-    can_encode,
-    decode,
-    encode,
-    round_by_table,
-    round_in_place,
-)
+from castsmith.lowering.encodings.choose import Encoding, can_encode, decode, encode
+from castsmith.lowering.encodings.ladder import round_in_place
+from castsmith.lowering.encodings.table import round_by_table
 from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.types import CODED_TYPES, Kind, element_type, type_name
 

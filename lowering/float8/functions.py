@@ -11,9 +11,9 @@ from itertools import zip_longest
 import onnx_ir
 
 from castsmith.ir.constants import constant_node, new_constant
-from castsmith.ir.inference import Session
+from castsmith.ir.inference.session import Session
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import named_types
+from castsmith.ir.ops.table import named_types
 from castsmith.ir.records import Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement, detach
 from castsmith.ir.walks import (

@@ -16,10 +16,11 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.encodings import clamped, encode, encode_integer, number
+from castsmith.lowering.encodings.choose import encode
+from castsmith.lowering.encodings.integer import clamped, encode_integer, number
 from castsmith.lowering.float8.casts import Context, Encoded, decoded
 from castsmith.lowering.formats import NarrowPolicy
-from castsmith.numerics.quantize import division_type
+from castsmith.numerics.quantize.schema import division_type
 from castsmith.numerics.types import Kind, element_type, type_name
 
 _COMPUTES_IN = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)

@@ -20,24 +20,22 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Session
-from castsmith.ir.ops import (
-    LINEAR,
-    opset_of,
-)
+from castsmith.ir.inference.session import Session
+from castsmith.ir.ops.schemas import opset_of
+from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.options import Encoding, Interface, Storage, choice_info, flag_info, option, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.encodings import PACKED, declared_values, inferred_declared, mentioned_types
+from castsmith.lowering.encodings.storage import PACKED, declared_values, inferred_declared, mentioned_types
 from castsmith.lowering.float8.apply import apply_plan, leftover
 from castsmith.lowering.float8.functions import Functions, functions_with_codes, inline_functions, obstacle_to_inlining
 from castsmith.lowering.float8.needs import Types, is_coded, other_types_that_target_lacks, reasons_to_lower
 from castsmith.lowering.float8.plan import NAME, make_plan, wrap_expansions
 from castsmith.lowering.interface import WIDE, widen_interface
 from castsmith.numerics.errors import require
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES
 
 

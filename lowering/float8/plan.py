@@ -12,16 +12,18 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import Inference, Session
-from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.inference.session import Session
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.options import Encoding as EncodingName
 from castsmith.ir.records import NodeItem, Refusal
 from castsmith.ir.rewriting import detach
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.encodings import ARITHMETIC_HAZARDS, WITHSTANDS, Encoding, declared_values
+from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS, WITHSTANDS, Encoding
+from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.float8.casts import (
     Context,
     expand_cast,
@@ -33,9 +35,9 @@ from castsmith.lowering.float8.casts import (
 from castsmith.lowering.float8.functions import Functions
 from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
 from castsmith.lowering.float8.needs import Coded, Types, is_coded, touches_coded
-from castsmith.lowering.opset import node_obstacle
+from castsmith.lowering.opset.obstacles import node_obstacle
 from castsmith.numerics.errors import OptionError
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 
 # The encoding that makes codes from floats, and the opset that it needs.

@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Inference, Ranges
-from castsmith.ir.ops import DEFAULT_DOMAINS, MOVERS, Answer, Moves, Rounding, operators, read_cast
+from castsmith.ir.inference.intervals import Ranges
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.casts import read_cast
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import MOVERS, operators
+from castsmith.ir.ops.traits import Answer, Moves, Rounding
 from castsmith.ir.walks import sources_first
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.exactness import is_exact
 from castsmith.numerics.types import type_name
 

@@ -9,8 +9,9 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Inference
-from castsmith.ir.ops import OpKey, TypeGroup, actual_outputs, read_cast, type_groups
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.casts import read_cast
+from castsmith.ir.ops.schemas import OpKey, TypeGroup, actual_outputs, type_groups
 from castsmith.lowering.narrow.facts import MOVING, NARROWER
 from castsmith.numerics.exactness import is_exact
 

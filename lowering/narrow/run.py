@@ -25,27 +25,24 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Ranges, Session
-from castsmith.ir.ops import (
-    CASTS,
-    DEFAULT_DOMAINS,
-    FLOW,
-    Moves,
-    op_key,
-    operators,
-)
+from castsmith.ir.inference.intervals import Ranges
+from castsmith.ir.inference.session import Session
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key
+from castsmith.ir.ops.table import CASTS, FLOW, operators
+from castsmith.ir.ops.traits import Moves
 from castsmith.ir.options import narrowed_types, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.targets import Target, takes_type
+from castsmith.ir.targets.kernels import takes_type
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.interface import NARROW_INTERFACE, convert_inputs, convert_outputs
 from castsmith.lowering.narrow.facts import NARROWER, SAME, Facts, refusal_text
 from castsmith.lowering.narrow.places import Place, groups_of, worth_it
-from castsmith.numerics.cast import cast
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import TypeLike, type_name
 
 NAME = "narrow-types"

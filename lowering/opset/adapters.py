@@ -22,7 +22,8 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import changes_between, operators
+from castsmith.ir.ops.changes import changes_between
+from castsmith.ir.ops.table import operators
 from castsmith.ir.rewriting import detach
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.opset.obstacles import TypeOf

@@ -10,11 +10,11 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_node, constant_tensor
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.inference.walk import infer_element_types
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset.adapters import adapted, equal_parts
 from castsmith.lowering.opset.obstacles import TypeOf, attribute_obstacle, is_legal, node_obstacle
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 
 _UNUSABLE = ("AffineGrid",)
 """Operators whose definitions do not hold: that of AffineGrid has branches that are invalid for any one rank."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import onnx.defs
 import onnx_ir
 
-from castsmith.ir.inference import Session
+from castsmith.ir.inference.session import Session
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.rewriting import Replacement, apply_replacement, detach, name_node
 from castsmith.ir.text import site_of

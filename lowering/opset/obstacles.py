@@ -15,15 +15,10 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import (
-    DEFAULT_DOMAINS,
-    actual_inputs,
-    actual_outputs,
-    changes_between,
-    nesting_of,
-    opset_of,
-    restriction,
-)
+from castsmith.ir.ops.changes import changes_between
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, opset_of
+from castsmith.ir.ops.table import restriction
+from castsmith.ir.ops.value_types import nesting_of
 from castsmith.ir.records import Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in

@@ -10,18 +10,19 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import Session
+from castsmith.ir.inference.session import Session
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import QONNX_DOMAINS, QUANTIZERS, is_quantizer, is_trunc, opset_of, runs_in_qonnx
+from castsmith.ir.ops.qonnx import QONNX_DOMAINS, QUANTIZERS, is_quantizer, is_trunc, runs_in_qonnx
+from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.rewriting import Replacement, place_constant, run_rules
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import constant_item, site_of
 from castsmith.ir.walks import all_nodes, drop_unused_domains
-from castsmith.lowering.encodings import inferred_declared
-from castsmith.lowering.float8 import inline_functions, obstacle_to_inlining
+from castsmith.lowering.encodings.storage import inferred_declared
+from castsmith.lowering.float8.functions import inline_functions, obstacle_to_inlining
 from castsmith.numerics.errors import TruncError, present
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import Kind, element_type, type_name
 
 _FIRST_OPSET = 11

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import Session
-from castsmith.ir.ops import flag
+from castsmith.ir.inference.session import Session
+from castsmith.ir.ops.qonnx import flag
 from castsmith.ir.records import RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.lowering.builder import Builder, at_least, new_constants
-from castsmith.lowering.encodings import to_the_grid
+from castsmith.lowering.encodings.ladder import to_the_grid
 from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
 from castsmith.lowering.qonnx.steps import add_zero_point, binade_ends, clip, combine, subtract_zero_point
 from castsmith.lowering.qonnx.trunc import round_as

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import Session
-from castsmith.ir.ops import TRUNCS, TruncNode, is_trunc, read_trunc, trunc_operands
+from castsmith.ir.inference.session import Session
+from castsmith.ir.ops.qonnx import TRUNCS, TruncNode, is_trunc, read_trunc, trunc_operands
 from castsmith.ir.records import Diagnostic, RewriteResult, Severity
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes
 from castsmith.lowering.builder import Builder, new_constants

@@ -20,7 +20,7 @@ from castsmith.ir.records import Effect
 from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import dtype_of
 from castsmith.lowering.custom import NodeBuilder
-from castsmith.lowering.encodings import clamped, number
+from castsmith.lowering.encodings.integer import clamped, number
 from castsmith.lowering.quantized.operands import (
     integers,
     need_opset,

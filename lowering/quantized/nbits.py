@@ -25,7 +25,8 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops import CONTRIB_DOMAIN, DEFAULT_DOMAINS
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect
 from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import Builder, new_constants

@@ -13,9 +13,10 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import Inference, Session
-from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.targets import Target
+from castsmith.ir.inference.session import Session
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.targets.target import Target
 from castsmith.numerics.types import type_name
 
 _Key = tuple[onnx_ir.Graph | None, onnx_ir.Value, str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsmith.ir.ops import CONTRIB_DOMAIN
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.lowering.quantized.microsoft import dequantize_linear, matmul_nbits, quantize_linear
 from castsmith.lowering.quantized.operands import Lower, refusing
 from castsmith.lowering.quantized.tensorrt import (

@@ -36,7 +36,7 @@ from castsmith.lowering.quantized.operands import (
     required_float,
     scalar,
 )
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import type_name
 
 DOMAIN = "trt"

@@ -16,7 +16,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.quantized.operands import FLOATS, operand

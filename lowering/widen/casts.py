@@ -8,17 +8,23 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Inference, Ranges, Session
-from castsmith.ir.ops import DEFAULT_DOMAINS, cast_node, opset_of, read_cast
+from castsmith.ir.inference.intervals import Ranges
+from castsmith.ir.inference.session import Session
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.casts import cast_node, read_cast
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Records, Refusal, Rewrite
 from castsmith.ir.rewriting import Replacement, apply_replacement, detach
-from castsmith.ir.targets import Target, varied_input
+from castsmith.ir.targets.kernels import varied_input
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, new_constants
-from castsmith.lowering.encodings import WIDE_INTEGERS, inferred_declared, round_in_place, rounds_since, wide
+from castsmith.lowering.encodings.integer import WIDE_INTEGERS, rounds_since, wide
+from castsmith.lowering.encodings.ladder import round_in_place
+from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.lowering.formats import NarrowPolicy
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import HALF_TYPES, type_name
 
 # A Cast between Transpose and MatMul is moved before the Transpose, for targets that fail on the other order. ONNX

@@ -21,43 +21,30 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import Inference, Session
-from castsmith.ir.ops import (
-    CASTS,
-    DEFAULT_DOMAINS,
-    LINEAR,
-    RUNS_GRAPHS,
-    Moves,
-    actual_inputs,
-    actual_outputs,
-    input_types,
-    op_formals,
-    operators,
-    opset_of,
-)
+from castsmith.ir.inference.session import Session
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, input_types, op_formals, opset_of
+from castsmith.ir.ops.table import CASTS, LINEAR, RUNS_GRAPHS, operators
+from castsmith.ir.ops.traits import Moves
 from castsmith.ir.options import Interface, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, computed_in, new_constants
-from castsmith.lowering.encodings import Encoding, inferred_declared, mentioned_types, retyped_attributes
-from castsmith.lowering.float8 import (
-    Context,
-    Types,
-    expand_dequantize,
-    expand_quantize,
-    inline_functions,
-    obstacle_to_inlining,
-    takes_a_type,
-)
+from castsmith.lowering.encodings.choose import Encoding
+from castsmith.lowering.encodings.storage import inferred_declared, mentioned_types, retyped_attributes
+from castsmith.lowering.float8.casts import Context
+from castsmith.lowering.float8.functions import inline_functions, obstacle_to_inlining, takes_a_type
+from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
+from castsmith.lowering.float8.needs import Types
 from castsmith.lowering.interface import WIDE, widen_interface
 from castsmith.lowering.widen.casts import cast_before_transpose, round_casts_once
 from castsmith.lowering.widen.storage import effect_in_float, widen_storage, widened_tensor
 from castsmith.lowering.widen.unify import unify_operands
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 
 # Model-local functions with several signatures are inlined if operators in them must be widened.

@@ -5,41 +5,29 @@ from __future__ import annotations
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Session
-from castsmith.ir.io import computed, is_large
+from castsmith.ir.inference.session import Session
+from castsmith.ir.io.streaming import computed, is_large
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import (
-    CASTS,
-    CONVERSIONS,
-    DEFAULT_DOMAINS,
-    MOVERS,
-    RUNS_GRAPHS,
-    Rounding,
-    operators,
-    opset_of,
-    read_cast,
-    set_element_type,
-    with_element_type,
-)
+from castsmith.ir.ops.casts import read_cast
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.table import CASTS, CONVERSIONS, MOVERS, RUNS_GRAPHS, operators
+from castsmith.ir.ops.traits import Rounding
+from castsmith.ir.ops.value_types import set_element_type, with_element_type
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of, value_item
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, ConstantHome, new_constants, shared_constants
-from castsmith.lowering.encodings import (
-    declared_values,
-    inferred_declared,
-    retyped_attributes,
-    round_in_place,
-    rounds_since,
-    wide,
-)
-from castsmith.lowering.float8 import Functions, Types, is_coded, touches_coded
+from castsmith.lowering.encodings.integer import rounds_since, wide
+from castsmith.lowering.encodings.ladder import round_in_place
+from castsmith.lowering.encodings.storage import declared_values, inferred_declared, retyped_attributes
+from castsmith.lowering.float8.functions import Functions
+from castsmith.lowering.float8.needs import Types, is_coded, touches_coded
 from castsmith.lowering.formats import NarrowPolicy
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import present
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 
 # Effect of computing an operator of float16 or bfloat16 in float, rounded once.

@@ -20,20 +20,21 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Session
-from castsmith.ir.ops import opset_of
+from castsmith.ir.inference.session import Session
+from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, Records, Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.targets import Target, operands_of_several_types
+from castsmith.ir.targets.kernels import operands_of_several_types
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import computed_in
-from castsmith.lowering.encodings import inferred_declared
-from castsmith.lowering.float8 import Types
+from castsmith.lowering.encodings.storage import inferred_declared
+from castsmith.lowering.float8.needs import Types
 from castsmith.lowering.widen.storage import NAME
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.embedding import embeds
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 
 _CANDIDATES = (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT)

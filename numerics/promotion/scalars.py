@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.promotion.common import Operand, common_type
 from castsmith.numerics.promotion.libraries import library_of
 from castsmith.numerics.promotion.rules import PromotionRules, Rank

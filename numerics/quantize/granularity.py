@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from castsmith.numerics.cast import CHUNK, Array
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.cast.convert import CHUNK
 from castsmith.numerics.errors import QuantizeError
 
 Box = tuple[slice, slice, slice]

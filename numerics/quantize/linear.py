@@ -24,7 +24,10 @@ import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import NEWEST_OPSET, Array, Policy, cast, narrow
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.narrowing import narrow
+from castsmith.numerics.cast.settings import NEWEST_OPSET, Policy
 from castsmith.numerics.quantize.schema import Operands, Settings, dequantize_operands, quantize_operands
 from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type
 

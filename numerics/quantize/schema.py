@@ -12,7 +12,9 @@ import numpy.typing as npt
 from onnx_ir import DataType
 
 from castsmith.numerics.arguments import whole_number
-from castsmith.numerics.cast import NEWEST_OPSET, Array, elements_of
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.cast.convert import elements_of
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import ElementTypeError, QuantizeError
 from castsmith.numerics.quantize.granularity import Box, folded, pieces, require_shapes
 from castsmith.numerics.types import ELEMENT_TYPES, TypeLike, parse_type, type_name

@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import Array, cast, policy_for
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.quantize.linear import add, difference, product, quantize_piece, quotient
 from castsmith.numerics.quantize.schema import Operands, Settings, dequantize_operands, quantize_operands
 from castsmith.numerics.status import (

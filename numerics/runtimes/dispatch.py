@@ -18,9 +18,11 @@ import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import NEWEST_OPSET, Array, check_cast, elements_of
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.cast.convert import check_cast, elements_of
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import CastError
-from castsmith.numerics.runtimes import Runtime
+from castsmith.numerics.runtimes.names import Runtime
 from castsmith.numerics.runtimes.onnxruntime import cast_as_onnxruntime
 from castsmith.numerics.status import Definedness, status_reason
 from castsmith.numerics.types import FLOAT8_TYPES, Kind, TypeLike, element_type, type_name

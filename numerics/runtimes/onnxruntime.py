@@ -14,7 +14,9 @@ import re
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import Array, cast, code_mask, is_number
+from castsmith.numerics.cast.codec import Array, code_mask
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.strings import is_number
 from castsmith.numerics.errors import CastError
 from castsmith.numerics.types import FLOAT8_TYPES, ElementType, Kind, element_type
 

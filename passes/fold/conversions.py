@@ -10,8 +10,11 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.numerics import quantize, runtimes
-from castsmith.numerics.cast import Array, bit_cast, cast
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.cast.convert import bit_cast, cast
+from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
+from castsmith.numerics.quantize.status import dequantize_reason, quantize_reason
+from castsmith.numerics.runtimes.dispatch import cast_as
 from castsmith.numerics.status import Definedness, Finding, cast_status, status_reason
 from castsmith.numerics.trunc import trunc
 from castsmith.numerics.types import type_name
@@ -60,7 +63,7 @@ class CastTo:
         """Compute, but elements whose status is worse than `tolerated` as the runtime computes them."""
         saturate, round_mode, opset = self.saturate, self.round_mode, self.opset
         status = cast_status(array, self.to, saturate=saturate, round_mode=round_mode, opset=opset)
-        theirs = runtimes.cast_as(array, self.to, runtime, saturate=saturate, round_mode=round_mode, opset=opset)
+        theirs = cast_as(array, self.to, runtime, saturate=saturate, round_mode=round_mode, opset=opset)
         result = self.compute([array])
         result[status > tolerated] = theirs[status > tolerated]
         return result
@@ -146,10 +149,10 @@ class QuantizeTo:
         return types[2] if len(types) > 2 else self.output_dtype or DataType.UINT8, shapes[0]
 
     def finding(self, arrays: Sequence[Array]) -> Finding | None:
-        return quantize.quantize_reason(*arrays, **asdict(self))
+        return quantize_reason(*arrays, **asdict(self))
 
     def compute(self, arrays: Sequence[Array]) -> Array:
-        return quantize.quantize_linear(*arrays, **asdict(self))
+        return quantize_linear(*arrays, **asdict(self))
 
     def text(self, types: Sequence[DataType]) -> str:
         return f"{type_name(types[0])} constant, quantized as opset {self.opset} defines it"
@@ -171,10 +174,10 @@ class DequantizeTo:
         return self.output_dtype or types[1], shapes[0]
 
     def finding(self, arrays: Sequence[Array]) -> Finding | None:
-        return quantize.dequantize_reason(*arrays, **asdict(self))
+        return dequantize_reason(*arrays, **asdict(self))
 
     def compute(self, arrays: Sequence[Array]) -> Array:
-        return quantize.dequantize_linear(*arrays, **asdict(self))
+        return dequantize_linear(*arrays, **asdict(self))
 
     def text(self, types: Sequence[DataType]) -> str:
         return f"{type_name(types[0])} constant, dequantized as opset {self.opset} defines it"

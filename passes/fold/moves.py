@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from castsmith.numerics.cast import Array
+from castsmith.numerics.cast.codec import Array
 
 Dims = tuple[int, ...]
 

@@ -8,22 +8,13 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Inference
-from castsmith.ir.ops import (
-    CASTS,
-    CONVERSIONS,
-    DEFAULT_DOMAINS,
-    LINEAR,
-    is_convert_promote_types,
-    is_trunc,
-    op_formals,
-    opset_of,
-    promotion_rules_of,
-    read_cast,
-    read_trunc,
-    trunc_operands,
-)
-from castsmith.numerics import promotion
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.casts import read_cast
+from castsmith.ir.ops.promote_types import is_convert_promote_types, promotion_rules_of
+from castsmith.ir.ops.qonnx import is_trunc, read_trunc, trunc_operands
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_formals, opset_of
+from castsmith.ir.ops.table import CASTS, CONVERSIONS, LINEAR
+from castsmith.numerics.promotion.common import common_type
 from castsmith.passes.fold.conversions import BitCastTo, CastTo, Reading, TruncOf, read_quantize
 from castsmith.passes.fold.values import Constants
 
@@ -84,7 +75,7 @@ class Reader:
         knowns = [known for value in node.inputs if (known := self.constants.of(value)) is not None]
         if len(knowns) != 2:
             return None
-        common = promotion.common_type([(known.dtype, len(known.shape)) for known in knowns], promotion_rules_of(node))
+        common = common_type([(known.dtype, len(known.shape)) for known in knowns], promotion_rules_of(node))
         if common is None:
             return None
         return tuple((CastTo(common, opset), (value,)) for value in node.inputs if value is not None)

@@ -17,13 +17,14 @@ from castsmith.ir.constants import (
     use_count,
 )
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import opset_of
+from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Refusal
 from castsmith.ir.rewriting import Replacement, lacking_identity
-from castsmith.ir.targets import Target, takes_identity
+from castsmith.ir.targets.kernels import takes_identity
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of
-from castsmith.numerics.cast import Array
+from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.errors import CastsmithError, present
 from castsmith.numerics.status import Definedness, Finding
 from castsmith.numerics.types import type_name

@@ -11,7 +11,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.numerics.cast import Array
+from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.errors import CastsmithError
 from castsmith.passes.fold.conversions import CastTo, Reading
 from castsmith.passes.fold.reading import Reader

@@ -19,8 +19,8 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import opset_of
-from castsmith.numerics.cast import Array
+from castsmith.ir.ops.schemas import opset_of
+from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import element_bytes
 from castsmith.passes.fold.movement import Operands, may_be_constant, movement_of, moves_elements

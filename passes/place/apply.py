@@ -8,12 +8,13 @@ import onnx_ir
 
 from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import cast_node, set_element_type
+from castsmith.ir.ops.casts import cast_node
+from castsmith.ir.ops.value_types import set_element_type
 from castsmith.ir.records import NodeItem
 from castsmith.ir.rewriting import become_output, place_constant, rewire
 from castsmith.ir.text import Types, node_items
 from castsmith.ir.walks import graph_of
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.place.chains import Chain, type_of

@@ -13,7 +13,7 @@ from functools import cache
 
 from onnx_ir import DataType
 
-from castsmith.ir.ops import CastNode, chain_verdict
+from castsmith.ir.ops.casts import CastNode, chain_verdict
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.status import cast_status

@@ -11,11 +11,15 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Inference, Ranges
+from castsmith.ir.inference.intervals import Ranges
+from castsmith.ir.inference.walk import Inference
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import CastNode, opset_of
-from castsmith.ir.targets import Target, takes_type
-from castsmith.numerics.cast import cast, policy_for
+from castsmith.ir.ops.casts import CastNode
+from castsmith.ir.ops.schemas import opset_of
+from castsmith.ir.targets.kernels import takes_type
+from castsmith.ir.targets.target import Target
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
@@ -33,7 +37,7 @@ from castsmith.passes.place.movable import (
 )
 from castsmith.passes.place.problem import Demand, MovingNode, Problem, Root
 from castsmith.passes.place.sizes import Sizes
-from castsmith.passes.simplify import cast_before, held
+from castsmith.passes.simplify.see_through import cast_before, held
 
 _SMALL = 1024
 """Largest number of elements of a constant that is cast at optimization time."""

@@ -8,8 +8,10 @@ from math import prod
 
 import onnx_ir
 
-from castsmith.ir.ops import DEFAULT_DOMAINS
-from castsmith.passes.shapes import Dims, Poly, Shapes, Symbol
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.passes.shapes.elements import Dims
+from castsmith.passes.shapes.symbols import Poly, Symbol
+from castsmith.passes.shapes.walk import Shapes
 
 _MOST = 1 << 40
 """Largest number of elements of an array; larger sizes count as this one."""

@@ -13,7 +13,10 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import CASTS, cast_node, naming, nested_type, opset_of, set_element_type, with_element_type
+from castsmith.ir.ops.casts import cast_node
+from castsmith.ir.ops.schemas import opset_of
+from castsmith.ir.ops.table import CASTS
+from castsmith.ir.ops.value_types import naming, nested_type, set_element_type, with_element_type
 from castsmith.ir.records import Effect, NodeItem, Records, Rewrite, Site, ValueItem
 from castsmith.ir.rewriting import name_node, place_constant
 from castsmith.ir.text import constant_item, node_item, node_items, site_of, value_item

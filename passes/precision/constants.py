@@ -12,8 +12,8 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.io import computed, in_threads, is_large, is_stored, pieces
-from castsmith.numerics.cast import cast
+from castsmith.ir.io.streaming import computed, in_threads, is_large, is_stored, pieces
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import element_type, type_name
 

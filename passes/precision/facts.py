@@ -12,8 +12,10 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Inference
-from castsmith.ir.ops import DEFAULT_DOMAINS, Answer, Moves, traits_of
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import traits_of
+from castsmith.ir.ops.traits import Answer, Moves
 from castsmith.numerics.embedding import embeds
 from castsmith.passes.precision.constants import NOTHING, Carried, Fate, Fates, unfit
 from castsmith.passes.precision.operators import BOUNDS, MASK_PASSES

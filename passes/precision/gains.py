@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import Moves, traits_of
-from castsmith.passes.place import LAUNCH_BYTES, Sizes
+from castsmith.ir.ops.table import traits_of
+from castsmith.ir.ops.traits import Moves
+from castsmith.passes.place.problem import LAUNCH_BYTES
+from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.ports import ANYTHING, CONVERTED, KEPT, Aim, Ports, Use
 from castsmith.passes.precision.problem import Problem
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import CONTRIB_DOMAIN, DEFAULT_DOMAINS
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 
 _EXPONENTIAL = "its results span more orders of magnitude than 16 bits hold"
 _SUM = "it adds up many elements, and small ones are lost in a large sum"

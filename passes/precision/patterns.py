@@ -17,7 +17,7 @@ from functools import cached_property
 
 import onnx_ir
 
-from castsmith.ir.bounds import Bound
+from castsmith.ir.bounds.report import Bound
 from castsmith.ir.walks import graphs_in
 from castsmith.numerics.errors import OptionError, did_you_mean
 

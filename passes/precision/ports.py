@@ -8,25 +8,12 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import not_cast
-from castsmith.ir.ops import (
-    CASTS,
-    DEFAULT_DOMAINS,
-    LINEAR,
-    Moves,
-    Role,
-    actual_inputs,
-    actual_outputs,
-    groups_for,
-    named_type,
-    op_key,
-    operators,
-    opset_of,
-    restriction,
-    traits_of,
-    type_attributes,
-)
-from castsmith.ir.targets import Target
+from castsmith.ir.inference.disagreement import not_cast
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, groups_for, op_key, opset_of
+from castsmith.ir.ops.table import CASTS, LINEAR, operators, restriction, traits_of, type_attributes
+from castsmith.ir.ops.traits import Moves, Role
+from castsmith.ir.ops.value_types import named_type
+from castsmith.ir.targets.target import Target
 from castsmith.ir.walks import graphs_in
 from castsmith.numerics.types import type_name
 from castsmith.passes.min_cut import NO, YES

@@ -16,22 +16,17 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Inference, called_with_several_types, nestings
-from castsmith.ir.ops import (
-    DEFAULT_DOMAINS,
-    FLOW,
-    Nesting,
-    actual_outputs,
-    input_types,
-    op_key,
-    opset_of,
-)
+from castsmith.ir.inference.containers import nestings
+from castsmith.ir.inference.walk import Inference, called_with_several_types
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, input_types, op_key, opset_of
+from castsmith.ir.ops.table import FLOW
+from castsmith.ir.ops.value_types import Nesting
 from castsmith.ir.walks import all_nodes, graph_of, graphs_in, nodes_of, subgraphs_of
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.min_cut import Costs
-from castsmith.passes.place import Sizes
+from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.constants import Carried, Fates, unfit
 from castsmith.passes.precision.facts import Facts
 from castsmith.passes.precision.operators import Place

@@ -22,29 +22,32 @@ from typing import cast
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds import Bound
-from castsmith.ir.inference import Session, infer_element_types, not_cast
+from castsmith.ir.bounds.report import Bound
+from castsmith.ir.inference.disagreement import not_cast
+from castsmith.ir.inference.session import Session
+from castsmith.ir.inference.walk import infer_element_types
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import opset_of
+from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.options import OptionInfo, option, text_info
 from castsmith.ir.records import Records, Refusal, RewriteResult, Site
 from castsmith.ir.rewrite_pass import RewritePass
-from castsmith.ir.targets import DEFAULT_TARGET, Target, as_target, load_target
+from castsmith.ir.targets.kernels import DEFAULT_TARGET
+from castsmith.ir.targets.target import Target, as_target, load_target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values, holders, imports_by_scope
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
 from castsmith.passes.min_cut import solve
-from castsmith.passes.place import Sizes
+from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.apply import Change, apply, regions
 from castsmith.passes.precision.constants import Fates, exceeding_text
 from castsmith.passes.precision.gains import price
 from castsmith.passes.precision.patterns import Asked, Pattern, Wishes, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.problem import Problem
-from castsmith.passes.promote import specialise_functions
-from castsmith.passes.shapes import Shapes
+from castsmith.passes.promote.insert import specialise_functions
+from castsmith.passes.shapes.walk import Shapes
 
 NAME = "convert-precision"
 SOURCES: dict[DataType, frozenset[DataType]] = {

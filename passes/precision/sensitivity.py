@@ -15,9 +15,11 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds import Bound
+from castsmith.ir.bounds.report import Bound
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import DEFAULT_DOMAINS, Moves, traits_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import traits_of
+from castsmith.ir.ops.traits import Moves
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision.constants import Fate, limits
 from castsmith.passes.precision.operators import (

@@ -25,8 +25,11 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Inference, Session, Signature, free_identifier, signature_text
-from castsmith.ir.ops import CASTSMITH_DOMAIN, conversion
+from castsmith.ir.inference.calls import Signature, free_identifier, signature_text
+from castsmith.ir.inference.session import Session
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.casts import conversion
+from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN
 from castsmith.ir.options import shared
 from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
@@ -34,7 +37,7 @@ from castsmith.ir.rewriting import Replacement
 from castsmith.ir.text import Types, node_item, site_of
 from castsmith.ir.validation import require_order
 from castsmith.ir.walks import all_nodes, graph_of, nodes_of
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.promote.declared import convert_joined_output, follow_types
 from castsmith.passes.promote.operands import Work, promote

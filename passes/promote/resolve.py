@@ -16,14 +16,16 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Inference, Session
-from castsmith.ir.ops import CASTSMITH_DOMAIN, cast_node, drop_unused_bodies, is_convert_promote_types
+from castsmith.ir.inference.session import Session
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.casts import cast_node
+from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN, drop_unused_bodies, is_convert_promote_types
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.text import site_of
 from castsmith.numerics.errors import present
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 
 NAME = "resolve-promote-types"

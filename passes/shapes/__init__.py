@@ -10,30 +10,3 @@ sums of products of the symbols of dimensions (`symbols`). `elements` holds such
     contents    the rules for elements
     targets     shape operands replaced by equivalent constants
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from castsmith.lazy import door
-
-if TYPE_CHECKING:
-    from castsmith.passes.shapes.bounds import ranges_of
-    from castsmith.passes.shapes.elements import Dims
-    from castsmith.passes.shapes.run import FoldShapes
-    from castsmith.passes.shapes.symbols import Poly, Symbol, Unknown
-    from castsmith.passes.shapes.walk import Shapes
-
-__all__ = ["Dims", "FoldShapes", "Poly", "Shapes", "Symbol", "Unknown", "ranges_of"]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = door(
-        __name__,
-        {
-            "bounds": ("ranges_of",),
-            "elements": ("Dims",),
-            "run": ("FoldShapes",),
-            "symbols": ("Poly", "Symbol", "Unknown"),
-            "walk": ("Shapes",),
-        },
-    )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.ir.ops import operators
+from castsmith.ir.ops.table import operators
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.shapes.elements import MOST, Content, Derived, Operation, array_of, holds, is_number
 from castsmith.passes.shapes.symbols import UNKNOWN, Element, Unknown, compared, high_of, low_of, quotient

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Inference, Ranges, Session
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.inference.intervals import Ranges
+from castsmith.ir.inference.session import Session
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.shapes.contents import FOLLOWED
 from castsmith.passes.shapes.run import learned, may_find_something

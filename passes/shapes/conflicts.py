@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import onnx_ir
 
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.walks import graph_of
 from castsmith.passes.shapes.dims import BROADCAST, NUMPY_OPSET, Names, onnx_refuses_shapes
 from castsmith.passes.shapes.elements import Dims, Operation, is_number

@@ -16,8 +16,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from castsmith.ir.ops import CASTS, operators
-from castsmith.passes.fold import MoveError, Operands, move, movement_of, moves_elements
+from castsmith.ir.ops.table import CASTS, operators
+from castsmith.passes.fold.movement import Operands, movement_of, moves_elements
+from castsmith.passes.fold.moves import MoveError, move
 from castsmith.passes.shapes.arithmetic import BY_ELEMENT, Scalar, cast_content, each_of, elementwise, picked
 from castsmith.passes.shapes.elements import (
     MOST,

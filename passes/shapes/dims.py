@@ -15,7 +15,8 @@ import onnx.helper
 import onnx.shape_inference
 import onnx_ir
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, operators
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import operators
 from castsmith.numerics.types import MOST_DIMENSIONS
 from castsmith.passes.shapes.elements import Content, Dims, Operation, array_of
 from castsmith.passes.shapes.symbols import UNKNOWN, Element, Poly, Unknown, low_of, product, quotient

@@ -16,7 +16,9 @@ from collections.abc import Iterator
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, Moves, operators, traits_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import operators, traits_of
+from castsmith.ir.ops.traits import Moves
 from castsmith.ir.walks import graphs_in, nodes_of
 from castsmith.numerics.types import element_bytes, element_type
 from castsmith.passes.shapes.dims import NUMPY_OPSET

@@ -28,19 +28,22 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor, drop_if_unused, growth_reason, new_constant, use_count
-from castsmith.ir.inference import Session, called_with_several_types
+from castsmith.ir.inference.session import Session
+from castsmith.ir.inference.walk import called_with_several_types
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import DEFAULT_DOMAINS, Moves, operators
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import operators
+from castsmith.ir.ops.traits import Moves
 from castsmith.ir.options import shared
 from castsmith.ir.records import Records, Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement, lacking_identity
 from castsmith.ir.survey import Survey
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of, graphs_in
 from castsmith.numerics.errors import present
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.shapes.arithmetic import BY_ELEMENT
 from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED

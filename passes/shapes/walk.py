@@ -15,8 +15,9 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Inference
-from castsmith.ir.ops import DEFAULT_DOMAINS, FLOW, opset_of
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.table import FLOW
 from castsmith.ir.walks import Scope, graph_of, graphs_in, sources_first
 from castsmith.numerics.types import element_type
 from castsmith.passes.shapes.contents import FOLLOWED, contents_of

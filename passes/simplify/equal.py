@@ -24,7 +24,8 @@ import onnx_ir
 from onnx_ir import AttributeType
 
 from castsmith.ir.constants import constant_tensor, use_count
-from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, LINEAR, opset_of, traits_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.table import CASTS, LINEAR, traits_of
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.walks import Scope
 

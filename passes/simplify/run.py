@@ -22,33 +22,25 @@ from typing import cast
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import (
-    Inference,
-    Ranges,
-    Session,
-    called_with_several_types,
-    not_cast,
-)
-from castsmith.ir.io import REPEATED
-from castsmith.ir.ops import (
-    CASTS,
-    CastNode,
-    cast_node,
-    chain_verdict,
-    opset_of,
-    read_cast,
-)
+from castsmith.ir.inference.disagreement import not_cast
+from castsmith.ir.inference.intervals import Ranges
+from castsmith.ir.inference.session import Session
+from castsmith.ir.inference.walk import Inference, called_with_several_types
+from castsmith.ir.io.protos import REPEATED
+from castsmith.ir.ops.casts import CastNode, cast_node, chain_verdict, read_cast
+from castsmith.ir.ops.schemas import opset_of
+from castsmith.ir.ops.table import CASTS
 from castsmith.ir.options import count_info, flag_info, option, shared, text_info
 from castsmith.ir.records import Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, lacking_identity, run_rules
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.numerics.errors import CastError, ElementTypeError
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
-from castsmith.passes.place import parse_sizes
-from castsmith.passes.shapes import ranges_of
+from castsmith.passes.place.sizes import parse_sizes
+from castsmith.passes.shapes.bounds import ranges_of
 from castsmith.passes.simplify.equal import MERGE_EQUAL, EqualNodes
 from castsmith.passes.simplify.local import CastTable, cast_filling, merge_with
 from castsmith.passes.simplify.savings import Savings, reads_more

@@ -18,23 +18,18 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor, new_constant, use_count
-from castsmith.ir.inference import Inference, Range, Ranges
-from castsmith.ir.ops import (
-    DEFAULT_DOMAINS,
-    Answer,
-    CastNode,
-    Indices,
-    Moves,
-    cast_node,
-    operators,
-    opset_of,
-    read_cast,
-)
+from castsmith.ir.inference.intervals import Range, Ranges
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops.casts import CastNode, cast_node, read_cast
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.table import operators
+from castsmith.ir.ops.traits import Answer, Indices, Moves
 from castsmith.ir.records import Refusal
 from castsmith.ir.rewriting import Replacement
-from castsmith.ir.targets import Target, takes_type
+from castsmith.ir.targets.kernels import takes_type
+from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.status import cast_status

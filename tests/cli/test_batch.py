@@ -15,8 +15,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from castsmith.cli.batch import unchanged as batch_unchanged
-from castsmith.cli.batch import worker as batch_worker
+from castsmith.cli.batch import unchanged as batch_unchanged, worker as batch_worker
 from castsmith.cli.batch.dask import _outcomes  # pyright: ignore[reportPrivateUsage]
 from castsmith.cli.batch.pool import on_this_machine
 from castsmith.cli.main import main

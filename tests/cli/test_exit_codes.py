@@ -10,7 +10,7 @@ import pytest
 
 from castsmith.cli.exit_codes import EXIT_CODES, WORST, meanings, worst
 from castsmith.cli.main import whole_parser
-from castsmith.ir import targets
+from castsmith.ir.targets import probing
 from tests.cli.helpers import CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
 
 UNKNOWN = CLEAN.replace("Relu (x)", "my.domain.Op (x)").replace('"" : 18', '"" : 18, "my.domain" : 1')
@@ -72,13 +72,13 @@ ENDINGS = {
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The models of `FILES` in the current folder; a probe asks nothing."""
     monkeypatch.chdir(tmp_path)
-    real = targets.probe
+    real = probing.probe
     shipped = {"onnxruntime-cpu": {"name": "onnxruntime-cpu"}}
 
     def probe(name: str) -> object:
         return shipped.get(name) or real(name)
 
-    monkeypatch.setattr(targets, "probe", probe)
+    monkeypatch.setattr(probing, "probe", probe)
     for name, text in FILES.items():
         write_model(tmp_path / name, text)
     return tmp_path

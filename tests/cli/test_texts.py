@@ -15,12 +15,12 @@ from onnx_ir import DataType
 
 from castsmith.cli import entry
 from castsmith.cli.exit_codes import complain, worst
-from castsmith.cli.report import Amount, ModelSizes
-from castsmith.cli.report.savings import Measure
-from castsmith.cli.text import print_result, verdict_lines
+from castsmith.cli.report.savings import Amount, Measure, ModelSizes
+from castsmith.cli.text.summary import print_result
+from castsmith.cli.text.verify import verdict_lines
 from castsmith.ir.records import NodeItem, Refusal, Rewrite, Site, ValueItem
-from castsmith.ir.verify import Mismatch, Verdict
 from castsmith.ir.verify.compare import Count, Difference
+from castsmith.ir.verify.verdict import Mismatch, Verdict
 from castsmith.lowering.results import Accuracy, ConvertResult, OutputError
 from tests.sampling import check_all
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.conformance import Vector, every_type, suite
-from castsmith.conformance.engines import ENGINES
+from castsmith.conformance.engines.worker import ENGINES
+from castsmith.conformance.exporting import suite
 from castsmith.conformance.judging import element_text
-from castsmith.numerics.cast import cast
+from castsmith.conformance.vectors import Vector, every_type
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import Kind, element_type, type_name
 from tests.conformance.scripts import script
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from castsmith.conformance import Vector
 from castsmith.conformance.exporting import ir_version, raw_bytes
-from castsmith.conformance.vectors import Operand
+from castsmith.conformance.vectors import Operand, Vector
 
 _MODEL = """\
 from onnx import TensorProto, helper

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from onnx_ir import DataType
 
-from castsmith.conformance import Vector, judge, suite
-from castsmith.conformance.engines import ENGINES, run
-from castsmith.conformance.exporting import raw_bytes
+from castsmith.conformance.engines.running import run
+from castsmith.conformance.engines.worker import ENGINES
+from castsmith.conformance.exporting import raw_bytes, suite
+from castsmith.conformance.judging import judge
+from castsmith.conformance.vectors import Vector
 from castsmith.ir.errors import ModelError
 from castsmith.numerics.status import Definedness
 

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
-from castsmith.conformance import Vector, every_type, suite
-from castsmith.numerics.cast import cast
+from castsmith.conformance.exporting import suite
+from castsmith.conformance.vectors import Vector, every_type
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import ElementType, Kind, element_type
 
 Array = npt.NDArray[Any]

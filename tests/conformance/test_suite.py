@@ -14,9 +14,9 @@ import onnx.numpy_helper
 import pytest
 from onnx_ir import DataType
 
-from castsmith.conformance import Vector, every_type, export, read_suite, suite
-from castsmith.conformance.exporting import codes_of
-from castsmith.conformance.vectors import cast_vectors
+from castsmith.conformance.exporting import codes_of, export, suite
+from castsmith.conformance.reading import read_suite
+from castsmith.conformance.vectors import Vector, cast_vectors, every_type
 from castsmith.ir.errors import ModelError
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.types import ELEMENT_TYPES, Kind, element_type, type_name

@@ -15,7 +15,7 @@ import castsmith.lowering
 import castsmith.passes
 from castsmith.cli.main import _COMMANDS  # pyright: ignore[reportPrivateUsage]
 from castsmith.ir.options import Options
-from castsmith.ir.targets import target_names
+from castsmith.ir.targets.target import target_names
 from castsmith.lowering.registry import PASSES, option_names
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from docs import reference

@@ -21,16 +21,18 @@ from castsmith.cli.arguments import add_options, given_options
 from castsmith.cli.commands.optimize import _WORK as ON_COMMAND_LINE  # pyright: ignore[reportPrivateUsage]
 from castsmith.cli.main import main
 from castsmith.ir import options
-from castsmith.ir.evaluate import ENGINES
+from castsmith.ir.evaluate.engines import ENGINES
 from castsmith.ir.options import PASS_OPTIONS, Options, option_info
-from castsmith.ir.targets import load_target
-from castsmith.lowering.encodings import Encoding
-from castsmith.lowering.narrow import NarrowTypes
+from castsmith.ir.targets.target import load_target
+from castsmith.lowering.encodings.choose import Encoding
 from castsmith.lowering.narrow.facts import NARROWER
+from castsmith.lowering.narrow.run import NarrowTypes
 from castsmith.lowering.registry import PASSES, make_pass, option_names, pass_class
-from castsmith.numerics.promotion import PromotionRules
-from castsmith.numerics.runtimes import RUNTIMES
-from castsmith.numerics.runtimes.dispatch import _RUNTIMES as DONE  # pyright: ignore[reportPrivateUsage]
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.runtimes.dispatch import (
+    _RUNTIMES as DONE,  # pyright: ignore[reportPrivateUsage]
+    RUNTIMES,
+)
 from castsmith.numerics.types import type_name
 
 FIELDS = {each.name: each for each in dataclasses.fields(Options)}

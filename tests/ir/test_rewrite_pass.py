@@ -13,7 +13,7 @@ import onnx_ir
 import pytest
 
 from castsmith.ir.errors import OpsetError
-from castsmith.ir.inference import Session
+from castsmith.ir.inference.session import Session
 from castsmith.ir.records import NodeItem, Records, Rewrite, RewriteResult, Site, ValueItem, item_text
 from castsmith.ir.rewrite_pass import (
     FROM,

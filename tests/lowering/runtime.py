@@ -13,7 +13,7 @@ import onnxruntime
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.lowering.builder import Builder
 
 Array = npt.NDArray[Any]

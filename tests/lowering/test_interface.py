@@ -11,9 +11,9 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Session
+from castsmith.ir.inference.session import Session
 from castsmith.ir.records import Effect
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering.formats import all_codes
 from castsmith.lowering.interface import convert_inputs, convert_outputs, wide_type
 from castsmith.lowering.pipeline import optimize

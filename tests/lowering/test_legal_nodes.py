@@ -22,7 +22,7 @@ from onnx_ir import DataType
 from castsmith.ir.inference.walk import infer_element_types
 from castsmith.ir.io.saving import reloaded
 from castsmith.ir.ops.schemas import actual_inputs, actual_outputs, op_key
-from castsmith.ir.targets import load_target, target_names
+from castsmith.ir.targets.target import load_target, target_names
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.errors import CastsmithError

@@ -15,7 +15,7 @@ from onnx.parser import parse_model
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering import LowerFloat8
 from castsmith.lowering.net import net_rewrites
 from castsmith.numerics.errors import OptionError

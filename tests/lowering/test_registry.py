@@ -12,7 +12,7 @@ import onnx_ir
 import pytest
 from onnx_ir.passes import InPlacePass, PassResult
 
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.registry import (
     ON_REQUEST,
@@ -27,14 +27,9 @@ from castsmith.lowering.registry import (
 )
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.extensions import ExtensionError
-from tests.doors import check_doors
 from tests.packaging.installed import install
 
 CPU = load_target("onnxruntime-cpu")
-
-
-def test_every_name_that_a_door_offers_can_be_had() -> None:
-    check_doors("lowering")
 
 
 def test_every_pass_is_made_with_its_defaults() -> None:

@@ -14,7 +14,7 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.targets import load_target, target_names
+from castsmith.ir.targets.target import load_target, target_names
 from castsmith.lowering.check.run import findings
 from castsmith.numerics.promotion.rules import PromotionRules
 from tests.cli.codes_in_source import undescribed

@@ -8,7 +8,8 @@ import pytest
 
 from castsmith.numerics.errors import ArgumentTypeError, PromotionError
 from castsmith.numerics.extensions import ExtensionError, clause, extension, extensions
-from castsmith.numerics.promotion import PromotionRules, common_type
+from castsmith.numerics.promotion.common import common_type
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import parse_type
 from tests.packaging.installed import install
 

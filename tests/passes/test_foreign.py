@@ -9,9 +9,7 @@ import onnx_ir
 from onnx_ir.passes import FunctionalPass, InPlacePass, PassManager, PassResult, Sequential
 
 from castsmith.ir.records import Records, Rewrite, RewriteResult, Site
-from castsmith.passes import PassManager as OurPassManager
-from castsmith.passes import Sequential as OurSequential
-from castsmith.passes import SimplifyCasts
+from castsmith.passes import PassManager as OurPassManager, Sequential as OurSequential, SimplifyCasts
 from castsmith.passes.managers import run_recorded
 
 TEXT = """<ir_version: 10, opset_import: ["": 21]>

@@ -19,8 +19,8 @@ import pytest
 from onnx import helper
 from onnx_ir import DataType
 
-from castsmith.ir.targets import load_target
 from castsmith.ir.targets.probe_models import TEXTS, model_text, versions
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.cast.settings import FIRST_OPSET
 from castsmith.numerics.types import ELEMENT_TYPES, parse_type, type_name

@@ -9,12 +9,12 @@ import onnx
 import onnx_ir
 from numpy.typing import NDArray
 
-from castsmith.ir.ops import CastNode
+from castsmith.ir.ops.casts import CastNode
 from castsmith.ir.records import RewriteResult
 from castsmith.passes import FoldConstants, PlaceCasts, SimplifyCasts
 from castsmith.passes.place.chains import Casting, start
 from castsmith.passes.place.sizes import Sizes, parse_sizes
-from castsmith.passes.shapes import Shapes
+from castsmith.passes.shapes.walk import Shapes
 from tests.passes.shapes.test_inferred import shapes_of
 
 

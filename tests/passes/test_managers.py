@@ -12,9 +12,15 @@ from onnx_ir.passes import InPlacePass, PassManager, PassResult, PreconditionErr
 
 import castsmith
 from castsmith.ir.errors import OrderError
-from castsmith.passes import FoldConstants, InsertPromoteTypes, ResolvePromoteTypes, RewritePass, SimplifyCasts
-from castsmith.passes import PassManager as OurPassManager
-from castsmith.passes import Sequential as OurSequential
+from castsmith.passes import (
+    FoldConstants,
+    InsertPromoteTypes,
+    PassManager as OurPassManager,
+    ResolvePromoteTypes,
+    RewritePass,
+    Sequential as OurSequential,
+    SimplifyCasts,
+)
 from tests.examples.placing import in_a_branch, in_a_function, submodels
 from tests.examples.test_composition import KNOWS_NEW, LOWERINGS, MIXED, MODELS, PASSES, PIPELINE, THEIRS, run
 from tests.sampling import sampled

@@ -11,8 +11,7 @@ import pytest
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.registry import make_pass
-from tests.passes.precision.models import TEXTS
-from tests.passes.precision.models import model as precise_model
+from tests.passes.precision.models import TEXTS, model as precise_model
 from tests.passes.test_nested import CASES, PASSES, rules
 
 BOOL = onnx_ir.TensorType(onnx_ir.DataType.BOOL)

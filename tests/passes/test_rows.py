@@ -18,7 +18,7 @@ import pytest
 
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.records import Item, Records, RewriteResult
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.ir.text import node_item, value_item
 from castsmith.ir.walks import nodes_of
 from castsmith.lowering.registry import make_pass

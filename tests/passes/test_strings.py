@@ -8,8 +8,8 @@ import pytest
 
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.io.protos import to_proto
-from castsmith.ir.targets import load_target
-from castsmith.ir.verify import verify
+from castsmith.ir.targets.target import load_target
+from castsmith.ir.verify.run import verify
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import PASSES, make_pass
 

@@ -16,11 +16,11 @@ import onnx_ir
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.conformance.engines import run
+from castsmith.conformance.engines.running import run
 from castsmith.conformance.exporting import ir_version
 from castsmith.conformance.vectors import Operand, Vector
-from castsmith.ir.targets import load_target
-from castsmith.numerics.cast import cast
+from castsmith.ir.targets.target import load_target
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.status import Definedness, Span, cast_status
 from castsmith.numerics.types import CODED_TYPES, NUMERIC_TYPES, Kind, element_type

@@ -25,7 +25,7 @@ import onnx
 import onnx_ir
 from onnx.backend.test.case.test_case import TestCase
 
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.numerics.errors import present
 from tests.graphs.backend import array_of_case, node_cases

@@ -23,8 +23,7 @@ from castsmith.ir.bounds.rounding import (
 from castsmith.ir.bounds.rules.arithmetic import add
 from castsmith.ir.bounds.rules.attention import convex_of_values
 from castsmith.ir.bounds.rules.convolution import convolve
-from castsmith.ir.bounds.rules.functions import RULES as FUNCTIONS
-from castsmith.ir.bounds.rules.functions import gelu, swish
+from castsmith.ir.bounds.rules.functions import RULES as FUNCTIONS, gelu, swish
 from castsmith.ir.bounds.rules.linear import gemm, matmul, transposed
 from castsmith.ir.bounds.rules.normalization import normalized, with_cancellation
 from castsmith.ir.bounds.step import LONGEST, Rule, Step, UnknownRangeError

@@ -45,7 +45,7 @@ def _softplus(x: Array) -> Array:
 
 
 def _softsign(step: Step) -> Interval:
-    """x / (1 + |x|), NaN for an infinity."""
+    """X / (1 + |x|), NaN for an infinity."""
     x = step.input(0)
     with np.errstate(all="ignore"):
         low, high = (np.where(np.isinf(each), np.sign(each), each / (1 + np.abs(each))) for each in (x.low, x.high))
@@ -123,7 +123,7 @@ def _hard_sigmoid(step: Step) -> Interval:
 
 
 def _gated(gate: Callable[[Array], Array], lowest: float) -> Callable[[Step], Interval]:
-    """x * gate(x) for a gate between 0 and 1 that never decreases. lowest: its least value."""
+    """X * gate(x) for a gate between 0 and 1 that never decreases. lowest: its least value."""
 
     def rule(step: Step) -> Interval:
         x = step.input(0)
@@ -156,7 +156,7 @@ def _mish(step: Step) -> Interval:
 
 
 def swish(step: Step, default: float = 1.0) -> Interval:
-    """x * sigmoid(alpha * x)."""
+    """X * sigmoid(alpha * x)."""
     alpha = step.float("alpha", default)
     if alpha <= 0:
         raise UnknownRangeError

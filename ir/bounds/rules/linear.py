@@ -52,7 +52,7 @@ def _in_box(step: Step, found: Sums, count: int) -> Ends:
 
 
 def matmul(step: Step, *, constant: bool = True) -> Interval:
-    """a @ b; constant: the elements of a constant operand count, not only its interval."""
+    """A @ b; constant: the elements of a constant operand count, not only its interval."""
     left, right = (step.weights(index) if constant else None for index in range(2))
     a, b = (step.input(index).dims if each is None else step.dims_of(index) for index, each in enumerate((left, right)))
     if a is None and right is not None:
@@ -81,7 +81,7 @@ def _matmul_dims(a: Dims, b: Dims) -> Dims:
 
 
 def _by_weights(step: Step, x: Interval, weights: Weights, dims: Dims | None, index: int) -> Interval:
-    """x @ W for a constant W (k, n), the operand number `index`."""
+    """X @ W for a constant W (k, n), the operand number `index`."""
     layout = weights.layout
     low, high = x.low, x.high
     if math.prod(low.shape[:-1]) > _ROWS:
@@ -143,7 +143,7 @@ def _weights_first(step: Step, weights: Weights, dims: Dims | None) -> Interval:
 
 
 def _of_two(step: Step, a: Interval, b: Interval, dims: Dims | None) -> Interval:
-    """a @ b, neither constant: k times the largest product, or each term of k where bounds differ along it."""
+    """A @ b, neither constant: k times the largest product, or each term of k where bounds differ along it."""
     assert a.dims is not None
     assert b.dims is not None
     k = a.dims[-1] if a.dims[-1] is not None else b.dims[-2 if len(b.dims) > 1 else 0]
@@ -198,7 +198,7 @@ def transposed(x: Interval) -> Interval:
 
 
 def gemm(step: Step) -> Interval:
-    """alpha A' B' + beta C."""
+    """Alpha A' B' + beta C."""
     a, weights = step.input(0), step.weights(1)
     alpha, beta = step.float("alpha", 1.0), step.float("beta", 1.0)
     a = as_rows(a) if a.dims is None else a

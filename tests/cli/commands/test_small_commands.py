@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from castsmith.ir.targets import target_names
+from castsmith.ir.targets.target import target_names
 from castsmith.lowering.registry import PASSES
 from tests.cli.helpers import CHAIN, Command, is_one_sentence, write_model
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from castsmith.cli.exit_codes import with_command_options
-from castsmith.ir.inference import Session
+from castsmith.ir.inference.session import Session
 from castsmith.ir.records import RewriteResult
-from castsmith.ir.verify import verify
+from castsmith.ir.verify.run import verify
 from castsmith.passes import SimplifyCasts
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, Command, is_one_sentence, write_model
 
@@ -116,7 +116,7 @@ def test_optimize_verifies_each_pass(castsmith: Command, tmp_path: Path, monkeyp
             next(node for node in session.model.graph if node.op_type == "Relu").op_type = "Abs"
             return result
 
-    monkeypatch.setattr("castsmith.passes.simplify.SimplifyCasts", Wrong)
+    monkeypatch.setattr("castsmith.passes.simplify.run.SimplifyCasts", Wrong)
     ended = castsmith("optimize", chain, "-o", out, "--verify")
     assert (ended.code, ended.out) == (1, "")
     assert is_one_sentence(ended.err)

@@ -11,8 +11,8 @@ import onnx.numpy_helper
 import onnx.parser
 import pytest
 
-from castsmith.ir import verify
-from castsmith.ir.verify import Verdict
+from castsmith.ir.verify import run as comparison
+from castsmith.ir.verify.verdict import Verdict
 from tests.cli.helpers import Command
 
 MODEL = """<ir_version: 10, opset_import: ["" : 18]>
@@ -40,7 +40,7 @@ def test_shards_are_verified_as_they_are_written(
         before.append(files_below(out))
         return Verdict("reference")
 
-    monkeypatch.setattr(verify, "verify", watched)
+    monkeypatch.setattr(comparison, "verify", watched)
     words = ("optimize", tmp_path / "in.onnx", "-o", out / "m.onnx", "--external-data", "w.bin", "--verify")
     sizes: list[dict[str, int]] = []
     for more in ((), ("--shard-bytes", "69632"), ("--shard-bytes", "69631")):

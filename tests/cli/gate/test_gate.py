@@ -17,12 +17,14 @@ import onnx
 import pytest
 
 from castsmith.cli.arguments import Parser
-from castsmith.cli.codes import all_pages
-from castsmith.cli.gate import KEYS, Checked, sarif_text
+from castsmith.cli.codes.catalogue import all_pages
 from castsmith.cli.gate.comments import LARGEST
+from castsmith.cli.gate.judging import Checked
+from castsmith.cli.gate.sarif import sarif_text
+from castsmith.cli.gate.settings import KEYS
 from castsmith.cli.models import STREAM
 from castsmith.ir.records import Severity
-from castsmith.lowering.check import check
+from castsmith.lowering.check.run import check
 from tests.cli.helpers import CLEAN, Command, is_one_sentence, write_model
 from tests.cli.test_options import parser_of
 

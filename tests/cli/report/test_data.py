@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from castsmith import __version__
-from castsmith.cli.text import refusal_form
+from castsmith.cli.text.rewrites import refusal_form
 from castsmith.ir.records import Refusal, Site
 from tests.cli.helpers import UNSAFE, Command, write_model
 from tests.cli.report.test_page import data_of

@@ -9,12 +9,12 @@ from pathlib import Path
 import onnx.parser
 import onnx_ir
 
-from castsmith.cli.gate import Checked
 from castsmith.cli.gate.comments import LARGEST, markdown_text
-from castsmith.cli.page import bounds_page
+from castsmith.cli.gate.judging import Checked
+from castsmith.cli.page.bounds import bounds_page
 from castsmith.cli.page.data import around, html_text
 from castsmith.cli.page.overview import overview
-from castsmith.ir.bounds import bounds
+from castsmith.ir.bounds.report import bounds
 from castsmith.ir.records import Diagnostic, Severity, Site
 from tests.cli.helpers import Command, write_model
 from tests.cli.report.test_page import data_of

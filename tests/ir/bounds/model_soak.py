@@ -23,7 +23,7 @@ import onnx
 import onnx.helper
 
 from castsmith import CastsmithError, bounds
-from castsmith.ir.bounds import Bounds
+from castsmith.ir.bounds.report import Bounds
 from tests.ir.bounds.search import Array, adversarial
 from tests.ir.bounds.soak import OF_KERNELS, outside
 

@@ -22,7 +22,7 @@ import onnx
 import onnx.reference
 
 from castsmith import bounds
-from castsmith.ir.bounds import Bounds
+from castsmith.ir.bounds.report import Bounds
 from tests.ir.bounds.networks import HEIGHT, WIDTH, Array, Network
 from tests.ir.bounds.search import Search, adversarial
 

@@ -13,8 +13,9 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith import bounds
-from castsmith.ir.bounds import exceeding, sums, weights
+from castsmith.ir.bounds import sums, weights
 from castsmith.ir.bounds.interval import Ball
+from castsmith.ir.bounds.report import exceeding
 from castsmith.ir.bounds.rounding import rounded
 
 _LAYERS = {

@@ -9,8 +9,7 @@ import numpy as np
 import onnx.defs
 import pytest
 
-from castsmith.ir.bounds import Bounds
-from castsmith.ir.bounds.report import Bound
+from castsmith.ir.bounds.report import Bound, Bounds
 from tests.ir.bounds.operator_soak import violations
 from tests.ir.bounds.operators import OPERATORS
 from tests.ir.bounds.soak import Tally, check, outside

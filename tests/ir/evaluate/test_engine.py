@@ -10,8 +10,8 @@ import onnx
 import onnx_ir
 import pytest
 
-from castsmith.ir.evaluate import Engine, EngineError, engines, limits
-from castsmith.ir.evaluate.engines import CrashError
+from castsmith.ir.evaluate import engines, limits
+from castsmith.ir.evaluate.engines import CrashError, Engine, EngineError
 from castsmith.ir.evaluate.limits import Budget, LimitError, seconds_for
 
 X = np.ones((2, 3), np.float32)

@@ -9,9 +9,11 @@ import onnx
 import onnx_ir
 import pytest
 
-from castsmith.ir.evaluate import Engine, EngineError, Evaluator, Tensor
+from castsmith.ir.evaluate.conversions import Tensor
+from castsmith.ir.evaluate.engines import Engine, EngineError
+from castsmith.ir.evaluate.evaluator import Evaluator
 from castsmith.numerics.errors import present
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from tests.graphs.backend import array_of_case, node_cases
 
 PATTERN = (

@@ -10,12 +10,13 @@ import onnx.parser
 import onnx_ir
 import pytest
 
-from castsmith.ir.evaluate import Engine, EngineError, Evaluator, Tensor
-from castsmith.ir.evaluate.conversions import bits_of
+from castsmith.ir.evaluate.conversions import Tensor, bits_of
+from castsmith.ir.evaluate.engines import Engine, EngineError
+from castsmith.ir.evaluate.evaluator import Evaluator
 from castsmith.ir.evaluate.indices import depends_on_inputs, index_bounds, invalid_indices
 from castsmith.ir.evaluate.limits import refuse_huge
 from castsmith.numerics.errors import PromotionError
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 
 _HEAD = """<ir_version: 10, opset_import: ["" : %d, "qonnx.custom_op.general" : 1, "com.microsoft" : 1, "f" : 1]> """
 

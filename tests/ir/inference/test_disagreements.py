@@ -7,10 +7,10 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import Disagreement, called_with_several_types, infer_element_types, known_types, not_cast
-from castsmith.ir.inference.disagreement import boolean_operator, returns_to, wider_type
+from castsmith.ir.inference.disagreement import Disagreement, boolean_operator, not_cast, returns_to, wider_type
+from castsmith.ir.inference.walk import called_with_several_types, infer_element_types, known_types
 from castsmith.numerics.errors import PromotionError
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 
 UNSAFE = PromotionRules(promote_unsafe=True)
 _INT = frozenset({DataType.INT8, DataType.UINT8, DataType.INT16, DataType.UINT16, DataType.INT32, DataType.INT64})

@@ -6,9 +6,9 @@ import onnx
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.inference.walk import infer_element_types
 from castsmith.ir.walks import all_nodes
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 
 UNSAFE = PromotionRules(promote_unsafe=True)

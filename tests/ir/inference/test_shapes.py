@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir
 
-from castsmith.ir.inference import inferred_shapes
+from castsmith.ir.inference.shapes import inferred_shapes
 from castsmith.ir.walks import all_nodes
 
 

@@ -19,8 +19,9 @@ from onnx import TensorProto, helper, numpy_helper
 import castsmith
 from castsmith.cli.main import main
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io import load, release_pages
+from castsmith.ir.io.loading import load
 from castsmith.ir.io.protos import tensors_of
+from castsmith.ir.io.stored import release_pages
 from castsmith.ir.io.superseded import locations
 from castsmith.ir.walks import all_tensors
 

@@ -16,7 +16,7 @@ import onnx.parser
 import pytest
 
 import castsmith
-from castsmith.ir.io import from_bytes
+from castsmith.ir.io.loading import from_bytes
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 HEADER = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()

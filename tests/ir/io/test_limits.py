@@ -12,8 +12,7 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.io import umask
-from castsmith.ir.io.files import mode_for
+from castsmith.ir.io.files import mode_for, umask
 from castsmith.ir.io.saving import Tensors, shards_of
 
 

@@ -17,8 +17,7 @@ from onnx import AttributeProto, TensorProto
 
 import castsmith
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io import as_model
-from castsmith.ir.io.loading import from_bytes, from_proto, load_structure, read_proto
+from castsmith.ir.io.loading import as_model, from_bytes, from_proto, load_structure, read_proto
 from castsmith.ir.io.readable import require_readable, type_of_attribute
 
 _TEXT = """<ir_version: 10, opset_import: ["" : 21, "f" : 1]> g (float[2] x) => (float[2] y) <float[2] w = {1, 2}>

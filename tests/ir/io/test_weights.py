@@ -16,8 +16,7 @@ import castsmith
 from castsmith.cli.main import main
 from castsmith.ir.bounds import reading, sums
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io import loading, saving
-from castsmith.ir.io import streaming as pieces
+from castsmith.ir.io import loading, saving, streaming as pieces
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.io.stored import DataFile, FileTensor, StoredTensor
 from castsmith.ir.io.wire import skeleton

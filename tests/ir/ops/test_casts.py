@@ -14,10 +14,9 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_nodes, new_constant
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops import spell_casts
-from castsmith.ir.ops.casts import CastNode, cast_node, conversion, idle_attributes, read_cast
+from castsmith.ir.ops.casts import CastNode, cast_node, conversion, idle_attributes, read_cast, spell_casts
 from castsmith.ir.ops.changes import CHANGES, changes_between
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import PromotionError
 
 

@@ -10,8 +10,7 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.ir.ops import named_types, restriction, traits_of
-from castsmith.ir.ops.table import input_kind
+from castsmith.ir.ops.table import input_kind, named_types, restriction, traits_of
 from castsmith.ir.ops.traits import Input
 
 

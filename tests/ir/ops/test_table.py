@@ -17,20 +17,10 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
-from castsmith.ir.ops import (
-    CONTRIB_DOMAIN,
-    GIVES_BOOL,
-    MOVERS,
-    TRAITS,
-    Conversion,
-    Moves,
-    Rounding,
-    Traits,
-    contrib_operators,
-    contrib_schema,
-    op_formals,
-    operators,
-)
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, contrib_operators, contrib_schema
+from castsmith.ir.ops.schemas import op_formals
+from castsmith.ir.ops.table import GIVES_BOOL, MOVERS, TRAITS, operators
+from castsmith.ir.ops.traits import Conversion, Moves, Rounding, Traits
 from castsmith.ir.targets.probe_models import TEXTS, model_text
 from castsmith.numerics.types import type_name
 from castsmith.passes.fold.movement import SHAPE_RULES

@@ -11,9 +11,9 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.ir.ops import TRAITS
+from castsmith.ir.ops.table import TRAITS
 from castsmith.ir.records import Severity
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering.check.run import findings
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.promotion.rules import PromotionRules

@@ -12,7 +12,7 @@ import onnx.helper
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.verify import verify
+from castsmith.ir.verify.run import verify
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.types import element_type, type_name

@@ -11,9 +11,9 @@ import pytest
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.io import as_model
-from castsmith.ir.prove import Held, prove
+from castsmith.ir.io.loading import as_model
 from castsmith.ir.prove.programs import SOURCE, constant, step
+from castsmith.ir.prove.proof import Held, prove
 from castsmith.ir.prove.tables import digest
 from tests.ir.prove.mutants import mutants, rewrites
 from tests.sampling import shortened

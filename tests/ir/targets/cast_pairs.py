@@ -22,12 +22,14 @@ import numpy.typing as npt
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.conformance.engines import run
+from castsmith.conformance.engines.running import run
 from castsmith.conformance.exporting import ir_version
 from castsmith.conformance.judging import Outcome
 from castsmith.conformance.vectors import Operand, Vector
-from castsmith.ir.targets import TARGETS_FOLDER, Target, load_target, target_text
-from castsmith.numerics.cast import FIRST_OPSET, cast
+from castsmith.ir.targets.probing import target_text
+from castsmith.ir.targets.target import TARGETS_FOLDER, Target, load_target
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.settings import FIRST_OPSET
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.status import cast_spans

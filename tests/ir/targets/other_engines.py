@@ -35,7 +35,7 @@ import onnx.numpy_helper
 import onnx.parser
 from onnx_ir import DataType
 
-from castsmith.ir.ops import since_version
+from castsmith.ir.ops.schemas import since_version
 from castsmith.ir.targets.probe_models import TEXTS, model_text, versions
 from castsmith.ir.targets.probing import grouped, target_text
 from castsmith.ir.targets.target import TARGETS_FOLDER

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 from castsmith.conformance.judging import Outcome
-from castsmith.ir.targets import Target, load_target
+from castsmith.ir.targets.target import Target, load_target
 from castsmith.numerics.types import NUMERIC_TYPES, type_name
 from tests.ir.targets.cast_pairs import ENGINES, OPSET, Pair, loads, measured, pairs, wider
 from tests.sampling import COMPLETE, QUICK, sampled

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.numerics.types import type_name
 from tests.ir.targets.hazards import PROBES, found
 from tests.sampling import QUICK, sampled

@@ -11,9 +11,14 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.ir.targets import TARGETS_FOLDER, Target, TargetError, load_target
 from castsmith.ir.targets.kernels import operands_of_several_types, takes_identity, takes_operator, takes_type
-from castsmith.ir.targets.target import _fit  # pyright: ignore[reportPrivateUsage]
+from castsmith.ir.targets.statements import TargetError
+from castsmith.ir.targets.target import (
+    TARGETS_FOLDER,
+    Target,
+    _fit,  # pyright: ignore[reportPrivateUsage]
+    load_target,
+)
 from castsmith.numerics.types import ELEMENT_TYPES
 
 _CPU = load_target("onnxruntime-cpu")

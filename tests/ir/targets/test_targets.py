@@ -19,10 +19,11 @@ from onnx.defs import get_schema
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.evaluate import Prepared
-from castsmith.ir.targets import ALIASES, TARGETS_FOLDER, TargetError, load_target, target_names
+from castsmith.ir.evaluate.engines import Prepared
 from castsmith.ir.targets.probe_models import EARLY, TEXTS, model_text, versions
 from castsmith.ir.targets.probing import probe, target_text
+from castsmith.ir.targets.statements import TargetError
+from castsmith.ir.targets.target import ALIASES, TARGETS_FOLDER, load_target, target_names
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS
 from castsmith.lowering.pipeline import optimize

@@ -9,10 +9,15 @@ import onnx.parser
 import onnx_ir
 import pytest
 
-from castsmith.ir.evaluate import Budget, Content, Engine, Evaluator, Tensor
-from castsmith.ir.verify import Verdict, verify, whole
+from castsmith.ir.evaluate.conversions import Content, Tensor
+from castsmith.ir.evaluate.engines import Engine
+from castsmith.ir.evaluate.evaluator import Evaluator
+from castsmith.ir.evaluate.limits import Budget
+from castsmith.ir.verify import whole
+from castsmith.ir.verify.run import verify
+from castsmith.ir.verify.verdict import Verdict
 from castsmith.ir.verify.whole import Whole
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 
 _HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
 _X = np.array([1, -2, 3e9], np.float32)

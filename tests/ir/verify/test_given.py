@@ -10,7 +10,8 @@ import onnx.parser
 import onnx_ir
 import pytest
 
-from castsmith.ir.verify import given_sets, verify
+from castsmith.ir.verify.given import given_sets
+from castsmith.ir.verify.run import verify
 from castsmith.numerics.errors import OptionError
 
 MODEL = onnx_ir.from_proto(

@@ -10,12 +10,14 @@ import onnx.parser
 import onnx_ir
 import pytest
 
-from castsmith.ir.evaluate import Budget, Engine, Evaluator, FeedError
+from castsmith.ir.evaluate.engines import Engine
+from castsmith.ir.evaluate.evaluator import Evaluator
+from castsmith.ir.evaluate.limits import Budget, FeedError
 from castsmith.ir.verify.compare import interfaces
 from castsmith.ir.verify.inputs import MILD_SETS, Inputs
 from castsmith.ir.verify.reach import Needs, Reach
 from castsmith.ir.verify.sets import Sets, _neighbours, mild_sets  # pyright: ignore[reportPrivateUsage]
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 
 _HEAD = '<ir_version: 10, opset_import: ["" : 21]> '
 

@@ -9,7 +9,7 @@ import onnx.parser
 import onnx_ir
 import pytest
 
-from castsmith.ir.evaluate import RangeError
+from castsmith.ir.evaluate.indices import RangeError
 from castsmith.ir.verify.reach import Needs, Reach
 
 _CONSTANTS = """float k = {0.5}, float two = {2}, float four = {4}, float[1] three = {3}, float[2] pair = {1, 2},

@@ -13,13 +13,13 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.errors import VerificationError
-from castsmith.ir.evaluate import Tensor
+from castsmith.ir.evaluate.conversions import Tensor
 from castsmith.ir.records import Site
 from castsmith.ir.verify.compare import Count, Difference, Recoding, compare, interfaces, on_common_ground
 from castsmith.ir.verify.inputs import default_sizes, sized
 from castsmith.ir.verify.run import require_no_difference
 from castsmith.ir.verify.verdict import Mismatch, Verdict
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 
 _HEAD = '<ir_version: 10, opset_import: ["" : 21]> '
 _BASE = "g (float[2] x, int64[N] n) => (float[2] y, int64[N] m) { y = Neg (x) m = Abs (n) }"

@@ -17,10 +17,11 @@ import castsmith as public
 from castsmith.ir.evaluate import engines, limits
 from castsmith.ir.evaluate.engines import Engine
 from castsmith.ir.evaluate.worker import TIMED
-from castsmith.ir.verify import Verdict, verify
 from castsmith.ir.verify.compare import difference
 from castsmith.ir.verify.inputs import Inputs
 from castsmith.ir.verify.reach import Reach
+from castsmith.ir.verify.run import verify
+from castsmith.ir.verify.verdict import Verdict
 from tests.cli.helpers import UNSAFE, write_model
 from tests.sampling import sampled
 

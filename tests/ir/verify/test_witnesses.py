@@ -13,7 +13,8 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.ir.prove.programs import SOURCE, Program, step
 from castsmith.ir.verify.witnesses import differing, witnesses
-from castsmith.numerics.cast import NEWEST_OPSET, cast
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.critical import critical_values, every_value
 from castsmith.numerics.types import NUMERIC_TYPES, Kind, element_type, type_name
 from tests.sampling import check_all, sampled, shortened

@@ -13,7 +13,7 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.targets import load_target, target_names
+from castsmith.ir.targets.target import load_target, target_names
 from tests.cli.helpers import CLEAN, MIXED, UNSAFE, Command, write_model
 
 ROOT = Path(__file__).parents[3]

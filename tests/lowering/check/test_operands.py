@@ -11,7 +11,7 @@ import pytest
 
 import castsmith
 from castsmith.ir.records import Diagnostic, Effect
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.numerics.promotion.rules import PromotionRules
 from tests.evaluator import evaluate
 from tests.graphs.golden import read

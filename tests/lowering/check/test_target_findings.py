@@ -11,10 +11,11 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith import check
-from castsmith.ir.inference import infer_element_types
-from castsmith.ir.targets import Target, WrongCast, WrongFusion
-from castsmith.lowering.check import unreported_errors
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.ir.inference.walk import infer_element_types
+from castsmith.ir.targets.statements import WrongCast, WrongFusion
+from castsmith.ir.targets.target import Target
+from castsmith.lowering.check.target import unreported_errors
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES
 
 FLOAT8, HALF, FLOAT, INT8, INT64 = (DataType[name] for name in ("FLOAT8E4M3FN", "FLOAT16", "FLOAT", "INT8", "INT64"))

@@ -15,7 +15,7 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith import convert
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.lowering.conversion import io_choice
 from castsmith.lowering.results import ConvertResult
 from castsmith.numerics.errors import OptionError

@@ -10,9 +10,9 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith import convert
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.inference.walk import infer_element_types
 from castsmith.ir.walks import graphs_in
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from tests.sampling import check_all
 
 _WEIGHTS = ", ".join(["0.5"] * 16)

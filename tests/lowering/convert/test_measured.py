@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.evaluate import Engine
+from castsmith.ir.evaluate.engines import Engine
 from castsmith.lowering import accuracy
 from castsmith.lowering.accuracy import Reference, measure, reference
 from castsmith.lowering.conversion import _evidence  # pyright: ignore[reportPrivateUsage]

@@ -14,7 +14,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering.encodings.choose import Encoding, encode
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.formats import NarrowPolicy, encode_array

@@ -14,7 +14,7 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.io.saving import save
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import OptionError
 from castsmith.numerics.cast.convert import cast

@@ -15,7 +15,7 @@ from onnx_ir import DataType
 from onnxruntime.capi import onnxruntime_pybind11_state  # pyright: ignore[reportAttributeAccessIssue]
 
 from castsmith.ir.records import Effect, RewriteResult
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.float8.lower import LowerFloat8
 from castsmith.lowering.opset.version import LegalizeVersion

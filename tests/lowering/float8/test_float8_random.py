@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from onnx_ir import DataType
 
 from castsmith.ir.options import Encoding
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.float8.lower import LowerFloat8
 from castsmith.numerics.types import FLOAT8_TYPES

@@ -10,7 +10,7 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.float8.functions import DOMAIN
 from castsmith.lowering.opset.version import LegalizeVersion

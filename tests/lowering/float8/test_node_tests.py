@@ -12,7 +12,7 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.records import RewriteResult
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.float8.lower import LowerFloat8
 from castsmith.lowering.opset.version import LegalizeVersion

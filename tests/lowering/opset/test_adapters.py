@@ -12,7 +12,7 @@ import onnx_ir
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.lowering.opset.version import LegalizeVersion
 
 NEWEST = onnx.defs.onnx_opset_version()

@@ -19,7 +19,7 @@ import pytest
 from onnx.backend.test.case.test_case import TestCase
 from onnx.reference import ReferenceEvaluator
 
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering.pipeline import optimize
 from tests.graphs.backend import array_of_case, node_cases
 from tests.lowering.runtime import LEVELS, run, session

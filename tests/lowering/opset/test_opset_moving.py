@@ -13,7 +13,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from castsmith.ir.records import Effect, RewriteResult
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering.opset.version import LegalizeVersion
 from tests.evaluator import evaluate
 from tests.lowering.float8.test_float8 import model_of

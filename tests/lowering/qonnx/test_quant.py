@@ -12,7 +12,7 @@ import pytest
 
 import castsmith
 from castsmith.ir.records import RewriteResult
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering.qonnx.quant import LowerQuant
 from castsmith.lowering.qonnx.trunc import LowerTrunc
 from castsmith.numerics.types import ELEMENT_TYPES, type_name

@@ -11,7 +11,7 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.targets import Target
+from castsmith.ir.targets.target import Target
 from castsmith.numerics.trunc import ROUNDING_MODES
 from tests.evaluator import evaluate
 

@@ -13,7 +13,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import castsmith
-from castsmith.lowering.quantized import LOWERINGS
+from castsmith.lowering.quantized.tables import LOWERINGS
 from tests.lowering.runtime import LEVELS, Array, errors, run, session
 from tests.sampling import sampled
 

@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 
 import castsmith
 from castsmith.ir.options import Vendor
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets.target import load_target
 from castsmith.lowering import UseVendor
 from castsmith.numerics.errors import OptionError
 from tests.lowering.quantized.random_products import MICROSOFT, TYPES, WITHOUT, blocked_model, check

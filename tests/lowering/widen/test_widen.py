@@ -16,7 +16,7 @@ from onnx_ir import DataType
 from castsmith.ir.io.loading import load
 from castsmith.ir.options import Interface
 from castsmith.ir.records import Effect, RewriteResult
-from castsmith.ir.targets import Target, load_target
+from castsmith.ir.targets.target import Target, load_target
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.formats import NarrowPolicy

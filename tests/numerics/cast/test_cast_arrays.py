@@ -9,8 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx.defs
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from onnx_ir import DataType
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 import itertools
 
 import openvino
-from openvino import PartialShape, Type
-from openvino import opset14 as ops
+from openvino import PartialShape, Type, opset14 as ops
 
 INTEGERS = ("i4", "u4", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")
 NAMES = ("boolean", *INTEGERS, "f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64")

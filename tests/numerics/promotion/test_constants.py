@@ -10,8 +10,7 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.numerics.errors import PromotionError
-from castsmith.numerics.promotion import PromotionRules
-from castsmith.numerics.promotion.rules import as_rules
+from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.numerics.promotion.scalars import common_type_of_constants, fits, holds
 from castsmith.numerics.types import parse_type, type_name
 

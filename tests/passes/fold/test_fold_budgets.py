@@ -8,7 +8,7 @@ import onnx_ir
 import pytest
 
 from castsmith.ir.walks import all_nodes
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.passes import FoldConstants, PlaceCasts, SimplifyCasts
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>'

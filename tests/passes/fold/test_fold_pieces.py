@@ -7,8 +7,9 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.ir.io import pieces, streaming
-from castsmith.numerics.cast import Array
+from castsmith.ir.io import streaming
+from castsmith.ir.io.streaming import pieces
+from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.errors import QuantizeError
 from castsmith.passes.fold.conversions import BitCastTo, CastTo, Conversion, DequantizeTo, QuantizeTo
 from castsmith.passes.fold.streaming import Streamed, runs, streamed_conversion

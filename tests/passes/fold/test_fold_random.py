@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant

@@ -16,8 +16,7 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.ir.constants import new_constant
 from castsmith.ir.records import RewriteResult
-from castsmith.passes.fold import conversions as fold_conversions
-from castsmith.passes.fold import values as fold_values
+from castsmith.passes.fold import conversions as fold_conversions, values as fold_values
 from castsmith.passes.fold.run import FoldConstants
 from tests.sampling import shortened
 

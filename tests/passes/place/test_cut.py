@@ -19,7 +19,7 @@ from castsmith.passes.place.choices import Choice, Mode, choice_of
 from castsmith.passes.place.problem import IMPOSSIBLE, LAUNCH_BYTES, Problem
 from castsmith.passes.place.regions import find_regions, pose
 from castsmith.passes.place.sizes import Sizes
-from castsmith.passes.shapes import Shapes
+from castsmith.passes.shapes.walk import Shapes
 from tests.passes.place.place_regions import PAIRS, random_model
 from tests.sampling import sampled
 

@@ -10,8 +10,9 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith import optimize
-from castsmith.ir.ops import CastNode
-from castsmith.numerics.cast import Array, cast
+from castsmith.ir.ops.casts import CastNode
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.place.chains import Casting, Chain, start, type_of
 from castsmith.passes.place.choices import Mode, choice_of, keeps_order

@@ -6,13 +6,14 @@ import onnx.parser
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.inference.walk import infer_element_types
 from castsmith.ir.walks import holders, imports_by_scope
-from castsmith.numerics.promotion import PromotionRules
-from castsmith.passes.place import LAUNCH_BYTES, Sizes
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.place.problem import LAUNCH_BYTES
+from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.gains import Gains
 from castsmith.passes.precision.ports import Aim, ports_of
-from castsmith.passes.shapes import Shapes
+from castsmith.passes.shapes.walk import Shapes
 
 NODES: list[tuple[str, float, float]] = [
     # nodes, bytes that a conversion saves, bytes of casts of all operands and results

@@ -12,11 +12,9 @@ import onnx.shape_inference
 import onnx_ir
 import onnxruntime
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, reject, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, assume, given, reject, settings, strategies as st
 from numpy.typing import NDArray
-from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph
-from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph, NotImplemented as NoKernel
 
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.records import Severity

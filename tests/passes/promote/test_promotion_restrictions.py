@@ -9,7 +9,8 @@ import pytest
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.ops import Input, input_kind
+from castsmith.ir.ops.table import input_kind
+from castsmith.ir.ops.traits import Input
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError

@@ -12,11 +12,11 @@ from pathlib import Path
 import onnx.parser
 import onnx_ir
 
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.inference.walk import infer_element_types
 from castsmith.ir.walks import holders, imports_by_scope
-from castsmith.numerics.promotion import PromotionRules
-from castsmith.passes.shapes import Shapes
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.shapes.targets import constant_target
+from castsmith.passes.shapes.walk import Shapes
 
 FILE = Path(__file__).with_name("inferred.txt")
 HEAD = (

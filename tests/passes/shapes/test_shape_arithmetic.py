@@ -15,13 +15,14 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 import castsmith
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.inference.walk import infer_element_types
 from castsmith.ir.survey import survey
 from castsmith.ir.walks import all_nodes, holders, imports_by_scope
-from castsmith.numerics.promotion import PromotionRules
-from castsmith.passes.shapes import FoldShapes, Poly, Shapes, Unknown
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.shapes.contents import FOLLOWED
-from castsmith.passes.shapes.run import may_find_something
+from castsmith.passes.shapes.run import FoldShapes, may_find_something
+from castsmith.passes.shapes.symbols import Poly, Unknown
+from castsmith.passes.shapes.walk import Shapes
 from tests.graphs.golden import read
 from tests.sampling import check_all, sampled
 

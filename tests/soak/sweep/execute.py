@@ -23,7 +23,7 @@ import onnxruntime
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.ops import operators
+from castsmith.ir.ops.table import operators
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import Kind, element_type
 from tests.graphs.inputs import array_of

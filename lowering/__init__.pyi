@@ -1,0 +1,21 @@
+import castsmith.ir.rewriting
+import castsmith.ir.targets.statements
+import castsmith.ir.targets.target
+
+from .casts import LowerCasts as LowerCasts
+from .custom import LowerCustom as LowerCustom, Lowering as Lowering, NodeBuilder as NodeBuilder
+from .float8.lower import LowerFloat8 as LowerFloat8
+from .narrow.run import NarrowTypes as NarrowTypes
+from .opset.version import LegalizeVersion as LegalizeVersion
+from .qonnx.quant import LowerQuant as LowerQuant
+from .qonnx.trunc import LowerTrunc as LowerTrunc
+from .quantized.use import UseVendor as UseVendor
+from .widen.run import WidenFloats as WidenFloats
+
+Replacement = castsmith.ir.rewriting.Replacement
+Target = castsmith.ir.targets.target.Target
+TargetError = castsmith.ir.targets.statements.TargetError
+load_target = castsmith.ir.targets.target.load_target
+target_names = castsmith.ir.targets.target.target_names
+
+__all__: list[str]

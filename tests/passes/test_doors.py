@@ -1,9 +1,0 @@
-"""The doors of passes."""
-
-from __future__ import annotations
-
-from tests.doors import check_doors
-
-
-def test_every_name_that_a_door_offers_can_be_had() -> None:
-    check_doors("passes")
