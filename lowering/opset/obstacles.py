@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import onnx.defs
 import onnx_ir
@@ -137,7 +138,7 @@ def _differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpS
     in_use = [None if value is None else types.get(value, value.dtype) for value in (*node.inputs, *node.outputs)]
     for change in changes_between(node, in_use, low, high):
         yield f"{node.op_type} changed in opset {change.since}: {change.reason}"
-    if _unread_change(node.op_type, low, high):
+    if _unread_change(node.op_type, low, high, down=new.since_version < old.since_version):
         yield f"the description of {node.op_type} changed between opset {low} and {min(high, LAST_UNREAD)}"
     if new.deprecated:
         yield f"{node.op_type} is deprecated in opset {new.since_version}"
@@ -146,10 +147,24 @@ def _differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpS
     yield from _attribute_differences(node, old, new)
 
 
-def _unread_change(op_type: str, low: int, high: int) -> bool:
-    """Return a change of the operator's text, from opset `low` on, in a version too old for the table."""
-    docs = [onnx.defs.get_schema(op_type, opset, "").doc or "" for opset in range(low, min(high, LAST_UNREAD) + 1)]
-    return len({tuple(doc.split()) for doc in docs}) > 1
+@cache
+def _unread_change(op_type: str, low: int, high: int, *, down: bool) -> bool:
+    """Return a change of the operator's text, from opset `low` on, in a version too old for the table.
+
+    Downwards the descriptions of its parameters count too: Flatten takes a negative axis since opset 11.
+    """
+    schemas = [onnx.defs.get_schema(op_type, opset, "") for opset in range(low, min(high, LAST_UNREAD) + 1)]
+    return len({_texts(schema) if down else _words(schema.doc) for schema in schemas}) > 1
+
+
+def _texts(schema: onnx.defs.OpSchema) -> tuple[tuple[str, ...], ...]:
+    """Return the texts of the operator and of all of its parameters, by name."""
+    described = {**schema.attributes, **{formal.name: formal for formal in (*schema.inputs, *schema.outputs)}}
+    return _words(schema.doc), *(_words(f"{name} {described[name].description}") for name in sorted(described))
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple((text or "").split())
 
 
 def _parameter_differences(

@@ -35,6 +35,8 @@ OLDEST, NEWEST = 7, 27
 _NO_KERNEL = "NOT_IMPLEMENTED"
 _RANDOM = re.compile("bernoulli|dropout|random|multinomial|training", re.IGNORECASE)
 """Tests of operators that draw numbers."""
+_PACKED = re.compile("u?int[24]($|_)|float[46]e", re.IGNORECASE)
+"""Tests of types whose elements share bytes: the Python interface of ONNX Runtime does not give them as arrays."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def run_both(name: str, before: onnx.ModelProto, after: onnx.ModelProto, case: T
         except Exception as error:
             kind = "moved, no kernel" if _NO_KERNEL in str(error) else "loading -> not loading"
             return Outcome(kind, str(error))
-        if not tensors or _RANDOM.search(name):
+        if not tensors or _RANDOM.search(name) or _PACKED.search(name):
             return ran
         feeds = dict(zip((value.name for value in before.graph.input), inputs, strict=True))
         try:
