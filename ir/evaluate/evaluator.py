@@ -136,10 +136,10 @@ class Evaluator:
             raise
         finally:
             self._path.pop()
-        for value, content in zip(node.outputs, results, strict=False):
+        for index, (value, content) in enumerate(zip(node.outputs, results, strict=False)):
             scope[value] = content
             if isinstance(content, Tensor) and value.name and not self._trial:
-                self.coverage.saw(self._origin.get(node, node), node.outputs.index(value), content)
+                self.coverage.saw(self._origin.get(node, node), index, content)
                 if self._watch is not None:
                     self._watch(tuple(self._path), value, content)
 
