@@ -44,7 +44,7 @@ OPSET = 26
 _OF_MODEL = {"openvino": "input"}
 """Engines whose models have inputs; others have initializers that may be overridden, so that no cast is folded."""
 WIDE = (DataType.FLOAT, DataType.DOUBLE, DataType.INT64, DataType.UINT64)
-"""Types by which others are read, and from which they are cast in a chain."""
+"""Types from which others are cast in a chain."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,13 @@ def pairs(sources: Iterable[DataType], types: Iterable[DataType]) -> Iterator[Pa
                 yield from (Pair(source, to, saturate, mode) for mode in modes for saturate in settings)
 
 
+def reader(dtype: DataType, target: Target) -> DataType | None:
+    """Return the type by which values of the type are read: float, and of float a double that is one."""
+    if dtype is not DataType.FLOAT:
+        return DataType.FLOAT
+    return None if DataType.DOUBLE in target.narrowed else DataType.DOUBLE
+
+
 def wider(dtype: DataType) -> DataType | None:
     """Return a type that holds all values of this one."""
     return next((wide for wide in WIDE if wide is not dtype and embeds(dtype, wide)), None)
@@ -106,7 +113,7 @@ def contexts(pair: Pair, target: Target) -> Iterator[tuple[str, DataType, list[o
         return target.has_kernel(op_type, dtype, OPSET)
 
     yield "output", pair.source, [pair.node(start())]
-    wide, above = wider(pair.to), wider(pair.source)
+    wide, above = reader(pair.to, target), wider(pair.source)
     if wide is not None:
         first = pair.node(start())
         yield "read", pair.source, [first, _cast(first, wide)]
