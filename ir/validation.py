@@ -6,7 +6,8 @@ Graphs and calls that nest deeper than walks can follow are refused too.
 
 A node is checked against the schema of its operator: the number of inputs and outputs, no empty required input, the
 kind of each attribute, required attributes, and subgraphs that fit their node. Types are not checked: Castsmith repairs
-them. A node whose operator has no schema conforms, and so do attributes that its schema does not define.
+them. A node whose operator has no schema conforms, and so do attributes that its schema does not define; an operator of
+another opset is checked against the schema that it has there.
 
     Cast <to = 1.0> (x)     "the attribute to of Cast is FLOAT, expected INT"
     Add (x)                 "Add has 1 input, expected 2"
@@ -53,11 +54,14 @@ def nonconformity(
         if node.domain in QONNX_DOMAINS
         else _form(node.domain, node.op_type, opset or 0)
     )
+    called = functions.get(node.op_identifier()) if functions else None
+    if called is not None:
+        return _misfit(node, (0, len(called.inputs)), (0, len(called.outputs)))
     if form is None:
-        called = functions.get(node.op_identifier()) if functions else None
-        if called is None and node.domain in DEFAULT_DOMAINS and node.op_type in RUNS_GRAPHS:
-            return f"opset {opset or 0} has no {node.op_type}"
-        return None if called is None else _misfit(node, (0, len(called.inputs)), (0, len(called.outputs)))
+        return None
+    runs_graphs = node.domain in DEFAULT_DOMAINS and node.op_type in RUNS_GRAPHS
+    if runs_graphs and not onnx.defs.has(node.op_type, opset or 0, ""):
+        return f"opset {opset or 0} has no {node.op_type}"
     wrong = _misfit(node, form.inputs, form.outputs)
     if wrong is not None:
         return wrong
@@ -65,7 +69,6 @@ def nonconformity(
         if index < len(node.inputs) and node.inputs[index] is None:
             return f"{node.op_type} lacks the required input {index}"
     attributes = node.attributes.data
-    runs_graphs = node.domain in DEFAULT_DOMAINS and node.op_type in RUNS_GRAPHS
     for name in form.required:
         if name not in attributes:
             return f"{node.op_type} lacks the required attribute {name}"
@@ -73,7 +76,7 @@ def nonconformity(
             return f"the attribute {name} of {node.op_type} is a parameter of its function, which is not supported"
     for name, attribute in attributes.items():
         expected = form.attributes.get(name)
-        if expected is not None and not attribute.is_ref():
+        if expected is not None:
             wrong = _wrong_attribute(node, attribute, expected, form.may_be_undefined)
             if wrong is not None:
                 return wrong
@@ -97,6 +100,8 @@ def _wrong_attribute(
     op_type = node.op_type
     if attribute.type != expected:
         return f"the attribute {attribute.name} of {op_type} is {attribute.type.name}, expected {expected.name}"
+    if attribute.is_ref():
+        return None
     if expected == AttributeType.STRING and isinstance(attribute.value, bytes) and op_type != "Constant":
         return f"the attribute {attribute.name} of {op_type}, {attribute.value!r}, is not UTF-8"
     if attribute.name not in type_attributes(node.domain, op_type):
@@ -153,10 +158,8 @@ _QONNX = {
 @cache
 def _form(domain: str, op_type: str, opset: int) -> _Form | None:
     domain = "" if domain in DEFAULT_DOMAINS else domain
-    if not onnx.defs.has(op_type, opset, domain):
-        return None
-    schema = onnx.defs.get_schema(op_type, opset, domain)
-    if schema.deprecated:
+    schema = _schema(domain, op_type, opset)
+    if schema is None:
         return None
     single = onnx.defs.OpSchema.FormalParameterOption.Single
     attributes = _attributes(schema)
@@ -170,6 +173,18 @@ def _form(domain: str, op_type: str, opset: int) -> _Form | None:
         tuple(name for name, attribute in attributes.items() if attribute.required),
         frozenset(name for name, attribute in known.items() if _defaults_to_zero(attribute)),
     )
+
+
+def _schema(domain: str, op_type: str, opset: int) -> onnx.defs.OpSchema | None:
+    """Return the schema of the operator; where the opset lacks it, the next that has it, or the last that had it."""
+    if not onnx.defs.has(op_type, domain):
+        return None
+    for version in (*range(max(opset, 1), onnx.defs.onnx_opset_version() + 1), *range(opset - 1, 0, -1)):
+        if onnx.defs.has(op_type, version, domain):
+            schema = onnx.defs.get_schema(op_type, version, domain)
+            if not schema.deprecated:
+                return schema
+    return None
 
 
 def _attributes(schema: onnx.defs.OpSchema) -> dict[str, onnx.defs.OpSchema.Attribute]:

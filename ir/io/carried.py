@@ -60,7 +60,10 @@ class CarriedType(TensorType):
 
 @contextmanager
 def as_onnx_ir_reads(survey: Survey) -> Generator[bool]:
-    """Within the block, remove types that onnx_ir cannot represent from the proto, and make attributes state theirs.
+    """Within the block, the proto is as onnx_ir reads it.
+
+    Types that onnx_ir cannot represent are replaced, attributes state their types, and those with a value refer to no
+    parameter: there is none outside of functions.
 
     Args:
         survey: What `require_readable` found in the proto.
@@ -69,9 +72,12 @@ def as_onnx_ir_reads(survey: Survey) -> Generator[bool]:
         True if the proto had such types.
     """
     replaced: list[tuple[onnx.TypeProto, bytes]] = []
+    references = [(attribute, attribute.ref_attr_name) for attribute in survey.referring]
     try:
         for attribute in survey.untyped:
             attribute.type = type_of_attribute(attribute) or onnx.AttributeProto.UNDEFINED
+        for attribute, _ in references:
+            attribute.ClearField("ref_attr_name")
         for found in survey.types:
             if not _is_held(found):
                 whole = found.SerializeToString(deterministic=True)
@@ -88,6 +94,8 @@ def as_onnx_ir_reads(survey: Survey) -> Generator[bool]:
             found.ParseFromString(whole)
         for attribute in survey.untyped:
             attribute.ClearField("type")
+        for attribute, name in references:
+            attribute.ref_attr_name = name
 
 
 def name_types(values: Iterator[onnx_ir.Value]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import warnings
@@ -23,61 +22,12 @@ from castsmith.ir.io.stored import DataFile, FileTensor, Range, StoredTensor, ch
 from castsmith.ir.io.wire import skeleton
 from castsmith.ir.naming import name_bodies
 from castsmith.ir.validation import require_sound
-from castsmith.ir.walks import Place, bytes_of_tensor, is_external, put_tensor, tensor_places
+from castsmith.ir.walks import Place, is_external, put_tensor, tensor_places
 from castsmith.numerics.arguments import described
 from castsmith.numerics.errors import ArgumentTypeError
-from castsmith.numerics.types import element_type
 
 Tensors = list[tuple[Place, onnx_ir.TensorProtocol]]
 """Tensors with their places."""
-
-# Checks that the data of a tensor has the size of its shape, before memory is allocated for it.
-
-_TYPED_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
-
-
-def require_inline_data(path: Path, tensor: onnx_ir.TensorProtocol) -> None:
-    """Raise ModelError, naming the model `path`, unless the tensor's data fits its shape and type."""
-    if not isinstance(tensor, onnx_ir.serde.TensorProtoTensor):
-        if isinstance(tensor, onnx_ir.StringTensor) and len(tensor.string_data()) != _count(tensor):
-            raise ModelError(
-                f"{path}: tensor {tensor.name!r} needs {_count(tensor)} strings for its shape, but holds"
-                f" {len(tensor.string_data())}."
-            )
-        return
-    raw = tensor.raw
-    if not raw.HasField("raw_data"):
-        _check_typed(path, tensor)
-        return
-    if raw.data_type == onnx.TensorProto.STRING:
-        raise ModelError(f"{path}: tensor {tensor.name!r} keeps strings as raw data, which ONNX does not allow.")
-    needed = bytes_of_tensor(tensor)
-    if len(raw.raw_data) != needed:
-        raise ModelError(
-            f"{path}: tensor {tensor.name!r} needs {needed} bytes for its shape, but holds {len(raw.raw_data)}."
-        )
-
-
-def _check_typed(path: Path, tensor: onnx_ir.serde.TensorProtoTensor) -> None:
-    """Check data in a typed field: onnx_ir would read a tensor without any data as zeros."""
-    count, bits = _count(tensor), element_type(tensor.dtype).bits
-    if tensor.dtype in (onnx_ir.DataType.COMPLEX64, onnx_ir.DataType.COMPLEX128):
-        count *= 2
-    elif bits in (2, 4):
-        count = math.ceil(count * bits / 8)
-    own = onnx.helper.tensor_dtype_to_field(int(tensor.dtype))
-    for field in _TYPED_FIELDS:
-        needed, has = count if field == own else 0, len(getattr(tensor.raw, field))
-        if has != needed:
-            raise ModelError(
-                f"{path}: tensor {tensor.name!r} needs {needed} entries in {field} for its type and shape, but holds"
-                f" {has}."
-            )
-
-
-def _count(tensor: onnx_ir.TensorProtocol) -> int:
-    """Return the number of elements; `require_readable` has checked the dimensions and the type."""
-    return math.prod(tensor.shape.numpy())
 
 
 def _errors_of_formats() -> tuple[type[Exception], ...]:
@@ -138,11 +88,9 @@ def _loaded(path: Path, *, with_data: bool) -> onnx_ir.Model:
         raise ModelError(f"{path}: {known}.")
     model, tensors = _deserialize(path, proto)
     if own is not None:
-        tensors = [(place, own.opened(place, tensor)) for place, tensor in tensors]
+        tensors = [(place, own.opened(path, place, tensor)) for place, tensor in tensors]
     if with_data:
         _find_data(path, path.parent, tensors)
-    else:
-        _require_inline_data(path, tensors)
     return model
 
 
@@ -176,23 +124,18 @@ def _find_data(path: Path, folder: Path, tensors: Tensors) -> None:
     files = dict[Path, DataFile]()
     for place, tensor in external:
         found = data_path(folder / path.name, f"{tensor.location}")
-        name = checked(f"{path}: tensor {tensor.name!r}", tensor, found)
+        what = f"{path}: tensor {tensor.name!r}"
+        name = checked(what, tensor, found)
         if name not in files:
             files[name] = DataFile(name, stays_open=stays_open)
         tensor.base_dir = folder
-        put_tensor(place, StoredTensor(tensor, files[name]))
-    _require_inline_data(path, tensors)
+        stored = StoredTensor(tensor, files[name])
+        _require_codes(what, stored)
+        put_tensor(place, stored)
 
 
 _MOST_OPEN = 64
 """Data files that a model keeps open."""
-
-
-def _require_inline_data(path: Path, tensors: Tensors) -> None:
-    """Check the tensors without external data."""
-    for _, tensor in tensors:
-        if not is_external(tensor):
-            require_inline_data(path, tensor)
 
 
 def as_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) -> onnx_ir.Model:
@@ -215,15 +158,27 @@ class _OwnWeights:
     file: DataFile
     location: str
 
-    def opened(self, place: Place, tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
+    def opened(self, path: Path, place: Place, tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
         """Replace the tensor, if it is one of these, by one that reads the file."""
         if not is_external(tensor) or tensor.location != self.location:
             return tensor
-        source = Range(self.file, tensor.offset or 0, tensor.length or 0)
+        what, has = f"{path}: tensor {tensor.name!r}", tensor.length or 0
+        if tensor.dtype == onnx_ir.DataType.STRING:
+            raise ModelError(f"{what} keeps strings as raw data, which ONNX does not allow.")
+        if has != tensor.nbytes:
+            raise ModelError(f"{what} needs {tensor.nbytes} bytes for its shape, but holds {has}.")
         texts = tensor.name, tensor.doc_string, tensor.metadata_props
-        own = FileTensor(source, tensor.dtype, tensor.shape, *texts)
+        own = FileTensor(Range(self.file, tensor.offset or 0, has), tensor.dtype, tensor.shape, *texts)
+        _require_codes(what, own)
         put_tensor(place, own)
         return own
+
+
+def _require_codes(what: str, tensor: FileTensor | StoredTensor) -> None:
+    """Raise ModelError if bits that no element of a 6-bit type uses are set: onnx_ir does not read such a tensor."""
+    unused = -6 * tensor.size % 8
+    if tensor.dtype.bitwidth == 6 and unused and tensor.range.bytes[-1] >> (8 - unused):
+        raise ModelError(f"{what} holds codes that {tensor.dtype.name} does not have.")
 
 
 def _read(path: Path) -> tuple[onnx.ModelProto, _OwnWeights | None]:

@@ -32,7 +32,6 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.io.carried import as_onnx_ir_reads, carry_training, name_types, restore_training, restore_types
 from castsmith.ir.io.readable import require_readable
 from castsmith.ir.io.wire import messages_of
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.walks import all_tensors, all_values, graphs_in
 from castsmith.numerics.errors import CastsmithError
@@ -170,13 +169,15 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
         proto = spelled_out(proto)
     if survey.repeats or proto is not given:
         proto, repeated = without_repeats(proto)
-    with as_onnx_ir_reads(survey if proto is given else require_readable(proto)) as any_carried:
+    survey = survey if proto is given else require_readable(proto)
+    if survey.repeats:
+        raise ModelError(survey.repeats)
+    with as_onnx_ir_reads(survey) as any_carried:
         model = onnx_ir.from_proto(proto)
     if any_carried:
         name_types(all_values(model))
     if repeated:
         model.meta[REPEATED] = repeated
-    _import_the_last(model, proto)
     _complete(model, proto, _parts(model, proto))
     return model
 
@@ -245,13 +246,6 @@ def _content(node: onnx.NodeProto) -> bytes | None:
     bare.ClearField("doc_string")
     bare.ClearField("metadata_props")
     return bare.SerializeToString(deterministic=True)
-
-
-def _import_the_last(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
-    """Give the two names of the standard domain one version: of several imports, runtimes use the last."""
-    standard = [entry.version for entry in proto.opset_import if entry.domain in DEFAULT_DOMAINS]
-    for domain in model.graph.opset_imports.keys() & set(DEFAULT_DOMAINS):
-        model.graph.opset_imports[domain] = standard[-1]
 
 
 def tensors_of(message: Message) -> Iterator[onnx.TensorProto]:

@@ -1,29 +1,35 @@
-"""Checks before onnx_ir reads a model: anything that it would silently lose, or fail on, is refused.
+"""The check of a protobuf model before onnx_ir reads it: what onnx_ir would lose or fail on is refused.
 
-Two entries of one name of which one would win, attributes of unknown type, fields that the installed onnx does not
-define, and tensors whose type, dimensions or data file are invalid.
+One walk through all messages looks for texts that are not UTF-8, and at what the kind of each message requires: tensors
+hold as much data as their types and shapes say, attributes hold one value of their type, names are unique, types and
+versions are known. Whether nodes fit their schemas is checked afterwards, by `castsmith.ir.validation`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import onnx
+import onnx.helper
+import onnx_ir
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from onnx import AttributeProto, TensorProto
 
 from castsmith.ir.errors import ModelError
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.value_types import NUMBERS_OF_TYPES
-from castsmith.numerics.types import MOST_DIMENSIONS
+from castsmith.numerics.types import ELEMENT_TYPES, MOST_DIMENSIONS
 
 _MOST = 2**31 - 1
 """The largest supported version of an operator set or of the IR."""
 
-FIRST_WITH_DEVICES = 11
-FIRST_WITH_FUNCTION_INFO = 10
-"""The IR versions from which models name devices, and functions have a value_info; before, it may be in the graph's."""
+_FIRST_WITH_DEVICES = 11
+"""The IR version from which models name devices."""
 
 _MOST_BYTES = 2**63 - 1
 _WIDEST = 16
@@ -32,43 +38,50 @@ _TO_COPY = 1 << 26
 """Size in bytes up to which a model is copied to look for unknown fields."""
 
 VALUE_FIELDS = {
-    "f": onnx.AttributeProto.FLOAT,
-    "i": onnx.AttributeProto.INT,
-    "s": onnx.AttributeProto.STRING,
-    "t": onnx.AttributeProto.TENSOR,
-    "g": onnx.AttributeProto.GRAPH,
-    "sparse_tensor": onnx.AttributeProto.SPARSE_TENSOR,
-    "tp": onnx.AttributeProto.TYPE_PROTO,
-    "floats": onnx.AttributeProto.FLOATS,
-    "ints": onnx.AttributeProto.INTS,
-    "strings": onnx.AttributeProto.STRINGS,
-    "tensors": onnx.AttributeProto.TENSORS,
-    "graphs": onnx.AttributeProto.GRAPHS,
-    "sparse_tensors": onnx.AttributeProto.SPARSE_TENSORS,
-    "type_protos": onnx.AttributeProto.TYPE_PROTOS,
+    "f": AttributeProto.FLOAT,
+    "i": AttributeProto.INT,
+    "s": AttributeProto.STRING,
+    "t": AttributeProto.TENSOR,
+    "g": AttributeProto.GRAPH,
+    "sparse_tensor": AttributeProto.SPARSE_TENSOR,
+    "tp": AttributeProto.TYPE_PROTO,
+    "floats": AttributeProto.FLOATS,
+    "ints": AttributeProto.INTS,
+    "strings": AttributeProto.STRINGS,
+    "tensors": AttributeProto.TENSORS,
+    "graphs": AttributeProto.GRAPHS,
+    "sparse_tensors": AttributeProto.SPARSE_TENSORS,
+    "type_protos": AttributeProto.TYPE_PROTOS,
 }
 """The fields of an attribute that hold its value, with the type of each."""
+
+_NEEDED = {AttributeProto.TENSOR, AttributeProto.GRAPH, AttributeProto.SPARSE_TENSOR, AttributeProto.TYPE_PROTO}
+"""The types of attributes whose value is a message, which has no default."""
+
+_DATA_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
+_TEXT, _MESSAGE = FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE
+
+Path = tuple[Message, ...]
+"""The messages around one, the model first."""
 
 
 @dataclass
 class Survey:
-    """Parts of a proto that need a second look, as one walk found them.
+    """Parts of a proto that need a second look, as the walk found them.
 
     Attributes:
         sparse: True if there are sparse initializers, or sparse tensors in attributes.
-        repeats: True if two nodes of one graph give values of the same name.
+        repeats: The sentence on two nodes of one graph that give values of the same name; empty if there are none.
         untyped: The attributes that hold a value but do not state its type.
+        referring: The attributes in no function that hold a value, and refer to a parameter as well.
         types: The types of values and in attributes.
     """
 
     sparse: bool = False
-    repeats: bool = False
-    untyped: list[onnx.AttributeProto] = field(default_factory=list[onnx.AttributeProto])
+    repeats: str = ""
+    untyped: list[AttributeProto] = field(default_factory=list[AttributeProto])
+    referring: list[AttributeProto] = field(default_factory=list[AttributeProto])
     types: list[onnx.TypeProto] = field(default_factory=list[onnx.TypeProto])
-
-    def values(self, values: Iterable[onnx.ValueInfoProto]) -> None:
-        """Note the types of the values."""
-        self.types += [value.type for value in values if value.HasField("type")]
 
 
 def require_readable(proto: onnx.ModelProto) -> Survey:
@@ -78,113 +91,220 @@ def require_readable(proto: onnx.ModelProto) -> Survey:
         ModelError: Something is unsupported; the message names the place but not the file.
     """
     survey = Survey()
-    require_readable_header(proto)
-    for function in proto.functions:
-        names = (*function.attribute, *(each.name for each in function.attribute_proto))
-        where = f"function {function.name!r}"
-        _require_unique(names, "two attributes have the name", where)
-        _require_attributes(function.attribute_proto, where, survey)
-        _require_nodes(function.node, where, survey)
-        survey.values(function.value_info)
-    _require_graph(proto.graph, survey)
-    require_known_fields(proto)
+    _walk(proto, (), survey)
+    _require_known_fields(proto)
     return survey
 
 
-def require_readable_header(proto: onnx.ModelProto) -> None:
-    """Raise ModelError, as `require_readable`, for what the model states besides its graph and functions' bodies."""
-    if not 0 < proto.ir_version <= _MOST:
-        raise ModelError(f"unsupported IR version {proto.ir_version}.")
-    if proto.configuration and proto.ir_version < FIRST_WITH_DEVICES:
-        known = f"IR version {FIRST_WITH_DEVICES} is the first with them"
-        raise ModelError(f"it holds device configurations, but is of IR version {proto.ir_version}; {known}.")
-    for scope in (proto, *proto.functions):
-        for entry in scope.opset_import:
-            if not 0 <= entry.version <= _MOST:
-                raise ModelError(f"invalid opset {entry.version} of the domain {entry.domain or 'ai.onnx'!r}.")
-    _require_unique(((f.domain, f.name, f.overload) for f in proto.functions), "two functions have the name", "model")
-    _require_metadata(proto, "the model")
-
-
-def type_of_attribute(attribute: onnx.AttributeProto) -> onnx.AttributeProto.AttributeType | None:
+def type_of_attribute(attribute: AttributeProto) -> AttributeProto.AttributeType | None:
     """Return the type of an attribute that states none, as in models of IR version 1: that of the value it holds."""
-    found = [VALUE_FIELDS[field.name] for field, _ in attribute.ListFields() if field.name in VALUE_FIELDS]
-    return found[0] if len(found) == 1 else None
+    held = _held(attribute)
+    return VALUE_FIELDS[held[0]] if len(held) == 1 else None
 
 
-def _require_graph(graph: onnx.GraphProto, survey: Survey) -> None:
-    place = f"graph {graph.name!r}"
-    named = (*(each.name for each in graph.initializer), *(each.values.name for each in graph.sparse_initializer))
-    _require_unique(named, "two initializers have the name", place)
-    _require_metadata(graph, place)
-    for tensor in graph.initializer:
-        _require_tensor(tensor, place)
-    for sparse in graph.sparse_initializer:
-        survey.sparse = True
-        _require_sparse(sparse, place)
-    _require_nodes(graph.node, place, survey)
-    for values in (graph.input, graph.output, graph.value_info):
-        survey.values(values)
-
-
-def _require_nodes(nodes: Iterable[onnx.NodeProto], place: str, survey: Survey) -> None:
-    given: set[str] = set()
-    count = 0
-    for node in nodes:
-        attributes, outputs = node.attribute, node.output
-        if attributes or node.metadata_props:
-            where = f"{place}: {node.name or next(filter(None, outputs), '(unnamed)')} ({node.op_type})"
-            if len(attributes) > 1:
-                _require_unique((each.name for each in attributes), "two attributes have the name", where)
-            _require_metadata(node, where)
-            _require_attributes(attributes, where, survey)
-        count += len(outputs)
-        given.update(outputs)
-    # Absent outputs share the empty name, which is a reason to look again, no more.
-    survey.repeats |= len(given) < count
-
-
-def _require_attributes(attributes: Iterable[onnx.AttributeProto], where: str, survey: Survey) -> None:
-    for attribute in attributes:
-        kind = attribute.type
-        if kind in WITHOUT_MESSAGES:
-            continue
-        if not kind and not attribute.ref_attr_name:
-            if type_of_attribute(attribute) is None:
-                raise ModelError(f"{where}: the attribute {attribute.name!r} states no type.")
-            survey.untyped.append(attribute)
-        if kind == onnx.AttributeProto.TENSOR and not (attribute.HasField("t") or attribute.ref_attr_name):
-            raise ModelError(f"{where}: the attribute {attribute.name!r} is of type TENSOR, but holds none.")
-        for tensor in (*((attribute.t,) if attribute.HasField("t") else ()), *attribute.tensors):
-            _require_tensor(tensor, where)
-        sparse = (attribute.sparse_tensor,) if attribute.HasField("sparse_tensor") else ()
-        for each in (*sparse, *attribute.sparse_tensors):
-            survey.sparse = True
-            _require_sparse(each, where)
-        for graph in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
-            _require_graph(graph, survey)
-        survey.types += [*((attribute.tp,) if attribute.HasField("tp") else ()), *attribute.type_protos]
-
-
-WITHOUT_MESSAGES = frozenset(VALUE_FIELDS[name] for name in ("f", "i", "s", "floats", "ints", "strings"))
-"""The types of attributes that hold no message; one that is in such an attribute anyway is not read."""
-
-
-def _require_tensor(tensor: onnx.TensorProto, place: str) -> None:
-    fault = fault_of(tensor)
+def _walk(message: Message, around: Path, survey: Survey) -> None:
+    name = message.DESCRIPTOR.name
+    check = _CHECKS.get(name)
+    fault = check(message, around, survey) if check is not None else None
     if fault:
-        raise ModelError(f"{place}: tensor {tensor.name!r}{fault}.")
+        raise ModelError(f"{_place(message, around)}{fault}.")
+    inside = (*around, message)
+    for each, value in message.ListFields():
+        if each.type == _TEXT:
+            texts = value if each.is_repeated else (value,)
+            if bytes in map(type, texts):
+                wrong = next(text for text in texts if isinstance(text, bytes))
+                raise ModelError(f"{_place(message, around)}: the {each.name} {wrong!r} is not UTF-8.")
+        elif each.type == _MESSAGE:
+            for inner in value if each.is_repeated else (value,):
+                _walk(inner, inside, survey)
 
 
-def fault_of(tensor: onnx.TensorProto) -> str:
-    """Return what is wrong with the tensor, to be put behind its name; empty if nothing is."""
+def _place(message: Message, around: Path) -> str:
+    """Return where the message is, in words: `graph 'g': n (Add): tensor 'w'`."""
+    parts = list[str]()
+    for each in (*around, message):
+        if isinstance(each, onnx.ModelProto):
+            parts = ["the model"]
+        elif isinstance(each, onnx.GraphProto | onnx.FunctionProto):
+            parts = [f"{'graph' if isinstance(each, onnx.GraphProto) else 'function'} {each.name!r}"]
+        elif isinstance(each, onnx.NodeProto):
+            parts = [*parts[:1], f"{each.name or next(filter(None, each.output), '(unnamed)')} ({each.op_type})"]
+        elif isinstance(each, onnx.SparseTensorProto):
+            parts.append(f"sparse tensor {each.values.name!r}")
+        elif isinstance(each, TensorProto):
+            parts.append(f"tensor {each.name!r}")
+        elif isinstance(each, onnx.ValueInfoProto):
+            parts.append(f"value {each.name!r}")
+    return ": ".join(parts)
+
+
+# What each kind of message requires. A check returns what is wrong, to be put behind the place, or nothing.
+
+
+def _model(model: onnx.ModelProto, _around: Path, _survey: Survey) -> str | None:
+    if not 0 < model.ir_version <= _MOST:
+        return f": unsupported IR version {model.ir_version}"
+    if model.configuration and model.ir_version < _FIRST_WITH_DEVICES:
+        return (
+            f" holds device configurations, but is of IR version {model.ir_version}; IR version {_FIRST_WITH_DEVICES}"
+            " is the first with them"
+        )
+    names = ((f.domain, f.name, f.overload) for f in model.functions)
+    return _imports(model.opset_import) or _twice(names, "functions have the name") or _metadata(model)
+
+
+def _imports(entries: Iterable[onnx.OperatorSetIdProto]) -> str | None:
+    """Of several entries of one name, all runtimes use the last; of the two names of one domain, they differ."""
+    versions = {entry.domain: entry.version for entry in entries}
+    for domain, version in versions.items():
+        if not 0 <= version <= _MOST:
+            return f": invalid opset {version} of the domain {domain or 'ai.onnx'!r}"
+    standard = {versions[domain] for domain in DEFAULT_DOMAINS if domain in versions}
+    if len(standard) > 1:
+        both = " and ".join(f"{versions[domain]} as {domain!r}" for domain in versions if domain in DEFAULT_DOMAINS)
+        return f" imports two opsets of the standard domain, {both}: remove the one that its operators are not of"
+    return None
+
+
+def _function(function: onnx.FunctionProto, around: Path, survey: Survey) -> str | None:
+    parameters = (*function.attribute, *(each.name for each in function.attribute_proto))
+    return (
+        _imports(function.opset_import)
+        or _twice(parameters, "attributes have the name")
+        or _names(function.input, "input")
+        or _results(function, around, function.input, survey)
+        or _defined(function.output, {*function.input, *(name for node in function.node for name in node.output)})
+        or _metadata(function)
+    )
+
+
+def _graph(graph: onnx.GraphProto, around: Path, survey: Survey) -> str | None:
+    survey.sparse |= bool(graph.sparse_initializer)
+    initializers = [
+        *(each.name for each in graph.initializer),
+        *(each.values.name for each in graph.sparse_initializer),
+    ]
+    inputs = [value.name for value in graph.input]
+    return (
+        _names(inputs, "input")
+        or _names(initializers, "initializer")
+        or _results(graph, around, {*inputs, *initializers}, survey)
+        or _metadata(graph)
+    )
+
+
+def _names(names: Sequence[str], what: str) -> str | None:
+    if "" in names:
+        return f" has an {what} without a name"
+    return _twice(names, f"{what}s have the name")
+
+
+def _results(
+    scope: onnx.GraphProto | onnx.FunctionProto, around: Path, taken: Iterable[str], survey: Survey
+) -> str | None:
+    """Nodes that give what others give are looked at again: they may be repetitions."""
+    names = [name for node in scope.node for name in node.output if name]
+    given = set(names)
+    if len(given) < len(names) and not survey.repeats:
+        again = next(name for name, count in Counter(names).items() if count > 1)
+        survey.repeats = f"{_place(scope, around)}: two nodes give the value {again!r}: rename one of them."
+    clash = given.intersection(taken)
+    return f": a node gives the value {min(clash)!r}, which is an input or initializer: rename one" if clash else None
+
+
+def _defined(names: Iterable[str], given: set[str]) -> str | None:
+    missing = next((name for name in names if name not in given or not name), None)
+    return None if missing is None else f" does not define its output {missing!r}"
+
+
+def _node(node: onnx.NodeProto, _around: Path, _survey: Survey) -> str | None:
+    if len(node.attribute) > 1:
+        fault = _twice((each.name for each in node.attribute), "attributes have the name")
+        if fault:
+            return fault
+    if node.device_configurations and not all(
+        each.configuration_id and all(spec.tensor_name for spec in each.sharding_spec)
+        for each in node.device_configurations
+    ):
+        return ": a device configuration names no configuration, or no tensor"
+    return _metadata(node)
+
+
+def _attribute(attribute: AttributeProto, around: Path, survey: Survey) -> str | None:
+    kind, held, name = attribute.type, _held(attribute), attribute.name
+    if not name:
+        return ": an attribute has no name"
+    if attribute.ref_attr_name:
+        in_function = isinstance(around[-1], onnx.NodeProto) and any(isinstance(a, onnx.FunctionProto) for a in around)
+        refers = f": the attribute {name!r} refers to the parameter {attribute.ref_attr_name!r} of a function"
+        if held and in_function:
+            return f"{refers}, and has a value as well: remove one of them"
+        if not held and not in_function:
+            return f"{refers}, but is in none: give it a value"
+        if in_function:
+            return None if kind else f": the attribute {name!r} states no type"
+        survey.referring.append(attribute)
+    if not kind:
+        if len(held) != 1:
+            return f": the attribute {name!r} states no type"
+        survey.untyped.append(attribute)
+        kind = VALUE_FIELDS[held[0]]
+    survey.sparse |= kind in (AttributeProto.SPARSE_TENSOR, AttributeProto.SPARSE_TENSORS)
+    if any(VALUE_FIELDS[each] != kind for each in held):
+        return f": the attribute {name!r} is of type {AttributeProto.AttributeType.Name(kind)}, but holds another value"
+    if kind in _NEEDED and not held:
+        return f": the attribute {name!r} is of type {AttributeProto.AttributeType.Name(kind)}, but holds none"
+    return None
+
+
+def _held(attribute: AttributeProto) -> list[str]:
+    """Return the fields of the attribute that hold a value."""
+    return [each.name for each, _ in attribute.ListFields() if each.name in VALUE_FIELDS]
+
+
+def _tensor(tensor: TensorProto, _around: Path, _survey: Survey) -> str | None:
     if tensor.data_type not in NUMBERS_OF_TYPES or not tensor.data_type:
         return f" has the unknown element type {tensor.data_type}"
-    fault = _fault_of_dims(tensor.dims) or _fault_of_metadata(tensor)
-    if fault or not tensor.data_location:
-        return fault
-    if tensor.data_location != onnx.TensorProto.EXTERNAL:
-        return f" has the unknown data location {tensor.data_location}"
+    if tensor.HasField("segment"):
+        return " is a segment of a tensor, which is not supported: store it as a whole"
+    fault = _dims(tensor.dims) or _metadata(tensor)
+    if fault or tensor.data_location == TensorProto.EXTERNAL:
+        return fault or _entries(tensor)
+    return _data(tensor)
+
+
+def _data(tensor: TensorProto) -> str | None:
+    """onnx_ir would read a tensor without any data as zeros."""
+    count, dtype = math.prod(tensor.dims), onnx_ir.DataType(tensor.data_type)
+    raw = tensor.HasField("raw_data")
+    if raw and dtype == onnx_ir.DataType.STRING:
+        return " keeps strings as raw data, which ONNX does not allow"
+    if raw and len(tensor.raw_data) != math.ceil(count * dtype.itemsize):
+        return f" needs {math.ceil(count * dtype.itemsize)} bytes for its shape, but holds {len(tensor.raw_data)}"
+    bits = ELEMENT_TYPES[dtype].bits if dtype in ELEMENT_TYPES else None
+    if dtype in (onnx_ir.DataType.COMPLEX64, onnx_ir.DataType.COMPLEX128):
+        count *= 2
+    elif bits in (2, 4):
+        count = math.ceil(count * bits / 8)
+    own = onnx.helper.tensor_dtype_to_field(tensor.data_type)
+    for name in _DATA_FIELDS:
+        needed, has = count if name == own and not raw else 0, len(getattr(tensor, name))
+        if has != needed:
+            return f" needs {needed} entries in {name} for its type and shape, but holds {has}"
+    return _codes(tensor) if bits == 6 else None
+
+
+def _codes(tensor: TensorProto) -> str | None:
+    try:
+        onnx_ir.from_proto(tensor).tobytes()
+    except ValueError:
+        return f" holds codes that {onnx_ir.DataType(tensor.data_type).name} does not have"
+    return None
+
+
+def _entries(tensor: TensorProto) -> str | None:
+    """Check what the tensor says of its data file."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     if not entries.get("location"):
         return " is external data, but names no file"
@@ -192,28 +312,35 @@ def fault_of(tensor: onnx.TensorProto) -> str:
         text = entries.get(key, "0")
         if not (text.isascii() and text.isdecimal() and int(text) <= _MOST_BYTES):
             return f" has the invalid {key} {text!r}; expected a number of bytes"
-    return ""
+    return None
 
 
-def _require_sparse(tensor: onnx.SparseTensorProto, place: str) -> None:
-    _require_tensor(tensor.values, f"{place}: values of the sparse")
-    _require_tensor(tensor.indices, f"{place}: indices of the sparse")
-    where = f"{place}: sparse tensor {tensor.values.name!r}"
-    _require_dims(tensor.dims, where)
+def _sparse(tensor: onnx.SparseTensorProto, _around: Path, _survey: Survey) -> str | None:
     count = math.prod(tensor.values.dims)
-    if tensor.indices.data_type != onnx.TensorProto.INT64:
-        raise ModelError(f"{where} has indices that are not int64.")
+    if tensor.indices.data_type != TensorProto.INT64:
+        return " has indices that are not int64"
     if len(tensor.values.dims) != 1 or list(tensor.indices.dims) not in ([count], [count, len(tensor.dims)]):
-        raise ModelError(f"{where} has indices whose shape does not fit its values.")
+        return " has indices whose shape does not fit its values"
+    return _dims(tensor.dims)
 
 
-def _require_dims(dims: Sequence[int], where: str) -> None:
-    fault = _fault_of_dims(dims)
-    if fault:
-        raise ModelError(f"{where}{fault}.")
+def _type(kind: onnx.TypeProto, around: Path, survey: Survey) -> str | None:
+    if isinstance(around[-1], onnx.ValueInfoProto | AttributeProto) and not isinstance(around[1], _NOT_READ):
+        survey.types.append(kind)
+    if kind.WhichOneof("value") in ("tensor_type", "sparse_tensor_type"):
+        tensor = kind.tensor_type if kind.HasField("tensor_type") else kind.sparse_tensor_type
+        if tensor.elem_type not in NUMBERS_OF_TYPES:
+            return f" has the unknown element type {tensor.elem_type}"
+        sizes = [dim.dim_value for dim in tensor.shape.dim if dim.dim_value > 0]
+        return _dims(sizes) if len(sizes) > 1 else None
+    return None
 
 
-def _fault_of_dims(dims: Sequence[int]) -> str:
+_NOT_READ = onnx.TrainingInfoProto
+"""The part of a model that onnx_ir does not read."""
+
+
+def _dims(dims: Iterable[int]) -> str | None:
     sizes = list(dims)
     if any(size < 0 for size in sizes):
         return " has a negative dimension"
@@ -221,37 +348,35 @@ def _fault_of_dims(dims: Sequence[int]) -> str:
         return f" has {len(sizes)} dimensions; at most {MOST_DIMENSIONS} are supported"
     if math.prod(size for size in sizes if size) * _WIDEST > _MOST_BYTES:
         return f" has dimensions that are too large: {sizes}"
-    return ""
+    return None
 
 
-def _require_metadata(message: Message, where: str) -> None:
-    fault = _fault_of_metadata(message)
-    if fault:
-        raise ModelError(f"{where}{fault}.")
+def _metadata(message: Any) -> str | None:
+    entries: Sequence[onnx.StringStringEntryProto] = message.metadata_props
+    return _twice((entry.key for entry in entries), "entries of metadata have the key") if len(entries) > 1 else None
 
 
-def _fault_of_metadata(message: Message) -> str:
-    entries: Sequence[onnx.StringStringEntryProto] = getattr(message, "metadata_props", ())
-    twice = _twice(entry.key for entry in entries) if len(entries) > 1 else None
-    return "" if twice is None else f": two entries of metadata have the key {twice!r}, {_ONE_WOULD_WIN}"
-
-
-def _require_unique(names: Iterable[object], what: str, where: str) -> None:
-    twice = _twice(names)
-    if twice is not None:
-        raise ModelError(f"{where}: {what} {twice!r}, {_ONE_WOULD_WIN}.")
-
-
-_ONE_WOULD_WIN = "and only one of them could be kept"
-
-
-def _twice(names: Iterable[object]) -> object:
-    """Return the first of the names that occurs twice; None if all differ."""
+def _twice(names: Iterable[object], what: str) -> str | None:
     counts = Counter(names)
-    return next((name for name, count in counts.items() if count > 1), None) if len(counts) < counts.total() else None
+    if len(counts) == counts.total():
+        return None
+    again = next(name for name, count in counts.items() if count > 1)
+    return f": two {what} {again!r}, and only one of them could be kept"
 
 
-def require_known_fields(proto: onnx.ModelProto) -> None:
+_CHECKS: dict[str, Callable[[Any, Path, Survey], str | None]] = {
+    "ModelProto": _model,
+    "FunctionProto": _function,
+    "GraphProto": _graph,
+    "NodeProto": _node,
+    "AttributeProto": _attribute,
+    "TensorProto": _tensor,
+    "SparseTensorProto": _sparse,
+    "TypeProto": _type,
+}
+
+
+def _require_known_fields(proto: onnx.ModelProto) -> None:
     """Raise ModelError for fields that the installed onnx does not define, unless the model is too large to copy."""
     size = proto.ByteSize()
     if size > _TO_COPY:
@@ -262,5 +387,6 @@ def require_known_fields(proto: onnx.ModelProto) -> None:
     lost = size - known.ByteSize()
     if lost:
         raise ModelError(
-            f"it holds {lost} bytes of fields that onnx {onnx.__version__} does not support: install a newer onnx."
+            f"the model holds {lost} bytes of fields that onnx {onnx.__version__} does not support: install a newer"
+            " onnx."
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir
 import pytest
 from onnx import TensorProto, helper
@@ -108,8 +109,29 @@ def test_what_does_not_hang_together(case: str, tmp_path: Path) -> None:
     assert sentence in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("opset", "node", "sentence"),
+    [
+        (13, "CastLike (x)", "CastLike has 1 input, expected 2"),  # of opset 15
+        (28, "Upsample <mode = 1> (x, x)", "the attribute mode of Upsample is INT, expected STRING"),  # until opset 9
+        (21, "Cast (x)", "Cast lacks the required attribute to"),
+        (21, "f.h (x)", "h has 1 input, expected 0"),
+        (21, "f.k <to = 1> (x)", "the attribute to of Cast is FLOAT, expected INT"),
+    ],
+)
+def test_a_node_does_not_fit_its_schema(opset: int, node: str, sentence: str) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : {opset}, "f" : 1]> g (float[2] x) => (y) {{ y = {node} }}
+      <domain: "f", opset_import: ["" : 21]> h () => (q) {{ q = Constant <value_float = 1.0> () }}
+      <domain: "f", opset_import: ["" : 21]> k <to> (p) => (q) {{ q = Cast <to: float = @to> (p) }}"""
+    model = onnx.parser.parse_model(text)
+    if "f.k" not in node:
+        del model.functions[1]
+    with pytest.raises(ModelError, match=sentence):
+        castsmith.optimize(model)
+
+
 def test_two_inputs_of_one_name() -> None:
-    with pytest.raises(ModelError, match="graph 'g' has two inputs of the name 'x'"):
+    with pytest.raises(ModelError, match="graph 'g': two inputs have the name 'x', and only one of them could be kept"):
         castsmith.optimize(model_of([helper.make_node("Neg", ["x"], ["y"])], inputs=("x", "x")))
 
 

@@ -300,12 +300,6 @@ def test_metadata_of_tensors_are_written_once() -> None:
         assert [(entry.key, entry.value) for entry in each.metadata_props] == [("b", "bb"), ("a", "aa")]
 
 
-def test_the_standard_domain_has_the_last_version_under_both_names() -> None:
-    model = parsed("a = Cast <to = 10> (x)")
-    model.opset_import.add(domain="ai.onnx", version=19)
-    assert dict(from_proto(model).graph.opset_imports) == {"": 19, "ai.onnx": 19}
-
-
 def test_a_text_that_is_not_utf8_is_not_written() -> None:
     model = from_proto(parsed("a = Cast <to = 10> (x)"))
     model.graph.name = "\udc80"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ import onnx.numpy_helper
 import onnx.parser
 import onnx_ir
 import pytest
+from google.protobuf.descriptor import FieldDescriptor
 from onnx import AttributeProto, TensorProto
 
 import castsmith
 from castsmith.ir.errors import ModelError
+from castsmith.ir.io import readable
 from castsmith.ir.io.loading import as_model, from_bytes, from_proto, load_structure, read_proto
 from castsmith.ir.io.readable import require_readable, type_of_attribute
 
@@ -72,13 +74,13 @@ def dims(*sizes: int) -> Callable[[onnx.ModelProto], None]:
 
 _W = "graph 'g': tensor 'w'"
 _CASES: dict[str, tuple[Callable[[onnx.ModelProto], Any], str]] = {
-    "no version": (_set("ir_version", 0), "unsupported IR version 0."),
-    "negative version": (_set("ir_version", -1), "unsupported IR version -1."),
-    "opset": (lambda m: m.opset_import.add(domain="d", version=-1), "invalid opset -1 of the domain 'd'."),
+    "no version": (_set("ir_version", 0), "the model: unsupported IR version 0."),
+    "negative version": (_set("ir_version", -1), "the model: unsupported IR version -1."),
+    "opset": (lambda m: m.opset_import.add(domain="d", version=-1), "the model: invalid opset -1 of the domain 'd'."),
     "opset of a function": (lambda m: m.functions[0].opset_import.add(domain="", version=2**40),
-                            f"invalid opset {2**40} of the domain 'ai.onnx'."),
+                            f"function 'h': invalid opset {2**40} of the domain 'ai.onnx'."),
     "functions": (lambda m: m.functions.append(m.functions[0]),
-                  "model: two functions have the name ('f', 'h', ''), and only one of them could be kept."),
+                  "the model: two functions have the name ('f', 'h', ''), and only one of them could be kept."),
     "metadata": (twice, "the model: two entries of metadata have the key 'k', and only one of them could be kept."),
     "metadata of a graph": (lambda m: twice(m.graph),
                             "graph 'g': two entries of metadata have the key 'k', and only one of them could be kept."),
@@ -125,6 +127,49 @@ _CASES: dict[str, tuple[Callable[[onnx.ModelProto], Any], str]] = {
     "tensors of an attribute": (attribute(
         0, name="t", type=AttributeProto.TENSORS, tensors=[TensorProto(data_type=77)]),
                                 "graph 'g': a (Add): tensor '' has the unknown element type 77."),
+    "value and reference in a function": (lambda m: m.functions[0].node[0].attribute.add(
+        name="z", i=1, type=AttributeProto.INT, ref_attr_name="k"), "function 'h': q (Neg): the attribute 'z' refers"
+        " to the parameter 'k' of a function, and has a value as well: remove one of them."),
+    "reference outside of functions": (attribute(0, name="z", type=AttributeProto.INT, ref_attr_name="k"),
+        "graph 'g': a (Add): the attribute 'z' refers to the parameter 'k' of a function, but is in none: give it a"
+        " value."),
+    "reference in a default": (lambda m: m.functions[0].attribute_proto.add(
+        name="z", type=AttributeProto.INT, ref_attr_name="k"), "function 'h': the attribute 'z' refers to the parameter"
+        " 'k' of a function, but is in none: give it a value."),
+    "reference without a type": (lambda m: m.functions[0].node[0].attribute.add(name="z", ref_attr_name="k"),
+        "function 'h': q (Neg): the attribute 'z' states no type."),
+    "value of another type": (attribute(0, name="z", i=1, type=AttributeProto.FLOAT),
+        "graph 'g': a (Add): the attribute 'z' is of type FLOAT, but holds another value."),
+    "two values": (attribute(0, name="z", i=1, f=1, type=AttributeProto.FLOAT),
+        "graph 'g': a (Add): the attribute 'z' is of type FLOAT, but holds another value."),
+    "no graph": (attribute(0, name="z", type=AttributeProto.GRAPH),
+                 "graph 'g': a (Add): the attribute 'z' is of type GRAPH, but holds none."),
+    "attribute without a name": (attribute(0, i=1, type=AttributeProto.INT),
+                                 "graph 'g': a (Add): an attribute has no name."),
+    "two opsets of the standard domain": (lambda m: m.opset_import.add(domain="ai.onnx", version=20),
+        "the model imports two opsets of the standard domain, 21 as '' and 20 as 'ai.onnx': remove the one that its"
+        " operators are not of."),
+    "segment": (lambda m: m.graph.initializer[0].segment.SetInParent(),
+                f"{_W} is a segment of a tensor, which is not supported: store it as a whole."),
+    "input twice": (lambda m: m.graph.input.append(m.graph.input[0]),
+                    "graph 'g': two inputs have the name 'x', and only one of them could be kept."),
+    "input without a name": (lambda m: m.graph.input.add(), "graph 'g' has an input without a name."),
+    "initializer without a name": (lambda m: m.graph.initializer[0].ClearField("name"),
+                                   "graph 'g' has an initializer without a name."),
+    "input of a function": (lambda m: m.functions[0].input.append("p"),
+                            "function 'h': two inputs have the name 'p', and only one of them could be kept."),
+    "output of a function": (lambda m: m.functions[0].output.append("r"),
+                             "function 'h' does not define its output 'r'."),
+    "result with the name of an input": (lambda m: m.graph.node[0].output.__setitem__(0, "x"),
+        "graph 'g': a node gives the value 'x', which is an input or initializer: rename one."),
+    "declared type": (lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", 99),
+                      "graph 'g': value 'x' has the unknown element type 99."),
+    "declared dimensions": (lambda m: m.graph.input[0].type.tensor_type.shape.dim.add(dim_value=2**62),
+                            f"graph 'g': value 'x' has dimensions that are too large: [2, {2**62}]."),
+    "device configuration": (lambda m: m.graph.node[0].device_configurations.add(),
+                             "graph 'g': a (Add): a device configuration names no configuration, or no tensor."),
+    "devices": (lambda m: m.configuration.add(name="c"), "the model holds device configurations, but is of IR version"
+                " 10; IR version 11 is the first with them."),
     "graph of an attribute": (attribute(0, name="t", type=AttributeProto.GRAPHS, graphs=[onnx.GraphProto(
         name="b", initializer=[TensorProto(name="v", data_type=77)])]),
         "graph 'b': tensor 'v' has the unknown element type 77."),
@@ -155,14 +200,14 @@ def test_what_is_at_its_limit_is_read() -> None:
 
 def test_a_survey_notes_what_the_reader_needs() -> None:
     found = require_readable(proto())
-    assert (found.sparse, found.repeats, found.untyped) == (False, False, [])
+    assert (found.sparse, found.repeats, found.untyped, found.referring) == (False, "", [], [])
     assert len(found.types) == 2
     model = proto()
     model.graph.node.append(model.graph.node[0])
-    assert require_readable(model).repeats
+    assert require_readable(model).repeats == "graph 'g': two nodes give the value 'a': rename one of them."
     model = proto()
     model.functions[0].node.append(model.functions[0].node[0])
-    assert require_readable(model).repeats
+    assert require_readable(model).repeats == "function 'h': two nodes give the value 'q': rename one of them."
     model = proto()
     model.graph.node[0].attribute.add(name="z", i=3)
     (untyped,) = require_readable(model).untyped
@@ -247,7 +292,16 @@ def test_paths_that_are_no_file(tmp_path: Path) -> None:
          "needs 4 entries in float_data for its type and shape, but holds 2."),
         (TensorProto.INT4, {"int32_data": [1, 2]},
          "needs 1 entries in int32_data for its type and shape, but holds 2."),
-        (TensorProto.STRING, {"raw_data": b"ab"}, "needs 2 strings for its shape, but holds 0."),
+        (TensorProto.STRING, {"raw_data": b"ab"}, "keeps strings as raw data, which ONNX does not allow."),
+        (TensorProto.STRING, {"string_data": [b"ab"]},
+         "needs 2 entries in string_data for its type and shape, but holds 1."),
+        (TensorProto.FLOAT, {"raw_data": bytes(8), "float_data": [1, 2]},
+         "needs 0 entries in float_data for its type and shape, but holds 2."),
+        (TensorProto.FLOAT6E2M3, {"int32_data": [63, 64]}, "holds codes that FLOAT6E2M3 does not have."),
+        (TensorProto.FLOAT6E3M2, {"int32_data": [-1, 0]}, "holds codes that FLOAT6E3M2 does not have."),
+        (TensorProto.FLOAT6E2M3, {"raw_data": b"\xff\x1f"}, "holds codes that FLOAT6E2M3 does not have."),
+        (TensorProto.FLOAT6E2M3, {"raw_data": b"\xff\x0f"}, ""),
+        (TensorProto.FLOAT6E2M3, {"int32_data": [63, 0]}, ""),
         (TensorProto.FLOAT, {"float_data": [1, 2]}, ""),
         (TensorProto.COMPLEX128, {"double_data": [1, 2, 3, 4]}, ""),
         (TensorProto.INT4, {"int32_data": [1]}, ""),
@@ -262,4 +316,47 @@ def test_tensors_with_more_or_less_data_than_they_need(data_type: int, fields: d
         return
     with pytest.raises(ModelError) as error:
         as_model(model)
-    assert str(error.value) == f"g: tensor 'w' {text}"
+    assert str(error.value) == f"g: graph 'g': tensor 'w' {text}"
+
+
+def _text_fields(kind: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The ways to each field of text; none leads through a message of one kind twice."""
+    for each in kind.fields:
+        if each.type == FieldDescriptor.TYPE_STRING:
+            yield (*above, each)
+        elif each.message_type not in (None, *(a.message_type for a in above)) and len(above) < 5:
+            yield from _text_fields(each.message_type, (*above, each))
+
+
+def test_a_text_that_is_not_utf8_is_refused_in_every_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readable, "_CHECKS", {})
+    ways = list(_text_fields(onnx.ModelProto.DESCRIPTOR))
+    assert len(ways) > 300
+    for *parents, last in ways:
+        model = onnx.ModelProto()
+        message: Any = model
+        for each in parents:
+            held = getattr(message, each.name)
+            message = held.add() if each.is_repeated else held
+        if last.is_repeated:
+            getattr(message, last.name).append("text")
+        else:
+            setattr(message, last.name, "text")
+        data = model.SerializeToString()
+        require_readable(model)
+        with pytest.raises(ModelError, match=rf"the {last.name} b'tex.xff' is not UTF-8"):
+            require_readable(onnx.ModelProto.FromString(data.replace(b"text", b"tex\xff")))
+
+
+def test_a_value_outside_of_functions_counts_although_it_refers_to_a_parameter() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float16[2] y) { y = Cast <to = 10> (x) }'
+    )
+    model.graph.node[0].attribute[0].ref_attr_name = "k"
+    onnx.checker.check_model(model, full_check=True)
+    before = model.SerializeToString(deterministic=True)
+    loaded = as_model(model)
+    assert model.SerializeToString(deterministic=True) == before
+    made = onnx_ir.to_proto(loaded)
+    onnx.checker.check_model(made, full_check=True)
+    assert made.graph.node[0].attribute[0].i == TensorProto.FLOAT16

@@ -262,14 +262,15 @@ def test_an_attribute_of_old_models_that_states_no_type() -> None:
     assert normal_form(to_proto(from_proto(proto))) == expected
 
 
-@pytest.mark.parametrize(("imports", "used"), [((("", 12), ("", 13)), 13), ((("ai.onnx", 13), ("", 12)), 12), ((("", 13), ("ai.onnx", 12)), 12)])  # fmt: skip  # noqa: E501
-def test_of_several_imports_the_last_counts(imports: tuple[tuple[str, int], ...], used: int) -> None:
+def test_of_several_imports_of_a_domain_the_last_counts() -> None:
     proto = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 1]> g (float[2] x) => (float[2] y) { y = Softmax (x) }'
     )
     del proto.opset_import[:]
-    proto.opset_import.extend(helper.make_opsetid(*entry) for entry in imports)
-    assert set(from_proto(proto).opset_imports.values()) == {used}
+    proto.opset_import.extend(helper.make_opsetid("", version) for version in (12, 13))
+    assert dict(from_proto(proto).opset_imports) == {"": 13}
+    proto.opset_import.add(domain="ai.onnx", version=13)
+    assert dict(from_proto(proto).opset_imports) == {"": 13, "ai.onnx": 13}
 
 
 CORPUS = os.environ.get("CASTSMITH_CORPUS")
