@@ -1,40 +1,57 @@
-"""Four times the nodes are about four times the work: calls are counted, as times say little on a busy machine."""
+"""Twice the nodes are about twice the work of each command: calls are counted, as times say little on a busy machine.
+
+`python -m tests.soak.growth` measures the times, of graphs of any size.
+"""
 
 from __future__ import annotations
 
 import sys
+from itertools import product
+from pathlib import Path
 
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 import castsmith
-from benchmarks.linear import SHAPES
+from benchmarks.growing import SHAPES
+from castsmith.cli.main import main
+from tests.scale.bounded import COMMANDS
 
-NODES = 100
+SIZES = (50, 100, 200)
+OUTSIDE = ("batch", "verify")
+"""Commands whose work is done in other processes."""
 
 
-def calls(proto: onnx.ModelProto) -> int:
-    """Return the number of functions and methods that optimize calls, and generators it resumes."""
+def calls(words: list[str]) -> int:
+    """Return the number of functions and methods that the command calls, and generators it resumes."""
     count = 0
 
     def profile(_frame: object, _event: str, _argument: object) -> None:
         nonlocal count
         count += 1
 
-    rules = castsmith.PromotionRules(promote_unsafe=True)
     sys.setprofile(profile)
     try:
-        castsmith.optimize(proto, promotion=rules)
+        assert main(words) in (0, 1)
     finally:
         sys.setprofile(None)
     return count
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_work_grows_with_the_nodes(shape: str) -> None:
-    _, few, many = (calls(SHAPES[shape](count)) for count in (16, NODES, 4 * NODES))  # the first imports
-    assert many < 4.4 * few
+@pytest.mark.parametrize(("shape", "command"), list(product(SHAPES, sorted(COMMANDS.keys() - OUTSIDE))))
+def test_work_grows_with_the_nodes(
+    shape: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts = list[int]()
+    for nodes in (SIZES[-1], *SIZES):  # the first imports
+        path = tmp_path / f"{nodes}.onnx"
+        onnx.save(SHAPES[shape](nodes), path)
+        words = {"IN": str(path), "OUT": str(tmp_path / "out.onnx")}
+        counts.append(calls([words.get(word, word) for word in COMMANDS[command]]))
+        capsys.readouterr()
+    _, few, more, many = counts
+    assert many - more < 2.3 * (more - few)
 
 
 def test_a_long_row_of_casts_that_all_count_is_left_alone() -> None:
