@@ -21,7 +21,7 @@ from onnxscript.rewriter import MatchContext, MatchResult, RewriteRuleClassBase,
 from castsmith.ir.inference.session import Session
 from castsmith.ir.ops.casts import CastNode, chain_verdict, read_cast
 from castsmith.ir.ops.schemas import opset_of
-from castsmith.numerics.errors import present
+from castsmith.numerics.errors import present, printable
 from castsmith.passes.fold.run import FoldConstants
 from castsmith.passes.place.run import PlaceCasts
 from castsmith.passes.shapes.run import FoldShapes
@@ -96,7 +96,7 @@ class CastRules(RewriteRuleSet):
                 rewrites = each.run(session).records.rewrites
                 done += len(rewrites)
                 for rewrite in rewrites if verbose else ():
-                    print(f"{rewrite.rule}: {str(rewrite.site)!r}: {rewrite.reason!r}")  # noqa: T201
+                    print(printable(f"{rewrite.rule}: {rewrite.site}: {rewrite.reason}"))  # noqa: T201
             count += done
             if not done:
                 break

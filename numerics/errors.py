@@ -102,3 +102,10 @@ def present(thing: T | None, what: str) -> T:
     if thing is None:
         raise InternalError(f"{what} is missing")
     return thing
+
+
+def printable(text: str) -> str:
+    """Return the text with control characters, including escape sequences, as Python writes them; newlines stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

@@ -14,14 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TextIO
 
+from castsmith.numerics.errors import printable
+
 # Text for people, in which control characters and those that turn the direction of text are escaped.
-
-
-def printable(text: str) -> str:
-    """Return the text with control characters, including escape sequences, as Python writes them; newlines stay."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def one_line(text: str) -> str:

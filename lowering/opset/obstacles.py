@@ -138,13 +138,13 @@ def _differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpS
     in_use = [None if value is None else types.get(value, value.dtype) for value in (*node.inputs, *node.outputs)]
     for change in changes_between(node, in_use, low, high):
         yield f"{node.op_type} changed in opset {change.since}: {change.reason}"
-    if _unread_change(node.op_type, low, high, down=new.since_version < old.since_version):
-        yield f"the description of {node.op_type} changed between opset {low} and {min(high, LAST_UNREAD)}"
     if new.deprecated:
         yield f"{node.op_type} is deprecated in opset {new.since_version}"
     yield from _parameter_differences(node, old, new, in_use)
     yield from _type_differences(node, old, new, in_use)
     yield from _attribute_differences(node, old, new)
+    if _unread_change(node.op_type, low, high, down=new.since_version < old.since_version):
+        yield f"the description of {node.op_type} changed between opset {low} and {min(high, LAST_UNREAD)}"
 
 
 @cache

@@ -24,8 +24,13 @@ from castsmith.passes import RewritePass
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
-# Older than the newest opset, so that legalize-version has something to do.
-ANDROID = dataclasses.replace(castsmith.load_target("onnxruntime-android"), newest_opset=26)
+# Older than the newest opset, and with the casts to bool of OpenVINO, so that legalize-version and lower-casts have
+# something to do.
+ANDROID = dataclasses.replace(
+    castsmith.load_target("onnxruntime-android"),
+    newest_opset=26,
+    wrong_casts=castsmith.load_target("openvino-cpu").wrong_casts,
+)
 UNSAFE = castsmith.PromotionRules(promote_unsafe=True)
 
 MIXED = """<ir_version: 10, opset_import: ["": 21, "local": 1]>
@@ -92,6 +97,9 @@ g (float[4, 2] x) => (float[4, 2] y) {
     y = Reshape (x, back)
 }"""
 
+TO_BOOL = """<ir_version: 10, opset_import: ["": 21]>
+g (float[4] x) => (bool[4] y) { y = Cast <to = 9> (x) }"""
+
 CUSTOM = """<ir_version: 10, opset_import: ["": 21, "com.example": 1]>
 g (float[4] x) => (float[4] y) { a = com.example.Twice (x)  b = Relu (a)  y = com.example.Twice (b) }"""
 
@@ -108,6 +116,7 @@ MODELS = {
     "bfloat16": BFLOAT16,
     "moves": MOVES,
     "shapes": SHAPES,
+    "to bool": TO_BOOL,
     "custom": CUSTOM,
     **({"new": NEW} if KNOWS_NEW else {}),
 }
@@ -155,6 +164,7 @@ PIPELINE = (
     "NarrowTypes",
     "LowerTrunc",
     "LowerQuant",
+    "LowerCasts",
     "LowerFloat8",
     "WidenFloats",
     "LegalizeVersion",

@@ -14,6 +14,7 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith.ir.inference.walk import infer_element_types
+from castsmith.ir.records import Severity
 from castsmith.ir.targets.probe_models import TEXTS, model_text
 from castsmith.ir.targets.target import load_target
 from castsmith.lowering.check.target import target_findings
@@ -116,8 +117,9 @@ MODELS = sorted((Path(__file__).parents[3] / "models").glob("*.onnx"))
         cover=enumerate,
     ),
 )
-def test_what_optimize_leaves_has_nothing_that_the_target_would_refuse(path: Path, target: str):
+def test_what_optimize_leaves_has_at_most_notes(path: Path, target: str):
     rules = PromotionRules(promote_unsafe=True)
     model = castsmith.optimize(str(path), target=target, promotion=rules).model
     inference = infer_element_types(model, rules)
-    assert [(finding.code, finding.message) for finding in target_findings(model, inference, load_target(target))] == []
+    findings = target_findings(model, inference, load_target(target))
+    assert [(each.code, each.message) for each in findings if each.severity is not Severity.NOTE] == []

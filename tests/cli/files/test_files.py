@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnx.numpy_helper
 import onnx.parser
+import onnx_ir
 import pytest
 
 from castsmith.ir.verify import run as comparison
@@ -35,9 +36,10 @@ def test_shards_are_verified_as_they_are_written(
     verified: list[dict[str, bytes]] = []
     before: list[dict[str, bytes]] = []
 
-    def watched(_: Any, b: Path, **_options: Any) -> Verdict:
-        verified.append(files_below(b.parent))
-        before.append(files_below(out))
+    def watched(_: Any, b: Path | onnx_ir.Model, **_options: Any) -> Verdict:
+        if isinstance(b, Path):
+            verified.append(files_below(b.parent))
+            before.append(files_below(out))
         return Verdict("reference")
 
     monkeypatch.setattr(comparison, "verify", watched)

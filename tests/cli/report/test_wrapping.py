@@ -10,7 +10,8 @@ import pytest
 
 from castsmith.cli.help import subcommands
 from castsmith.cli.main import whole_parser
-from castsmith.cli.text.terminal import Line, columns, one_line, printable, size_text, wrap
+from castsmith.cli.text.terminal import Line, columns, one_line, size_text, wrap
+from castsmith.numerics.errors import printable
 from tests.cli.helpers import CHAIN, Command, write_model
 
 

@@ -33,7 +33,7 @@ TARGETS: tuple[str | None, ...] = (None, "onnxruntime-cpu", "tensorrt-10", "onnx
 _LOADED_BY_ORT = (None, "onnxruntime-cpu")
 _EXACT = (Effect.BIT_EXACT, Effect.BIT_EXACT_BUT_NAN, Effect.INTERFACE)
 
-_MAY_ADD_CASTS = {name for name, place in registry.PASSES.items() if ".promote:" in place or ".lowering." in place}
+_MAY_ADD_CASTS = {name for name, place in registry.PASSES.items() if ".promote." in place or ".lowering." in place}
 """The passes that repair a model, or lower what a target lacks."""
 
 Announce = Callable[[str], None]
