@@ -16,17 +16,9 @@ from castsmith.ir.inference.session import Session
 from castsmith.ir.io.loading import as_model
 from castsmith.ir.ops.qonnx import TRUNCS
 from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage, Vendor
-from castsmith.ir.records import Effect, Rewrite, RewriteResult, Severity
+from castsmith.ir.records import Diagnostic, Effect, Rewrite, RewriteResult, Severity, Site
 from castsmith.ir.rewrite_pass import RewritePass, SessionPass, note_provenance
-from castsmith.lowering.registry import (
-    AFTER,
-    ON_REQUEST,
-    PASSES,
-    PIPELINE,
-    make_pass,
-    needs_target,
-    pass_name,
-)
+from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, make_pass, needs_target, pass_name
 from castsmith.lowering.results import Result
 from castsmith.numerics.errors import OptionError, did_you_mean
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
@@ -42,7 +34,10 @@ if TYPE_CHECKING:
 _GROWING = ("fold-shapes", "fold-constants")
 """The passes that may make the file larger, within a limit for all their runs together."""
 _MOST_ROUNDS = 8
-"""Largest number of rounds of the passes while they find something: the result of one may be simplified by another."""
+"""Largest number of rounds of the passes while they find something: the result of one may be simplified by another.
+
+Every rewrite lowers a measure (`castsmith.passes.cost`), so that no run should get there.
+"""
 
 
 def optimize(
@@ -212,6 +207,11 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
             note_provenance(session.model, session.nodes, known, outcome.records.rewrites)
         if passes is None and outcome.modified and specs:
             specs[:0] = AFTER.get(name, ())
+    if set(whole) - settled:
+        message = f"the passes still change the model after {_MOST_ROUNDS} rounds"
+        help_ = "the result is valid; please report the model"
+        site = Site(session.model.graph.name or "")
+        session.records.diagnostics.append(Diagnostic("unsettled", Severity.NOTE, site, message, help_))
     if passes is None and until is None:
         _report_what_is_left(session, replace(rules, promote_unsafe=True), chosen)
     if before is not None and verdict is None:

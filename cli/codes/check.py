@@ -26,6 +26,16 @@ FINDINGS = (
         "Where each dimension of your inputs stays below the number.",
     ),
     Page(
+        "unsettled",
+        "finding",
+        "The passes of optimize still change the model after their largest number of rounds.",
+        "Two of them undo each other, which is a defect. The result is valid, and computes the same.",
+        "optimize model.onnx -o optimized.onnx",
+        "Please report the model. Passes that you name (--passes) run once each.",
+        ("none",),
+        "Always: nothing is wrong with the result.",
+    ),
+    Page(
         "type-not-allowed",
         "finding",
         "An operator does not support a type at the model's opset.",

@@ -28,8 +28,6 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference.intervals import Ranges
 from castsmith.ir.inference.session import Session
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key
-from castsmith.ir.ops.table import CASTS, FLOW, operators
-from castsmith.ir.ops.traits import Moves
 from castsmith.ir.options import narrowed_types, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.rewrite_pass import SessionPass
@@ -44,6 +42,7 @@ from castsmith.lowering.narrow.places import Place, groups_of, worth_it
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import TypeLike, type_name
+from castsmith.passes.cost import ON_EITHER
 
 NAME = "narrow-types"
 
@@ -93,7 +92,7 @@ def _places(
     imports = model.graph.opset_imports
     for node in model.graph.all_nodes():
         key = op_key(node, imports) if node.domain in DEFAULT_DOMAINS else None
-        if key is None or node.op_identifier() in model.functions or node.op_type in _ON_EITHER:
+        if key is None or node.op_identifier() in model.functions or node.op_type in ON_EITHER:
             continue
         for dtype in wanted:
             inputs, outputs = list[int](), list[int]()
@@ -110,10 +109,6 @@ def _places(
             if inputs:
                 yield Place(node, dtype, tuple(inputs), tuple(outputs))
                 break
-
-
-_ON_EITHER = CASTS | FLOW | operators(lambda row: row.moves is Moves.SHAPE) | {"Identity"}
-"""Operators that accept the narrower type unchanged, or that only pass values on."""
 
 
 def _obstacle(

@@ -245,8 +245,9 @@ def _divided_in_float(node: onnx_ir.Node, target: Target, types: Types, opset: i
 
 def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Replacement | Refusal | None:
     """Return the node in float, if the target has no kernel of a half type for it."""
-    # A quantizer that `_linear` refused rounds in the middle, so one rounding at the end is not the same.
-    lacking = [] if node.op_type in (*_HOLDERS, *LINEAR) else _lacking(node, target, types, opset)
+    # A quantizer that `_linear` refused rounds in the middle, so one rounding at the end is not the same. A cast by way
+    # of float needs the same cast in the end.
+    lacking = [] if node.op_type in (*_HOLDERS, *LINEAR, *CASTS) else _lacking(node, target, types, opset)
     if not lacking:
         return None
     dtype = lacking[0]
@@ -265,6 +266,8 @@ def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Re
 
 def _obstacle(node: onnx_ir.Node, dtype: DataType, target: Target, types: Types, opset: int) -> str | None:
     imports: Mapping[str, int] = {"": opset}
+    if not target.has_kernel("Cast", dtype, opset):
+        return f"{target} lacks Cast of {type_name(dtype)} too"
     for index, value in enumerate(node.inputs):
         narrow = value is not None and types.get(value, value.dtype) == dtype
         if narrow and DataType.FLOAT not in input_types(node, index, imports):

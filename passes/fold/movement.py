@@ -29,8 +29,18 @@ def axes_of(axes: Sequence[int], rank: int) -> Dims | None:
     return tuple(found) if len(set(found)) == len(axes) else None
 
 
-def walked(dim: int, start: int, end: int, step: int) -> tuple[int, int, int]:
-    """Return the start, number of elements and step of a Slice along an axis. Ends are clamped, as in Python."""
+_OPEN_ENDS = (2**31 - 1, 2**63 - 1)
+"""Ends that mean the last element where a Slice goes forward."""
+
+
+def walked(dim: int, start: int, end: int, step: int) -> tuple[int, int, int] | None:
+    """Return the start, number of elements and step of a Slice along an axis; None if runtimes disagree.
+
+    Ends are clamped, as in Python. Backward from before the first element, the standard starts at the first element,
+    Python nowhere. Backward to INT_MAX, the standard goes nowhere, ONNX Runtime to the first element.
+    """
+    if step < 0 and (start < -dim or end in _OPEN_ENDS):
+        return None
     walk = range(*slice(start, end, step).indices(dim))
     return (walk.start if len(walk) else 0), len(walk), step
 
@@ -163,8 +173,13 @@ def _slice(operands: Operands, shape: Dims) -> Sequence[Move] | None:
     cut = axes_of(axes, len(shape))
     if cut is None or not len(starts) == len(ends) == len(cut) == len(steps) or 0 in steps:
         return None
-    parts = {axis: walked(shape[axis], *part) for axis, *part in zip(cut, starts, ends, steps, strict=True)}
-    return (_sliced([parts.get(axis, (0, dim, 1)) for axis, dim in enumerate(shape)]),)
+    parts: list[tuple[int, int, int]] = [(0, dim, 1) for dim in shape]
+    for axis, *ends_and_step in zip(cut, starts, ends, steps, strict=True):
+        part = walked(shape[axis], *ends_and_step)
+        if part is None:
+            return None
+        parts[axis] = part
+    return (_sliced(parts),)
 
 
 def _sliced(parts: list[tuple[int, int, int]]) -> Move:

@@ -16,13 +16,12 @@ from castsmith.ir.inference.walk import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import CastNode
 from castsmith.ir.ops.schemas import opset_of
-from castsmith.ir.targets.kernels import takes_type
-from castsmith.ir.targets.target import Target
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
+from castsmith.passes.cost import Legality
 from castsmith.passes.place.chains import Casting, Castings, Chain, is_fixed, start
 from castsmith.passes.place.choices import Choice, Mode, choice_of, keeps_order
 from castsmith.passes.place.movable import (
@@ -116,7 +115,7 @@ def pose(
     castings: Castings,
     *,
     through_order: bool = False,
-    target: Target | None = None,
+    legality: Legality,
     namer: Namer,
 ) -> Problem | str:
     """Return the problem of a region, or the reason why it is skipped."""
@@ -155,7 +154,7 @@ def pose(
                 histories[output] = _history_of_source(output, inference, casting, ranges)
             else:
                 histories[output] = histories[operands[0]] if alike else start(dtype)
-        choices = tuple(_choices(node, indexes, dtype, casting, imports, target))
+        choices = tuple(_choices(node, indexes, dtype, casting, imports, legality))
         if computes:
             kept, *others = choices
             choices = (kept, *(c for c in others if c.mode is Mode.AFTER and all_fit(node, indexes, c.dtype, ranges)))
@@ -174,7 +173,7 @@ def pose(
         for value, chain in histories.items()
         if value.producer() not in region.casts
     ]
-    if target is not None and target.breaks_cast_after_transpose:
+    if legality.target is not None and legality.target.breaks_cast_after_transpose:
         _leave_casts_ahead(moves, roots)
     before = [_casts_of(root.value, region, root.elements, inference) for root in roots if root.price]
     total = sum(move.elements * move.dtype.itemsize for move in moves) + sum(moved for moved, _ in before)
@@ -242,11 +241,11 @@ def _choices(
     dtype: DataType,
     casting: Casting,
     imports: Mapping[str, int],
-    target: Target | None,
+    legality: Legality,
 ) -> Iterable[Choice]:
     yield choice_of(dtype, Mode.KEEP)
     for other in casting.types():
-        if other == dtype or not all(takes_type(node, index, other, imports, target) for index in indexes):
+        if other == dtype or not all(legality.takes(node, index, other, imports) for index in indexes):
             continue
         ahead = is_fixed(dtype, casting.step_to(other), casting.opset)
         if ahead:

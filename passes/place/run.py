@@ -27,13 +27,15 @@ from castsmith.ir.inference.session import Session
 from castsmith.ir.inference.walk import Inference, called_with_several_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import CastNode
-from castsmith.ir.options import count_info, flag_info, option, shared, text_info
+from castsmith.ir.options import count_info, flag_info, narrowed_types, option, shared, text_info
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.targets.target import Target
 from castsmith.ir.text import node_items, site_of
 from castsmith.ir.walks import subgraphs_of
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.types import TypeLike
+from castsmith.passes.cost import Legality
 from castsmith.passes.place.apply import apply, needs_identity
 from castsmith.passes.place.chains import Casting, Castings
 from castsmith.passes.place.choices import Choice
@@ -60,6 +62,7 @@ class PlaceCasts(SessionPass):
             standard leaves NaN and zeros of both signs open.
         largest_dim: As in NarrowTypes.
         target: As in SimplifyCasts.
+        narrow: As in SimplifyCasts.
     """
 
     default_size: int = option(64, count_info("assumed size of an unknown dimension"))
@@ -67,6 +70,7 @@ class PlaceCasts(SessionPass):
     through_order: bool = option(False, flag_info("move casts through Max, Min, MaxPool and Sign of floats"))
     largest_dim: int = shared("largest_dim")
     target: Target | None = None
+    narrow: TypeLike | Sequence[TypeLike] = shared("narrow")
 
     def rewrite(self, session: Session) -> RewriteResult:
         model, inference = session.model, session.inference(PromotionRules(promote_unsafe=True))
@@ -79,7 +83,7 @@ class PlaceCasts(SessionPass):
             ),
             ranges_of(session, inference, self.largest_dim),
             self.through_order,
-            self.target,
+            Legality(self.target, narrowed_types("narrow", self.narrow)),
         )
         several, records = called_with_several_types(inference), Records()
         for graph in _inside_out(session):
@@ -98,7 +102,7 @@ class _Work:
     sizes: Sizes
     ranges: Ranges
     through_order: bool
-    target: Target | None
+    legality: Legality
     castings: Castings = field(default_factory=dict[tuple[tuple[CastNode, ...], int], Casting])
 
     def place_regions(self, graph: onnx_ir.Graph, records: Records) -> None:
@@ -113,7 +117,7 @@ class _Work:
                 self.ranges,
                 self.castings,
                 through_order=self.through_order,
-                target=self.target,
+                legality=self.legality,
                 namer=self.namer,
             )
             answer = problem if isinstance(problem, str) else place(region, problem, inference, self.namer)

@@ -205,16 +205,23 @@ def _scalar_of(node: Operation) -> Scalar | None:
     return _SCALARS.get(op_type)
 
 
+_FIRST_SIGNED_SHIFT = 28
+"""The opset from which BitShift has signed types, and a result for every amount."""
+
+
 def _shift(node: Operation) -> Scalar | None:
-    """Shift; by at least the bit width is UNKNOWN, since C leaves it undefined."""
+    """Shift; by a negative amount, or at least the bit width, is UNKNOWN before opset 28."""
     dtype = node.to
     if dtype is None:
         return None
     bits = element_type(dtype).bits
     left = node.node.attributes.get_string("direction", "") == "LEFT"
+    defined = node.opset >= _FIRST_SIGNED_SHIFT
 
     def shifted(a: Any, b: Any) -> Element:
-        return UNKNOWN if b >= bits else (a << b) % (1 << bits) if left else a >> b
+        if not 0 <= b < bits:
+            return UNKNOWN if not defined else -1 if a < 0 and not left else 0
+        return wrapped(a << b, dtype) if left else a >> b
 
     return _of_numbers(shifted)
 
@@ -297,6 +304,12 @@ BY_ELEMENT = operators(lambda row: row.on_bits) | _SCALARS.keys() | _OF_FLOATS.k
 """The operators that `elementwise` supports."""
 
 
+def wrapped(number: int, dtype: DataType) -> int:
+    """Return the number of an integer type that has the same low bits."""
+    row = element_type(dtype)
+    return (number - int(row.min)) % (1 << row.bits) + int(row.min)
+
+
 def cast_content(node: Operation) -> Content | None:
     """Compute the result of a Cast or CastLike."""
     content, source, to = node.content(0), node.types[0], node.to
@@ -319,7 +332,7 @@ def _converter(source: DataType, to: DataType, derived: Derived) -> Callable[[El
             whole = int(element)
             return whole if low <= whole <= high else UNKNOWN
         if isinstance(element, int):
-            return element if low <= element <= high else (element - low) % (1 << row.bits) + low
+            return wrapped(element, to)
         if isinstance(element, Unknown) or holds(element, to):
             return element
         return derived.cast(element, to)

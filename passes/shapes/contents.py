@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import product as places
 from math import prod
 from typing import Any, cast
@@ -31,7 +31,7 @@ from castsmith.passes.shapes.elements import (
     is_number,
     of_tensor,
 )
-from castsmith.passes.shapes.symbols import product
+from castsmith.passes.shapes.symbols import UNKNOWN, Element, product
 
 
 def _moved(node: Operation) -> list[Content | None] | None:
@@ -176,7 +176,7 @@ def _reduced(node: Operation) -> Content | None:
     if any(not -content.ndim <= axis < content.ndim for axis in axes):
         return None
     gone = {axis % content.ndim for axis in axes}
-    combine = _REDUCTIONS[node.node.op_type](node.derived)
+    reduction = _REDUCTIONS[node.node.op_type](node.derived)
     kept = [axis for axis in range(content.ndim) if axis not in gone]
     lines = content.transpose([*kept, *sorted(gone)]).reshape((*(content.shape[axis] for axis in kept), -1))
     flat = lines.reshape(-1, lines.shape[-1]).tolist()
@@ -185,14 +185,27 @@ def _reduced(node: Operation) -> Content | None:
         for axis, size in enumerate(content.shape)
         if axis not in gone or node.integer("keepdims", 1)
     ]
-    return array_of((reduce(combine, line) for line in flat), shape)
+    return array_of(map(reduction, flat), shape)
 
 
-_REDUCTIONS: Mapping[str, Callable[[Derived], Scalar]] = {
-    "ReduceSum": lambda _: operator.add,
-    "ReduceProd": lambda _: operator.mul,
-    "ReduceMax": lambda derived: picked(derived, "Max"),
-    "ReduceMin": lambda derived: picked(derived, "Min"),
+_Reduction = Callable[[Sequence[Element]], Element]
+
+
+def _in_double(combine: Scalar) -> _Reduction:
+    """Return UNKNOWN where a double may not hold a partial result: ONNX Runtime reduces int64 in double."""
+
+    def reduced(line: Sequence[Element]) -> Element:
+        largest = reduce(combine, (max(1, abs(number)) for number in line if isinstance(number, int)), 1)
+        return reduce(combine, line) if isinstance(largest, int) and largest <= 1 << 53 else UNKNOWN
+
+    return reduced
+
+
+_REDUCTIONS: Mapping[str, Callable[[Derived], _Reduction]] = {
+    "ReduceSum": lambda _: _in_double(operator.add),
+    "ReduceProd": lambda _: _in_double(operator.mul),
+    "ReduceMax": lambda derived: partial(reduce, picked(derived, "Max")),
+    "ReduceMin": lambda derived: partial(reduce, picked(derived, "Min")),
 }
 
 

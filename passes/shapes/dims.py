@@ -18,6 +18,7 @@ import onnx_ir
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import operators
 from castsmith.numerics.types import MOST_DIMENSIONS
+from castsmith.passes.fold.movement import walked
 from castsmith.passes.shapes.elements import Content, Dims, Operation, array_of
 from castsmith.passes.shapes.symbols import UNKNOWN, Element, Poly, Unknown, low_of, product, quotient
 
@@ -163,7 +164,8 @@ def _slice(node: Operation) -> Dims | None:
 
 def _taken(dim: Element, start: Element, end: Element, step: int) -> Element:
     if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int) and step:
-        return len(range(*slice(start, end, step).indices(dim)))
+        walk = walked(dim, start, end, step)
+        return UNKNOWN if walk is None else walk[1]
     if step != 1 or start != 0:
         return UNKNOWN
     return dim if end == dim or (isinstance(end, int) and end >= _ALL) else UNKNOWN

@@ -155,7 +155,7 @@ def fitted(content: Content, dtype: DataType | None, derived: Derived) -> Conten
 
 
 def holds(element: Element, dtype: DataType) -> bool:
-    """True if the type holds the element, exactly. The product of dimensions fits 64 bits, as runtimes require."""
+    """True if the type holds the element, exactly. A product of dimensions fits 64 bits, as runtimes require."""
     row = element_type(dtype)
     if isinstance(element, Unknown):
         return True
@@ -166,11 +166,17 @@ def holds(element: Element, dtype: DataType) -> bool:
         if isinstance(element, int):
             return _is_float(Fraction(element), dtype)
         return low is not None and high is not None and max(-low, high) <= min(2**row.precision, row.max)
-    if isinstance(element, Poly) and dtype == DataType.INT64:
-        return True
-    if isinstance(element, Poly) and dtype == DataType.UINT64:
-        return low is not None and low >= 0
+    if isinstance(element, Poly) and dtype in (DataType.INT64, DataType.UINT64) and _is_small(element):
+        return dtype == DataType.INT64 or (low is not None and low >= 0)
     return low is not None and high is not None and row.min <= low and high <= row.max
+
+
+_LARGEST_FACTOR = 1 << 31
+
+
+def _is_small(element: Poly) -> bool:
+    """True if no factor of a product of dimensions is as large as the dimensions of a tensor."""
+    return all(abs(factor) <= _LARGEST_FACTOR for factor in element.terms.values())
 
 
 def _is_float(number: Fraction, dtype: DataType) -> bool:

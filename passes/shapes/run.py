@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 import onnx_ir
@@ -44,7 +43,7 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of, graphs_in
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.numerics.types import type_name
+from castsmith.numerics.types import Kind, element_type, type_name
 from castsmith.passes.shapes.arithmetic import BY_ELEMENT
 from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED
 from castsmith.passes.shapes.elements import Content
@@ -340,5 +339,6 @@ def _empty_graphs(node: onnx_ir.Node) -> None:
 
 
 def _tensor(content: Content, dtype: DataType) -> onnx_ir.TensorProtocol:
-    numbers = [float(each) if isinstance(each, Fraction) else each for each in content.ravel().tolist()]
-    return onnx_ir.Tensor(np.array(numbers).astype(dtype.numpy()).reshape(content.shape), dtype)
+    kind, wide = element_type(dtype).kind, np.uint64 if dtype == DataType.UINT64 else np.int64
+    numbers = content.ravel().astype(np.float64 if kind is Kind.FLOATING else wide)
+    return onnx_ir.Tensor(numbers.astype(dtype.numpy()).reshape(content.shape), dtype)

@@ -14,7 +14,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import cast
@@ -30,7 +30,7 @@ from castsmith.ir.io.protos import REPEATED
 from castsmith.ir.ops.casts import CastNode, cast_node, chain_verdict, read_cast
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import CASTS
-from castsmith.ir.options import count_info, flag_info, option, shared, text_info
+from castsmith.ir.options import count_info, flag_info, narrowed_types, option, shared, text_info
 from castsmith.ir.records import Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, lacking_identity, run_rules
@@ -38,7 +38,8 @@ from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.numerics.types import type_name
+from castsmith.numerics.types import TypeLike, type_name
+from castsmith.passes.cost import Legality
 from castsmith.passes.place.sizes import parse_sizes
 from castsmith.passes.shapes.bounds import ranges_of
 from castsmith.passes.simplify.equal import MERGE_EQUAL, EqualNodes
@@ -61,6 +62,7 @@ class SimplifyCasts(SessionPass):
         undefined_free: Also shorten chains whose result changes only where the standard leaves the chain open.
         largest_dim: As in NarrowTypes.
         target: The runtime whose kernels limit the types a node may be given; ONNX Runtime on the CPU if None.
+        narrow: The types that NarrowTypes makes narrower, which no node is given.
     """
 
     default_size: int = option(64, count_info("assumed size of an unknown dimension"))
@@ -68,6 +70,7 @@ class SimplifyCasts(SessionPass):
     undefined_free: bool = option(False, flag_info("shorten chains that the standard leaves open"))
     largest_dim: int = shared("largest_dim")
     target: Target | None = None
+    narrow: TypeLike | Sequence[TypeLike] = shared("narrow")
 
     def rewrite(self, session: Session) -> RewriteResult:
         inference, imports = session.follow(PromotionRules(promote_unsafe=True)), session.imports
@@ -75,6 +78,7 @@ class SimplifyCasts(SessionPass):
         facts = _Facts(inference, CastTable(session.holders), ranges, self.undefined_free)
         savings = Savings(inference, self.default_size, parse_sizes(self.sizes))
         ambiguous, of_shapes = called_with_several_types(inference), bool(session.nodes_of({"ConstantOfShape"}))
+        legality = Legality(self.target, narrowed_types("narrow", self.narrow))
         equal = EqualNodes(session.holders, session.nodes_of(CASTS))
 
         def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
@@ -91,7 +95,7 @@ class SimplifyCasts(SessionPass):
             else:
                 if node.outputs:
                     facts.ranges.get(node.outputs[0])
-                answer = Bypass(NAME, inference, imports[node.graph], facts.ranges, self.target).change(node)
+                answer = Bypass(NAME, inference, imports[node.graph], facts.ranges, legality).change(node)
             if isinstance(answer, Replacement) and any(output.is_graph_output() for output in node.outputs):
                 values = answer.outputs or ()
                 lack = lacking_identity(node, values, inference, imports[node.graph], self.target, answer.nodes)

@@ -26,14 +26,13 @@ from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Answer, Indices, Moves
 from castsmith.ir.records import Refusal
 from castsmith.ir.rewriting import Replacement
-from castsmith.ir.targets.kernels import takes_type
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import Kind, element_type, type_name
+from castsmith.passes.cost import Legality
 
 # Operators that do not depend on a cast: their result is the same for the value before it. The property of a cast is
 # decided on the critical values (`castsmith.numerics.critical`).
@@ -186,14 +185,14 @@ class Bypass:
         pass_name: The pass, in records.
         imports: The opset imports of the node's scope.
         ranges: The known ranges of integers.
-        target: The runtime that must have the kernel; None for the default target.
+        legality: The types that a node may be given.
     """
 
     pass_name: str
     inference: Inference
     imports: Mapping[str, int]
     ranges: Ranges
-    target: Target | None
+    legality: Legality
 
     def change(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
         """Return the change to the node, or the reason why a cast must stay; None if the rule does not apply."""
@@ -219,7 +218,7 @@ class Bypass:
         origin, reason, refusal = node.inputs[index] if index < len(node.inputs) else None, "", None
         while (step := cast_before(origin, self.inference)) is not None:
             before, source, meaning = step
-            if not takes_type(node, index, source, self.imports, self.target):
+            if not self.legality.takes(node, index, source, self.imports):
                 break
             seen, refusal = self._refusal(node, [before], source, meaning)
             if refusal is not None:
@@ -238,9 +237,9 @@ class Bypass:
         _, source, meaning = step
         alike = all(other is not None and (other[1], other[2].to) == (source, meaning.target) for other in steps)
         if not alike and steps[0] is not None and steps[1] is not None:
-            return _unlike(node, steps[0], steps[1], self.imports, self.target)
+            return _unlike(node, steps[0], steps[1], self.imports, self.legality)
         constant = None if alike else _narrowed(node.inputs[1 if steps[0] else 0], source, self.imports)
-        if not (alike or constant is not None) or not takes_type(node, 0, source, self.imports, self.target):
+        if not (alike or constant is not None) or not self.legality.takes(node, 0, source, self.imports):
             return None
         befores = [other[0] for other in steps if other is not None]
         seen, refusal = self._refusal(node, befores, source, meaning)
@@ -268,14 +267,14 @@ def cast_before(value: onnx_ir.Value | None, inference: Inference) -> tuple[onnx
 
 
 def _unlike(
-    node: onnx_ir.Node, left: _Step, right: _Step, imports: Mapping[str, int], target: Target | None
+    node: onnx_ir.Node, left: _Step, right: _Step, imports: Mapping[str, int], legality: Legality
 ) -> Replacement | None:
     """Compare two types cast to a third in the one of them that holds the other."""
     if left[2].to != right[2].to or not any(_dies_with(value) for value in node.inputs):
         return None
     for index, (wide, narrow) in enumerate(((left, right), (right, left))):
         holds = embeds(narrow[1], wide[1]) and wide[2].to is not None and embeds(wide[1], wide[2].to)
-        if holds and wide[1] != wide[2].to and takes_type(node, 0, wide[1], imports, target):
+        if holds and wide[1] != wide[2].to and legality.takes(node, 0, wide[1], imports):
             made = cast_node(narrow[0], wide[1])
             operands = {index: wide[0], 1 - index: made.outputs[0]}
             reason = (

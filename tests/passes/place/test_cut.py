@@ -14,6 +14,7 @@ from castsmith.ir.inference.walk import infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.walks import holders, imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.cost import Legality
 from castsmith.passes.place import cut
 from castsmith.passes.place.choices import Choice, Mode, choice_of
 from castsmith.passes.place.problem import IMPOSSIBLE, LAUNCH_BYTES, Problem
@@ -34,7 +35,7 @@ def problems(model: onnx_ir.Model) -> list[Problem]:
     sizes = Sizes(Shapes(model, inference, imports, holders(model)), 64, {})
     ranges = Ranges(inference)
     posed = [
-        pose(region, inference, imports[graph], sizes, ranges, {}, namer=Namer(model))
+        pose(region, inference, imports[graph], sizes, ranges, {}, legality=Legality(), namer=Namer(model))
         for graph in (model.graph, *model.graph.subgraphs())
         for region in find_regions(graph, inference, imports[graph], ranges)
     ]

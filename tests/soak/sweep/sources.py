@@ -97,10 +97,10 @@ def _scoped(seed: int) -> onnx.ModelProto:
 
 
 def _shapes(seed: int) -> onnx.ModelProto:
-    """Arithmetic on shapes, of an opset from 14 to 28."""
-    from tests.passes.shapes.test_shape_random import model_of
+    """Arithmetic on shapes."""
+    from tests.graphs.shape_arithmetic import shape_graph
 
-    return model_of(seed, _LATEST - seed % (_LATEST - 13))
+    return shape_graph(seed).model
 
 
 def _written(folder: Path, model: onnx.ModelProto) -> Path:
