@@ -125,12 +125,14 @@ def draw(seed: int, newest: int) -> Case:
 def _layout(rng: Random) -> tuple[tuple[int, ...], int, int]:
     """Return the shape, the axis and the block size.
 
-    ONNX Runtime 1.32 takes the scale of a vector of one block for that of a whole tensor, and refuses it: none here.
+    ONNX Runtime 1.32 takes a scale of one element for that of a whole tensor, and refuses it: none here.
     """
     shape = [rng.randrange(1, 9) for _ in range(rng.randrange(1, 4))]
     axis = rng.randrange(-len(shape), len(shape))
     if len(shape) == 1:
         return (shape[0] + 1,), axis, rng.randrange(1, shape[0] + 1)
+    if np.prod(shape) == shape[axis]:
+        shape[axis - 1] = 2
     return tuple(shape), axis, rng.randrange(1, shape[axis] + 2)
 
 
