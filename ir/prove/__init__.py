@@ -6,8 +6,8 @@
     tables   functions of one element, known for every element
 
 These four are the rules; `elements` reads expressions as functions that serve to find inputs. The facts below them: how
-programs of operators run (`programs`), which elements they cannot distinguish (`classes`), constants made of constants
-(`constants`), and the element types of results (`types`).
+programs of operators run (`programs`), which elements they cannot distinguish (`classes`), and the
+element types of results (`types`).
 
 Two outputs of one number are equal for all inputs; two numbers imply nothing. It covers the rewrites of this program:
 casts removed, moved and folded, encodings instead of casts, functions expanded. It shares only

@@ -16,7 +16,7 @@ import numpy as np
 from castsmith.ir.ops.table import CASTS, operators
 from castsmith.ir.ops.traits import Answer, Moves
 from castsmith.ir.prove.normal import Normal
-from castsmith.ir.prove.programs import EXACT, SOURCE, Operators, Program, constant, step
+from castsmith.ir.prove.programs import ELEMENTWISE, EXACT, SOURCE, Operators, Program, constant, step
 from castsmith.numerics.cast.codec import Array
 
 _MOST_STEPS = 64
@@ -101,7 +101,9 @@ class Functions:
 
     def _step(self, key: tuple[Any, ...]) -> Program | None:
         _, op, attributes, inputs, _, count = key
-        how = self.book.step_of(op, attributes, inputs) or ((op[1], ()) if not attributes else None)
+        how = self.book.step_of(op, attributes, inputs)
+        if how is None and op[1] not in ELEMENTWISE and not attributes:
+            how = op[1], ()
         if how is None or count != 1 or None in inputs[:1]:
             return None
         parts: list[Program | None] = []

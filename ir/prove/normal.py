@@ -3,12 +3,13 @@
 - An operator on each element of one source, with scalars and tables beside it, is one function of that source. If
   the function is known for every element (`castsmith.ir.prove.tables`) its expression is its digest.
 - A function of moved, concatenated or chosen elements is the move, concatenation or choice of its results.
-- A constant made of constants by these operators is a constant.
+- An operator on each element of constants is a constant.
 - Two Reshapes in a row are one, and a Reshape to the present shape is dropped.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,21 +19,21 @@ from onnx_ir import DataType
 
 from castsmith.ir.ops.table import operators, traits_of
 from castsmith.ir.ops.traits import Moves
-from castsmith.ir.prove.constants import LARGEST_FOLDED, OTHERS_FOLDED, constant_of
 from castsmith.ir.prove.programs import ELEMENTWISE, SOURCE, Program, constant, evaluated, step
-from castsmith.ir.prove.tables import agree, digest
+from castsmith.ir.prove.tables import digest
 from castsmith.ir.prove.types import bound_together, cast_to, has_schema, result_type
-from castsmith.ir.prove.values import Attributes, Book, version_of
+from castsmith.ir.prove.values import Attributes, Book
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.common import common_type
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.numerics.types import ELEMENT_TYPES, Kind, element_type
+from castsmith.numerics.types import ELEMENT_TYPES
 
 Op = tuple[str, str, int]
 Inputs = tuple[int | None, ...]
 
 _MOST_STEPS, _MOST_SOURCES, _DEEPEST = 40, 24, 64
+_LARGEST_FOLDED = 1 << 20
 
 _ARRANGED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
 _MOVED = {
@@ -50,6 +51,8 @@ class Normal(Book):
     """True if the payload of a NaN counts."""
     rules: PromotionRules | None = None
     """The promotion rules for operands that disagree in type."""
+    pause: Callable[[], None] | None = None
+    """Called after each expression; it may raise an error to end the work."""
     views: dict[int, dict[int, Program]] = field(default_factory=dict[int, dict[int, Program]])
     """Each expression as a function of the elements of others, earlier ones first; also of itself."""
     _made: dict[Any, int] = field(default_factory=dict[Any, int])
@@ -76,6 +79,8 @@ class Normal(Book):
             self._depth += 1
             self._made[key] = self._operator(*key)
             self._depth -= 1
+            if self.pause is not None:
+                self.pause()
         return self._made[key]
 
     def _operator(self, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
@@ -84,14 +89,14 @@ class Normal(Book):
         if domain or first is None or not has_schema(op):
             return self._written(op, attributes, inputs, index, count)
         settings = dict(attributes)
-        inputs = self._promoted(op, inputs)
+        promoted = self._promoted(op, inputs)
+        if promoted is None:
+            return self.unique()
+        inputs = promoted
         if kind == "Identity" or (kind == "Dropout" and op[2] >= 7 and len(inputs) < 3 and index == 0):
             return first
         if kind in ("Cast", "CastLike") and cast_to(kind, settings, inputs, self.types) == self.types.get(first, 0):
             return first
-        folded = self._folded(op, attributes, inputs, count)
-        if folded is not None:
-            return folded
         if kind == "Shape":
             inputs = (self._root(first),)
             ends = {name: int(value[1]) for name, value in attributes}
@@ -107,48 +112,30 @@ class Normal(Book):
                 return first
             if once[1] in self.constants and 0 not in self.constants[once[1]].numpy():
                 attributes = tuple(each for each in attributes if each[0] != "allowzero")
-        if kind == "QuantizeLinear" and self._only_divides(settings, inputs):
-            return self._divided(op, settings, inputs)
-        if kind == "DequantizeLinear" and self._only_scales(settings, inputs):
-            return self._scaled(inputs, index, count)
         program = self.step_of(op, attributes, inputs)
         if program is not None:
             return self._applied(program, op, attributes, inputs, index, count)
         return self._written(op, attributes, inputs, index, count)
 
-    def _folded(self, op: Op, attributes: Attributes, inputs: Inputs, count: int) -> int | None:
-        """Return the constant that an operator other than those of programs makes of constants."""
-        tensors = [None if number is None else self.constants.get(number) for number in inputs]
-        if count != 1 or any(t is None and n is not None for t, n in zip(tensors, inputs, strict=True)):
-            return None
-        result = constant_of(op, attributes, tensors) if op[1] in _MOVED or op[1] in OTHERS_FOLDED else None
-        return None if result is None else self.constant(result)
+    def _promoted(self, op: Op, inputs: Inputs) -> Inputs | None:
+        """Return the operands that one type variable binds in their common type, if they differ and it exists.
 
-    def _only_scales(self, settings: dict[str, Any], inputs: Inputs) -> bool:
-        """True if a DequantizeLinear subtracts no zero point, and multiplies by one float."""
-        scale = self.constants.get(inputs[1]) if inputs[1] is not None else None
-        zero = self.constants.get(inputs[2]) if len(inputs) > 2 and inputs[2] is not None else None
-        if scale is None or len(scale.shape) or scale.dtype != DataType.FLOAT or settings.keys() - {"axis"}:
-            return False
-        return len(inputs) < 3 or (zero is not None and not np.any(np.frombuffer(zero.tobytes(), np.uint8)))
-
-    def _scaled(self, inputs: Inputs, index: int, count: int) -> int:
-        cast = (("to", ("INT", str(int(DataType.FLOAT)))),)
-        number = self.operator(("", "Cast", NEWEST_OPSET), cast, inputs[:1], 0, 1)
-        return self.operator(version_of("", "Mul", NEWEST_OPSET), (), (number, inputs[1]), index, count)
-
-    def _promoted(self, op: Op, inputs: Inputs) -> Inputs:
-        """Return the operands that one type variable binds in their common type, if they differ and it exists."""
+        None if it may depend on whether an operand is written as a constant, which expressions do not tell.
+        """
         known = {self.types.get(number) for number in inputs if number is not None}
-        if self.rules is None or self.rules.pytorch_scalar_promotion or len(known) < 2:
+        if self.rules is None or len(known) < 2:
             return inputs
-        found = list(inputs)
+        found, rules = list(inputs), self.rules
         for places in bound_together(op, len(inputs)):
             types = [self.types.get(number) for at in places if (number := inputs[at]) is not None]
             if None in types or len(set(types)) < 2:
                 continue
+            if (rules.weak_scalars or rules.half_constants) and any(inputs[at] in self.constants for at in places):
+                return None
+            if rules.pytorch_scalar_promotion:
+                continue
             try:
-                common = common_type([(dtype, 1) for dtype in types if dtype is not None], self.rules)
+                common = common_type([(dtype, 1) for dtype in types if dtype is not None], rules)
             except PromotionError:
                 continue
             cast = (("to", ("INT", str(int(common or 0)))),)
@@ -158,22 +145,6 @@ class Normal(Book):
                     self.operator(("", "Cast", NEWEST_OPSET), cast, (number,), 0, 1) if number is not None else None
                 )
         return tuple(found)
-
-    def _only_divides(self, settings: dict[str, Any], inputs: Inputs) -> bool:
-        """True if a QuantizeLinear divides floats by one float, adds zero and casts to a floating-point type."""
-        zero = self.constants.get(inputs[2]) if len(inputs) > 2 and inputs[2] is not None else None
-        plain = self._only_scales({name: value for name, value in settings.items() if name != "saturate"}, inputs)
-        floats = zero is not None and element_type(zero.dtype).kind is Kind.FLOATING
-        return plain and floats and {self.types.get(number) for number in inputs[:1] if number is not None} == {1}
-
-    def _divided(self, op: Op, settings: dict[str, Any], inputs: Inputs) -> int:
-        zero_point = self.constants[inputs[2] or 0]
-        to = (("to", ("INT", str(int(zero_point.dtype)))),)
-        kept = tuple((name, value) for name, value in settings.items() if name == "saturate")
-        zero = self.constant(onnx_ir.tensor(np.array(0, np.float32)))
-        number = self.operator(version_of("", "Div", NEWEST_OPSET), (), inputs[:2], 0, 1)
-        number = self.operator(version_of("", "Add", NEWEST_OPSET), (), (number, zero), 0, 1)
-        return self.operator(("", "Cast", op[2]), tuple(sorted((*to, *kept))), (number,), 0, 1)
 
     # ---- functions of one element
 
@@ -209,7 +180,7 @@ class Normal(Book):
         varying = list(dict.fromkeys(number for number in values if number not in self.constants))
         if len(values) == len(given) and not varying and count == 1:
             result = evaluated(step(name, settings, [self._constant(number) for number in values]))
-            if result is not None and result.size <= LARGEST_FOLDED and result.dtype.kind not in "OSU":
+            if result is not None and result.size <= _LARGEST_FOLDED and result.dtype.kind not in "OSU":
                 return self.constant(onnx_ir.tensor(result))
         if len(values) < len(given) or not varying or not self._scalars(name, values):
             return self._written(op, attributes, inputs, index, count)
@@ -296,33 +267,6 @@ class Normal(Book):
         places = _MOVED[key[1][1]]
         return {at for at, operand in enumerate(key[3]) if operand is not None and (places is None or at in places)}
 
-    def refines(self, ours: int, theirs: int) -> bool:
-        """True if the second gives the same as the first wherever the standard defines that."""
-        stack, met = [(ours, theirs)], set[tuple[int, int]]()
-        while stack:
-            pair = stack.pop()
-            if pair[0] == pair[1] or pair in met:
-                continue
-            met.add(pair)
-            a, b = (self.keys[number] for number in pair)
-            data = self._data(pair[0])
-            if data and (*a[:3], *a[4:]) == (*b[:3], *b[4:]) and len(a[3]) == len(b[3]):
-                differing = [(at, x, y) for at, (x, y) in enumerate(zip(a[3], b[3], strict=True)) if x != y]
-                if any(at not in data or y is None for at, _, y in differing):
-                    return False
-                stack += [(x, y) for _, x, y in differing]
-            elif not self._agree(*pair):
-                return False
-        return True
-
-    def _agree(self, ours: int, theirs: int) -> bool:
-        """True if both are functions of one source that agree where the first is defined."""
-        mine, other = self._views(ours), self._views(theirs)
-        return any(
-            agree(mine[source], other[source], self.types[source], strict=self.strict)
-            for source in sorted(mine.keys() & other.keys() & self.types.keys())
-        )
-
     # ---- moves of elements
 
     def _pushed(
@@ -358,13 +302,15 @@ class Normal(Book):
         return None not in column and len({self._root(number) for number in column}) == 1
 
     def _reshaped_once(self, settings: dict[str, Any], inputs: Inputs) -> Inputs:
-        """Return the operands of a Reshape without a preceding Reshape, whose shape no longer matters."""
-        number, shape = inputs[0], inputs[1]
+        """Return the operands of a Reshape without a preceding one to a vector, which always succeeds."""
+        number, shape = inputs
         before = self.keys[number] if number is not None else ()
-        if not before or before[0] != "operator" or before[1][:2] != ("", "Reshape"):
+        if not before or before[0] != "operator" or before[1][:2] != ("", "Reshape") or len(before[3]) < 2:
+            return inputs
+        flat, target = self.constants.get(before[3][1]), self.constants.get(shape if shape is not None else -1)
+        if flat is None or flat.numpy().tolist() != [-1]:
             return inputs
         exact = settings.get("allowzero", ("INT", "0"))[1] == "1"
-        target = self.constants.get(shape or 0) if shape is not None else None
         if exact or (target is not None and 0 not in target.numpy()):
             return (before[3][0], shape)
         return inputs
@@ -374,8 +320,7 @@ class Normal(Book):
         key = self.keys[shape] if shape is not None else ()
         if not key or key[0] != "operator" or key[1][:2] != ("", "Shape"):
             return False
-        whole = all(name not in ("start", "end") or value == ("INT", "0") for name, value in key[2])
-        return whole and dict(key[2]).get("end") is None and key[3] == (self._root(number),)
+        return not key[2] and key[3] == (self._root(number),)
 
     def _written(self, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
         number = super().operator(op, attributes, inputs, index, count)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import onnx_ir
 from onnx_ir import DataType
@@ -42,6 +43,11 @@ class Proof:
     ours: Expressions
     theirs: Expressions
 
+    @classmethod
+    def of_nothing(cls) -> Proof:
+        """Return the proof of models that were not read."""
+        return cls({}, Book(), Expressions({}, {}), Expressions({}, {}))
+
 
 def prove(
     a: onnx_ir.Model,
@@ -50,6 +56,7 @@ def prove(
     rules: PromotionRules | None = None,
     nan_bits: bool = False,
     held: Mapping[str, Held] | None = None,
+    pause: Callable[[], None] | None = None,
 ) -> Proof:
     """Compare the outputs of two models of one interface as expressions.
 
@@ -57,6 +64,7 @@ def prove(
         rules: The promotion rules for operands that disagree.
         nan_bits: Another NaN is a difference; otherwise the payload of a NaN counts only if an operator depends on it.
         held: The inputs and outputs that have two types.
+        pause: Called after each expression; what it raises ends the proof.
     """
     names = {value.name or "" for value in a.graph.outputs}
     plain = Book()
@@ -64,27 +72,15 @@ def prove(
     proven = dict.fromkeys(_alike(ours, theirs), "computed in the same way") if not held else dict[str, str]()
     if proven.keys() == names:
         return Proof(proven, plain, ours, theirs)
-    book, ours, theirs = normal_forms(a, b, rules=rules, strict=nan_bits, held=held)
-    alike = _refined(book, ours, theirs) - proven.keys()
-    seeing = set[str]() if nan_bits else {name for name in alike if _may_see_nan(book, name, ours, theirs)}
+    how: dict[str, Any] = {"rules": rules, "held": held, "pause": pause}
+    book, ours, theirs = normal_forms(a, b, strict=nan_bits, **how)
+    alike = _alike(ours, theirs) - proven.keys()
+    seeing = set[str]() if nan_bits else {name for name in alike if _looks_at_nan(book, ours.outputs[name])}
     proven |= dict.fromkeys(alike - seeing, _BY_FUNCTIONS)
     if seeing:
-        strictly = _refined(*normal_forms(a, b, rules=rules, strict=True, held=held))
-        proven |= dict.fromkeys(strictly & seeing, _BY_FUNCTIONS)
+        _, *strictly = normal_forms(a, b, strict=True, **how)
+        proven |= dict.fromkeys(_alike(*strictly) & seeing, _BY_FUNCTIONS)
     return Proof(proven, book, ours, theirs)
-
-
-def _refined(book: Normal, ours: Expressions, theirs: Expressions) -> set[str]:
-    """Return the outputs whose expressions in the second model give what the first defines."""
-    return {
-        name
-        for name, number in ours.outputs.items()
-        if name in theirs.outputs and book.refines(number, theirs.outputs[name])
-    }
-
-
-def _may_see_nan(book: Book, name: str, *sides: Expressions) -> bool:
-    return any(_looks_at_nan(book, side.outputs[name]) for side in sides)
 
 
 def normal_forms(
@@ -94,9 +90,10 @@ def normal_forms(
     rules: PromotionRules | None = None,
     strict: bool = False,
     held: Mapping[str, Held] | None = None,
+    pause: Callable[[], None] | None = None,
 ) -> tuple[Normal, Expressions, Expressions]:
     """Return both models in one book that normalizes expressions. strict: the payload of a NaN counts."""
-    book, known = Normal(strict=strict, rules=rules), held or {}
+    book, known = Normal(strict=strict, rules=rules, pause=pause), held or {}
     ours = expressions(a, book)
     inputs = {value.name or "": book.input(value.name or "", value.dtype, ()) for value in a.graph.inputs}
     entering = {name: _converted(book, inputs[name], how, how.b) for name, how in known.items() if name in inputs}

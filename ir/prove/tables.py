@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.ir.prove.classes import OF_32_BITS, classes_of, domain_of, every
+from castsmith.ir.prove.classes import OF_32_BITS, classes_of, domain_of
 from castsmith.ir.prove.programs import FAILURES, SOURCE, Array, Program, run, step
 from castsmith.numerics.cast.codec import code_dtype
 from castsmith.numerics.cast.convert import cast
@@ -109,21 +109,6 @@ def _chain_text(casts: list[tuple[Any, ...]], source: DataType) -> tuple[str, Da
     if len(casts) == 1 and dtype == source:
         return "same", dtype
     return f"casts {int(source)} {[(settings[0], _policy(*settings)) for settings in casts]}", dtype
-
-
-def agree(ours: Program, theirs: Program, source: DataType, *, strict: bool) -> bool:
-    """True if both give the same for every element for which the first gives a defined result."""
-    try:
-        domain = every(source) if element_type(source).bits <= 16 else classes_of(source)
-        if any(domain is not domain_of(program, source) for program in (ours, theirs)):
-            return False
-        (a, undefined), (b, _) = (run(program, domain, {}) for program in (ours, theirs))
-    except FAILURES:
-        return False
-    if a.dtype != b.dtype or a.dtype == object or a.shape != domain.shape or b.shape != domain.shape:
-        return False
-    same = _bits(a, strict=strict) == _bits(b, strict=strict)
-    return bool(np.all(same if undefined is None else same | undefined))
 
 
 def _collapses(source: DataType, first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:

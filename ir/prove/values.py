@@ -26,6 +26,9 @@ from castsmith.ir.walks import MOST_INLINED, all_nodes, nodes_once_inlined
 Key = tuple[Any, ...]
 Attributes = tuple[tuple[str, Any], ...]
 
+_TRAINING = {"Dropout": 2, "BitmaskDropout": 2, "BiasDropout": 4, "BitmaskBiasDropout": 4}
+"""Operators that draw random numbers if the operand at this place says so, ONNX Runtime's own among them."""
+
 
 @dataclass
 class Book:
@@ -203,7 +206,8 @@ class _Reader:
             )
         )
         written = _without_defaults(op, opset_of(imports, node.domain), written)
-        training = op[1] == "Dropout" and len(inputs) > 2 and inputs[2] is not None
+        mode = _TRAINING.get(op[1], len(inputs))
+        training = mode < len(inputs) and inputs[mode] is not None
         if (training or traits_of(node.domain, op[1]).random) and "seed" not in present:
             written = (*written, ("drawn", ("number", self.book.unique())))
         while inputs and inputs[-1] is None:

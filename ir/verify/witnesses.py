@@ -69,11 +69,11 @@ def _compared(ours: Program, theirs: Program, elements: Array, *, nan_bits: bool
     done: dict[Program, Any] = {}
     try:
         (a, open_in_a), (b, open_in_b) = (run(program, elements, done, OPERATORS) for program in (ours, theirs))
+        a, b = (np.broadcast_to(array, elements.shape) for array in (a, b))
     except FAILURES:
         return None
     if dtype_of(a) != dtype_of(b):
         return None
-    a, b = (np.broadcast_to(array, elements.shape) for array in (a, b))
     apart = np.asarray(bits_of(a) != bits_of(b))
     if not nan_bits and element_type(dtype_of(a)).kind is Kind.FLOATING:
         apart &= ~(np.isnan(a) & np.isnan(b))

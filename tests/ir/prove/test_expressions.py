@@ -1,15 +1,13 @@
-"""Parts of proofs: constants made of constants, types of expressions, elements that decide a program."""
+"""Parts of proofs: types of expressions, elements that decide a program."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.ir.prove import constants
 from castsmith.ir.prove.classes import classes_of, domain_of, every
 from castsmith.ir.prove.programs import SOURCE, Program, constant, step
 from castsmith.ir.prove.types import bound_together, result_type
@@ -18,47 +16,6 @@ _F, _D, _H, _I8, _I64, _U32, _BOOL = (
     *(DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.INT8, DataType.INT64, DataType.UINT32),
     DataType.BOOL,
 )
-
-
-def tensor(numbers: Any, dtype: Any = np.int64) -> onnx_ir.TensorProtocol:
-    return onnx_ir.tensor(np.array(numbers, dtype))
-
-
-_X = tensor([[0, 1, 2], [3, 4, 5]], np.int8)
-_SCALES = tensor([1, 2], np.float32)
-_ROW = (("axis", ("INT", "0")),)
-
-
-@pytest.mark.parametrize(
-    ("op", "attributes", "tensors", "expected"),
-    [
-        (("Shape", 15), (), [_X], (_I64, [2, 3])),
-        (("Shape", 15), (("start", ("INT", "1")),), [_X], (_I64, [3])),
-        (("Shape", 15), (("end", ("INT", "-1")),), [_X], (_I64, [2])),
-        (("Transpose", 1), (("perm", ("INTS", "[1, 0]")),), [_X], (_I8, [[0, 3], [1, 4], [2, 5]])),
-        (("Transpose", 1), (("perm", ("STRING", "[1, 0]")),), [_X], None),
-        (("Transpose", 1), (), [onnx_ir.tensor(np.array([["a"]], object), dtype=DataType.STRING)], None),
-        (("Where", 9), (), [tensor([1, 0], bool), tensor([1, 2], np.int8), tensor([3, 4], np.int8)], (_I8, [1, 4])),
-        (("Slice", 10), (), [_X, tensor([0]), tensor([1]), tensor([1])], (_I8, [[0], [3]])),
-        (("Slice", 10), (), [_X, tensor([0]), tensor([2]), None, tensor([2])], (_I8, [[0, 1, 2]])),
-        (("Reshape", 5), (), [_X, tensor([4])], None),
-        (("DequantizeLinear", 13), _ROW, [_X, _SCALES, tensor([0, 1], np.int8)], (_F, [[0, 1, 2], [4, 6, 8]])),
-        (("DequantizeLinear", 13), _ROW, [_X, _SCALES], (_F, [[0, 1, 2], [6, 8, 10]])),
-        (("DequantizeLinear", 13), _ROW, [_X, _SCALES, None], None),
-        (("DequantizeLinear", 13), (("other", ("INT", "0")),), [_X, _SCALES], None),
-        (("DequantizeLinear", 13), _ROW, [_X, tensor([1, 2, 3], np.float32)], None),
-    ],
-)
-def test_constants_that_operators_make(op: tuple[str, int], attributes: Any, tensors: Any, expected: Any) -> None:
-    found = constants.constant_of(("", *op), attributes, tensors)
-    assert (None if found is None else (found.dtype, found.numpy().tolist())) == expected
-
-
-def test_large_constants_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    for most, made in ((12, True), (11, False)):
-        monkeypatch.setattr(constants, "LARGEST_FOLDED", most)
-        found = constants.constant_of(("", "Concat", 4), _ROW, [_X, _X])
-        assert (found is not None) == made
 
 
 def graph(*outputs: int) -> tuple[Any, ...]:

@@ -172,7 +172,7 @@ def test_of_a_function_to_text_nothing_is_known() -> None:
     assert not proven(text.format("x"), text.format("a"))
 
 
-@pytest.mark.parametrize("operator", ["Cast", "Cast <to = 99>", "CastLike", "BitCast", "Shape <start = 0.5>", "f.Cast"])
+@pytest.mark.parametrize("operator", ['Cast <to = "DOUBLE">', "Exp", "Shape", "f.Cast"])
 def test_an_operator_without_schema_is_the_same_as_itself(operator: str) -> None:
     """The model imports no opset of its domain, so nothing is known of its inputs and attributes."""
     head = '<ir_version: 10, opset_import: ["f" : 1]>\n'
