@@ -21,7 +21,7 @@ from castsmith.cli.arguments import (
 )
 from castsmith.cli.batch.inputs import models_of
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
-from castsmith.ir.evaluate.names import EngineName
+from castsmith.ir.evaluate.names import MEMORY, EngineName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,6 +62,13 @@ def add_to(commands: Commands) -> None:
     add_inputs(parser)
     parser.add_argument(
         "--time", metavar="SECONDS", type=_seconds, help="stop after this processor time (default: 20 to 120, by size)"
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="MIB",
+        type=integer(1),
+        default=MEMORY,
+        help=f"skip what takes more memory, the models apart (default: {MEMORY})",
     )
     parser.add_argument(
         "--accept",
@@ -131,6 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
             nan_bits=arguments.nan_bits,
             accept=arguments.accept,
             seconds=arguments.time,
+            memory=arguments.memory,
             prove=arguments.prove,
             progress=announce,
             **given,

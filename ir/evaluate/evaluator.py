@@ -19,7 +19,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.evaluate.control_flow import Contents, Imports, run_control_flow
 from castsmith.ir.evaluate.conversions import Content, Tensor, convert, spread
 from castsmith.ir.evaluate.coverage import Calls, Coverage
-from castsmith.ir.evaluate.engines import OURSELVES, Engine, EngineError
+from castsmith.ir.evaluate.engines import OURSELVES, Engine, EngineError, LimitError
 from castsmith.ir.evaluate.indices import RangeError, depends_on_inputs, invalid_indices
 from castsmith.ir.evaluate.limits import Budget, refuse_huge
 from castsmith.ir.evaluate.promotion import Array, dtype_of, promote, promote_operands
@@ -74,12 +74,15 @@ class Evaluator:
         missing = [v.name or "" for v in graph.inputs if v not in scope and v.const_value is None]
         if missing:
             raise EngineError(f"the input {missing[0]} has no value.")
+        held = sum(map(_bytes, scope.values()))
         self._initializers(graph, scope)
         for node in graph:
             self._node_into(node, scope, graph.opset_imports)
             self.progress += 1
+            held += sum(_bytes(scope.get(value)) for value in node.outputs)
+            self.budget.require_memory(held)
             for value in self._dropped.get(node, ()):
-                scope.pop(value, None)
+                held -= _bytes(scope.pop(value, None))
         for value in graph.outputs:
             content = scope[value]
             if isinstance(content, Tensor):
@@ -134,6 +137,8 @@ class Evaluator:
             error.args = (f"{site_of(node)}: {str(error).removeprefix(f'{site_of(node)}: ')}",)
             error.open = error.open or any(isinstance(c, Tensor) and c.undefined is not None for c in inputs)
             raise
+        except MemoryError:
+            raise LimitError(f"{site_of(node)}: there is not enough memory for {node.op_type}.") from None
         finally:
             self._path.pop()
         for index, (value, content) in enumerate(zip(node.outputs, results, strict=False)):
@@ -265,7 +270,7 @@ class Evaluator:
             self.coverage.read(original, table.shape[axis], index)
 
     def _by_engine(self, node: onnx_ir.Node, inputs: Sequence[Array | None], imports: Imports) -> list[Array]:
-        refuse_huge(node, inputs)
+        refuse_huge(node, inputs, self.budget.memory)
         stored = _stored(node, inputs)
         if stored is not None:
             codes, dtype = np.dtype(f"u{stored.itemsize}"), stored
@@ -319,6 +324,13 @@ def _array(tensor: onnx_ir.TensorProtocol) -> Array:
         return array
     texts = [each.decode(errors="replace") if isinstance(each, bytes) else each for each in array.reshape(-1).tolist()]
     return np.array(texts, object).reshape(array.shape)
+
+
+def _bytes(content: Content) -> int:
+    """Return the bytes of a tensor, or of all members of a sequence."""
+    if isinstance(content, Tensor):
+        return content.array.nbytes + (0 if content.undefined is None else content.undefined.nbytes)
+    return 0 if content is None else sum(map(_bytes, content))
 
 
 def _content(given: Array | Sequence[Array] | None) -> Content:

@@ -19,6 +19,7 @@ import onnx_ir
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.evaluate.engines import LimitError, process
+from castsmith.ir.evaluate.names import MEMORY
 from castsmith.ir.evaluate.promotion import Array
 from castsmith.ir.ops.table import operators, traits_of
 from castsmith.ir.ops.traits import Size
@@ -32,11 +33,10 @@ _RUNS_A_SECOND, _ELEMENTS_A_RUN = 1000, 10_000
 """Operators that run in a second, and elements that count as one more."""
 
 _NODES_A_SECOND, _BYTES_A_SECOND = 10, 1 << 18
-_LONGEST_CALL = 10.0
+_LONGEST_CALL, _SHORTEST_SEARCH = 10.0, 1.0
 
 _STEPS_A_SECOND = 1000
 _MOST_MADE = 1 << 22
-_MOST_FED, _MOST_TAKEN = 1 << 30, 1 << 29
 
 Operands = Sequence[Array | None]
 
@@ -54,6 +54,8 @@ class Budget:
         seconds: The limit of processor time, of the thread that makes this and of the engines.
         runs: The operators that ran, large operands counted as more; the same on every machine.
         part: The fraction of all steps that the present set of inputs may take.
+        memory: MiB that all may take, constants apart. Both models, their results and the process of the engine hold
+            copies, so the values of a run may take a quarter of it, and the inputs or the operands of a node an eighth.
     """
 
     seconds: float = SECONDS
@@ -61,6 +63,7 @@ class Budget:
     steps: int = 0
     runs: float = 0.0
     part: float = 1.0
+    memory: int = MEMORY
 
     @property
     def left(self) -> float:
@@ -80,14 +83,23 @@ class Budget:
         """Time limit of one operator: a fraction of the total, so that other inputs are tried, too."""
         return max(0.1, min(self.left, max(_LONGEST_CALL, self.seconds / 4)))
 
-    def require_time(self) -> None:
-        """Raise LimitError if the time is over."""
-        if self.left <= 0:
+    def has_time(self, part: float = 1.0) -> bool:
+        """True while that part of the time is not over."""
+        return self.left > self.seconds * (1 - part)
+
+    def require_time(self, part: float = 1.0) -> None:
+        """Raise LimitError if that part of the time is over."""
+        if not self.has_time(part):
             raise LimitError(f"the time limit of {self.seconds:g} s is exceeded (`seconds=` allows more).")
 
+    def require_memory(self, size: int) -> None:
+        """Raise LimitError if the values of a run take more bytes than they may."""
+        if size > self.memory << 18:
+            raise LimitError(f"the values take more than a quarter of {self.memory} MiB (`memory=` allows more).")
+
     def extend(self) -> None:
-        """Extend the time by a quarter, to locate a known difference."""
-        self.seconds += max(_LONGEST_CALL, self.seconds / 4)
+        """Leave at least a second, to locate a known difference."""
+        self.seconds += max(0.0, _SHORTEST_SEARCH - self.left)
 
     def turn(self, what: str, nodes: int) -> None:
         """Count an iteration of a loop, or a call of a function, with so many nodes. Raises LimitError for too many."""
@@ -107,34 +119,39 @@ class FeedError(ModelError):
     """Inputs of a model cannot be made: the type, the shape or the size of one is unknown or unsupported."""
 
 
-def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise FeedError, before memory is allocated, for inputs that are too large."""
+def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple[int, ...]], memory: int) -> None:
+    """Raise FeedError, before they are allocated, for inputs that take more than an eighth of that many MiB."""
+    taken, most = 0, memory << 17
     for value in values:
         shape = shapes.get(value.name or "", ())
         bits = 8 if value.dtype is None else max(8, element_type(value.dtype).bits)
         size = math.prod(max(dim, 1) for dim in shape) * bits // 8  # an array of no elements has a limit too
         if len(shape) > MOST_DIMENSIONS:
             raise FeedError(f"the input {value.name} has {len(shape)} dimensions, more than verify supports.")
-        if size > _MOST_FED:
-            text = ", ".join(map(str, shape))
+        taken += size
+        if taken > most:
+            text, whole = ", ".join(map(str, shape)), f", all inputs up to it {taken}" if taken > size else ""
             raise FeedError(
-                f"the input {value.name} of shape [{text}] takes {size} bytes, more than the limit {_MOST_FED}"
-                " of verify; give smaller sizes (`dims=`) or the inputs themselves (`inputs=`)."
+                f"the input {value.name} of shape [{text}] takes {size} bytes{whole}, more than the limit {most};"
+                " allow more (`memory=`, eight times as much), give smaller sizes (`dims=`) or the inputs (`inputs=`)."
             )
 
 
-def refuse_huge(node: onnx_ir.Node, operands: Operands) -> None:
-    """Raise EngineError if the node's operands or results exceed the limits; constants have no limit."""
+def refuse_huge(node: onnx_ir.Node, operands: Operands, memory: int = MEMORY) -> None:
+    """Raise LimitError if the node's operands or results exceed an eighth of that many MiB; constants have no limit."""
     computed = (a for v, a in zip(node.inputs, operands, strict=False) if a is not None and not _is_constant(v))
     taken = sum(array.nbytes for array in computed)
-    if taken > _MOST_TAKEN:
-        raise LimitError(f"{node.op_type} gets {taken} bytes, more than the limit {_MOST_TAKEN} of a comparison.")
+    most = memory << 17
+    if taken > most:
+        raise LimitError(f"{node.op_type} gets {taken} bytes, more than the limit {most} (`memory=` allows more).")
     size, by_shape = traits_of("", node.op_type).size, _BY_SHAPE.get(node.op_type)
     if size is None and by_shape is None:
         return
     with np.errstate(all="ignore"):
         elements = by_shape(operands) if by_shape is not None else _ESTIMATES[size[0]](operands, *size[1])  # type: ignore[index]
-    if not elements <= max(_MOST_MADE, 64 * sum(a.size for a in operands if a is not None)):  # NaN is refused, too
+    widest = max((a.itemsize for a in operands if a is not None), default=1)
+    made = min(max(_MOST_MADE, 64 * sum(a.size for a in operands if a is not None)), most // widest)
+    if not elements <= made:  # NaN is refused, too
         raise LimitError(f"{node.op_type} would make {elements:g} elements, which exceeds the limit.")
 
 

@@ -1,4 +1,4 @@
-"""The names of the engines."""
+"""The names of the engines, and the default limit of memory."""
 
 from __future__ import annotations
 
@@ -6,3 +6,6 @@ from typing import Literal
 
 EngineName = Literal["onnxruntime", "openvino", "reference"]
 """The engines that run all operators except conversions."""
+
+MEMORY = 1 << 11
+"""MiB that a comparison may take, constants apart."""

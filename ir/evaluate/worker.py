@@ -2,8 +2,9 @@
 
 It reads requests from its input and writes the answers to its output, each a pickle preceded by its length: `prepare` a
 model under a key, `run` it on arrays, `forget` some keys. Before each stand the seconds of the processor that it may
-take; the operating system ends the process after those. Every Python error is an answer, each with the seconds that it
-took; the end of the process is detected by the requesting side (`castsmith.ir.evaluate.engines`).
+take; the operating system ends the process after those. Every Python error is an answer. Each answer holds the seconds
+of the processor since the one before. The requesting side
+(`castsmith.ir.evaluate.engines`) notices if the process ends.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the input ends."""
     prepared: dict[int, Run] = {}
     held: dict[int, int] = {}
+    counted = time.process_time()
     while True:
         try:
             seconds, what, *words = receive(requests)
         except EOFError:
             return
-        began = time.process_time()
         limit_seconds(seconds)
         size = sum(map(_size, words))
         if what == "prepare":
@@ -64,10 +65,13 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         _limit_memory(_TIMES * (sum(held.values()) + size) + _EACH * len(held))
         try:
             answer = _answer(prepared, what, *words)
-            send(answers, (True, answer, time.process_time() - began))
+            words.clear()
+            counted, used = time.process_time(), time.process_time() - counted
+            send(answers, (True, answer, used))
         except Exception as error:  # each engine raises classes of its own, ONNX Runtime one for each status code
             text = " ".join((str(error) or type(error).__name__).split())[:200]
-            send(answers, (False, text, time.process_time() - began))
+            counted, used = time.process_time(), time.process_time() - counted
+            send(answers, (False, text, used))
         limit_seconds(0.0)
 
 
@@ -132,6 +136,7 @@ def _onnxruntime(model: bytes, fixed: Mapping[str, Any], *, optimized: bool = Fa
     level = module.GraphOptimizationLevel
     options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
+    options.enable_cpu_mem_arena = False  # it would keep the memory of the largest run, for each of many operators
     options.log_severity_level = 4
     session = module.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     names = {value.name for value in session.get_inputs()}

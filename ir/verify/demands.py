@@ -8,7 +8,7 @@ verdict inconclusive.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,6 @@ from castsmith.ir.verify.witnesses import differing, witnesses
 from castsmith.numerics.cast.codec import Array
 
 _MOST_PAIRS = 4096
-_MOST_SEARCHES = 256
 _MOST_NOTED = 1 << 20
 
 
@@ -67,6 +66,8 @@ class Demands:
 
     all: list[Demand] = field(default_factory=list[Demand])
     sides: tuple[Expressions, ...] = ()
+    complete: bool = True
+    """True if all parts that differ were searched for such elements."""
 
     def values(self, side: int) -> Iterator[tuple[onnx_ir.Value, Demand]]:
         """Yield the values of one of the models that are the source of a demand."""
@@ -91,14 +92,20 @@ class Demands:
 
     def unmet(self) -> Iterator[str]:
         """Yield a sentence for each demand that no run has met."""
+        if not self.complete:
+            yield "not all parts in which the models differ were searched for inputs that tell them apart (`seconds=`)"
         for demand in self.all:
             if not demand.met:
                 what = f"no input brings an element to {demand.place} on which the models differ"
                 yield f"{what}, such as {demand.elements[0]}"
 
 
-def demands(proof: Proof, *, nan_bits: bool) -> Demands:
-    """Return the demands of the outputs that are not proven."""
+def demands(proof: Proof, *, nan_bits: bool, may_search: Callable[[], bool] = lambda: True) -> Demands:
+    """Return the demands of the outputs that are not proven.
+
+    Args:
+        may_search: True while there is time to search for elements.
+    """
     book = proof.book
     if not isinstance(book, Normal):
         return Demands()
@@ -106,7 +113,7 @@ def demands(proof: Proof, *, nan_bits: bool) -> Demands:
     searched: dict[tuple[Program, Program, DataType], Array | None] = {}
     met = set[tuple[Any, ...]]()
     stack = [(n, proof.theirs.outputs[name]) for name, n in proof.ours.outputs.items() if name not in proof.proven]
-    while stack and len(met) < _MOST_PAIRS:
+    while stack and len(met) < _MOST_PAIRS and may_search():
         pair = stack.pop()
         if pair[0] == pair[1] or pair in met:
             continue
@@ -117,7 +124,7 @@ def demands(proof: Proof, *, nan_bits: bool) -> Demands:
         elements: Array | None = None
         if dtype is not None and dtype == book.types.get(theirs.source) and programs[0] is not programs[1]:
             key = (*programs, dtype)
-            if key not in searched and len(searched) < _MOST_SEARCHES:
+            if key not in searched:
                 searched[key] = witnesses(*programs, dtype, nan_bits=nan_bits)
             elements = searched.get(key)
             if elements is not None and len(elements):
@@ -126,7 +133,7 @@ def demands(proof: Proof, *, nan_bits: bool) -> Demands:
         if elements is None or sources[0] != sources[1]:
             stack += _operands(book, *pair)
             stack.append(sources)
-    return Demands(found, (proof.ours, proof.theirs))
+    return Demands(found, (proof.ours, proof.theirs), not stack)
 
 
 def _operands(book: Normal, ours: int, theirs: int) -> Iterator[tuple[int, int]]:

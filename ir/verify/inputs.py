@@ -18,6 +18,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.evaluate.limits import FeedError, require_feedable
+from castsmith.ir.evaluate.names import MEMORY
 from castsmith.ir.verify.reach import Needs, Reach
 from castsmith.ir.verify.values import TEXTS, classes_of_values, conversion_targets, neighbourhood, texts_in, within
 from castsmith.numerics.cast.codec import Array
@@ -36,6 +37,8 @@ Feeds = dict[str, Array | list[Array] | None]
 _CYCLE = ("adversarial", "finite", "adversarial", "sparse")
 _ALONE, _IN_A_ROW, _AMONG_OTHERS, _MEMBERS = 512, 64, 5, 2
 _MOST_SETS = 400
+_LARGEST_DRAWN = (1 << 20) + 7
+"""The size of an array from which on its elements repeat: making more takes longer than comparing them."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,13 @@ class _Draw:
 class Inputs:
     """Makes the sets for two models with the inputs of the first; `sizes` are those of symbolic dimensions."""
 
-    def __init__(self, models: Sequence[onnx_ir.Model], reaches: Sequence[Reach], seed: int) -> None:
+    def __init__(
+        self, models: Sequence[onnx_ir.Model], reaches: Sequence[Reach], seed: int, memory: int = MEMORY
+    ) -> None:
         self.values = list(models[0].graph.inputs)
         self.sizes = default_sizes(self.values)
         self.seed = seed
+        self.memory = memory
         self.needs = {value.name or "": Needs() for value in self.values}
         self._reaches = reaches
         self._targets = conversion_targets(models)
@@ -112,7 +118,13 @@ class Inputs:
         """Return the arrays of one set by input name. An input with a default uses it half of the time."""
         sizes = self.sizes if sizes is None else sizes
         shapes = {value.name or "": self._shape(value, sizes) for value in self.values}
-        require_feedable(self.values, shapes)
+        require_feedable(self.values, shapes, self.memory)
+        try:
+            return self._made(kind, number, shapes)
+        except MemoryError:
+            raise FeedError("there is not enough memory for the inputs; give smaller sizes (`dims=`).") from None
+
+    def _made(self, kind: str, number: int, shapes: Mapping[str, tuple[int, ...]]) -> Feeds:
         feeds: Feeds = {}
         for place, value in enumerate(self.values):
             rng = np.random.default_rng((self.seed, number, place, len(kind)))
@@ -132,6 +144,8 @@ class Inputs:
         value, dtype, shape = draw.value, draw.dtype, draw.shape
         kind, number, place, row = draw.kind, draw.number, draw.place, element_type(dtype)
         size = math.prod(shape)
+        if size > _LARGEST_DRAWN:
+            return np.resize(self._array(replace(draw, shape=(_LARGEST_DRAWN,))), shape)
         if dtype is DataType.STRING:
             start = 0 if kind == "mild" else (number - 1) * size + place
             return np.resize(np.roll(self._pool(value, dtype)[0], -start), shape)

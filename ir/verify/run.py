@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,11 @@ from castsmith.ir.evaluate.engines import OURSELVES, TITLES, Engine, EngineError
 from castsmith.ir.evaluate.evaluator import Evaluator, Path
 from castsmith.ir.evaluate.indices import depends_on_inputs
 from castsmith.ir.evaluate.limits import Budget, FeedError, LimitError, seconds_for
+from castsmith.ir.evaluate.names import MEMORY
 from castsmith.ir.inference.walk import known_types
 from castsmith.ir.io.loading import as_model
 from castsmith.ir.io.saving import reloaded
-from castsmith.ir.prove.proof import Held, prove
+from castsmith.ir.prove.proof import Held, Proof, prove
 from castsmith.ir.records import Site
 from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.text import node_item, site_of
@@ -54,7 +56,7 @@ from castsmith.numerics.types import type_name
 
 _SETS_AFTER_PASSES = 6
 
-_MOST_WHOLE, _THIRD = 40, 2
+_MOST_WHOLE, _THIRD, _PART_OF_PROOF = 40, 2, 0.5
 
 
 def verify(
@@ -70,6 +72,7 @@ def verify(
     inputs: GivenInputs | None = None,
     accept: Collection[str] = (),
     seconds: float | None = None,
+    memory: int = MEMORY,
     prove: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Verdict:
@@ -88,6 +91,7 @@ def verify(
         accept: The inputs and outputs whose element type may differ, or `all`; they are compared through it: codes of
             float8 as uint8, a wider or a narrower type.
         seconds: The limit of processor time, by default 20 to 120 by the size of the models.
+        memory: The limit of memory in MiB, the models apart. Inputs may take an eighth of it.
         prove: Report equality only if it is proven for all inputs.
         progress: Called with the name of each set of inputs before it runs.
 
@@ -109,9 +113,8 @@ def verify(
     verdict = Verdict(engine, interface=list(declared.differences))
     runner = Engine(engine)
     if not verdict.interface:
-        comparison = _Comparison(
-            a, b, rules, runner, Budget(seconds or seconds_for((a, b))), declared, verdict, nan_bits, seed, prove
-        )
+        budget = Budget(seconds or seconds_for((a, b)), memory=memory)
+        comparison = _Comparison(a, b, rules, runner, budget, declared, verdict, nan_bits, seed, prove)
         tried = comparison.sets
         made = (
             given_sets(a, inputs, partial=True)
@@ -182,8 +185,15 @@ class _Comparison:
         self.second = Evaluator(self.b, self.rules, self.runner, self.budget)
         recoded = self.declared.recoded.items()
         held = {name: Held(how.a, how.b, how.through == "code") for name, how in recoded}
-        self.proof = prove(self.a, self.b, rules=self.rules, nan_bits=self.nan_bits, held=held)
-        self.demands = demands(self.proof, nan_bits=self.nan_bits)
+        how: dict[str, Any] = {"rules": self.rules, "nan_bits": self.nan_bits, "held": held}
+        try:
+            self.proof = prove(self.a, self.b, **how, pause=partial(self.budget.require_time, _PART_OF_PROOF))
+        except LimitError:
+            self.proof = Proof.of_nothing()
+            reason = "the models were not read for a proof within the time limit (`seconds=` allows more)"
+            self.verdict.unsure.append(reason)
+        searching = partial(self.budget.has_time, _PART_OF_PROOF)
+        self.demands = demands(self.proof, nan_bits=self.nan_bits, may_search=searching)
         self.demands.watch((self.first.coverage, self.second.coverage))
         notes = self.verdict.notes
         self.sets = Sets(self.a, self.b, self.first, self.budget, self.declared, self.seed, notes, self.demands)
@@ -254,9 +264,17 @@ class _Comparison:
     def _first_difference(self, name: str, feeds: Feeds, theirs: Feeds) -> Mismatch | None:
         """Run both again with every value kept; return the first of B, in loops and calls too, that differs in A."""
         known: dict[tuple[Path, str], Tensor] = {}
+        kept = 0
         self.budget.extend()
+
+        def keep(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
+            nonlocal kept
+            kept += tensor.array.nbytes
+            self.budget.require_memory(kept)
+            known[path, value.name or ""] = tensor
+
         try:
-            self.first.run(feeds, lambda path, value, tensor: known.update({(path, value.name or ""): tensor}))
+            self.first.run(feeds, keep)
         except LimitError:
             return None
         found: list[Mismatch] = []

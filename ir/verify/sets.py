@@ -73,7 +73,7 @@ class Sets:
         for side, reach in enumerate(reaches):
             for value, demand in self.demands.values(side) if self.demands.all else ():
                 reach.demand(value, demand.elements.astype(object).tolist())
-        maker = Inputs((self.a, self.b), reaches, self.seed)
+        maker = Inputs((self.a, self.b), reaches, self.seed, self.budget.memory)
         maker.sizes.update(dims)
         made_up = [name for name in maker.sizes if name not in dims]
         others = self._fit(maker, reaches, made_up)
