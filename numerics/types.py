@@ -11,7 +11,7 @@ import enum
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ class Since:
     ir_version: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ElementType:
     """One row of the table. Bit counts are of the value, not of its storage (a bool is 1 bit in 8)."""
 
@@ -91,12 +91,12 @@ class ElementType:
         """Exponent of the smallest normal number (of the smallest number for e8m0, which has no subnormals)."""
         return -self.bias if self.specials is Specials.E8M0 else 1 - self.bias
 
-    @property
+    @cached_property
     def quantum(self) -> Fraction:
         """The smallest positive value: 2**(min_exponent - mantissa_bits)."""
         return Fraction(2) ** (self.min_exponent - self.mantissa_bits)
 
-    @property
+    @cached_property
     def max(self) -> Fraction:
         """The largest finite value of an integer or floating-point type."""
         if self.kind is Kind.BOOLEAN:
@@ -112,7 +112,7 @@ class ElementType:
         significand = 1 + Fraction(top_mantissa, 2**self.mantissa_bits)
         return significand * Fraction(2) ** (top_exponent - self.bias)
 
-    @property
+    @cached_property
     def min(self) -> Fraction:
         """The most negative finite value; for e8m0, which has no sign and no zero, the smallest value."""
         if self.kind is Kind.INTEGER and self.signed:
