@@ -22,33 +22,15 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Protocol
 
-import onnx
-import onnx.defs
 import onnx_ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from castsmith.ir.errors import OpsetError
 from castsmith.ir.inference.session import Session
 from castsmith.ir.naming import settle_names
 from castsmith.ir.ops.casts import spell_casts
-from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.options import check_options
 from castsmith.ir.records import Records, Rewrite, RewriteResult, Site, TextItem
-from castsmith.numerics.cast.settings import NEWEST_OPSET
-
-
-def require_known_opset(model: onnx_ir.Model) -> None:
-    """Raise OpsetError if the model, or a function of it, has an invalid or unsupported opset."""
-    schemas = onnx.defs.onnx_opset_version()
-    for scope in (model.graph, *model.functions.values()):
-        opset = opset_of(scope.opset_imports, "") or 0
-        if opset < 0:
-            raise OpsetError(f"invalid opset {opset} of the model.")
-        if opset > NEWEST_OPSET:
-            raise OpsetError(f"unsupported opset {opset} of the model; the newest supported is {NEWEST_OPSET}.")
-        if opset > schemas:
-            known = f"the installed onnx {onnx.__version__} supports opsets up to {schemas}; install a newer onnx"
-            raise OpsetError(f"unsupported opset {opset} of the model: {known}.")
+from castsmith.ir.validation import require_known_opset
 
 
 class Listener(Protocol):

@@ -24,13 +24,14 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import AttributeType
 
-from castsmith.ir.errors import ModelError, OrderError
+from castsmith.ir.errors import ModelError, OpsetError, OrderError
 from castsmith.ir.ops.qonnx import QONNX_DOMAINS
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import FLOW, RUNS_GRAPHS, type_attributes
 from castsmith.ir.ops.value_types import named_type
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,3 +399,17 @@ def _calls(scope: Scope, model: onnx_ir.Model, place: str) -> dict[onnx_ir.Funct
             for attribute in node.attributes.data.values():
                 waiting += [(subgraph, depth + 1) for subgraph in graphs_in(attribute)]
     return found
+
+
+def require_known_opset(model: onnx_ir.Model) -> None:
+    """Raise OpsetError if the model, or a function of it, has an invalid or unsupported opset."""
+    schemas = onnx.defs.onnx_opset_version()
+    for scope in (model.graph, *model.functions.values()):
+        opset = opset_of(scope.opset_imports, "") or 0
+        if opset < 0:
+            raise OpsetError(f"invalid opset {opset} of the model.")
+        if opset > NEWEST_OPSET:
+            raise OpsetError(f"unsupported opset {opset} of the model; the newest supported is {NEWEST_OPSET}.")
+        if opset > schemas:
+            known = f"the installed onnx {onnx.__version__} supports opsets up to {schemas}; install a newer onnx"
+            raise OpsetError(f"unsupported opset {opset} of the model: {known}.")

@@ -24,7 +24,7 @@ from castsmith.ir.inference.shapes import inferred_shapes
 from castsmith.ir.inference.walk import infer_element_types
 from castsmith.ir.io.loading import as_model
 from castsmith.ir.notebook import notebook_html
-from castsmith.ir.rewrite_pass import require_known_opset
+from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined, opset_obstacle
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules

@@ -11,7 +11,7 @@ supports no integers, and becomes a chain of Add, which does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -20,10 +20,10 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.casts import not_cast, way_out_of
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, OpKey, TypeGroup, actual_inputs, actual_outputs
 from castsmith.ir.ops.table import CASTS, input_kind, named_types, operators, restriction, traits_of
 from castsmith.ir.ops.traits import Input
-from castsmith.numerics.cast.settings import FIRST_OPSET
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -77,24 +77,12 @@ def not_taken(key: OpKey, group: TypeGroup, dtype: DataType, node: onnx_ir.Node,
     later = _first_opset(key, lambda found: _takes(found, index, dtype) and _unrestricted(node, found, dtype))
     row = restriction(node, key[2]) if index == 0 else None
     because = "" if row is None else f": {row.because}"
-    return f"{_operator(key)} supports neither {what} nor a type that holds it{because} ({_way_out(later)})."
-
-
-def not_cast(types: Iterable[DataType], opset: int) -> str | None:
-    """Return the reason why Cast does not support these types, with the opset that would allow it, or None."""
-    first = {dtype: FIRST_OPSET.get(dtype) for dtype in types}
-    lacking = [dtype for dtype, since in first.items() if since is None or since > opset]
-    if not lacking:
-        return None
-    names = " and ".join(type_name(dtype) for dtype in lacking)
-    needed = [since for dtype in lacking if (since := first[dtype]) is not None]
-    way_out = _way_out(max(needed) if len(needed) == len(lacking) else None)
-    return f"Cast of opset {opset} does not support {names} ({way_out})."
+    return f"{_operator(key)} supports neither {what} nor a type that holds it{because} ({way_out_of(later)})."
 
 
 def not_passed_on(key: OpKey, dtype: DataType) -> str:
     """Return the reason why control flow cannot pass on a value of the type, with the opset that would allow it."""
-    way_out = _way_out(_first_opset(key, lambda found: _gives(found, dtype)))
+    way_out = way_out_of(_first_opset(key, lambda found: _gives(found, dtype)))
     return f"{_operator(key)} does not pass on {type_name(dtype)} ({way_out})."
 
 
@@ -124,10 +112,6 @@ def contradicted(node: onnx_ir.Node, inputs: Sequence[DataType | None]) -> Disag
 def _operator(key: OpKey) -> str:
     domain, op_type, opset = key
     return f"{op_type} of " + (f"opset {opset}" if domain in DEFAULT_DOMAINS else f"version {opset} of {domain}")
-
-
-def _way_out(opset: int | None) -> str:
-    return f"opset {opset} allows it" if opset else "no opset does"
 
 
 def _first_opset(key: OpKey, allows: Callable[[OpKey], bool]) -> int | None:

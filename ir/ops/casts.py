@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,11 +10,11 @@ import onnx_ir
 from onnx_ir import AttributeType, DataType, SequenceType, TensorType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference.disagreement import not_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_key, opset_of
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.ops.value_types import named_type
 from castsmith.ir.text import site_of
+from castsmith.numerics.cast.settings import FIRST_OPSET
 from castsmith.numerics.errors import PromotionError, present
 from castsmith.numerics.exactness import Collapse, chain_collapses
 from castsmith.numerics.types import Kind, Specials, element_type, type_name
@@ -125,6 +125,22 @@ def chain_verdict(
         opset=opset,
         undefined_free=undefined_free,
     )
+
+
+def not_cast(types: Iterable[DataType], opset: int) -> str | None:
+    """Return the reason why Cast does not support these types, with the opset that would allow it, or None."""
+    first = {dtype: FIRST_OPSET.get(dtype) for dtype in types}
+    lacking = [dtype for dtype, since in first.items() if since is None or since > opset]
+    if not lacking:
+        return None
+    names = " and ".join(type_name(dtype) for dtype in lacking)
+    needed = [since for dtype in lacking if (since := first[dtype]) is not None]
+    way_out = way_out_of(max(needed) if len(needed) == len(lacking) else None)
+    return f"Cast of opset {opset} does not support {names} ({way_out})."
+
+
+def way_out_of(opset: int | None) -> str:
+    return f"opset {opset} allows it" if opset else "no opset does"
 
 
 _SEQUENCE_MAP_SINCE = 17

@@ -30,8 +30,8 @@ from castsmith.ir.io.loading import as_model
 from castsmith.ir.io.saving import reloaded
 from castsmith.ir.prove.proof import Held, Proof, prove
 from castsmith.ir.records import Site
-from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.text import node_item, site_of
+from castsmith.ir.validation import require_known_opset
 from castsmith.ir.verify.compare import (
     Count,
     Difference,

@@ -14,8 +14,8 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.inference.walk import Inference, infer_element_types
 from castsmith.ir.io.loading import as_model
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
-from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.targets.target import Target, as_target
+from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import imports_by_scope, nodes_now
 from castsmith.lowering.check.casts import cast_findings
 from castsmith.lowering.check.causes import with_causes

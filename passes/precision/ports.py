@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.disagreement import not_cast
+from castsmith.ir.ops.casts import not_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, groups_for, op_key, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR, operators, restriction, traits_of, type_attributes
 from castsmith.ir.ops.traits import Moves, Role

@@ -23,10 +23,10 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.bounds.report import Bound
-from castsmith.ir.inference.disagreement import not_cast
 from castsmith.ir.inference.session import Session
 from castsmith.ir.inference.walk import infer_element_types
 from castsmith.ir.naming import Namer
+from castsmith.ir.ops.casts import not_cast
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.options import OptionInfo, option, text_info
 from castsmith.ir.records import Records, Refusal, RewriteResult, Site

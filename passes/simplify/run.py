@@ -22,12 +22,11 @@ from typing import cast
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.disagreement import not_cast
 from castsmith.ir.inference.intervals import Ranges
 from castsmith.ir.inference.session import Session
 from castsmith.ir.inference.walk import Inference, called_with_several_types
 from castsmith.ir.io.protos import REPEATED
-from castsmith.ir.ops.casts import CastNode, cast_node, chain_verdict, read_cast
+from castsmith.ir.ops.casts import CastNode, cast_node, chain_verdict, not_cast, read_cast
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.options import count_info, flag_info, narrowed_types, option, shared, text_info

@@ -7,8 +7,9 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference.disagreement import Disagreement, boolean_operator, not_cast, returns_to, wider_type
+from castsmith.ir.inference.disagreement import Disagreement, boolean_operator, returns_to, wider_type
 from castsmith.ir.inference.walk import called_with_several_types, infer_element_types, known_types
+from castsmith.ir.ops.casts import not_cast
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules
 

@@ -14,8 +14,8 @@ from onnx.reference import ReferenceEvaluator
 
 from castsmith.ir.errors import OpsetError
 from castsmith.ir.inference.walk import infer_element_types
-from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.targets.target import Target, load_target, target_names
+from castsmith.ir.validation import require_known_opset
 from castsmith.lowering.opset.obstacles import node_obstacle, standard_nodes
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.lowering.pipeline import optimize
