@@ -39,7 +39,7 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
     "verify": {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "something was not compared"},
     "bounds": {
         DONE: "the bounds are printed; with --to, no value exceeds the type",
-        REFUSED: "with --to: values that can overflow, vanish or are unknown",
+        REFUSED: "with --to: values that overflow, vanish, are unknown, or were NaN or infinite",
     },
     "conformance": {DONE: "the suite is written, or nothing is wrong", REFUSED: "run: wrong results, or crashes"},
     "promote": {DONE: "a common type", REFUSED: "no common type that these options allow"},

@@ -7,10 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from castsmith.cli.text.terminal import Line, columns, counted
-from castsmith.ir.bounds.report import Bound, Bounds, Excess
+from castsmith.ir.bounds.report import Bound, Bounds, Excess, Kind
 from castsmith.numerics.types import type_name
 
-_STYLES = {"overflow": "red", "vanish": "yellow", "unknown": "dim"}
+_TITLES: dict[Kind, tuple[str, str]] = {
+    "nan": ("red", "NaN on the given inputs"),
+    "infinite": ("red", "infinite on the given inputs"),
+    "overflow": ("red", "can exceed {to}"),
+    "vanish": ("yellow", "vanish in {to}"),
+    "unknown": ("dim", "unknown"),
+}
+"""The style and the title of the values with each fault."""
 _WIDEST = 48
 
 
@@ -53,13 +60,13 @@ def _excess_lines(excess: Sequence[Excess], to: str, most: int | None) -> Iterat
     if not excess:
         yield Line((("green", f"  every value fits {to}"),), 4)
         return
-    for kind, title in (("overflow", f"can exceed {to}"), ("vanish", f"vanish in {to}"), ("unknown", "unknown")):
+    for kind, (style, title) in _TITLES.items():
         group = [each for each in excess if each.kind == kind]
         if not group:
             continue
         firsts = [each for each in group if each.first]
-        counts = f"  {counted(len(group), 'value')} {title}"
-        yield Line(((_STYLES[kind], counts), ("", f", {len(firsts)} of them first")), 4)
+        counts = f"  {counted(len(group), 'value')} {title.format(to=to)}"
+        yield Line(((style, counts), ("", f", {len(firsts)} of them first")), 4)
         for each in firsts[:most]:
             interval = f"{_interval(each.bound)} ({each.bound.how})"
             yield Line((("", f"    {_cut(each.value)} {interval}: {each.proposal}"),), 6)

@@ -1,7 +1,6 @@
 """The walk: each node in order, its rule applied to the intervals of its operands.
 
-A value without a rule has the range of its type: for a floating-point type none, and it may be NaN or infinite. What a
-rule cannot bound is unbounded, but no NaN unless an operand may be one: its operator computes finite numbers.
+A value without a rule, or of which a rule says nothing, has the range of its type, and may be NaN or infinite.
 """
 
 from __future__ import annotations
@@ -16,23 +15,24 @@ import onnx
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.bounds.calls import Calls, key_of
 from castsmith.ir.bounds.control_flow import control_flow
 from castsmith.ir.bounds.defaults import Default
 from castsmith.ir.bounds.interval import (
+    NONE,
     Dims,
     Interval,
+    UnknownRangeError,
+    anything,
     collapsed,
-    constant_interval,
-    flags,
     hull,
+    interval_of,
     whole,
-    with_bounds,
 )
 from castsmith.ir.bounds.reading import Reader, interval_of_tensor, is_read_in_parts, read_constant
-from castsmith.ir.bounds.rounding import is_float, is_integer, rounded
+from castsmith.ir.bounds.rounding import is_float, is_integer, limits_of, rounded, widest
 from castsmith.ir.bounds.rules import (
     arithmetic,
-    attention,
     convolution,
     foreign,
     functions,
@@ -40,11 +40,13 @@ from castsmith.ir.bounds.rules import (
     movement,
     normalization,
     places,
+    quantization,
+    recurrent,
     reduction,
     signal,
     written_out,
 )
-from castsmith.ir.bounds.step import DEFAULTS, NO_OVERFLOW, Rule, Step, UnknownRangeError
+from castsmith.ir.bounds.step import DEFAULTS, NO_OVERFLOW, Rule, Step
 from castsmith.ir.bounds.sums import BlockSums
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference.walk import Inference
@@ -52,8 +54,9 @@ from castsmith.ir.io.stored import release_pages
 from castsmith.ir.io.streaming import is_stored
 from castsmith.ir.ops.promote_types import is_convert_promote_types
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.ops.table import GIVES_BOOL, operators, traits_of
+from castsmith.ir.ops.table import GIVES_BOOL, traits_of
 from castsmith.ir.ops.traits import Moves
+from castsmith.ir.walks import graphs_in, nodes_of
 from castsmith.numerics.types import MOST_DIMENSIONS
 
 FOREIGN: Mapping[tuple[str, str], Rule] = foreign.RULES
@@ -69,14 +72,26 @@ RULES: Mapping[str, Rule] = {
     **written_out.RULES,
     **linear.RULES,
     **convolution.RULES,
-    **attention.RULES,
+    **quantization.RULES,
+    **recurrent.RULES,
     **signal.RULES,
-    **foreign.UNDEFINED,
 }
 
-_PACKED = operators(lambda row: row.moves in (Moves.PACK, Moves.UNPACK))
-_MOVED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
-_LAZY = frozenset({"MatMul", "Gemm", "FusedMatMul"})
+_MOVED = (
+    Moves.KEEP,
+    Moves.PERMUTE,
+    Moves.SELECT,
+    Moves.SPLIT,
+    Moves.REPEAT,
+    Moves.JOIN,
+    Moves.CHOOSE,
+    Moves.PACK,
+    Moves.UNPACK,
+)
+"""Movements after which an element is one of those before; sequences and optional values have one entry for all."""
+_WALKS, _WALKS_OF_NODE = 20_000, 64
+"""Nodes of subgraphs that are walked, and so many more for each node of the model: loops in loops walk theirs often."""
+_LAZY = frozenset({"MatMul", "Gemm"})
 """Operators whose rules read a large constant themselves, with the sums that they need."""
 
 Also = Callable[[onnx_ir.TensorProtocol], Reader | None]
@@ -111,17 +126,20 @@ class Operands(Sequence[Interval | None]):
 
 @dataclass
 class Analysis:
-    """Intervals of all values of a model whose functions are inlined.
+    """Intervals of all values of a model. A function is walked for each call with other operands.
 
     Attributes:
         inference: The element types of the model.
         ranges: Declared ranges of graph inputs by name: least and greatest element.
         defaults: Ranges of other inputs, and why they are taken.
-        opset: The opset of the default domain.
+        opset: The opset of the default domain where the walk is.
         shapes: Inferred shapes, for values that declare none.
         also: What else is computed from large constants.
-        known: What was found so far.
+        calls: The functions, and what calls of them gave.
+        known: What was found so far in the turns and calls that are walked now.
+        seen: What was found in all turns and calls.
         unread: The large constants that no node has used yet: the first one reads them, once for all it needs of them.
+        walks: How many more nodes of subgraphs are walked; loops in loops are walked many times.
     """
 
     inference: Inference
@@ -130,14 +148,20 @@ class Analysis:
     opset: int
     shapes: Mapping[onnx_ir.Value, onnx_ir.Shape]
     also: Also | None = None
+    calls: Calls = field(default_factory=lambda: Calls({}))
     known: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
     seen: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
     unread: dict[onnx_ir.Value, onnx_ir.TensorProtocol] = field(
         default_factory=dict[onnx_ir.Value, onnx_ir.TensorProtocol]
     )
+    walks: int = 0
+    _constants: dict[onnx_ir.Value, onnx_ir.Value] = field(default_factory=dict[onnx_ir.Value, onnx_ir.Value])
+    _unknown: set[onnx_ir.Function] = field(default_factory=set[onnx_ir.Function])
 
     def run(self, graph: onnx_ir.Graph) -> None:
-        """Bound every value of the graph and of its subgraphs."""
+        """Bound every value of the graph, of its subgraphs, and of the functions that it calls."""
+        scopes = [graph, *self.calls.functions.values()]
+        self.walks = _WALKS + _WALKS_OF_NODE * sum(1 for scope in scopes for _ in nodes_of(scope))
         for value in graph.inputs:
             self._note(value, self._input(value))
         self._body(graph)
@@ -176,25 +200,76 @@ class Analysis:
         return interval_of_tensor(tensor, sums if other is None else [*sums, other])
 
     def _subgraph(self, graph: onnx_ir.Graph, inputs: Sequence[Interval]) -> list[Interval]:
-        for value, interval in zip(graph.inputs, inputs, strict=False):
+        self.walks -= len(graph)
+        if self.walks < 0 or len(inputs) != len(graph.inputs):
+            raise UnknownRangeError
+        for value, interval in zip(graph.inputs, inputs, strict=True):
             self._note(value, self._declared(value, interval))
         for node in graph:
             for value in node.outputs:
                 self.known.pop(value, None)
         return self._body(graph)
 
+    def _call(self, step: Step, function: onnx_ir.Function) -> list[Interval]:
+        """Walk the body of a function, unless it was walked with the same operands before."""
+        body, values = self.calls.body_of(function, step.node), step.node.inputs
+        operands = [step.input(index) for index in range(len(body.inputs))]
+        sources = [None if value is None else self._constants.get(value, value) for value in values]
+        constants = [None if constant_tensor(source) is None else source for source in sources]
+        key = (body, *((constant, key_of(x)) for constant, x in zip(constants, operands, strict=True)))
+        found = self.calls.results.get(key)
+        if found is None:
+            for formal, x, constant in zip(body.inputs, operands, constants, strict=True):
+                self._constants.pop(formal, None)
+                if constant is not None:
+                    self._constants[formal] = constant
+                if x.dtype is not None:
+                    self.inference.types[formal] = x.dtype
+            if body is not function or len(self.inference.signatures.get(function, ())) > 1:
+                self.inference.walk(body, body.opset_imports)
+            opset, self.opset = self.opset, opset_of(body.opset_imports, "") or self.opset
+            try:
+                found = self._subgraph(body.graph, operands)
+            finally:
+                self.opset = opset
+            self.calls.results[key] = found
+        return found
+
+    def _give_up(self, node: onnx_ir.Node) -> None:
+        """Note that nothing is known of the values in the subgraphs of a node, or in the functions that it calls."""
+        function = self.calls.function_of(node)
+        if function is not None and function not in self._unknown:
+            self._unknown.add(function)
+            self._give_up_in(function.graph)
+        for attribute in node.attributes.values():
+            for graph in graphs_in(attribute):
+                self._give_up_in(graph)
+
+    def _give_up_in(self, graph: onnx_ir.Graph) -> None:
+        for value in graph.initializers.values():
+            if value not in self.seen:
+                self._initializer(value)
+        for value in graph.inputs:
+            self._note(value, self._anything(value))
+        for node in graph:
+            for value in node.outputs:
+                self._note(value, self._anything(value))
+            self._give_up(node)
+
     def _note(self, value: onnx_ir.Value, interval: Interval) -> None:
-        """Remember what is known now, and what holds in all turns of the loops around."""
+        """Remember what is known now, and what holds in all turns and calls."""
         self.known[value] = interval
+        value = self.calls.originals.get(value, value)
         before = self.seen.get(value)
-        self.seen[value] = interval if before is None or before is interval else _joined(before, interval)
+        self.seen[value] = interval if before is None or before is interval else hull([before, interval])
 
     def _declared(self, value: onnx_ir.Value, interval: Interval) -> Interval:
         """The interval with the dimensions that the model declares, where the rule found none."""
         dims = self.dims_of(value)
-        if interval.dims is not None or dims is None:
-            return interval
-        return with_bounds(interval, np.asarray(interval.least), np.asarray(interval.greatest), dims)
+        return interval if interval.dims is not None or dims is None else collapsed(interval, dims)
+
+    def _anything(self, value: onnx_ir.Value) -> Interval:
+        return anything(self.inference.type_of(value), self.dims_of(value))
 
     def _input(self, value: onnx_ir.Value) -> Interval:
         dims, dtype, name = self.dims_of(value), self.inference.type_of(value), value.name or ""
@@ -212,7 +287,7 @@ class Analysis:
     def _constant(self, value: onnx_ir.Value) -> Interval:
         tensor = constant_tensor(value)
         if tensor is None:
-            return whole(self.inference.type_of(value), self.dims_of(value), nan=True, infinite=True)
+            return self._anything(value)
         return self._of_tensor(tensor)
 
     def _node(self, node: onnx_ir.Node) -> Sequence[Interval]:
@@ -223,12 +298,12 @@ class Analysis:
         dtypes = [self.inference.type_of(value) for value in node.outputs]
         if None in dtypes:
             dtypes = [_type_by_operands(node, inputs) if dtype is None else dtype for dtype in dtypes]
-        step = Step(node, inputs, self.opset, dims, dtypes, self.known, self._read)
+        step = Step(node, inputs, self.opset, dims, dtypes, self.known, self._read, self._constants)
         try:
             found = self._results(step)
-        except (UnknownRangeError, IndexError, TypeError, ValueError, ZeroDivisionError):
-            # Attributes and shapes of a model that breaks its operators' rules: nothing is known of what it computes.
-            found = [step.unbounded(index) for index in range(len(node.outputs))]
+        except UnknownRangeError:
+            self._give_up(node)
+            found = [step.anything(index) for index in range(len(node.outputs))]
         inputs.read_all()
         for value in node.inputs:
             tensor = constant_tensor(value)
@@ -237,11 +312,11 @@ class Analysis:
         return [found] if isinstance(found, Interval) else found
 
     def _of(self, value: onnx_ir.Value) -> Interval:
-        """Return the interval of a value; unbounded for one that the model uses before it defines it."""
+        """Return the interval of a value; anything for one that the model uses before it defines it."""
         if value in self.unread:
             self._read(value)
         found = self.known.get(value)
-        return whole(self.inference.type_of(value), None, nan=True, infinite=True) if found is None else found
+        return anything(self.inference.type_of(value), None) if found is None else found
 
     def dims_of(self, value: onnx_ir.Value) -> Dims | None:
         """The dimensions that are declared or inferred for a value, unless there are more than an array can have."""
@@ -251,12 +326,14 @@ class Analysis:
         return tuple(dim if isinstance(dim, int) and dim >= 0 else None for dim in shape)
 
     def _results(self, step: Step) -> Interval | Sequence[Interval]:
-        node = step.node
+        node, function = step.node, self.calls.function_of(step.node)
+        if function is not None:
+            return self._call(step, function)
         if is_convert_promote_types(node):
             return [_promoted(step, index) for index in range(len(node.outputs))]
         if node.domain not in DEFAULT_DOMAINS:
             rule = FOREIGN.get((node.domain, node.op_type))
-            return self._foreign(step) if rule is None else rule(step)
+            return _unknown(step) if rule is None else rule(step)
         if node.op_type == "Constant":
             return self._constant(node.outputs[0])
         nested = control_flow(step, self._subgraph)
@@ -264,12 +341,11 @@ class Analysis:
             return nested
         if node.op_type in RULES:
             return RULES[node.op_type](step)
-        if node.op_type in _PACKED:
-            return _packed(step)
         return _by_traits(step)
 
-    def _foreign(self, step: Step) -> Sequence[Interval]:
-        return [step.unbounded(index, **_anything(step, index)) for index in range(len(step.node.outputs))]
+
+def _unknown(step: Step) -> list[Interval]:
+    return [step.anything(index) for index in range(len(step.node.outputs))]
 
 
 def _release(tensor: onnx_ir.TensorProtocol) -> None:
@@ -299,9 +375,14 @@ def _operand_of_result_type(op_type: str) -> int | None:
 
 def _declared_range(low: float, high: float, dims: Dims | None, dtype: DataType | None) -> Interval:
     """The range, and the numbers of the type that are nearest to its ends: 0.1 in float is above 0.1."""
-    declared = constant_interval(low, high, dims, dtype)
-    least, greatest = rounded(declared.low, declared.high, dtype)
-    return replace(declared, low=np.minimum(declared.low, least), high=np.maximum(declared.high, greatest))
+    ends = np.asarray(low), np.asarray(high)
+    if dtype is not None and is_float(dtype):
+        least, most = rounded(*ends, dtype)
+        ends = np.minimum(ends[0], least), np.maximum(ends[1], most)
+        ends = np.clip(ends, -widest(dtype), widest(dtype))
+    elif dtype is not None and is_integer(dtype):
+        ends = np.clip(ends, *limits_of(dtype))
+    return interval_of(ends[0], ends[1], NONE, dims, dtype)
 
 
 def _with_default(declared: Interval, value: onnx_ir.Value) -> Interval:
@@ -309,38 +390,15 @@ def _with_default(declared: Interval, value: onnx_ir.Value) -> Interval:
     if value.const_value is None:
         return declared
     default = interval_of_tensor(value.const_value)
-    low, high = min(declared.least, default.least), max(declared.greatest, default.greatest)
-    return replace(constant_interval(low, high, declared.dims, declared.dtype), **flags(declared, default))
-
-
-def _joined(a: Interval, b: Interval) -> Interval:
-    return hull([a, b]) if a.low.size and b.low.size else a if a.low.size else b
-
-
-def _anything(step: Step, index: int) -> dict[str, bool]:
-    floating = not is_integer(step.dtypes[index])
-    return {"nan": floating, "infinite": floating}
+    return collapsed(hull([collapsed(declared, None), collapsed(default, None)]), declared.dims)
 
 
 def _promoted(step: Step, index: int) -> Interval:
     """Return the result of ConvertPromoteTypes for an operand: the same numbers, rounded to its type."""
     x = step.input(index)
-    held = replace(step, dims=[step.dims[index]], dtypes=[step.dtypes[index]])
     if not is_float(step.dtypes[index]):
-        return held.unbounded()
-    return held.result(x.low, x.high, x.dims, x)
-
-
-def _packed(step: Step) -> list[Interval]:
-    """Sequences and optional values: one interval for all that they hold."""
-    moved = traits_of(step.node.domain, step.node.op_type).moved(step.node.inputs)
-    parts = [step.known[value] for value in moved if value is not None and value in step.known]
-    if not parts:
-        return [whole(step.dtypes[0], None)]
-    least, greatest = min(each.least for each in parts), max(each.greatest for each in parts)
-    joint = constant_interval(least, greatest, None, parts[0].dtype, **flags(*parts))
-    dims = step.dims[0]
-    return [joint if dims is None else constant_interval(least, greatest, dims, joint.dtype, **flags(*parts))]
+        return step.anything(index)
+    return step.result(x.low, x.high, x.dims, x, special=x.special, index=index)
 
 
 def _by_traits(step: Step) -> list[Interval]:
@@ -349,16 +407,20 @@ def _by_traits(step: Step) -> list[Interval]:
     row = traits_of(node.domain, node.op_type)
     if node.op_type in GIVES_BOOL:
         return [arithmetic.boolean(step)]
-    if row.moves in _MOVED and row.holds(node):
-        moved = [
-            found
-            for value in row.moved(node.inputs)
-            if value is not None and (found := step.known.get(value)) is not None
-        ]
-        if moved:
-            joint = hull([collapsed(each, None) for each in moved])
-            return [collapsed(joint, dims) for dims in step.dims]
-    return [step.unbounded(index, **_anything(step, index)) for index in range(len(node.outputs))]
+    if row.moves not in _MOVED or not row.holds(node):
+        return _unknown(step)
+    moved = [value for value in row.moved(node.inputs) if value is not None]
+    parts = [x for value, x in zip(node.inputs, step.inputs, strict=True) if value in moved and x is not None]
+    if not parts:
+        return _unknown(step)
+    joint = hull([collapsed(part, None) for part in parts])
+    facts = [
+        (dims, joint.dtype if dtype is None else dtype) for dims, dtype in zip(step.dims, step.dtypes, strict=True)
+    ]
+    return [
+        collapsed(joint, dims) if dtype == joint.dtype else step.anything(index)
+        for index, (dims, dtype) in enumerate(facts)
+    ]
 
 
 def opset_of_model(model: onnx_ir.Model) -> int:

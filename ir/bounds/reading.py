@@ -13,8 +13,8 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds.interval import Interval, constant_interval, with_bounds
-from castsmith.ir.bounds.rounding import Array
+from castsmith.ir.bounds.interval import Bits, Ends, Interval, anything, constant_interval, interval_of, possible
+from castsmith.ir.bounds.rounding import is_float
 from castsmith.ir.bounds.sums import Matrix, part_height
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.io.streaming import in_threads, is_large, is_stored, pieces, rows
@@ -27,6 +27,8 @@ _WIDEST = 1 << 20
 """Elements along the last axis that are followed one by one in a large constant."""
 _ORDERED = "biuf"
 """Kinds of arrays whose least and greatest element numpy finds in their own type; float holds the others."""
+_EXACT_BITS = 53
+"""Integers of at most so many bits are exact in float64."""
 
 
 class Reader(Protocol):
@@ -82,52 +84,83 @@ def _is_wide(tensor: onnx_ir.TensorProtocol) -> bool:
 
 
 class _Ends:
-    """A reader of the least and the greatest element along the last axis.
-
-    Without `careful` they are NaN in a column with a NaN, which takes less time to find out.
-    """
+    """A reader of the least and the greatest element along the last axis, NaN or infinite where one of them is."""
 
     is_light = True
 
-    def __init__(self, *, careful: bool = False) -> None:
-        self._careful = careful
+    def __init__(self) -> None:
         self._ends: tuple[Matrix, Matrix] | None = None
-        self.nan = self.infinite = False
 
-    def of(self, _: int, rows: Matrix) -> tuple[Matrix, Matrix, bool, bool]:
+    def of(self, _: int, rows: Matrix) -> tuple[Matrix, Matrix]:
         if rows.dtype.kind not in _ORDERED:
             rows = rows.astype(np.float32)
-        nan = infinite = False
-        if self._careful:
-            rows, nan, infinite = _without_nan(rows)
-        return rows.min(axis=0), rows.max(axis=0), nan, infinite
+        return rows.min(axis=0), rows.max(axis=0)
 
-    def add(self, part: tuple[Matrix, Matrix, bool, bool]) -> None:
-        low, high, nan, infinite = part
+    def add(self, part: tuple[Matrix, Matrix]) -> None:
         before = self._ends
-        self._ends = (low, high) if before is None else (np.minimum(before[0], low), np.maximum(before[1], high))
-        self.nan, self.infinite = self.nan or nan, self.infinite or infinite
+        self._ends = part if before is None else (np.minimum(before[0], part[0]), np.maximum(before[1], part[1]))
 
     @property
-    def found(self) -> tuple[Array, Array]:
-        """The least and the greatest element of each column."""
+    def found(self) -> Ends:
         low, high = present(self._ends, "the ends of a constant")
         return low.astype(np.float64), high.astype(np.float64)
 
 
-def _ends_of(tensor: onnx_ir.TensorProtocol, also: Sequence[Reader]) -> Interval:
+class _FiniteEnds:
+    """A reader of the least and the greatest finite element along the last axis, and what else is there."""
+
+    is_light = True
+
+    def __init__(self) -> None:
+        self._low, self._high, self._special = np.asarray(np.inf), np.asarray(-np.inf), np.zeros((), np.uint8)
+
+    def of(self, _: int, rows: Matrix) -> tuple[Ends, Bits]:
+        ends, special = _apart(rows.astype(np.float64))
+        return (ends[0].min(axis=0), ends[1].max(axis=0)), np.bitwise_or.reduce(special, axis=0)
+
+    def add(self, part: tuple[Ends, Bits]) -> None:
+        (low, high), special = part
+        self._low, self._high = np.minimum(self._low, low), np.maximum(self._high, high)
+        self._special = self._special | special
+
+    @property
+    def found(self) -> tuple[Ends, Bits]:
+        return _or_zero(self._low, self._high), self._special
+
+
+def _apart(array: Matrix) -> tuple[Ends, Bits]:
+    """The finite elements as ends, which are empty (infinity to minus infinity) elsewhere, and what the others are."""
+    finite = np.isfinite(array)
+    special = possible(np.isnan(array), np.isposinf(array), np.isneginf(array))
+    return (np.where(finite, array, np.inf), np.where(finite, array, -np.inf)), special
+
+
+def _or_zero(low: Matrix, high: Matrix) -> Ends:
+    """Ends with 0 in place of empty ones."""
+    empty = low > high
+    return np.where(empty, 0.0, low), np.where(empty, 0.0, high)
+
+
+def _in_float64(ends: Ends, dtype: DataType) -> Ends:
+    """Ends converted to float64, moved outward if they were integers that it does not hold."""
+    if is_float(dtype) or element_type(dtype).bits <= _EXACT_BITS:
+        return ends
+    low, high = ends
+    least, most = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
+    large = 2.0**_EXACT_BITS
+    return np.where(np.abs(low) >= large, least, low), np.where(np.abs(high) >= large, most, high)
+
+
+def _of_large(tensor: onnx_ir.TensorProtocol, also: Sequence[Reader]) -> Interval:
     """Read a large constant."""
-    ends, dims = _Ends(), _dims(tensor)
-    read(tensor, [ends, *also])
-    low, high = ends.found
-    nan, infinite = False, bool(np.isinf(low).any() or np.isinf(high).any())
-    if np.isnan(low).any():
-        ends = _Ends(careful=True)
-        read(tensor, [ends])
-        (low, high), nan, infinite = ends.found, ends.nan, ends.infinite
-    shape = (1,) * (len(dims) - 1) + (-1,)
-    base = constant_interval(0.0, 0.0, dims, tensor.dtype, nan=nan, infinite=infinite)
-    return with_bounds(base, low.reshape(shape), high.reshape(shape), dims)
+    reader, dims = _Ends(), _dims(tensor)
+    read(tensor, [reader, *also])
+    ends, special = reader.found, np.zeros((), np.uint8)
+    if not (np.isfinite(ends[0]).all() and np.isfinite(ends[1]).all()):
+        careful = _FiniteEnds()
+        read(tensor, [careful])
+        ends, special = careful.found
+    return interval_of(*_in_float64(ends, tensor.dtype), special, dims, tensor.dtype)
 
 
 def interval_of_tensor(tensor: onnx_ir.TensorProtocol, also: Sequence[Reader] = ()) -> Interval:
@@ -135,17 +168,15 @@ def interval_of_tensor(tensor: onnx_ir.TensorProtocol, also: Sequence[Reader] = 
 
     also: Further readers of a constant that `is_read_in_parts`.
     """
-    dims = _dims(tensor)
+    dims, dtype = _dims(tensor), tensor.dtype
     if not _has_numbers(tensor):
-        return constant_interval(-np.inf, np.inf, dims, tensor.dtype, nan=True, infinite=True)
+        return anything(dtype, dims)
     if tensor.size == 0:
-        return constant_interval(0.0, 0.0, dims, tensor.dtype)
-    if tensor.size <= _READ:
-        clean, nan, infinite = _without_nan(np.asarray(tensor.numpy()).astype(np.float64))
-        return with_bounds(
-            constant_interval(0.0, 0.0, dims, tensor.dtype, nan=nan, infinite=infinite), clean, clean, dims
-        )
-    return _ends_of(tensor, also)
+        return constant_interval(0.0, 0.0, dims, dtype)
+    if tensor.size > _READ:
+        return _of_large(tensor, also)
+    (low, high), special = _apart(np.asarray(tensor.numpy()).astype(np.float64))
+    return interval_of(*_in_float64(_or_zero(low, high), dtype), special, dims, dtype)
 
 
 def is_read_in_parts(tensor: onnx_ir.TensorProtocol) -> bool:
@@ -166,9 +197,3 @@ def _has_numbers(tensor: onnx_ir.TensorProtocol) -> bool:
 
 def _dims(tensor: onnx_ir.TensorProtocol) -> tuple[int, ...]:
     return tuple(int(each) for each in tensor.shape.numpy())
-
-
-def _without_nan(array: Matrix) -> tuple[Matrix, bool, bool]:
-    """The numbers of a constant, 0 in place of NaN, and which of NaN and infinity it holds."""
-    nan, infinite = bool(np.isnan(array).any()), bool(np.isinf(array).any())
-    return np.nan_to_num(array, nan=0.0, posinf=np.inf, neginf=-np.inf) if nan else array, nan, infinite

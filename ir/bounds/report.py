@@ -13,19 +13,18 @@ import numpy as np
 import onnx
 import onnx_ir
 from onnx_ir import DataType
-from onnx_ir.passes.common import InlinePass, RemoveUnusedFunctionsPass
 
 from castsmith.ir.bounds.analysis import Also, Analysis, opset_of_model
+from castsmith.ir.bounds.calls import Calls
 from castsmith.ir.bounds.defaults import default_ranges
-from castsmith.ir.bounds.interval import Interval
+from castsmith.ir.bounds.interval import Interval, absolute
 from castsmith.ir.bounds.rounding import is_float, largest, smallest, unit_roundoff
-from castsmith.ir.errors import ModelError
 from castsmith.ir.inference.shapes import inferred_shapes
 from castsmith.ir.inference.walk import infer_element_types
 from castsmith.ir.io.loading import as_model
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.validation import require_known_opset
-from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined, opset_obstacle
+from castsmith.ir.walks import nodes_of
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
@@ -46,7 +45,8 @@ class Bound:
         assumes: What a proof takes for granted, in words.
         depends_on: Inputs without a declared range that the value depends on.
         measured: The least and greatest element seen, where inputs were given.
-        may_be_nan: True where NaN is not excluded.
+        may_be_nan: True where NaN is not excluded; of a measured bound, where it was seen.
+        least_magnitude: No element is nearer to 0, of a proven bound; 0 where an element may be 0.
     """
 
     low: float
@@ -57,6 +57,7 @@ class Bound:
     depends_on: tuple[str, ...] = ()
     measured: tuple[float, float] | None = None
     may_be_nan: bool = False
+    least_magnitude: float = 0.0
 
     @property
     def magnitude(self) -> float:
@@ -141,11 +142,11 @@ def bounds(
         promotion: Rules for operands that disagree in type, or the name of a preset.
 
     Returns:
-        A mapping from the names of values, those in subgraphs included, to bounds. Functions are inlined, and their
-        values have the names that inlining gives.
+        A mapping from the names of values, those in subgraphs included, to bounds. A value in
+        a function has one bound for all calls, and the name `domain::function/value`.
 
     Raises:
-        ModelError: The model cannot be read, or its functions cannot be inlined.
+        ModelError: The model cannot be read.
         OptionError: A range names an unknown input or is empty.
         EngineError: The model does not run on the given inputs.
     """
@@ -164,29 +165,22 @@ def bounds_and(
 
     also: Returns what computes it from a constant; None for nothing.
     """
-    model = as_model(model)
+    model, rules = as_model(model), as_rules(promotion)
+    analysis = analysed(model, ranges or {}, rules, also)
+    return _result(model, analysis, {} if inputs is None else _measured(model, rules, inputs))
+
+
+def analysed(
+    model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]], rules: PromotionRules, also: Also | None = None
+) -> Analysis:
+    """Return the intervals of all values of a model."""
     require_known_opset(model)
-    model = _inlined(model)
-    given = _checked(model, ranges or {})
-    rules = as_rules(promotion)
-    inference = infer_element_types(model, rules)
-    defaults = default_ranges(model, inference, given)
-    analysis = Analysis(inference, given, defaults, opset_of_model(model), inferred_shapes(model), also)
+    declared, inference = _checked(model, ranges), infer_element_types(model, rules)
+    defaults = default_ranges(model, inference, declared)
+    opset, shapes = opset_of_model(model), inferred_shapes(model, calls=False)
+    analysis = Analysis(inference, declared, defaults, opset, shapes, also, Calls(model.functions))
     analysis.run(model.graph)
-    seen = {} if inputs is None else _measured(model, rules, inputs)
-    return _result(analysis, seen)
-
-
-def _inlined(model: onnx_ir.Model) -> onnx_ir.Model:
-    if not model.functions:
-        return model
-    if nodes_once_inlined(model, set(model.functions)) > MOST_INLINED:
-        raise ModelError(f"the model has more than {MOST_INLINED} nodes once its functions are inlined.")
-    copy = RemoveUnusedFunctionsPass()(model.clone()).model
-    obstacle = opset_obstacle(copy, copy.functions)
-    if obstacle is not None:
-        raise ModelError(f"the bounds of this model cannot be computed: {obstacle}; give both the same version.")
-    return InlinePass()(copy).model
+    return analysis
 
 
 def _checked(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
@@ -199,27 +193,34 @@ def _checked(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) ->
     return {name: (float(low), float(high)) for name, (low, high) in ranges.items()}
 
 
+@dataclass(slots=True)
+class _Seen:
+    """The least and greatest number that a value held, infinities included, and True if it held NaN."""
+
+    low: float = math.inf
+    high: float = -math.inf
+    nan: bool = False
+
+
 def _measured(
     model: onnx_ir.Model, rules: PromotionRules, inputs: Iterable[Mapping[str, Array]]
-) -> dict[onnx_ir.Value, tuple[float, float, bool]]:
-    """The least and greatest number that each value held, and True if it held NaN."""
+) -> dict[onnx_ir.Value, _Seen]:
     from castsmith.ir.evaluate.conversions import Tensor
     from castsmith.ir.evaluate.engines import Engine
     from castsmith.ir.evaluate.evaluator import Evaluator
 
-    seen: dict[onnx_ir.Value, tuple[float, float, bool]] = {}
+    seen: dict[onnx_ir.Value, _Seen] = {}
 
     def watch(path: object, value: onnx_ir.Value, content: Tensor) -> None:
         del path
         if content.array.dtype.kind in "SUO" or content.array.size == 0:
             return
-        numbers = content.array.astype(np.float64)
-        nan = bool(np.isnan(numbers).any())
-        numbers = numbers[~np.isnan(numbers)]
-        low, high, before = seen.get(value, (math.inf, -math.inf, False))
-        if numbers.size:
-            low, high = min(low, float(numbers.min())), max(high, float(numbers.max()))
-        seen[value] = low, high, nan or before
+        numbers, held = content.array.astype(np.float64), seen.setdefault(value, _Seen())
+        missing = np.isnan(numbers)
+        held.nan |= bool(missing.any())
+        if not missing.all():
+            held.low = min(held.low, float(numbers.min(where=~missing, initial=math.inf)))
+            held.high = max(held.high, float(numbers.max(where=~missing, initial=-math.inf)))
 
     evaluator = Evaluator(model, rules, Engine("onnxruntime"))
     for arrays in inputs:
@@ -231,33 +232,64 @@ def _measured(
     return seen
 
 
-def _result(analysis: Analysis, seen: Mapping[onnx_ir.Value, tuple[float, float, bool]]) -> Bounds:
-    result = Bounds()
+def _result(model: onnx_ir.Model, analysis: Analysis, seen: Mapping[onnx_ir.Value, _Seen]) -> Bounds:
+    result, names = Bounds(), _names(model)
     for value, interval in analysis.seen.items():
-        if not is_float(interval.dtype) or not value.name:
+        name = names.get(value) or value.name
+        if not is_float(interval.dtype) or not name:
             continue
         bound = _bound(interval, seen.get(value))
-        before = result.found.get(value.name)
-        result.found[value.name] = bound if before is None else _both(before, bound)
+        before = result.found.get(name)
+        result.found[name] = bound if before is None else _both(before, bound)
         node = value.producer()
-        result.makers[value.name] = value.name if node is None else f"{node.name or value.name} ({node.op_type})"
-        operands = () if node is None else node.inputs
-        result.sources[value.name] = tuple(each.name for each in operands if each is not None and each.name)
+        result.makers[name] = name if node is None else f"{node.name or name} ({node.op_type})"
+        result.sources[name] = () if node is None else tuple(_sources(model, node, value.index() or 0, names))
     counts = Counter(name for bound in result.found.values() if bound.how == "unknown" for name in bound.depends_on)
     result.settling = counts.most_common()
     return result
 
 
-def _bound(interval: Interval, seen: tuple[float, float, bool] | None) -> Bound:
-    low, high = interval.least + 0.0, interval.greatest + 0.0
-    proven = math.isfinite(low) and math.isfinite(high) and not interval.nan
-    measured = None if seen is None or seen[0] > seen[1] else seen[:2]
-    how: How = "proven" if proven else "measured" if measured is not None and not (seen and seen[2]) else "unknown"
-    if how == "measured" and measured is not None:
-        low, high = measured
+def _names(model: onnx_ir.Model) -> dict[onnx_ir.Value, str]:
+    """The values in functions, by names that no value of the graph has."""
+    names: dict[onnx_ir.Value, str] = {}
+    for function in model.functions.values():
+        inner = [value for node in nodes_of(function) for value in node.outputs]
+        for value in (*function.inputs, *inner):
+            if value.name:
+                names[value] = f"{function.domain}::{function.name}/{value.name}"
+    return names
+
+
+def _sources(model: onnx_ir.Model, node: onnx_ir.Node, index: int, names: Mapping[onnx_ir.Value, str]) -> Iterator[str]:
+    """The names of what an output is computed from: of a call, the output of the function."""
+    function = model.functions.get(node.op_identifier())
+    values = node.inputs if function is None else [*node.inputs, *function.outputs[index : index + 1]]
+    for value in values:
+        name = None if value is None else names.get(value) or value.name
+        if name:
+            yield name
+
+
+def _bound(interval: Interval, seen: _Seen | None) -> Bound:
+    low, high = (float(end) + 0.0 for end in (interval.reach[0].min(), interval.reach[1].max()))
+    may_be_nan = bool(interval.nan.any())
+    least = float(absolute(interval.low, interval.high)[0].min())
+    how: How = "unknown"
+    measured = None if seen is None or seen.low > seen.high else (seen.low, seen.high)
+    refuted = bool(interval.assumes) and seen is not None and _refutes(seen, low, high)
+    if interval.finite and interval.bounded and not refuted:
+        how = "proven"
+    elif seen is not None and (measured is not None or seen.nan):
+        how, may_be_nan, least = "measured", seen.nan, 0.0
+        low, high = measured or (low, high)
+    assumes = tuple(sorted(interval.assumes)) if how == "proven" else ()
     blame = tuple(sorted(interval.blame))
-    assumes = tuple(sorted(interval.assumes)) if proven else ()
-    return Bound(low, high, how, interval.dtype, assumes, blame, measured, interval.nan)
+    return Bound(low, high, how, interval.dtype, assumes, blame, measured, may_be_nan, least)
+
+
+def _refutes(seen: _Seen, low: float, high: float) -> bool:
+    """True if a run gave something outside: what the proof assumes does not hold on its inputs."""
+    return seen.nan or seen.low < low or seen.high > high
 
 
 _ORDER: tuple[How, ...] = ("proven", "measured", "unknown")
@@ -272,6 +304,9 @@ def _both(a: Bound, b: Bound) -> Bound:
     return Bound(min(a.low, b.low), max(a.high, b.high), how, a.dtype, assumes, depends, None, nan)
 
 
+Kind = Literal["nan", "infinite", "overflow", "vanish", "unknown"]
+
+
 @dataclass(frozen=True, slots=True)
 class Excess:
     """A value that a type does not hold.
@@ -280,8 +315,9 @@ class Excess:
         value: The name of the value.
         node: The node that makes it, as `name (operator)`.
         bound: Its bounds.
-        kind: "overflow": an element can exceed the largest number; "vanish": every element that is not zero is below
-            half the smallest one; "unknown": nothing is known.
+        kind: "nan" or "infinite": it was NaN or infinite on the given inputs, in its own type; "overflow": an element
+            can exceed the largest number; "vanish": every element that is not zero is below half the smallest one;
+            "unknown": nothing is known.
         first: True if no value that it is computed from has the same fault.
         cause: The first value with the fault among those it is computed from, or itself.
         proposal: What to do about it, in words.
@@ -290,7 +326,7 @@ class Excess:
     value: str
     node: str
     bound: Bound
-    kind: Literal["overflow", "vanish", "unknown"]
+    kind: Kind
     first: bool
     cause: str
     proposal: str
@@ -309,34 +345,50 @@ def exceeding(found: Bounds, to: TypeLike) -> list[Excess]:
     dtype = parse_type(to)
     if not is_float(dtype):
         raise OptionError(f"expected a floating-point type, got {type_name(dtype)}.")
-    limit = largest(dtype) * (1 + unit_roundoff(dtype))
-    least = smallest(dtype) / 2
     causes: dict[tuple[str, str], str] = {}
     results: list[Excess] = []
     for name, bound in found.found.items():
-        kind: Literal["overflow", "vanish", "unknown"]
-        if bound.how == "unknown":
-            kind = "unknown"
-        elif bound.magnitude >= limit:
-            kind = "overflow"
-        elif 0 < bound.magnitude < least:
-            kind = "vanish"
-        else:
+        kind = _kind(bound, dtype)
+        if kind is None:
             continue
         before = next((causes[source, kind] for source in found.sources[name] if (source, kind) in causes), None)
         causes[name, kind] = before or name
-        proposal = _proposal(kind, bound, limit, found.makers[name], computed=bool(found.sources[name]))
+        proposal = _proposal(kind, bound, dtype, found.makers[name], computed=bool(found.sources[name]))
         results.append(Excess(name, found.makers[name], bound, kind, before is None, before or name, proposal))
     return results
 
 
-def _proposal(kind: str, bound: Bound, limit: float, maker: str, *, computed: bool) -> str:
+def _limit(dtype: DataType) -> float:
+    """The least magnitude that overflows in the type."""
+    return largest(dtype) * (1 + unit_roundoff(dtype))
+
+
+def _kind(bound: Bound, dtype: DataType) -> Kind | None:
+    """The fault of a value in a type; None if it has none."""
+    if bound.how == "unknown":
+        return "unknown"
+    if bound.may_be_nan:
+        return "nan"
+    if math.isinf(bound.magnitude):
+        return "infinite"
+    if bound.magnitude >= _limit(dtype):
+        return "overflow"
+    return "vanish" if 0 < bound.magnitude < smallest(dtype) / 2 else None
+
+
+def _proposal(kind: Kind, bound: Bound, dtype: DataType, maker: str, *, computed: bool) -> str:
     if kind == "unknown":
         inputs = ", ".join(bound.depends_on[:2])
         return f"declare the range of {inputs}" if inputs else "give inputs to measure it on"
+    if kind in ("nan", "infinite"):
+        what, own = (
+            "NaN" if kind == "nan" else "infinite",
+            "its own type" if bound.dtype is None else type_name(bound.dtype),
+        )
+        return f"{maker} is {what} in {own} already: change the model or the inputs"
     if kind == "vanish":
         return f"keep {maker} in float"
     if not computed:
         return f"keep {maker} in float, or make it smaller; a mask works with the lowest number of the type as well"
-    factor = 2.0 ** math.ceil(math.log2(bound.magnitude / limit))
+    factor = 2.0 ** math.ceil(math.log2(bound.magnitude / _limit(dtype)))
     return f"keep {maker} in float, or divide its operands by {factor:g}"

@@ -46,6 +46,11 @@ def product_with(low: Array, high: Array, weights: Array) -> Sums:
 
     An infinite bound stands for numbers without bound: it makes every column with a weight for it unbounded.
     """
+    with np.errstate(all="ignore"):
+        return _product_with(low, high, weights)
+
+
+def _product_with(low: Array, high: Array, weights: Array) -> Sums:
     unbounded_low, unbounded_high = np.isinf(low), np.isinf(high)
     if low.shape[1] == 1 and weights.shape[0] != 1:
         plus, minus = np.maximum(weights, 0).sum(axis=0), np.minimum(weights, 0).sum(axis=0)

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
 import onnx_ir
+from onnx_ir import DataType
 
+from castsmith.ir.bounds.attributes import int_of, ints_of
+from castsmith.ir.bounds.rounding import is_float, is_integer
 from castsmith.ir.bounds.sums import BlockSums, Layout, Product, compute
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.casts import cast_target
@@ -88,44 +92,69 @@ def computed_array(
     if tensor is None and value is not None and has_default(value):
         tensor = value.const_value
     if tensor is not None:
-        return np.asarray(tensor.numpy()) if is_followed(tensor) else None
+        return np.asarray(tensor.numpy()) if is_followed(tensor) and tensor.dtype != DataType.STRING else None
     node = None if value is None else value.producer()
     if node is None or node.domain not in DEFAULT_DOMAINS or depth == _DEEPEST or node.op_type not in _COMPUTED:
         return None
     operands = [computed_array(each, opset, has_default, depth + 1) for each in node.inputs if each is not None]
-    if any(each is None for each in operands):
+    known = [operand for operand in operands if operand is not None]
+    return None if len(known) < len(operands) else _COMPUTED[node.op_type](node, known, opset)
+
+
+def _cast(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array | None:
+    """A cast that the standard fixes for every number."""
+    to = cast_target(node)
+    source = onnx_ir.tensor(operands[0]).dtype
+    if to not in _CASTS_TO or not (is_float(source) or is_integer(source)):
         return None
+    return cast(operands[0], to, opset=opset)
+
+
+_CASTS_TO = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
+
+
+def _dequantize(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array | None:
+    if "output_dtype" in node.attributes:
+        return None
+    axis, block_size = int_of(node, "axis", 1), int_of(node, "block_size", 0)
     try:
-        return _COMPUTED[node.op_type](node, [each for each in operands if each is not None], opset)
-    except (CastsmithError, ValueError):
+        return dequantize_linear(*operands, axis=axis, block_size=block_size, opset=opset)
+    except CastsmithError:  # operands that the operator does not take
         return None
 
 
-def _cast(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array:
-    return cast(operands[0], cast_target(node), opset=opset)
-
-
-def _dequantize(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array:
-    axis, block_size = node.attributes.get_int("axis", 1), node.attributes.get_int("block_size", 0)
-    return dequantize_linear(*operands, axis=axis, block_size=block_size, opset=opset)
-
-
-def _transpose(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array:
+def _transpose(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array | None:
     del opset
-    attribute = node.attributes.get("perm")
-    return operands[0].transpose(None if attribute is None else [int(each) for each in attribute.as_ints()])
+    array, perm = operands[0], ints_of(node, "perm")
+    perm = [*reversed(range(array.ndim))] if perm is None else perm
+    return array.transpose(perm) if sorted(perm) == [*range(array.ndim)] else None
 
 
 def _same_elements(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array | None:
+    """The elements in the dimensions that are declared, or that Reshape asks for."""
     del opset
-    shape = node.outputs[0].shape
+    array, shape = operands[0], node.outputs[0].shape
     if node.op_type == "Identity":
-        return operands[0]
+        return array
     if node.op_type == "Reshape" and len(operands) > 1 and 0 not in operands[1]:
-        return operands[0].reshape([int(each) for each in operands[1]])
-    if shape is None or any(not isinstance(dim, int) for dim in shape):
+        dims = [int(each) for each in operands[1]]
+    elif shape is not None and all(isinstance(dim, int) for dim in shape):
+        dims = [int(dim) for dim in shape.numpy()]
+    else:
         return None
-    return operands[0].reshape([int(dim) for dim in shape.numpy()])
+    return array.reshape(dims) if is_shape_of(dims, array.size) else None
+
+
+def is_shape_of(dims: Sequence[int], size: int) -> bool:
+    """True if so many elements have these dimensions, one of which may be -1."""
+    rest = prod(dim for dim in dims if dim >= 0)
+    match [dim for dim in dims if dim < 0]:
+        case []:
+            return rest == size
+        case [-1]:
+            return rest > 0 and size % rest == 0
+        case _:
+            return False
 
 
 _COMPUTED = {

@@ -13,7 +13,9 @@ _SMALL = 1024
 """Bytes up to which a constant is given to onnx with its elements, which may be a shape."""
 
 
-def inferred_shapes(model: onnx_ir.Model, *, from_declared: bool = False) -> dict[onnx_ir.Value, onnx_ir.Shape]:
+def inferred_shapes(
+    model: onnx_ir.Model, *, from_declared: bool = False, calls: bool = True
+) -> dict[onnx_ir.Value, onnx_ir.Shape]:
     """Return the shapes that onnx infers for values of the main graph and its subgraphs; empty if it refuses the model.
 
     Args:
@@ -38,12 +40,12 @@ def inferred_shapes(model: onnx_ir.Model, *, from_declared: bool = False) -> dic
         graph.value_info.extend(onnx_ir.serde.serialize_value(value) for value in declared)
     graph.node.extend(onnx_ir.serde.serialize_node(node) for node in model.graph)
     _clear_negative(graph)
-    functions = [onnx_ir.to_proto(function) for function in model.functions.values()]
+    functions = [onnx_ir.to_proto(function) for function in model.functions.values()] if calls else []
     imports = [onnx.OperatorSetIdProto(domain=name, version=opset) for name, opset in model.opset_imports.items()]
     bare = onnx.ModelProto(ir_version=model.ir_version, graph=graph, functions=functions, opset_import=imports)
     try:
         proto = onnx.shape_inference.infer_shapes(bare)
-    except (onnx.shape_inference.InferenceError, ValueError):
+    except Exception:  # of onnx, in C++: an error of its own, or of the standard library
         return {}
     return dict(_shapes_in(model.graph, proto.graph))
 

@@ -7,6 +7,6 @@ Each module has a table `RULES` by operator:
     reduction, normalization    sums, means and pools; normalizations and softmax
     written_out                 normalizations and softmax that exporters write as several nodes
     linear, convolution         products with weights
-    attention, signal           attention, recurrent layers and quantization; images, windows and transforms
-    foreign                     operators of ai.onnx.ml and com.microsoft
+    quantization, recurrent, signal     quantized numbers; LSTM; images and Fourier transforms
+    foreign                     operators of com.microsoft
 """

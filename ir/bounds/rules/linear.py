@@ -8,55 +8,44 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from onnx_ir import DataType
 
 from castsmith.ir.bounds.interval import (
+    ANYTHING,
     Ball,
+    Bits,
     Dims,
     Ends,
     Interval,
+    Shares,
+    UnknownRangeError,
+    aligned,
     broadcast_dims,
+    collapsed,
     joined_along,
+    number,
     products,
-    with_bounds,
+    told,
 )
-from castsmith.ir.bounds.rounding import Array, sum_error, summed, vanished, with_slack
-from castsmith.ir.bounds.step import LENGTHS, LONGEST, Rule, Step, UnknownRangeError, require_finite
-from castsmith.ir.bounds.sums import Layout, Product, Sums, ball_product, box_product
+from castsmith.ir.bounds.rounding import Array, is_float, vanished
+from castsmith.ir.bounds.rules.arithmetic import special_products, special_sums, special_totals
+from castsmith.ir.bounds.step import LENGTHS, LONGEST, Rule, Step, longest, require_finite, spoilt
+from castsmith.ir.bounds.sums import ball_product, box_product
 from castsmith.ir.bounds.weights import Weights
 
 _ROWS = 64
 """Rows of an operand that are followed one by one."""
 
 
-def product_error(size: Array, count: int, dtype: DataType | None) -> Array:
-    """Of a sum of `count` products whose absolute values sum up to `size`."""
-    with np.errstate(all="ignore"):
-        return np.nan_to_num(size * sum_error(count + 1, dtype), nan=0.0, posinf=0.0) + vanished(count, dtype)
-
-
-def _product_with_box(low: Array, high: Array, layout: Layout) -> Product[Sums]:
-    """Sums of x @ W, for x in [low, high] (rows, k or 1) and a constant W (k, n)."""
-    if low.shape[1] not in (1, layout.k) or not layout.n:
-        raise UnknownRangeError
-    return box_product(low, high, layout)
-
-
-def _in_box(step: Step, found: Sums, count: int) -> Ends:
-    """Bounds of sums of products in the type of the result."""
-    error = product_error(found.size, count, step.dtypes[0])
-    return summed(found.least - error, found.most + error, found.size, step.dtypes[0])
-
-
-def matmul(step: Step, *, constant: bool = True) -> Interval:
-    """A @ b; constant: the elements of a constant operand count, not only its interval."""
-    left, right = (step.weights(index) if constant else None for index in range(2))
+def matmul(step: Step) -> Interval:
+    """A @ b."""
+    left, right = (step.weights(index) for index in range(2))
     a, b = (step.input(index).dims if each is None else step.dims_of(index) for index, each in enumerate((left, right)))
     if a is None and right is not None:
         return _by_weights(step, as_rows(step.input(0)), right, step.dims[0], 1)
+    if a is None or b is None:
+        return step.unbounded()
     if not a or not b:
         raise UnknownRangeError
     dims = step.merged(_matmul_dims(a, b))
@@ -68,8 +57,8 @@ def matmul(step: Step, *, constant: bool = True) -> Interval:
 
 
 def as_rows(x: Interval) -> Interval:
-    """A value of unknown rank as a matrix of unknown size, all of whose elements share one interval."""
-    return with_bounds(x, np.asarray([[x.least]]), np.asarray([[x.greatest]]), (None, None))
+    """A value of unknown rank as a matrix of unknown size, all of whose elements share one entry."""
+    return x.moved(lambda ends: ends.reshape(1, 1), (None, None))
 
 
 def _matmul_dims(a: Dims, b: Dims) -> Dims:
@@ -83,35 +72,38 @@ def _matmul_dims(a: Dims, b: Dims) -> Dims:
 def _by_weights(step: Step, x: Interval, weights: Weights, dims: Dims | None, index: int) -> Interval:
     """X @ W for a constant W (k, n), the operand number `index`."""
     layout = weights.layout
-    low, high = x.low, x.high
-    if math.prod(low.shape[:-1]) > _ROWS:
-        low, high = joined_along(x, range(low.ndim - 1))
-    lead, n = low.shape[:-1], layout.n
+    narrow = joined_along(x, range(x.low.ndim - 1)) if math.prod(x.low.shape[:-1]) > _ROWS else x
+    lead, n, wide = narrow.low.shape[:-1], layout.n, narrow.low.shape[-1]
+    if wide not in (1, layout.k) or not n:
+        raise UnknownRangeError
     box = ball = None
     if x.ball is None or not layout.is_large or not _is_no_narrower(x, x.ball, layout.k):
-        box = _product_with_box(low.reshape(-1, low.shape[-1]), high.reshape(-1, high.shape[-1]), layout)
+        box = box_product(narrow.low.reshape(-1, wide), narrow.high.reshape(-1, wide), layout)
     if x.ball is not None:
         ball = ball_product(x.ball, layout)
     weights.compute(*(each for each in (box, ball) if each is not None))
     stored = step.input(index)
-    if not _is_finite(stored):
+    if not (stored.finite and stored.bounded):
         require_finite(weights.elements())
-    most = np.full((math.prod(lead), n), np.inf)
-    least, most = (-most, most) if box is None else _in_box(step, box.result, layout.k)
-    if ball is not None:
+    least, most = np.full((math.prod(lead), n), -np.inf), np.full((math.prod(lead), n), np.inf)
+    assumes, over = x.assumes | stored.assumes, np.asarray(ANYTHING)
+    if box is not None:
+        least, most, size = box.result
+        if x.shares is not None and x.shares.axis == len(x.dims or ()) - 1:
+            held = weights.elements()
+            least, most, size = _shared(x.shares, (held.min(axis=0), held.max(axis=0)), (least, most), size)
+            assumes |= x.shares.assumes
+        least, most, over = step.total(least, most, size, layout.k, x, stored)
+    if ball is not None and x.ball is not None:
         (lows, highs), size = ball.result
-        error = product_error(size, layout.k + 3, step.dtypes[0])
-        least, most = np.maximum(least, lows - error), np.minimum(most, highs + error)
-    if x.weights_axis is not None and x.weights_axis == len(x.dims or ()) - 1:
-        held = weights.elements()
-        least, most = convex(step, held.min(axis=0), held.max(axis=0), layout.k, least, most)
-    nan = x.nan or x.infinite
+        with np.errstate(all="ignore"):
+            error = x.ball.slack * size
+            lows, highs, beyond = step.total(lows - error, highs + error, size, layout.k + 3, x, stored)
+        least, most, over = np.maximum(least, lows), np.minimum(most, highs), over & beyond
+    special: Bits = np.broadcast_to(spoilt(x) | over, least.shape)
     shape = (*lead, n) if dims is None or len(dims) >= len(lead) + 1 else (n,)
-    return step.result(least.reshape(shape), most.reshape(shape), dims, x, stored, nan=nan)
-
-
-def _is_finite(stored: Interval) -> bool:
-    return stored.finite and not (stored.nan or stored.infinite)
+    least, most, special = least.reshape(shape), most.reshape(shape), special.reshape(shape)
+    return step.result(least, most, dims, x, stored, special=special, assumes=assumes)
 
 
 def _is_no_narrower(x: Interval, ball: Ball, k: int) -> bool:
@@ -120,152 +112,149 @@ def _is_no_narrower(x: Interval, ball: Ball, k: int) -> bool:
     return bool((half >= ball.radius * np.abs(np.broadcast_to(ball.scale, (k,))) / 2).all())
 
 
-def convex(step: Step, low: Array, high: Array, count: int, least: Array, most: Array) -> Ends:
-    """Bounds of weights that sum up to at most 1, times rows in [low, high]."""
-    low, high = np.minimum(low.astype(np.float64), 0), np.maximum(high.astype(np.float64), 0)
-    margin, error = 1 + 4 * sum_error(count + 1, step.dtypes[0]), vanished(count, step.dtypes[0])
+def _shared(shares: Shares, parts: Ends, ends: Ends, size: Array) -> tuple[Array, Array, Array]:
+    """Bounds of sums of the parts, each times its share, and of their absolute values, if they are less than before."""
+    low, high = (part.astype(np.float64) for part in parts)
     with np.errstate(all="ignore"):
-        return np.maximum(least, low * margin - error), np.minimum(most, high * margin + error)
+        most = np.maximum(np.abs(low), np.abs(high)) * shares.most
+        low, high = np.minimum(low, 0) * shares.most, np.maximum(high, 0) * shares.most
+    return np.maximum(ends[0], low), np.minimum(ends[1], high), np.minimum(size, most)
 
 
 def _weights_first(step: Step, weights: Weights, dims: Dims | None) -> Interval:
     """W @ x for a constant W (m, k)."""
     x, turned = step.input(1), weights.transposed
-    low, high = joined_along(x, [*range(x.low.ndim - 2), x.low.ndim - 1])
-    product = _product_with_box(low.reshape(1, -1), high.reshape(1, -1), turned.layout)
+    joint = joined_along(x, [*range(x.low.ndim - 2), x.low.ndim - 1])
+    low, high = joint.low.reshape(1, -1), joint.high.reshape(1, -1)
+    if low.shape[1] not in (1, turned.layout.k) or not turned.layout.n:
+        raise UnknownRangeError
+    product = box_product(low, high, turned.layout)
     turned.compute(product)
     stored = step.input(0)
-    if not _is_finite(stored):
+    if not (stored.finite and stored.bounded):
         require_finite(weights.elements())
-    lead = (1,) * (len(x.dims or ()) - 2)
-    low, high = (each.reshape((*lead, -1, 1)) for each in _in_box(step, product.result, turned.layout.k))
-    return step.result(low, high, dims, x, stored, nan=x.nan or x.infinite)
+    found = product.result
+    low, high, over = step.total(found.least, found.most, found.size, turned.layout.k, x, stored)
+    shape = (1,) * (len(x.dims or ()) - 2) + (-1, 1)
+    low, high, over = low.reshape(shape), high.reshape(shape), over.reshape(shape)
+    return step.result(low, high, dims, x, stored, special=spoilt(x) | over)
 
 
 def _of_two(step: Step, a: Interval, b: Interval, dims: Dims | None) -> Interval:
     """A @ b, neither constant: k times the largest product, or each term of k where bounds differ along it."""
-    assert a.dims is not None
-    assert b.dims is not None
+    if a.dims is None or b.dims is None:
+        return step.unbounded()
     k = a.dims[-1] if a.dims[-1] is not None else b.dims[-2 if len(b.dims) > 1 else 0]
-    flag: dict[str, Any] = {"nan": a.nan or b.nan or a.infinite or b.infinite}
-    weights = a.weights_axis is not None and a.weights_axis == len(a.dims) - 1
-    low, high = _terms(a, b, k)
-    size: Array = np.full((1,), np.inf)
-    if k is not None:
-        with np.errstate(all="ignore"):
-            size = np.maximum(np.abs(low), np.abs(high))
-        error = product_error(size, k, step.dtypes[0])
-        low, high = summed(low - error, high + error, size, step.dtypes[0])
-    if weights and len(b.dims) >= 2:
-        bl, bh = joined_along(b, [b.low.ndim - 2])
-        low, high = convex(step, bl, bh, k or LONGEST, low, high)
-        if k is None:
-            flag["assumes"] = a.assumes | b.assumes | {LENGTHS}
-    return step.result(low, high, dims, a, b, **flag)
-
-
-def _terms(a: Interval, b: Interval, k: int | None) -> Ends:
-    """The sums over k of the bounds of the products, with the other dimensions of both joined but for the batch."""
-    assert a.dims is not None
-    assert b.dims is not None
+    count, assumes = float(LONGEST if k is None else k), a.assumes | b.assumes
+    low, high, size = _terms(a, b, count)
+    if a.shares is not None and a.shares.axis == len(a.dims) - 1 and len(b.dims) >= 2:
+        rows = joined_along(b, [b.low.ndim - 2])
+        low, high, size = _shared(a.shares, (rows.low, rows.high), (low, high), size)
+        assumes |= a.shares.assumes
     if k is None:
-        return np.full((1,) * max(len(a.dims), len(b.dims)), -np.inf), np.full((1,), np.inf)
-    rows = joined_along(a, [a.low.ndim - 2]) if a.low.ndim > 1 else (a.low, a.high)
-    columns = joined_along(b, [b.low.ndim - 1]) if b.low.ndim > 1 else (b.low, b.high)
-    if b.low.ndim > 1:
-        columns = columns[0].swapaxes(-1, -2), columns[1].swapaxes(-1, -2)
-    try:
-        low, high = products(rows, columns)
-    except ValueError:
-        low, high = products(
-            (np.asarray(a.least), np.asarray(a.greatest)), (np.asarray(b.least), np.asarray(b.greatest))
-        )
-        low, high = low.reshape((1,)), high.reshape((1,))
-    times = 1 if low.shape[-1] == k else k
+        assumes |= {LENGTHS}
+    low, high, over = step.total(low, high, size, count, a, b)
+    return step.result(low, high, dims, a, b, special=spoilt(a, b) | over, assumes=assumes)
+
+
+def _terms(a: Interval, b: Interval, count: float) -> tuple[Array, Array, Array]:
+    """Bounds of the sums over k of the products, and of their absolute values, joined along all but the batch."""
+    rows = joined_along(a, [a.low.ndim - 2]) if a.low.ndim > 1 else a
+    columns = transposed(joined_along(b, [b.low.ndim - 1])) if b.low.ndim > 1 else b
+    aligned(rows, columns)
+    low, high = products((rows.low, rows.high), (columns.low, columns.high))
+    times = 1.0 if low.shape[-1] == count else count
     with np.errstate(all="ignore"):
-        low, high = (each.sum(axis=-1, keepdims=True) * times for each in (low, high))
+        sums = [each.sum(axis=-1, keepdims=True) * times for each in (low, high, np.maximum(np.abs(low), np.abs(high)))]
     if a.low.ndim == 1 or b.low.ndim == 1:
-        low, high = np.asarray(low.min()), np.asarray(high.max())
-    return low, high
+        return sums[0].min(), sums[1].max(), sums[2].max()
+    return sums[0], sums[1], sums[2]
 
 
 def transposed(x: Interval) -> Interval:
     """The last two dimensions in the other order."""
     if x.dims is None or len(x.dims) < 2:
         return x
-    dims = (*x.dims[:-2], x.dims[-1], x.dims[-2])
-    return with_bounds(x, x.low.swapaxes(-1, -2), x.high.swapaxes(-1, -2), dims)
+    return x.moved(lambda ends: ends.swapaxes(-1, -2), (*x.dims[:-2], x.dims[-1], x.dims[-2]))
 
 
 def gemm(step: Step) -> Interval:
-    """Alpha A' B' + beta C."""
+    """Alpha A' B' + beta C; a product that overflows does so before it is multiplied by alpha, or after."""
     a, weights = step.input(0), step.weights(1)
     alpha, beta = step.float("alpha", 1.0), step.float("beta", 1.0)
+    if not is_float(step.dtypes[0]) and (alpha, beta) != (1, 1):
+        return step.anything()
     a = as_rows(a) if a.dims is None else a
+    if a.dims is None or len(a.dims) != 2:
+        raise UnknownRangeError
     if step.int("transA", 0):
         a = transposed(a)
-    dtype = step.dtypes[0]
-    rows = None if a.dims is None else a.dims[0]
-    bare = replace(step, dims=[None])
+    rows, bare = (a.dims or (None, None))[0], replace(step, dims=[None])
     if weights is not None:
         matrix = weights.transposed if step.int("transB", 0) else weights
-        columns = matrix.layout.n
+        columns, depth = matrix.layout.n, float(matrix.layout.k)
         product = _by_weights(bare, a, matrix, (rows, columns), 1)
         b = step.input(1)
     else:
         b = step.input(1)
         b = as_rows(b) if b.dims is None else b
         right = transposed(b) if step.int("transB", 0) else b
-        columns = (right.dims or (None, None))[-1]
+        if right.dims is None or len(right.dims) != 2:
+            raise UnknownRangeError
+        columns, depth = right.dims[1], float(LONGEST if right.dims[0] is None else right.dims[0])
         product = _of_two(bare, a, right, (rows, columns))
-    dims = step.merged((rows, columns))
+    dims, factor = step.merged((rows, columns)), number(alpha, product.dtype)
     low, high = products((product.low, product.high), (np.asarray(alpha), np.asarray(alpha)))
-    given = [product]
+    special, size, operands = special_products(product, factor), np.maximum(np.abs(low), np.abs(high)), [product, a, b]
     c = step.optional(2)
     if c is not None:
-        least, most = products((c.low, c.high), (np.asarray(beta), np.asarray(beta)))
+        if c.dims is None or len(c.dims) > 2:
+            c = collapsed(c, ())
+        aligned(product, c)
+        ends = products((c.low, c.high), (np.asarray(beta), np.asarray(beta)))
+        special = special_sums(special, special_products(c, number(beta, c.dtype)))
         with np.errstate(all="ignore"):
-            low, high = low + least, high + most
-        given.append(c)
-    if alpha != 1 or beta != 1:
-        low, high = with_slack(low, high, dtype)
-    low, high = (each.reshape((1,) * (2 - each.ndim) + each.shape) for each in (np.asarray(low), np.asarray(high)))
-    nan = any(each.nan or each.infinite for each in (a, b)) or any(each.nan for each in given)
-    return step.result(low, high, dims, a, b, *given, nan=nan)
+            low, high, size = low + ends[0], high + ends[1], size + np.maximum(np.abs(ends[0]), np.abs(ends[1]))
+        operands.append(c)
+    low, high, over = step.total(low, high, np.maximum(size, abs(alpha) * a.size), 4, *operands)
+    # alpha A may be below the smallest normal number
+    lost = vanished(depth, step.dtypes[0]) * b.size if alpha != 1 and b.bounded else 0.0
+    return step.result(low - lost, high + lost, dims, *operands, special=special | over)
 
 
 def _einsum(step: Step) -> Interval:
-    """The number of terms of each sum times the largest product of operands."""
+    """Up to two operands: the number of terms of each sum times the largest product."""
     equation = step.text("equation", "").replace(" ", "")
-    if "." in equation:
-        raise UnknownRangeError
     left, arrow, right = equation.partition("->")
-    terms = left.split(",")
+    terms, operands = left.split(","), step.operands
+    if "." in equation or len(terms) != len(operands) or len(terms) > 2:
+        return step.unbounded()
     if not arrow:
         letters = "".join(terms)
         right = "".join(sorted(each for each in set(letters) if letters.count(each) == 1))
     sizes: dict[str, int | None] = {}
-    for term, operand in zip(terms, step.inputs, strict=True):
-        if operand is None or operand.dims is None or len(operand.dims) != len(term):
+    for term, operand in zip(terms, operands, strict=True):
+        if operand.dims is None:
+            return step.unbounded()
+        if len(operand.dims) != len(term):
             raise UnknownRangeError
         for letter, dim in zip(term, operand.dims, strict=True):
             sizes[letter] = dim if sizes.get(letter) is None else sizes[letter]
-    count = 1
-    for letter in set(sizes) - set(right):
-        size = sizes[letter]
-        if size is None:
-            raise UnknownRangeError
-        count *= size
+    if not set(right) <= set(sizes):
+        raise UnknownRangeError
+    summed = [sizes[letter] for letter in sizes if letter not in right]
+    count, assumes = longest(summed, range(len(summed)))
     low, high = np.ones(()), np.ones(())
-    for operand in step.inputs:
-        assert operand is not None
+    for operand in operands:
         low, high = products((low, high), (np.asarray(operand.least), np.asarray(operand.greatest)))
+    shortest = 1.0 if None in summed else count
     with np.errstate(all="ignore"):
-        low, high = low * count, high * count
-    error = product_error(np.maximum(np.abs(low), np.abs(high)), count + len(terms), step.dtypes[0])
-    given = [each for each in step.inputs if each is not None]
-    nan = any(each.nan or each.infinite for each in given)
-    return step.result(low - error, high + error, tuple(sizes[each] for each in right), *given, nan=nan)
+        size = np.maximum(np.abs(low), np.abs(high)) * count
+        low, high = np.minimum(low * shortest, low * count), np.maximum(high * shortest, high * count)
+    low, high, over = step.total(low, high, size, count + len(terms), *operands)
+    dims, facts = tuple(sizes[each] for each in right), told(*operands)["assumes"] | assumes
+    special = (spoilt(*operands) if len(operands) > 1 else special_totals(operands[0].bits)) | over
+    return step.result(low, high, dims, *operands, special=special, assumes=facts)
 
 
 RULES: dict[str, Rule] = {

@@ -7,128 +7,239 @@ Euclidean norm of at most sqrt(n): most transformers are bounded layer by layer 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from onnx_ir import DataType
 
 from castsmith.ir.bounds.interval import (
+    NAN,
+    NONE,
     Ball,
+    Bits,
     Interval,
+    Shares,
+    UnknownRangeError,
     aligned,
-    constant_interval,
-    flags,
-    length_of,
+    collapsed,
+    possible,
     products,
-    with_bounds,
 )
 from castsmith.ir.bounds.rounding import (
     Array,
-    largest,
+    is_float,
+    overflows,
+    rounded,
+    shrinking,
     smallest,
     smallest_normal,
     sum_error,
-    summed,
     unit_roundoff,
+    vanished,
     with_slack,
 )
-from castsmith.ir.bounds.step import Rule, Step, UnknownRangeError
+from castsmith.ir.bounds.step import Rule, Step, longest, spoilt
 
 TWO_PASSES = "the variance is computed from the differences to the mean, not as E[x^2] - E[x]^2"
-NOT_MASKED = "no row of a softmax is masked out as a whole"
-DIFFERENCES = "a log-softmax is computed from differences to the maximum, not as the logarithm of a softmax"
-_WIDE = ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization", "GroupNormalization")
+_STASHED = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
+_SKIPS = ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
+_WIDE = ("LayerNormalization", "RMSNormalization", *_SKIPS)
 """Operators that compute the variance in float, whatever their type, unless `stash_type` says otherwise."""
+_CENTERED = ("LayerNormalization", "InstanceNormalization", "SkipLayerNormalization")
+"""Operators that subtract the mean."""
+_EPSILON: dict[str, float] = dict.fromkeys(_SKIPS, 1e-12)
+"""Epsilon where no attribute says it, if it is not 1e-5."""
+_SHORT = 8
+"""Length from which rows of a LayerNormalization are normalized in two passes by ONNX Runtime."""
 _CANCELLED = 0.5
 """The part of epsilon by which a variance may be off; beyond it a division by 0 is close."""
+_BALL = 1 + 2.0**-10
+"""Factor of the radius of a ball, for what runtimes make of roots and quotients."""
 
 
 def _softmax(step: Step) -> Interval:
+    """Softmax and LogSoftmax: along an axis, or before opset 13 along all from it on."""
     x = step.input(0)
-    axis = step.int("axis", -1 if step.opset >= 13 else 1)
-    rank = None if x.dims is None else len(x.dims)
-    if rank:
-        axis %= rank
-    single = step.opset >= 13 or (rank is not None and axis == rank - 1)
-    return weights_of(step, x, axis if rank is not None and single else None, step.node.op_type == "LogSoftmax")
+    if not x.dims:
+        axes = None
+    elif step.opset >= 13:
+        axes = [step.axis(len(x.dims), -1)]
+    else:
+        axes = list(range(step.axis(len(x.dims), 1), len(x.dims)))
+    if step.node.op_type == "LogSoftmax":
+        return _log_softmax(step, x, axes)
+    return parts_of_whole(step, x, axes, _special_rows(x, axes))
 
 
-def weights_of(step: Step, x: Interval, axis: int | None, logarithm: bool = False) -> Interval:
-    """The softmax of x along the axis; None: along several axes, or an unknown one."""
-    masked = x.minus_infinity and not _a_number_in_each_row(x, axis)
-    assumes = x.assumes | frozenset[str]({NOT_MASKED} if masked else ())
-    facts: dict[str, Any] = {"nan": x.nan or x.plus_infinity, "infinite": False, "assumes": assumes}
-    shape = x.low.shape
-    if logarithm:
-        count = None if axis is None else length_of(x.dims, [axis])
-        spread = x.greatest - x.least
-        low = -np.inf if count is None or not math.isfinite(spread) else -spread - math.log(max(count, 1))
-        if low < math.log(smallest_normal(step.dtypes[0] or DataType.FLOAT)):
-            facts["assumes"] |= {DIFFERENCES}
-        ends = with_slack(np.full(shape, low), np.zeros(shape), step.dtypes[0])
-        return step.result(*ends, x.dims, x, **{**facts, "infinite": x.infinite})
-    low, high = np.zeros(shape), np.ones(shape)
-    _, high = with_slack(low, high, step.dtypes[0])
-    high = np.minimum(high, 1 + 4 * unit_roundoff(step.dtypes[0] or DataType.FLOAT) * 256)
-    return step.result(low, high, x.dims, x, **facts, weights_axis=axis)
+def _special_rows(x: Interval, axes: Sequence[int] | None) -> Bits:
+    """NaN for a row with NaN or infinity, or one of minus infinities alone."""
+    if axes is None:
+        return possible(np.full(x.low.shape, x.bits != NONE))
+    nan = (x.nan | x.plus).any(axis=tuple(axes), keepdims=True) | x.minus.all(axis=tuple(axes), keepdims=True)
+    return np.broadcast_to(possible(nan), x.low.shape)
 
 
-def _a_number_in_each_row(x: Interval, axis: int | None) -> bool:
-    """True if each row has an element that is finite for certain."""
-    if axis is None:
-        return False
-    return bool(np.isfinite(x.low).any(axis=axis).all())
+def parts_of_whole(step: Step, x: Interval, axes: Sequence[int] | None, special: Bits) -> Interval:
+    """Exponentials over their sum along the axes, None for unknown ones, as a softmax of x."""
+    dtype, shares = step.dtypes[0], None
+    if dtype is None or not is_float(dtype):
+        return step.anything()
+    if axes is not None and len(axes) == 1 and x.dims is not None:
+        count, assumes = longest(x.dims, axes)
+        shares = Shares(axes[0], shrinking(count + 4, dtype) + vanished(count, dtype), assumes)
+    # No exponential exceeds the sum; its product with the reciprocal of the sum may.
+    ones = np.full(x.low.shape, 1 + 4 * unit_roundoff(dtype))
+    return step.result(np.zeros(x.low.shape), ones, x.dims, x, special=special, shares=shares)
 
 
-def normalized(
-    step: Step,
-    x: Interval,
-    count: float | None,
-    scale: Interval | None,
-    offset: Interval | None,
-    *,
-    ball: bool,
-    own: bool = True,
-) -> Interval:
-    """Rows of x over their root mean square, times scale, plus offset.
+def _log_softmax(step: Step, x: Interval, axes: Sequence[int] | None) -> Interval:
+    """The logarithm, which is minus infinity of a softmax that vanishes, unless it is computed from differences."""
+    dtype = step.dtypes[0]
+    if axes is None or x.dims is None or dtype is None or not is_float(dtype):
+        return step.anything()
+    special, (count, assumes) = _special_rows(x, axes), longest(x.dims, axes)
+    if special.any():  # runtimes give any number beside an infinity
+        return step.anything()
+    low = x.least - x.greatest - math.log(max(count, 1))
+    special = special | possible(minus=x.minus.any() or not low >= math.log(smallest_normal(dtype)))
+    ends = with_slack(np.full(x.low.shape, low), np.zeros(x.low.shape), dtype)
+    return step.result(*ends, x.dims, x, special=special, assumes=x.assumes | assumes)
+
+
+def radius_of(count: float, terms: float, dtype: DataType, least_square: float) -> float:
+    """The largest element over the norm of its row, roundings included; infinite if the norm may vanish.
+
+    A sum of numbers that are not negative loses a factor of 1 - u at each of its roundings, and its least square loses
+    what is below the smallest normal number.
 
     Args:
-        step: The node.
-        x: The rows.
-        count: How many elements a row has.
-        scale: The scale.
-        offset: The offset; None for none.
-        ball: True to bound the norm of the rows.
-        own: True if the node itself computes the norm; other nodes show where they overflow.
+        count: The square of what the norm is multiplied by: the number of elements for a root mean square, else 1.
+        terms: The number of elements of a row.
+        dtype: The type of the roundings.
+        least_square: The square of the least number by which an element is divided.
     """
-    if count is None:
+    lost = vanished(2 if count > 1 else terms, dtype)
+    if not least_square > 0:
+        return math.inf
+    return math.sqrt(count * (1 + lost / least_square) * shrinking(terms + 16, dtype))
+
+
+def _inner_type(step: Step) -> DataType:
+    """The type in which the node computes the norm."""
+    dtype = step.dtypes[0]
+    if dtype is None or not is_float(dtype):
         raise UnknownRangeError
-    relative = 1 + 2 * sum_error(4, step.dtypes[0]) + sum_error(min(math.ceil(count), 1 << 24), step.dtypes[0])
-    radius = math.sqrt(count) * relative
-    dims = x.dims
-    low, high = np.full((1,) * len(dims or ()), -radius), np.full((1,) * len(dims or ()), radius)
-    ends = (low, high)
+    if step.node.op_type not in _WIDE or dtype == DataType.DOUBLE:
+        return dtype
+    stashed = step.int("stash_type", DataType.FLOAT)
+    if stashed not in _STASHED:
+        raise UnknownRangeError
+    return DataType(stashed)
+
+
+def least_epsilon(step: Step, dtype: DataType) -> float:
+    """The number of the attribute, or what it is in the type: 1e-5 is less in float16."""
+    epsilon = np.asarray(step.float("epsilon", _EPSILON.get(step.node.op_type, 1e-5)))
+    return float(min(epsilon, rounded(epsilon, epsilon, dtype)[0]))
+
+
+def normalized(step: Step, x: Interval, axes: Sequence[int], scale: Interval, offset: Interval | None) -> Interval:
+    """Rows of x along the axes over their root mean square, times scale, plus offset, computed by the node itself.
+
+    Scale and offset broadcast to x.
+    """
+    if x.dims is None:
+        raise UnknownRangeError
+    (count, assumes), dtype, op_type = longest(x.dims, axes), _inner_type(step), step.node.op_type
+    special, size, epsilon = np.where(x.special.any(), NAN, NONE), x.size, least_epsilon(step, dtype)
+    if op_type in _CENTERED:
+        if overflows(size * max(count, 2.0), count, dtype, known=x.bounded):
+            special = special | NAN  # the mean, or the difference to it
+        size = (x.greatest - x.least) + 2 * sum_error(count, dtype) * size
+    norm = radius_of(count, count, dtype, epsilon)
+    radius = min(norm, size / math.sqrt(epsilon) * (1 + sum_error(8, dtype))) if epsilon > 0 else norm
+    if op_type in _CENTERED and epsilon > 0:
+        factor, lost, kernels = _one_pass(step, x, axes, dtype)
+        norm, radius, assumes = norm * factor + lost, radius * factor + lost, assumes | kernels
+        if factor > 1 and overflows(x.size * x.size * count, count, dtype, known=x.bounded):
+            special = special | NAN
+    found = scaled_rows(step, x, radius, scale, offset, special)
+    found = replace(found, assumes=found.assumes | assumes)
+    rows = list(axes) == [len(x.dims) - 1] and op_type != "InstanceNormalization"
+    return with_ball(step, found, norm, scale, offset) if rows else found
+
+
+def _one_pass(step: Step, x: Interval, axes: Sequence[int], dtype: DataType) -> tuple[float, float, frozenset[str]]:
+    """By what rows are larger if the variance is computed as E[x^2] - E[x]^2, and what is assumed if it is not covered.
+
+    The variance is then off by about 4 (n + 3) u max|x|^2, which counts where it is not small beside epsilon. ONNX
+    Runtime computes it so in short rows, and in SkipLayerNormalization, and takes 0 for what would be less; other
+    kernels that do so may divide by the root of a negative number.
+
+    Returns:
+        A factor, what is added to the product, and assumptions.
+    """
+    dims, epsilon = x.dims or (), least_epsilon(step, dtype)
+    (count, _), unit, size = longest(dims, axes), unit_roundoff(dtype), x.size
+    ratio = 4 * (count + 3) * unit * size * size / epsilon
+    lost = (count + 2) * unit * size / math.sqrt(epsilon)  # of the mean
+    if step.node.op_type == "InstanceNormalization":  # x * factor - mean * factor in some runtimes
+        return 1.0, 4 * unit * size / math.sqrt(epsilon) if x.bounded else 0.0, frozenset({TWO_PASSES})
+    if ratio <= _CANCELLED:
+        return 1 / math.sqrt(1 - ratio), lost, frozenset()
+    shortest = math.prod(dims[axis] or 1 for axis in axes)
+    if x.bounded and (step.node.op_type in _SKIPS or shortest < _SHORT):
+        return math.sqrt(1 + ratio), lost, frozenset()
+    return 1.0, 0.0, frozenset({TWO_PASSES})
+
+
+def scaled_rows(
+    step: Step, x: Interval, radius: float, scale: Interval | None, offset: Interval | None, special: Bits
+) -> Interval:
+    """Rows whose elements are at most the radius, times scale, plus offset."""
+    if not math.isfinite(radius) or x.dims is None:
+        raise UnknownRangeError
+    scale, offset = (part if part is None or part.dims is not None else collapsed(part, ()) for part in (scale, offset))
+    parts = [part for part in (scale, offset) if part is not None]
+    if any(len(part.dims or ()) > len(x.dims) for part in parts):
+        raise UnknownRangeError
+    aligned(x, *parts)
+    low, high = np.full((1,) * len(x.dims), -radius), np.full((1,) * len(x.dims), radius)
+    size = high
     if scale is not None:
-        ends = products(ends, aligned(with_bounds(x, low, high, dims), scale)[1])
+        low, high = products((low, high), (scale.low, scale.high))
+        size = np.maximum(size, np.maximum(np.abs(low), np.abs(high)))
     if offset is not None:
-        low, high = aligned(with_bounds(x, *ends, dims), offset)[1]
-        ends = ends[0] + low, ends[1] + high
-    ends = with_slack(*ends, step.dtypes[0])
-    given = [each for each in (x, scale, offset) if each is not None]
-    known = (known_row(scale, 1.0), known_row(offset, 0.0))
-    rows = None
-    if ball and known[0] is not None and known[1] is not None:
-        rows = Ball(radius * (1 + 2.0**-10), known[0], known[1])
-    nan = any(each.nan or each.infinite for each in given) or (own and _undefined(step, x, count))
-    return step.result(*ends, dims, *given, nan=nan, infinite=False, ball=rows)
+        with np.errstate(all="ignore"):
+            low, high, size = low + offset.low, high + offset.high, size + offset.magnitude
+    low, high, over = step.total(low, high, size, 4, x, *parts)
+    if parts:
+        special = special | spoilt(*parts)
+    return step.result(*with_slack(low, high, step.dtypes[0]), x.dims, x, *parts, special=special | over)
+
+
+def with_ball(step: Step, found: Interval, radius: float, scale: Interval | None, offset: Interval | None) -> Interval:
+    """The same, with the norm of its rows, where scale and offset are known."""
+    rows, dtype = (known_row(scale, 1.0), known_row(offset, 0.0)), step.dtypes[0]
+    if rows[0] is None or rows[1] is None or dtype is None or not math.isfinite(radius):
+        return found
+    return replace(found, ball=sound_ball(Ball(radius * _BALL, rows[0], rows[1], 16 * unit_roundoff(dtype)), dtype))
+
+
+def sound_ball(ball: Ball, dtype: DataType) -> Ball | None:
+    """The ball, unless its roundings are below the smallest normal number, so that its slack does not cover them."""
+    with np.errstate(over="ignore"):
+        sizes = np.abs(ball.scale) * ball.radius
+    tiny = (sizes > 0) & (sizes < smallest(dtype) / unit_roundoff(dtype))
+    return None if tiny.any() else ball
 
 
 def known_row(interval: Interval | None, default: float) -> Array | None:
     """The elements along the last axis of a constant; None where they are not known."""
     if interval is None:
         return np.asarray([default])
-    if interval.low.ndim == 0 or (interval.low != interval.high).any():
+    if interval.low.ndim == 0 or not interval.finite or not interval.bounded or (interval.low != interval.high).any():
         return None
     row = interval.low.reshape(-1)
     last = interval.dims[-1] if interval.dims else None
@@ -136,159 +247,57 @@ def known_row(interval: Interval | None, default: float) -> Array | None:
 
 
 def _layer_norm(step: Step) -> list[Interval]:
-    x = step.input(0)
+    """LayerNormalization and RMSNormalization."""
+    x, scale, offset = step.input(0), step.input(1), step.optional(2)
     if x.dims is None:
         raise UnknownRangeError
-    axis = step.int("axis", -1) % len(x.dims)
-    axes = list(range(axis, len(x.dims)))
-    count = length_of(x.dims, axes)
-    found = normalized(step, x, count, step.input(1), step.optional(2), ball=len(axes) == 1)
-    if step.node.op_type == "LayerNormalization":
-        found = with_cancellation(step, found, x, count or 1)
-    others = [step.unbounded(index) for index in range(1, len(step.node.outputs))]
-    return [found, *others]
-
-
-def with_cancellation(step: Step, found: Interval, x: Interval, count: float) -> Interval:
-    """Return the bounds for a kernel that computes the variance as E[x^2] - E[x]^2, as ONNX Runtime's does.
-
-    The variance is then off by about 4 (n + 3) u max|x|^2, which counts where it is not small beside epsilon; the sum
-    of both may even be negative.
-    """
-    most, epsilon = float(x.magnitude.max(initial=0.0)), step.float("epsilon", 1e-5)
-    unit = unit_roundoff(DataType.FLOAT if x.dtype is None or x.dtype != DataType.DOUBLE else x.dtype)
-    error = 4 * (count + 3) * unit * most * most
-    ratio = error / epsilon if epsilon > 0 and math.isfinite(error) else math.inf
-    if ratio > _CANCELLED:
-        return replace(found, assumes=found.assumes | {TWO_PASSES})
-    factor = 1 / math.sqrt(1 - ratio)
-    middle, half = (found.low + found.high) / 2, (found.high - found.low) / 2 * factor
-    return replace(found, low=middle - half, high=middle + half, ball=_larger(found.ball, factor))
-
-
-def _larger(ball: Ball | None, factor: float) -> Ball | None:
-    return None if ball is None else replace(ball, radius=ball.radius * factor)
-
-
-def _undefined(step: Step, x: Interval, count: float) -> bool:
-    """True if a row may have a norm of 0, with nothing added to it, or one that overflows."""
-    dtype = step.dtypes[0] or DataType.FLOAT
-    if step.node.op_type in _WIDE and dtype != DataType.DOUBLE:
-        dtype = DataType(step.int("stash_type", 1))
-    most = float(x.magnitude.max(initial=0.0))
-    overflows = math.isfinite(most) and most * most * count * (1 + sum_error(4, dtype)) > largest(dtype)
-    return step.float("epsilon", 1e-5) < smallest_normal(dtype) or overflows
-
-
-def _mean_variance(step: Step) -> Interval:
-    """MeanVarianceNormalization, whose document computes the variance as E[x^2] - E[x]^2."""
-    x = step.input(0)
-    attribute = step.node.attributes.get("axes")
-    axes = [0, 2, 3] if attribute is None else [int(each) for each in attribute.as_ints()]
-    count = length_of(x.dims, axes)
-    if count is None:
-        raise UnknownRangeError
-    found = normalized(step, x, count, None, None, ball=False)
-    return replace(found, assumes=found.assumes | {TWO_PASSES})
+    axes = range(step.axis(len(x.dims), -1), len(x.dims))
+    found = normalized(step, x, axes, scale, offset)
+    return [found, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
 
 
 def _instance_norm(step: Step) -> Interval:
     x = step.input(0)
     if x.dims is None:
         raise UnknownRangeError
-    count = length_of(x.dims, range(2, len(x.dims)))
-    if count is None:
-        found = _per_channel(step, x, _squared_spread(x, step.float("epsilon", 1e-5)))
-        return replace(found, assumes=found.assumes | {TWO_PASSES})
-    return _per_channel(step, x, count)
-
-
-def _squared_spread(x: Interval, epsilon: float) -> float | None:
-    """A number whose root bounds rows of unknown length: the distance to the mean over the root of epsilon."""
-    spread = x.greatest - x.least
-    return spread * spread / epsilon if epsilon > 0 and math.isfinite(spread) else None
-
-
-def _group_norm(step: Step) -> Interval:
-    x = step.input(0)
-    if x.dims is None or x.dims[1] is None:
-        raise UnknownRangeError
-    spatial = length_of(x.dims, range(2, len(x.dims)))
-    groups = step.int("num_groups", 1)
-    count = None if spatial is None else spatial * x.dims[1] // max(groups, 1)
-    if step.opset < 21:
-        scale, offset = step.input(1), step.input(2)
-        plain = replace(step, inputs=[x, *map(_one, (scale, offset))])
-        return _per_channel(plain, x, count)
-    return _per_channel(step, x, count)
-
-
-def _one(interval: Interval) -> Interval:
-    """One interval for all of its elements, in place of one a group."""
-    return constant_interval(interval.least, interval.greatest, (1,), interval.dtype, **flags(interval))
-
-
-def _per_channel(step: Step, x: Interval, count: float | None) -> Interval:
-    assert x.dims is not None
     scale, offset = (_on_channels(step.input(index), len(x.dims)) for index in (1, 2))
-    found = normalized(step, x, count, scale, offset, ball=False)
-    return with_cancellation(step, found, x, count or 1)
+    return normalized(step, x, range(2, len(x.dims)), scale, offset)
 
 
 def _on_channels(interval: Interval, rank: int) -> Interval:
     """The interval of a vector of channels, in the dimensions of what it scales."""
-    dims = None if interval.dims is None else (1, interval.dims[-1], *(1,) * (rank - 2))
+    if interval.dims is None or len(interval.dims) != 1 or rank < 2:
+        raise UnknownRangeError
     shape = (1, interval.low.size, *(1,) * (rank - 2))
-    return with_bounds(interval, interval.low.reshape(shape), interval.high.reshape(shape), dims)
+    return interval.moved(lambda ends: ends.reshape(shape), (1, interval.dims[0], *(1,) * (rank - 2)))
 
 
 def _batch_norm(step: Step) -> Interval:
-    x = step.input(0)
+    x, dtype, dims = step.input(0), step.dtypes[0], step.input(0).dims
     if x.dims is None:
-        x = with_bounds(x, np.asarray([[x.least]]), np.asarray([[x.greatest]]), (None, None))
-    assert x.dims is not None
-    if len(x.dims) < 2 or len(step.node.outputs) > 1 or step.int("training_mode", 0) or step.opset < 7:
+        x = collapsed(x, (None, None))
+    rank = len(x.dims or ())
+    if rank < 2 or len(step.node.outputs) > 1 or step.int("training_mode", 0) or step.opset < 7 or dtype is None:
         raise UnknownRangeError
-    rank = len(x.dims)
     scale, offset, mean, variance = (_on_channels(step.input(index), rank) for index in (1, 2, 3, 4))
-    epsilon = step.float("epsilon", 1e-5)
-    given = [x, scale, offset, mean, variance]
-    if variance.least + epsilon <= 0:
+    least, epsilon = least_epsilon(step, dtype), step.float("epsilon", 1e-5)
+    parts = aligned(x, scale, offset, mean, variance)
+    if not variance.least + least > 0:
         raise UnknownRangeError
     with np.errstate(all="ignore"):
         factor = products(
-            (scale.low, scale.high), (1 / np.sqrt(variance.high + epsilon), 1 / np.sqrt(variance.low + epsilon))
+            (scale.low, scale.high), (1 / np.sqrt(variance.high + epsilon), 1 / np.sqrt(variance.low + least))
         )
-        centered = x.low - mean.high, x.high - mean.low
-        low, high = products(centered, factor)
+        low, high = products((x.low - mean.high, x.high - mean.low), factor)
         # a kernel may compute x * factor + (offset - mean * factor): the error is relative to the parts
-        scaled = x.magnitude + mean.magnitude
-        sizes = np.maximum(np.abs(factor[0]), np.abs(factor[1])) * scaled + offset.magnitude
-        least = smallest(step.dtypes[0] or DataType.FLOAT) / (variance.low + epsilon)  # epsilon may be subnormal
-        error = np.where(np.isfinite(sizes), sizes * (sum_error(8, step.dtypes[0]) + least), 0.0)
+        size, factors = x.magnitude + mean.magnitude, np.maximum(np.abs(factor[0]), np.abs(factor[1]))
+        sizes = factors * size + offset.magnitude
+        # epsilon, and its root, may be subnormal, and so may a factor that is then multiplied
+        error = sizes * smallest(dtype) / (variance.low + least) + smallest(dtype) * size
         low, high = low + offset.low - error, high + offset.high + error
-        low, high = summed(low, high, np.maximum(sizes, scaled * scale.magnitude), step.dtypes[0])
-    return step.result(low, high, x.dims, *given, nan=any(e.nan for e in given) or x.infinite)
-
-
-def _lp_norm(step: Step) -> Interval:
-    x = step.input(0)
-    low = np.where(x.low >= 0, 0.0, -1.0)
-    high = np.where(x.high <= 0, 0.0, 1.0)
-    nan = x.nan or x.infinite or x.may_be_zero
-    return step.result(*with_slack(low, high, step.dtypes[0]), x.dims, x, nan=nan)
-
-
-def _lrn(step: Step) -> Interval:
-    x = step.input(0)
-    bias, beta, alpha = step.float("bias", 1.0), step.float("beta", 0.75), step.float("alpha", 1e-4)
-    if bias <= 0 or beta < 0 or alpha < 0:
-        raise UnknownRangeError
-    ends = products((x.low, x.high), (np.asarray(0.0), np.asarray(bias**-beta)))
-    most = float(x.magnitude.max(initial=0.0))
-    squares = most * most * max(step.int("size", 1), 1) * max(alpha, 1)
-    overflows = math.isfinite(most) and squares > largest(step.dtypes[0] or DataType.FLOAT)
-    return step.result(*with_slack(*ends, step.dtypes[0]), x.dims, x, nan=x.nan or x.infinite or overflows)
+        most = np.maximum(sizes, np.maximum(factors, size * (1 + scale.magnitude)))
+        low, high, over = step.total(low, high, most, 8, *parts)
+    return step.result(low, high, dims, *parts, special=over | spoilt(*parts))
 
 
 RULES: dict[str, Rule] = {
@@ -296,11 +305,6 @@ RULES: dict[str, Rule] = {
     "LogSoftmax": _softmax,
     "LayerNormalization": _layer_norm,
     "RMSNormalization": _layer_norm,
-    "SimplifiedLayerNormalization": _layer_norm,
     "InstanceNormalization": _instance_norm,
-    "GroupNormalization": _group_norm,
     "BatchNormalization": _batch_norm,
-    "MeanVarianceNormalization": _mean_variance,
-    "LpNormalization": _lp_norm,
-    "LRN": _lrn,
 }

@@ -3,113 +3,122 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.ir.bounds.interval import Dims, Interval, absolute, joined_along, length_of, with_bounds
-from castsmith.ir.bounds.rounding import (
-    Array,
-    is_integer,
-    largest,
-    smallest_normal,
-    sum_error,
-    summed,
-    vanished,
-    with_slack,
+from castsmith.ir.bounds.interval import (
+    ANYTHING,
+    INFINITE,
+    NAN,
+    NONE,
+    PLUS,
+    Bits,
+    Dims,
+    Interval,
+    UnknownRangeError,
+    absolute,
+    collapsed,
+    joined_along,
+    possible,
+    square,
+    with_dims,
 )
-from castsmith.ir.bounds.step import LENGTHS, LONGEST, Rule, Step, UnknownRangeError
+from castsmith.ir.bounds.rounding import Array, is_integer, limits_of, overflows, sum_error, vanished, with_slack
+from castsmith.ir.bounds.rules.arithmetic import special_totals
+from castsmith.ir.bounds.rules.functions import negated
+from castsmith.ir.bounds.step import Rule, Step, axis_of, longest
+
+_SQUARES = ("ReduceL2", "ReduceSumSquare")
 
 
 def _axes(step: Step, x: Interval) -> list[int] | None:
-    """The axes that are reduced; None for all of a value of unknown rank."""
-    axes = step.axes()
-    if not axes:
-        if axes is not None and step.int("noop_with_empty_axes", 0):
-            raise UnknownRangeError
-        if axes is None and step.int("noop_with_empty_axes", 0):
-            return []
-        return None if x.dims is None else list(range(len(x.dims)))
-    return axes if x.dims is None else [axis % len(x.dims) for axis in axes]
+    """The axes that are reduced; None for all of a value of unknown rank. Raises UnknownRangeError for none of them."""
+    axes = step.axes(None if x.dims is None else len(x.dims))
+    if not axes and step.int("noop_with_empty_axes", 0):
+        raise UnknownRangeError
+    return axes or (None if x.dims is None else list(range(len(x.dims))))
 
 
 def _reduced_dims(step: Step, x: Interval, axes: list[int] | None) -> Dims | None:
     if x.dims is None or axes is None:
         return step.dims[0]
     keep = step.int("keepdims", 1)
-    found = [1 if i in axes else dim for i, dim in enumerate(x.dims) if keep or i not in axes]
-    return step.merged(tuple(found))
+    return step.merged(tuple(1 if i in axes else dim for i, dim in enumerate(x.dims) if keep or i not in axes))
 
 
-def _squeezed(step: Step, array: Array, axes: list[int] | None) -> Array:
-    if axes is None or array.ndim == 0:
-        return np.asarray(array)
-    if step.int("keepdims", 1):
-        return array
-    return array.reshape([n for i, n in enumerate(array.shape) if i not in axes])
+def _squeezed(step: Step, axes: list[int], *arrays: Any) -> list[Any]:
+    return [*arrays] if step.int("keepdims", 1) else [np.squeeze(array, tuple(axes)) for array in arrays]
 
 
 def _extremes(step: Step) -> Interval:
+    """ReduceMax and ReduceMin. NaN may be passed over, and hides what is then the greatest."""
     x = step.input(0)
+    axes = _axes(step, x)
+    dims = _reduced_dims(step, x, axes)
+    if x.nan.any():
+        return step.anything()
+    if x.dims is None or axes is None:
+        return collapsed(x, dims)
+    count, assumes = longest(x.dims, axes)
+    if not count:
+        return step.anything()
+    most = x if step.node.op_type == "ReduceMax" else negated(x)
+    joint = joined_along(most, axes)
+    never = most.minus.all(axis=tuple(axes), keepdims=True)
+    low = np.where(never, joint.low, most.reach[0].max(axis=tuple(axes), keepdims=True))
+    special = possible(plus=joint.plus, minus=never)
+    found = Interval(low, most.high.max(axis=tuple(axes), keepdims=True), special, joint.dims, x.dtype)
+    found = found if most is x else negated(found)
+    low, high, special = _squeezed(step, axes, found.low, found.high, found.special)
+    return step.picked(low, high, dims, x, special=special, assumes=x.assumes | assumes)
+
+
+def _sums(step: Step) -> Interval:
+    """ReduceSum, ReduceL1, ReduceL2 and ReduceSumSquare."""
+    x, kind, dtype = step.input(0), step.node.op_type, step.dtypes[0]
     axes = _axes(step, x)
     dims = _reduced_dims(step, x, axes)
     if x.dims is None or axes is None:
-        return step.result(np.asarray(x.least), np.asarray(x.greatest), dims, x)
-    pick = np.max if step.node.op_type in ("ReduceMax", "GlobalMaxPool") else np.min
-    axis = tuple(axes)
-    low, high = pick(x.low, axis=axis, keepdims=True), pick(x.high, axis=axis, keepdims=True)
-    empty = length_of(x.dims, axes) in (0, None) and None not in (length_of(x.dims, axes),)
-    return step.result(_squeezed(step, low, axes), _squeezed(step, high, axes), dims, x, infinite=x.infinite or empty)
-
-
-def _sums(step: Step, kind: str = "") -> Interval:
-    x = step.input(0)
-    axes = _axes(step, x)
-    dims = _reduced_dims(step, x, axes)
-    kind = kind or step.node.op_type
+        return step.unbounded()
+    if kind == "ReduceSum" and x.shares is not None and axes == [x.shares.axis]:
+        most, (count, assumes) = np.asarray(x.shares.most), longest(x.dims, axes)
+        low, high, over = step.total(np.zeros(()), most, most, count, x, signs=PLUS)
+        assumes |= x.assumes | x.shares.assumes
+        return step.result(np.maximum(low, 0), high, dims, x, special=special_totals(x.bits) | over, assumes=assumes)
+    if is_integer(dtype) and kind == "ReduceL2":  # the root of what may have wrapped round
+        return step.anything()
     low, high = x.low, x.high
     if kind == "ReduceL1":
         low, high = absolute(low, high)
-    elif kind in ("ReduceL2", "ReduceSumSquare"):
-        low, high = absolute(low, high)
-        low, high = low * low, high * high
-    count = None if axes is None else length_of(x.dims, axes)
-    nan = x.nan or x.infinite
-    if axes is not None and x.weights_axis is not None and axes == [x.weights_axis] and kind == "ReduceSum":
-        low, high = np.zeros(()), np.ones(())
-        return step.result(*with_slack(low, high, step.dtypes[0]), dims, x, nan=nan)
-    if count is None or axes is None:
-        least = np.asarray(0.0 if low.min(initial=0.0) >= 0 else -np.inf)
-        greatest = np.asarray(0.0 if high.max(initial=0.0) <= 0 else np.inf)
-        if is_integer(step.dtypes[0]):
-            return step.unbounded()
-        return step.result(least, greatest, dims, x, nan=nan)
-    low, high = _totals(low, axes, x.dims), _totals(high, axes, x.dims)
-    with np.errstate(all="ignore"):
-        power = 2 if kind in ("ReduceL2", "ReduceSumSquare") else 1
-        size = _totals(x.magnitude**power, axes, x.dims)
-        error = np.nan_to_num(size * sum_error(count + 1, step.dtypes[0]), nan=0.0, posinf=0.0)
-        if power == 2:  # squares of small numbers vanish
-            error = error + vanished(count, step.dtypes[0])
-    not_negative = low.min(initial=0.0) >= 0
-    low, high = low - error, high + error
-    if not_negative:
+    elif kind in _SQUARES:
+        low, high = square(low, high)
+    count, assumes = longest(x.dims, axes)
+    signs = PLUS if low.min() >= 0 else ANYTHING
+    size = _totals(np.maximum(np.abs(low), np.abs(high)), axes, x.dims)
+    bits = np.bitwise_or.reduce(x.special, axis=tuple(axes), keepdims=True)
+    special = special_totals(bits) if kind == "ReduceSum" else possible((bits & NAN) != 0, (bits & INFINITE) != 0)
+    shortest = tuple(1 if dim is None else dim for dim in x.dims)
+    low = np.minimum(_totals(low, axes, x.dims), _totals(low, axes, shortest))
+    high = np.maximum(_totals(high, axes, x.dims), _totals(high, axes, shortest))
+    low, high, over = step.total(low, high, size, count, x, signs=signs)
+    if signs == PLUS:
         low = np.maximum(low, 0.0)
-    low, high = summed(low, high, size, step.dtypes[0])
     if kind == "ReduceL2":
-        with np.errstate(all="ignore"):
-            low, high = np.sqrt(np.maximum(low, 0)), np.sqrt(high)
-    return step.result(_squeezed(step, low, axes), _squeezed(step, high, axes), dims, x, nan=nan)
+        low, high = np.sqrt(np.maximum(low, 0)), np.sqrt(high)
+    if dtype == DataType.DOUBLE and kind in _SQUARES:  # a definition of the operator goes by float
+        low, high = with_slack(low, high, DataType.FLOAT)
+        over = over | np.where(overflows(size, count, DataType.FLOAT, known=x.bounded), PLUS, NONE)
+    low, high, special = _squeezed(step, axes, *np.broadcast_arrays(low, high, special | over))
+    return step.result(low, high, dims, x, special=special, assumes=x.assumes | assumes)
 
 
-def _totals(array: Array, axes: list[int], dims: Dims | None) -> Array:
+def _totals(array: Array, axes: Sequence[int], dims: Dims) -> Array:
     """The sums along the axes of an array in which a length of 1 may stand for a longer dimension."""
-    assert dims is not None
-    times = 1.0
-    for axis in axes:
-        if array.shape[axis] == 1:
-            times *= dims[axis] or 0
+    times = longest(dims, [axis for axis in axes if array.shape[axis] == 1])[0]
     with np.errstate(all="ignore"):
         total = array.sum(axis=tuple(axes), keepdims=True)
         return np.where(total == 0, 0.0, total * times)
@@ -117,139 +126,72 @@ def _totals(array: Array, axes: list[int], dims: Dims | None) -> Array:
 
 def _means(step: Step) -> Interval:
     """At least the least and at most the greatest element, but for the rounding of the sum."""
-    x = step.input(0)
-    axes = list(range(2, len(x.dims))) if step.node.op_type == "GlobalAveragePool" and x.dims else None
-    if step.node.op_type == "ReduceMean":
+    x, mean = step.input(0), step.node.op_type == "ReduceMean"
+    if mean:
         axes = _axes(step, x)
         dims = _reduced_dims(step, x, axes)
     else:
+        axes = None if x.dims is None else list(range(2, len(x.dims)))
         dims = None if x.dims is None else step.merged((*x.dims[:2], *(1 for _ in x.dims[2:])))
-    if x.dims is None or axes is None:
-        low, high, count = np.asarray(x.least), np.asarray(x.greatest), None
-    else:
-        low, high = joined_along(x, axes)
-        count = length_of(x.dims, axes)
-    assumes = x.assumes if count is not None else x.assumes | {LENGTHS}
-    ends = _averaged(step, low, high, count, axes)
-    return step.result(*ends, dims, x, nan=x.nan or x.infinite, assumes=assumes)
+    if axes is None:
+        return step.unbounded()
+    count, assumes = longest((None,) * len(axes), range(len(axes))) if x.dims is None else longest(x.dims, axes)
+    if not count:
+        return step.anything()
+    low, high, special = averaged(step, x if x.dims is None else joined_along(x, axes), count)
+    if mean and x.dims is not None:
+        low, high, special = _squeezed(step, axes, *np.broadcast_arrays(low, high, special))
+    return step.result(low, high, dims, x, special=special, assumes=x.assumes | assumes)
 
 
-def _averaged(step: Step, low: Array, high: Array, count: int | None, axes: list[int] | None) -> tuple[Array, Array]:
-    most, terms = np.maximum(np.abs(low), np.abs(high)), LONGEST if count is None else count
-    relative = sum_error(terms, step.dtypes[0])
+def averaged(step: Step, x: Interval, count: float) -> tuple[Array, Array, Bits]:
+    """Bounds of the means of up to `count` elements: their sum, divided by their number."""
+    dtype = step.dtypes[0]
     with np.errstate(all="ignore"):
-        error = np.where(np.isfinite(most), most * relative, 0.0)
-    least = np.where(low >= 0, np.maximum(low - error, 0), low - error)
-    greatest = np.where(high <= 0, np.minimum(high + error, 0), high + error)
-    with np.errstate(all="ignore"):
-        least, greatest = summed(least, greatest, most * terms, step.dtypes[0])
-    if step.node.op_type == "ReduceMean":
-        return _squeezed(step, least, axes), _squeezed(step, greatest, axes)
-    return least, greatest
+        error = np.where(np.isfinite(x.magnitude), x.magnitude * sum_error(count, dtype), 0.0) + vanished(2, dtype)
+        low = np.where(x.low >= 0, np.maximum(x.low - error, 0), x.low - error)
+        high = np.where(x.high <= 0, np.minimum(x.high + error, 0), x.high + error)
+        size = x.magnitude * count
+    if is_integer(dtype) and size.max() > limits_of(dtype)[1]:
+        raise UnknownRangeError
+    signs = PLUS if x.least >= 0 else ANYTHING
+    over = np.where(overflows(size, count, dtype, known=x.bounded), signs, NONE)
+    return low, high, special_totals(x.special) | over
 
 
 def _pool(step: Step) -> list[Interval]:
     """MaxPool and AveragePool: along the spatial dimensions joined; an average over padding may count zeros."""
-    x = step.input(0)
-    spatial = None if x.dims is None else range(2, len(x.dims))
-    low, high = (np.asarray(x.least), np.asarray(x.greatest)) if spatial is None else joined_along(x, spatial)
+    x, kernel = step.input(0), step.ints("kernel_shape")
     dims = step.dims[0]
-    if dims is None and x.dims is not None:
+    if x.dims is not None and (dims is None or step.int("ceil_mode", 0)):  # of which onnx infers other sizes
         dims = (*x.dims[:2], *(None for _ in x.dims[2:]))
-    kernel = step.node.attributes.get("kernel_shape")
-    count = math.prod(kernel.as_ints()) if kernel is not None else None
-    if step.node.op_type == "AveragePool":
-        if step.int("count_include_pad", 0):
-            low, high = np.minimum(low, 0), np.maximum(high, 0)
-        low, high = _averaged(step, low, high, count, None)
-        return [step.result(low, high, dims, x, nan=x.nan or x.infinite)]
-    first = step.result(low, high, dims, x)
-    return [first, *(step.unbounded(index) for index in range(1, len(step.node.outputs)))]
+    joint = collapsed(x, dims) if x.dims is None else joined_along(x, range(2, len(x.dims)), dims)
+    if step.node.op_type == "MaxPool":
+        first = with_dims(step.anything(), dims) if x.nan.any() else joint
+        return [first, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
+    if kernel is None:
+        raise UnknownRangeError
+    if step.int("count_include_pad", 0):
+        joint = replace(joint, low=np.minimum(joint.low, 0), high=np.maximum(joint.high, 0))
+    low, high, special = averaged(step, joint, math.prod(kernel))
+    return [with_dims(step.result(low, high, dims, x, special=special), dims)]
 
 
 def _cumulative(step: Step) -> Interval:
     """CumSum: up to as many terms as the axis is long, and none for its exclusive form."""
     x, axes = step.input(0), step.integers(1)
-    if x.dims is None or axes is None:
-        raise UnknownRangeError
-    count = x.dims[axes[0] % len(x.dims)]
-    if count is None:
-        raise UnknownRangeError
-    low, high = joined_along(x, [axes[0] % len(x.dims)])
+    if x.dims is None or axes is None or len(axes) != 1:
+        return step.unbounded()
+    axis = axis_of(axes[0], len(x.dims))
+    count, assumes = longest(x.dims, [axis])
+    joint = joined_along(x, [axis])
     with np.errstate(all="ignore"):
-        low, high = np.minimum(low, 0) * count, np.maximum(high, 0) * count
-        size = np.maximum(-low, high)
-        error = size * sum_error(count, step.dtypes[0])
-    error = np.where(np.isfinite(error), error, 0.0)
-    low, high = np.where(low < 0, low - error, 0.0), np.where(high > 0, high + error, 0.0)
-    low, high = summed(low, high, size, step.dtypes[0])
-    return step.result(low, high, x.dims, x, nan=x.nan or x.infinite)
-
-
-def _product(step: Step) -> Interval:
-    """ReduceProd and CumProd: up to so many factors; the partial products stay below the power of the greatest."""
-    x = step.input(0)
-    if step.node.op_type == "CumProd":
-        given = step.integers(1)
-        axes = None if given is None or x.dims is None else [each % len(x.dims) for each in given]
-        dims = x.dims
-    else:
-        axes = _axes(step, x)
-        dims = _reduced_dims(step, x, axes)
-    count = None if axes is None else length_of(x.dims, axes)
-    if count is None or is_integer(step.dtypes[0]):
-        raise UnknownRangeError
-    most = float(x.magnitude.max(initial=0.0))
-    with np.errstate(all="ignore"):
-        largest_one = np.float64(max(most, 1.0)) ** count * (1 + sum_error(count + 1, step.dtypes[0]))
-    low = 0.0 if x.least >= 0 else -largest_one
-    return step.result(np.asarray(low), np.asarray(largest_one), dims, x, nan=x.nan or x.infinite)
-
-
-def _log_sum(step: Step) -> Interval:
-    """The logarithm of a sum of numbers that are not negative."""
-    x = step.input(0)
-    total = _sums(replace(step, dtypes=[step.dtypes[0]]), "ReduceSum")
-    with np.errstate(all="ignore"):
-        low, high = np.log(np.maximum(total.low, 0)), np.log(np.maximum(total.high, 0))
-    low, high = with_slack(low, high, step.dtypes[0])
-    zero = total.least <= 0
-    nan = total.nan or total.least < 0 or total.infinite
-    return step.result(low, high, total.dims, x, nan=nan, infinite=total.infinite or zero)
-
-
-def _power_pool(step: Step) -> Interval:
-    """LpPool and GlobalLpPool: the norm of a window, which is at most the number of its elements times the largest."""
-    x = step.input(0)
-    kernel = step.node.attributes.get("kernel_shape")
-    over = step.node.op_type == "GlobalLpPool"
-    count = length_of(x.dims, range(2, len(x.dims or ()))) if over else math.prod(kernel.as_ints() if kernel else (1,))
-    power = step.int("p", 2)
-    if count is None or x.dims is None or power < 1:
-        raise UnknownRangeError
-    most = joined_along(with_bounds(x, x.magnitude, x.magnitude, x.dims), range(2, len(x.dims)))[1]
-    with np.errstate(all="ignore"):
-        parts = most**power * count * (1 + sum_error(count + power + 4, step.dtypes[0]))
-        low, high = summed(np.zeros_like(most), parts ** (1 / power), parts, step.dtypes[0])
-    dims = (*x.dims[:2], *(1 if over else None for _ in x.dims[2:]))
-    low, high = with_slack(low, high, step.dtypes[0])
-    return step.result(low, high, step.merged(dims), x, nan=x.nan or x.infinite)
-
-
-def _log_sum_exp(step: Step) -> Interval:
-    x = step.input(0)
-    axes = _axes(step, x)
-    count = None if axes is None else length_of(x.dims, axes)
-    if count is None or axes is None:
-        raise UnknownRangeError
-    low, high = joined_along(x, axes)
-    dtype = step.dtypes[0] or DataType.FLOAT
-    with np.errstate(all="ignore"):
-        fits = np.exp(high) * max(count, 1) * (1 + sum_error(count, dtype)) <= largest(dtype)
-        high = np.where(fits, high + math.log(max(count, 1)), np.inf)
-        low = np.where(np.exp(low) > smallest_normal(dtype), low, -np.inf)
-    ends = with_slack(low, high, step.dtypes[0])
-    return step.result(_squeezed(step, ends[0], axes), _squeezed(step, ends[1], axes), _reduced_dims(step, x, axes), x)
+        low, high = np.minimum(joint.low, 0) * count, np.maximum(joint.high, 0) * count
+    signs = PLUS if x.least >= 0 else ANYTHING
+    low, high, special = step.total(low, high, np.maximum(-low, high), count, x, signs=signs)
+    low, high = (low, np.maximum(high, 0)) if x.least < 0 else (np.zeros(low.shape), high)
+    special = special | special_totals(joint.special)
+    return step.result(low, high, x.dims, x, special=special, assumes=x.assumes | assumes)
 
 
 RULES: dict[str, Rule] = {
@@ -257,10 +199,5 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare"), _sums),
     **dict.fromkeys(("ReduceMean", "GlobalAveragePool"), _means),
     **dict.fromkeys(("MaxPool", "AveragePool"), _pool),
-    "GlobalMaxPool": lambda step: _pool(step)[0],
     "CumSum": _cumulative,
-    "ReduceLogSumExp": _log_sum_exp,
-    "ReduceLogSum": _log_sum,
-    **dict.fromkeys(("ReduceProd", "CumProd"), _product),
-    **dict.fromkeys(("LpPool", "GlobalLpPool"), _power_pool),
 }

@@ -53,6 +53,26 @@ def test_json_and_measured(castsmith: Command, model: str, tmp_path: Path) -> No
     ]  # fmt: skip
 
 
+def test_what_was_infinite_or_nan_in_its_own_type(castsmith: Command, tmp_path: Path) -> None:
+    """The case of a model that gives NaN: both are measured, and the first node that gives each is named."""
+    text = """<ir_version: 10, opset_import: ["" : 20]> g (float16[2] x) => (float16[2] y)
+        { s = Mul (x, x) d = Sub (s, s) y = Relu (d) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    np.savez(tmp_path / "i.npz", allow_pickle=False, x=np.array([1, 300], np.float16))
+    words = ("bounds", str(tmp_path / "m.onnx"), "--inputs", str(tmp_path / "i.npz"))
+    ended = castsmith(*words, "--to", "float16")
+    assert (ended.code, ended.err) == (1, "")
+    assert "1 value infinite on the given inputs, 1 of them first" in ended.out
+    assert "s [1, inf] (measured): s (Mul) is infinite in float16 already" in ended.out
+    assert "2 values NaN on the given inputs, 1 of them first" in ended.out
+    assert "d (Sub) is NaN in float16 already" in ended.out
+    data = json.loads(castsmith(*words, "--to", "float16", "--json").out)
+    assert [(each["name"], each["kind"]) for each in data["exceeding"]] == [
+        ("s", "infinite"), ("d", "nan"), ("y", "nan")
+    ]  # fmt: skip
+    assert castsmith(*words, "--html", str(tmp_path / "b.html")).code == 0
+
+
 def test_the_page(castsmith: Command, model: str, tmp_path: Path) -> None:
     page = tmp_path / "b.html"
     assert castsmith("bounds", model, "--html", str(page)).code == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.bounds.analysis import FOREIGN, RULES
-from castsmith.ir.bounds.interval import Dims, Interval
+from castsmith.ir.bounds.interval import ANYTHING, NONE, Dims, Interval, interval_of
+from castsmith.ir.bounds.reading import interval_of_tensor
 from castsmith.ir.bounds.step import Step
 
 Array = np.ndarray[Any, Any]
@@ -22,11 +24,17 @@ Operand = Interval | Array | None
 """A box, a constant, or an operand that is left out."""
 
 
-def box(low: Any, high: Any, dims: Dims | None = None, **facts: Any) -> Interval:
-    """An interval of double, of a value with the shape of its bounds unless `dims` says otherwise."""
+def box(
+    low: Any, high: Any, dims: Dims | None = None, special: Any = NONE, dtype: DataType = DataType.DOUBLE, **facts: Any
+) -> Interval:
+    """An interval of a value with the shape of its bounds unless `dims` says otherwise."""
     ends = np.asarray(low, np.float64), np.asarray(high, np.float64)
-    given: dict[str, Any] = {"dtype": DataType.DOUBLE, "dims": ends[0].shape if dims is None else dims, **facts}
-    return Interval(*ends, **given)
+    return interval_of(*ends, np.asarray(special), ends[0].shape if dims is None else dims, dtype, **facts)
+
+
+def with_special(x: Interval, special: Any = ANYTHING, **facts: Any) -> Interval:
+    """The same, of a value that may also be NaN or infinite."""
+    return replace(x, special=np.full(x.low.shape, special), **facts)
 
 
 def step_of(
@@ -45,8 +53,7 @@ def step_of(
         if isinstance(operand, np.ndarray):
             tensor = onnx_ir.tensor(operand)
             values.append(onnx_ir.Value(name=f"c{index}", const_value=tensor))
-            plain = operand.astype(np.float64)
-            intervals.append(Interval(plain, plain, operand.shape, tensor.dtype))
+            intervals.append(interval_of_tensor(tensor))
         else:
             values.append(None if operand is None else onnx_ir.Value(name=f"x{index}"))
             intervals.append(operand)
@@ -62,6 +69,15 @@ def ruled(step: Step) -> list[Interval]:
     node = step.node
     found = (FOREIGN[node.domain, node.op_type] if node.domain else RULES[node.op_type])(step)
     return [found] if isinstance(found, Interval) else list(found)
+
+
+def check_tight(ends: tuple[float, float], true: tuple[float, float], margin: float = 1e-4) -> None:
+    """Fail if a true result is outside of the ends, however little, or if they are farther away than the margin."""
+    (low, high), (least, most) = ends, true
+    assert low <= least
+    assert most <= high
+    assert low >= least - margin * max(1, abs(least))
+    assert high <= most + margin * max(1, abs(most))
 
 
 class Reference:

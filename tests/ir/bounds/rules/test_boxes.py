@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pytest
 from onnx_ir import DataType
 
-from castsmith.ir.bounds.interval import Interval
-from castsmith.ir.bounds.step import UnknownRangeError
-from tests.ir.bounds.rules.grids import Array, Operand, Reference, box, ruled, step_of
+from castsmith.ir.bounds.interval import ANYTHING, NONE, Interval, UnknownRangeError, collapsed, joined_along
+from tests.ir.bounds.rules.grids import Array, Operand, Reference, box, ruled, step_of, with_special
+from tests.sampling import check_all
 
 
 @dataclass(frozen=True)
@@ -49,19 +48,17 @@ def views(x: Interval) -> Iterator[tuple[str, Interval]]:
     yield "b", x
     rank = x.low.ndim
     for axis in range(rank):
-        ends = x.low.min(axis=axis, keepdims=True), x.high.max(axis=axis, keepdims=True)
-        yield f"j{axis}", replace(x, low=ends[0], high=ends[1])
-        unknown = tuple(None if index == axis else dim for index, dim in enumerate(x.dims or ()))
-        yield f"s{axis}", replace(x, low=ends[0], high=ends[1], dims=unknown)
-    ones = (1,) * rank
-    yield "w", replace(x, low=np.full(ones, x.least), high=np.full(ones, x.greatest))
-    yield "r", replace(x, low=np.asarray(x.least), high=np.asarray(x.greatest), dims=None)
+        joint = joined_along(x, [axis])
+        yield f"j{axis}", joint
+        yield f"s{axis}", replace(joint, dims=tuple(None if i == axis else dim for i, dim in enumerate(x.dims or ())))
+    yield "w", collapsed(x, x.dims)
+    yield "r", collapsed(x, None)
 
 
 _RISING = (
     "Transpose Reshape Flatten Squeeze Unsqueeze Expand Tile Trilu Slice Gather Concat Split Pad Max Mean TopK CumSum "
-    "DepthToSpace SpaceToDepth ScatterElements ScatterND MaxPool AveragePool GlobalAveragePool Compress GatherND "
-    "ReduceMax ReduceMin ReduceSum ReduceMean ReduceLogSumExp GatherElements"
+    "ScatterElements ScatterND MaxPool AveragePool GlobalAveragePool "
+    "ReduceMax ReduceMin ReduceSum ReduceMean"
 )
 """Operators of which no result falls where an element rises: the two ends of a box are enough."""
 
@@ -119,27 +116,34 @@ def judged(case: Case) -> tuple[str, str]:
             label = f"{index or ''}{name}"
             try:
                 found = ruled(step_of(case.op_type, operands, case.given, opset=case.opset, dims=dims))
-            except (UnknownRangeError, ValueError, TypeError):
+            except UnknownRangeError:
                 unknown.append(label)
                 continue
             assert len(found) == case.outputs
+            if not all(each.bounded and each.size < 1e300 for each in found):
+                unknown.append(label)
             for each, (low, high) in zip(found, expected, strict=True):
-                if np.isnan(low).any():
-                    assert each.nan, label
-                    low, high = (np.where(np.isnan(low), *pair) for pair in ((each.low, low), (each.high, high)))
-                assert each.dims is None or len(each.dims) == low.ndim, label
-                pairs = zip(each.dims or low.shape, low.shape, strict=True)
-                assert all(dim in (None, size) for dim, size in pairs), (label, each.dims, low.shape)
-                if name == "b" and each.dims != low.shape:
-                    loose.append("d")
-                error = 1e-12 * np.nan_to_num(1 + np.abs(high), posinf=0) if low.dtype.kind == "f" else 0
-                assert (each.low <= low + error).all(), (label, each.low, low)
-                assert (each.high >= high - error).all(), (label, each.high, high)
-                whole = name in "rw"
-                ends = (each.least, each.greatest, low.min(), high.max()) if whole else (each.low, each.high, low, high)
-                if not (np.allclose(ends[0], ends[2], 1e-4, 1e-4) and np.allclose(ends[1], ends[3], 1e-4, 1e-4)):
-                    loose.append(label)
-    return " ".join(dict.fromkeys(loose)), " ".join(unknown)
+                compare(name, label, each, low, high, loose)
+    return " ".join(dict.fromkeys(loose)), " ".join(dict.fromkeys(unknown))
+
+
+def compare(name: str, label: str, found: Interval, low: Array, high: Array, loose: list[str]) -> None:
+    """Compare the interval of each place with its least and greatest result."""
+    if np.isnan(low).any():
+        assert found.nan.any(), label
+        low, high = (np.where(np.isnan(low), *pair) for pair in ((found.low, low), (found.high, high)))
+    assert found.dims is None or len(found.dims) == low.ndim, label
+    pairs = zip(found.dims or low.shape, low.shape, strict=True)
+    assert all(dim in (None, size) for dim, size in pairs), (label, found.dims, low.shape)
+    if name == "b" and found.dims != low.shape:
+        loose.append("d")
+    assert (found.low <= low).all(), (label, found.low, low)
+    assert (found.high >= high).all(), (label, found.high, high)
+    ends = (found.low, found.high, low, high)
+    if name in "rw":
+        ends = np.asarray(found.least), np.asarray(found.greatest), low.min(), high.max()
+    if not (np.allclose(ends[0], ends[2], 1e-4, 1e-4) and np.allclose(ends[1], ends[3], 1e-4, 1e-4)):
+        loose.append(label)
 
 
 _I = np.int64
@@ -170,11 +174,6 @@ _CASES = (
     Case("ConstantOfShape", [[2, 3]]),
     Case("Trilu", [(3, 3)], loose="b j0 s0 j1 s1"),
     Case("Trilu", [(3, 3)], {"upper": 0}, loose="b j0 s0 j1 s1"),
-    Case("DepthToSpace", [(1, 4, 2, 2)], {"blocksize": 2}, loose="d b j0 s0 j1 s1 j2 s2 j3 s3"),
-    Case("SpaceToDepth", [(1, 1, 4, 2)], {"blocksize": 2}, loose="d b j0 s0 j1 s1 j2 s2 j3 s3"),
-    Case("GatherElements", [(2, 3), np.array([[1, 0, -1]])], {}, loose="d b j0 s0 j1 s1"),
-    Case("GatherND", [(2, 3), np.array([[1, 0], [0, 2]])], {}, loose="d b j0 s0 j1 s1"),
-    Case("Compress", [(2, 3), np.array([True, False, True])], {"axis": 1}, loose="d b j0 s0 j1 s1"),
     Case("Slice", [(3, 4), [1], [3], [1]]),
     Case("Slice", [(3, 4), [-1, 0], [-4, 9], [1, 0], [-2, 2]]),
     Case("Slice", [(3, 4), [5], [-9], [1], [-1]]),
@@ -199,7 +198,7 @@ _CASES = (
     Case("ScatterElements", [(2, 3), np.array([[0, 1, 0]]), (1, 3)], loose="b j0 s0 j1 s1 2j0 2s0 2j1 2s1"),
     Case("ScatterND", [(2, 3), np.array([[1]]), (1, 3)], loose="b j0 s0 j1 s1 2j0 2s0 2j1 2s1 2w 2r"),
     Case("OneHot", [[0, 2], np.array(3), np.array([-1.0, 2.0])]),
-    Case("TopK", [(2, 3), [2]], {}, outputs=2, loose="b d j0 s0 j1 s1 w r"),
+    Case("TopK", [(2, 3), [2]], {}, outputs=2, loose="b d j0 s0 j1 s1 w r", unknown="b j0 s0 j1 s1 w r"),
     Case("Where", [np.array([[True, False, True]]), (1, 3), (1, 3)], loose="2r"),
     Case("Clip", [(2, 2), np.array(-0.5), np.array(1.0)]),
     Case("Clip", [(2, 2), None, np.array(1.0)]),
@@ -218,102 +217,85 @@ _CASES = (
     Case("ReduceMin", [(1, 3), [-2]], {"keepdims": 0}),
     Case("ReduceMin", [(2, 2)], {"keepdims": 0}),
     Case("ReduceMin", [(2, 2)], {"axes": [0]}, 11),
-    Case("ReduceSum", [(2, 2), [1]], loose="s1 r"),
-    Case("ReduceSum", [(1, 3), [-2]], {"keepdims": 0}, loose="s0 r"),
-    Case("ReduceSum", [(2, 2)], {"keepdims": 0}, loose="s0 s1 r"),
-    Case("ReduceSum", [(2, 2)], {"axes": [0]}, 11, loose="s0 r"),
-    Case("ReduceL1", [(2, 2), [1]], loose="s1 r"),
-    Case("ReduceL1", [(1, 3), [-2]], {"keepdims": 0}, loose="s0 r"),
-    Case("ReduceL1", [(2, 2)], {"keepdims": 0}, loose="s0 s1 r"),
-    Case("ReduceL1", [(2, 2)], {"axes": [0]}, 11, loose="s0 r"),
-    Case("ReduceL2", [(2, 2), [1]], loose="s1 r"),
-    Case("ReduceL2", [(1, 3), [-2]], {"keepdims": 0}, loose="s0 r"),
-    Case("ReduceL2", [(2, 2)], {"keepdims": 0}, loose="s0 s1 r"),
-    Case("ReduceL2", [(2, 2)], {"axes": [0]}, 11, loose="s0 r"),
-    Case("ReduceSumSquare", [(2, 2), [1]], loose="s1 r"),
-    Case("ReduceSumSquare", [(1, 3), [-2]], {"keepdims": 0}, loose="s0 r"),
-    Case("ReduceSumSquare", [(2, 2)], {"keepdims": 0}, loose="s0 s1 r"),
-    Case("ReduceSumSquare", [(2, 2)], {"axes": [0]}, 11, loose="s0 r"),
+    Case("ReduceSum", [(2, 2), [1]], loose="s1 r", unknown="r"),
+    Case("ReduceSum", [(1, 3), [-2]], {"keepdims": 0}, loose="s0 r", unknown="r"),
+    Case("ReduceSum", [(2, 2)], {"keepdims": 0}, loose="s0 s1 r", unknown="r"),
+    Case("ReduceSum", [(2, 2)], {"axes": [0]}, 11, loose="s0 r", unknown="r"),
+    Case("ReduceL1", [(2, 2), [1]], loose="s1 r", unknown="r"),
+    Case("ReduceL1", [(1, 3), [-2]], {"keepdims": 0}, loose="s0 r", unknown="r"),
+    Case("ReduceL1", [(2, 2)], {"keepdims": 0}, loose="s0 s1 r", unknown="r"),
+    Case("ReduceL1", [(2, 2)], {"axes": [0]}, 11, loose="s0 r", unknown="r"),
+    Case("ReduceL2", [(2, 2), [1]], loose="s1 r", unknown="r"),
+    Case("ReduceL2", [(1, 3), [-2]], {"keepdims": 0}, loose="s0 r", unknown="r"),
+    Case("ReduceL2", [(2, 2)], {"keepdims": 0}, loose="s0 s1 r", unknown="r"),
+    Case("ReduceL2", [(2, 2)], {"axes": [0]}, 11, loose="s0 r", unknown="r"),
+    Case("ReduceSumSquare", [(2, 2), [1]], loose="s1 r", unknown="r"),
+    Case("ReduceSumSquare", [(1, 3), [-2]], {"keepdims": 0}, loose="s0 r", unknown="r"),
+    Case("ReduceSumSquare", [(2, 2)], {"keepdims": 0}, loose="s0 s1 r", unknown="r"),
+    Case("ReduceSumSquare", [(2, 2)], {"axes": [0]}, 11, loose="s0 r", unknown="r"),
     Case("ReduceMean", [(2, 2), [1]], loose="b j0 s0"),
     Case("ReduceMean", [(1, 3), [-2]], {"keepdims": 0}),
-    Case("ReduceMean", [(2, 2)], {"keepdims": 0}, loose="b j0 s0 j1 s1"),
+    Case("ReduceMean", [(2, 2)], {"keepdims": 0}, loose="b j0 s0 j1 s1 r", unknown="r"),
     Case("ReduceMean", [(2, 2)], {"axes": [0]}, 11, loose="b j1 s1"),
-    Case("ReduceProd", [(2, 2), [1]], loose="b j0 s0 j1 w", unknown="s1 r"),
-    Case("ReduceProd", [(1, 3), [-2]], {"keepdims": 0}, loose="b j0 j1 s1 w", unknown="s0 r"),
-    Case("ReduceProd", [(2, 2)], {"keepdims": 0}, loose="b j0 j1 w", unknown="s0 s1 r"),
-    Case("ReduceProd", [(2, 2)], {"axes": [0]}, 11, loose="b j0 j1 s1 w", unknown="s0 r"),
-    Case("ReduceLogSum", [(2, 2), [1]], loose="b s1 r"),
-    Case("ReduceLogSum", [(1, 3), [-2]], {"keepdims": 0}, loose="s0 r"),
-    Case("ReduceLogSum", [(2, 2)], {"keepdims": 0}, loose="s0 j1 s1 r"),
-    Case("ReduceLogSum", [(2, 2)], {"axes": [0]}, 11, loose="s0 j1 s1 r"),
-    Case("ReduceLogSumExp", [(2, 2), [1]], loose="b j0 s0 j1 w", unknown="s1 r"),
-    Case("ReduceLogSumExp", [(1, 3), [-2]], {"keepdims": 0}, unknown="s0 r"),
-    Case("ReduceLogSumExp", [(2, 2)], {"keepdims": 0}, loose="b j0 j1 w", unknown="s0 s1 r"),
-    Case("ReduceLogSumExp", [(2, 2)], {"axes": [0]}, 11, loose="b j0 j1 s1 w", unknown="s0 r"),
     Case("ReduceSum", [(2, 2), np.array([], _I)], {"noop_with_empty_axes": 1}, unknown="b j0 s0 j1 s1 w r"),
-    Case("ReduceMax", [(2, 2)], {"noop_with_empty_axes": 1}),
-    Case("CumSum", [(2, 3), np.array(1)], loose="b j0 s0 j1", unknown="s1 r"),
-    Case("CumSum", [(2, 3), np.array(-2)], {"exclusive": 1}, loose="b j0 j1 s1 w", unknown="s0 r"),
-    Case("GlobalAveragePool", [(1, 2, 3)], loose="b j0 s0 j1 s1"),
+    Case("ReduceMax", [(2, 2)], {"noop_with_empty_axes": 1}, unknown="b j0 s0 j1 s1 w r"),
+    Case("CumSum", [(2, 3), np.array(1)], loose="b j0 s0 j1 s1 r", unknown="r"),
+    Case("CumSum", [(2, 3), np.array(-2)], {"exclusive": 1}, loose="b j0 s0 j1 s1 w r", unknown="r"),
+    Case("GlobalAveragePool", [(1, 2, 3)], loose="b j0 s0 j1 s1 r", unknown="r"),
     Case("MaxPool", [(1, 2, 3)], {"kernel_shape": [2]}, loose="d b j0 s0 j1 s1"),
     Case("AveragePool", [(1, 2, 3)], {"kernel_shape": [2]}, loose="d b j0 s0 j1 s1"),
     Case("AveragePool", [(1, 1, 3)], {"kernel_shape": [2], "pads": [1, 1], "count_include_pad": 1},
          loose="d b j0 s0 j1 s1 j2 s2"),
-    Case("LpPool", [(1, 2, 3)], {"kernel_shape": [2], "p": 3}, loose="d b j0 s0 j1 s1 j2 s2 w", unknown="r"),
     Case("MatMul", [(2, 2), np.array([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])]),
-    Case("MatMul", [np.array([[1.0, -2.0], [3.0, 0.25], [-1.0, 2.0]]), (2, 3)], loose="1j0 1s0", unknown="1r"),
-    Case("MatMul", [(1, 2), (2, 2)], loose="b j0 s0 j1 s1 w 1j0 1s0", unknown="r 1r"),
-    Case("MatMul", [(2,), (2, 2)], loose="b j0 s0 w 1j0 1s0", unknown="r 1r"),
-    Case("MatMul", [(1, 2), (2,)], unknown="r 1r"),
-    Case("MatMul", [(2,), (2,)], unknown="r 1r"),
+    Case("MatMul", [np.array([[1.0, -2.0], [3.0, 0.25], [-1.0, 2.0]]), (2, 3)], loose="1j0 1s0 1r", unknown="1r"),
+    Case("MatMul", [(1, 2), (2, 2)], loose="b j0 s0 j1 s1 w r 1j0 1s0 1r", unknown="r 1r"),
+    Case("MatMul", [(2,), (2, 2)], loose="b j0 s0 w r 1j0 1s0 1r", unknown="r 1r"),
+    Case("MatMul", [(1, 2), (2,)], loose="r 1r", unknown="r 1r"),
+    Case("MatMul", [(2,), (2,)], loose="r 1r", unknown="r 1r"),
     Case("MatMul", [(2, 1, 2), np.array([[1.0, -2.0], [3.0, 0.25]])]),
     Case("Gemm", [(2, 2), np.array([[1.0, -2.0], [3.0, 0.25]]), (2,)], {"alpha": -0.5, "beta": 2.0}),
     Case("Gemm", [(2, 1), np.array([[1.0, -2.0], [3.0, 0.25]])], {"transA": 1, "transB": 1}),
     Case("Gemm", [(1, 2), (2, 2)], {"transB": 1}, loose="b j0 s0 j1 s1 w r 1j1 1s1"),
-    Case("Einsum", [(1, 2), (2,)], {"equation": "ij,j->i"}, loose="b j0 s0 j1 s1 w 1j0 1s0 1w", unknown="r 1r"),
-    Case("Einsum", [(2,), (2,)], {"equation": "i, i"}, loose="b j0 s0 w 1j0 1s0 1w", unknown="r 1r"),
+    Case("Einsum", [(1, 2), (2,)], {"equation": "ij,j->i"}, loose="b j0 s0 j1 s1 w r 1j0 1s0 1w 1r", unknown="r 1r"),
+    Case("Einsum", [(2,), (2,)], {"equation": "i, i"}, loose="b j0 s0 w r 1j0 1s0 1w 1r", unknown="r 1r"),
     Case("Conv", [(1, 2, 2), np.array([[[1.0], [-2.0]], [[0.5], [3.0]]])], loose="d b j0 s0 j1 s1"),
     Case("Conv", [(1, 2, 2), np.array([[[1.0]], [[-2.0]]])], {"group": 2}, loose="d b j0 s0 j1 s1"),
     Case("Conv", [(1, 1, 3), np.array([[[1.0, -2.0]]]), (1,)], {"pads": [1, 0]},
          loose="d b j0 s0 j1 s1 j2 s2 2j0 2s0 2w 2r"),
-    Case("Conv", [(1, 1, 2), (1, 1, 2)], loose="d b j0 s0 j1 s1 j2 s2 w 1j0 1s0 1j1 1j2 1w", unknown="r 1s1 1s2 1r"),
+    Case("Conv", [(1, 1, 2), (1, 1, 2)], loose="d b j0 s0 j1 s1 j2 s2 w r 1j0 1s0 1j1 1s1 1j2 1s2 1w 1r",
+         unknown="r 1s1 1s2 1r"),
     Case("ConvTranspose", [(1, 1, 2), np.array([[[1.0, -2.0, 4.0]]]), np.array([0.5])], {"strides": [2]},
          loose="d b j0 s0 j1 s1 j2 s2"),
     Case("ConvTranspose", [(1, 2, 2), np.array([[[1.0]], [[-2.0]]])], {"group": 2}, loose="d b j0 s0 j1 s1"),
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("case", _CASES, ids=str)
-def test_bounds_of_each_place(case: Case) -> None:
-    assert judged(case) == (case.loose, case.unknown)
+_HEARD = {"Shape": "", "Size": ""}
+"""What of the operands reaches the result: n, i (it may be NaN or infinite), a, b (assumes, blame)."""
 
 
-_HEARD = {"Shape": "", "Size": "", "Clip": "abn"}
-"""Facts of the operands that reach the result: n, i (it may be NaN or infinite), a, b (assumes, blame)."""
-
-
-@pytest.mark.parametrize("case", _CASES, ids=str)
-def test_facts_of_the_operands_are_those_of_the_result(case: Case) -> None:
+def facts_are_heard(case: Case) -> None:
     plain = operands_of(case)
     dims = (None,) * case.outputs
     if case.unknown.startswith("b"):
         return
     found = ruled(step_of(case.op_type, plain, case.given, opset=case.opset, dims=dims))[0]
-    negative = case.op_type == "ReduceLogSum"
     assert (found.dtype, found.assumes, found.blame) == (DataType.DOUBLE, frozenset(), frozenset())
-    assert (found.nan, found.infinite) == (negative, negative)
+    assert found.bits == NONE
     for index, x in enumerate(plain):
         if not isinstance(x, Interval):
             continue
-        told = replace(x, nan=True, infinite=True, assumes=frozenset({"a"}), blame=frozenset({"b"}))
+        told = with_special(x, ANYTHING, assumes=frozenset({"a"}), blame=frozenset({"b"}))
         operands = [told if at == index else each for at, each in enumerate(plain)]
         found = ruled(step_of(case.op_type, operands, case.given, opset=case.opset, dims=dims))[0]
-        heard = "".join(sorted({*found.assumes, *found.blame, *("n" * found.nan), *("i" * found.infinite)}))
-        assert heard == _HEARD.get(case.op_type, "abin"), index
+        special = "n" * bool(found.nan.any()) + "i" * bool(found.infinite.any())
+        heard = "".join(sorted({*found.assumes, *found.blame, *special}))
+        expected = _HEARD.get(case.op_type, "abin")
+        assert heard in ((expected, "abn") if case.op_type == "Clip" else (expected,)), index
 
 
-@pytest.mark.parametrize("case", _CASES, ids=str)
-def test_declared_dimensions_complete_what_a_rule_finds(case: Case) -> None:
+def dimensions_are_completed(case: Case) -> None:
+    """By those that are declared."""
     plain = operands_of(case)
     results = Reference(step_of(case.op_type, plain, case.given, opset=case.opset, dims=(None,) * case.outputs))(
         *(each.low if isinstance(each, Interval) else each for each in plain)
@@ -324,3 +306,19 @@ def test_declared_dimensions_complete_what_a_rule_finds(case: Case) -> None:
         if name[0] in "sr" and name not in unknown:
             step = step_of(case.op_type, [view, *plain[1:]], case.given, opset=case.opset, dims=declared)
             assert [each.dims for each in ruled(step)] == declared, name
+
+
+def bounds_hold(case: Case) -> None:
+    assert judged(case) == (case.loose, case.unknown)
+
+
+def test_bounds_of_each_place() -> None:
+    check_all(bounds_hold, _CASES)
+
+
+def test_facts_of_the_operands_are_those_of_the_result() -> None:
+    check_all(facts_are_heard, _CASES)
+
+
+def test_declared_dimensions_complete_what_a_rule_finds() -> None:
+    check_all(dimensions_are_completed, _CASES)

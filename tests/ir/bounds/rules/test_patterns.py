@@ -28,7 +28,6 @@ _ROOT = "q = Mul (x, x) v = ReduceMean (q, last) a = Add (v, e) r = Sqrt (a) y =
 _FOUND = {
     "as it is": ("", "", 2),
     "other order of the sum": ("Add (v, e)", "Add (e, v)", 2),
-    "without epsilon": ("Sqrt (a)", "Sqrt (v)", 2),
     "power": ("q = Mul (x, x)", "q = Pow (x, two)", 2),
     "root as a power": ("Sqrt (a)", "Pow (a, half)", 2),
     "sum": ("ReduceMean (q, last)", "ReduceSum (q, last)", 1),
@@ -44,7 +43,7 @@ _FOUND = {
     "casts": ("r = Sqrt (a)", "s = Cast <to = 11> (a) t = Sqrt (s) r = Cast <to = 1> (t)", 2),
     "square of an identity": ("q = Mul (x, x)", "i = Identity (x) q = Mul (i, x)", 2),
     "expanded": ("r = Sqrt (a)", "h = Shape (x) s = Sqrt (a) r = Expand (s, h)", 2),
-    "L2": (_ROOT, "r = ReduceL2 (x, last) y = Div (x, r)", 1),
+    "L2": (_ROOT, "n = ReduceL2 (x, last) r = Max (n, e) y = Div (x, r)", 1),
     "reciprocal": ("y = Div (x, r)", "i = Reciprocal (r) y = Mul (x, i)", 2),
     "reciprocal first": ("y = Div (x, r)", "i = Reciprocal (r) y = Mul (i, x)", 2),
     "one over it": ("y = Div (x, r)", "i = Div (one, r) y = Mul (x, i)", 2),
@@ -61,9 +60,43 @@ def test_vectors_over_their_norm(name: str) -> None:
     old, new, most = _FOUND[name]
     assert old in _ROOT
     made = found(_ROOT.replace(old, new) if old else _ROOT)
-    assert made.magnitude == pytest.approx(most, rel=1e-3)
-    assert made.magnitude >= most
-    assert (made.low, made.how != "unknown") == (-made.high, not made.may_be_nan)
+    assert (made.how, made.low) == ("proven", -made.high)
+    assert most <= made.high <= most * 1.001
+
+
+@pytest.mark.parametrize("new", ["Sqrt (v)", "ReduceL2 (x, last)"])
+def test_a_norm_may_vanish_without_epsilon(new: str) -> None:
+    """The squares of 1e-30 are 0 in float, and the quotient is infinite; of larger numbers it is bounded."""
+    body = _ROOT.replace("Sqrt (a)", new)
+    assert found(body).how == found(body, x=(1e-30, 1)).how == "unknown"
+    assert found(body, x=(-1e-30, 1)).may_be_nan
+    made, most = found(body, x=(0.5, 100)), 2 if "Sqrt" in new else 1
+    assert made.how == "proven"
+    assert most <= made.high <= most * 1.001
+
+
+def test_a_small_epsilon_counts_beside_squares_that_vanish() -> None:
+    """It is three quarters of what a square may lose."""
+    text = """<ir_version: 10, opset_import: ["" : 18]> g (float[2,4] x) => (float[2,4] y)
+        <float e = {%s}, int64[1] a = {-1}>
+        { q = Mul (x, x) v = ReduceMean (q, a) s = Add (v, e) r = Sqrt (s) y = Div (x, r) }"""
+    for epsilon, most in (("1e-38", 2.001), ("2e-44", 3)):
+        made = bounds(onnx.parser.parse_model(text % epsilon), ranges={"x": (-1, 1)})["y"]
+        assert 2 <= made.magnitude <= most
+    assert bounds(onnx.parser.parse_model(text % "2e-44"), ranges={"x": (-1, 1)})["y"].magnitude > 2.05
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("r = Sqrt (a)", "s = Cast <to = 10> (a) t = Sqrt (s) r = Cast <to = 1> (t)"),
+        ("q = Mul (x, x)", "h = Cast <to = 16> (x) b = Mul (h, h) q = Cast <to = 1> (b)"),
+    ],
+)
+def test_casts_that_round_count(old: str, new: str) -> None:
+    """By the type that they go through; a norm of other numbers, rounded, is none of these."""
+    made = found(_ROOT.replace(old, new), x=(-100, 100))
+    assert made.high > 2.002
 
 
 @pytest.mark.parametrize(
@@ -98,16 +131,17 @@ def test_what_is_no_norm(old: str, new: str) -> None:
 
 def test_a_norm_whose_dimension_is_dropped() -> None:
     body = "r = ReduceL2 <keepdims = 0> (x, both) y = Div (x, r)"
-    assert found(body).magnitude == math.inf
-    assert found(body.replace("keepdims = 0", "keepdims = 1")).magnitude == pytest.approx(1, rel=1e-3)
+    assert found(body, x=(0.1, 2)).magnitude > 1.1
+    made = found(body.replace("keepdims = 0", "keepdims = 1"), x=(0.1, 2))
+    assert 1 <= made.magnitude <= 1.001
 
 
 def test_axes_as_attributes() -> None:
-    body = "q = Mul (x, x) v = ReduceMean <axes = [%s]> (q) r = Sqrt (v) y = Div (x, r)"
+    body = "q = Mul (x, x) v = ReduceMean <axes = [%s]> (q) a = Add (v, e) r = Sqrt (a) y = Div (x, r)"
     for axes, most in (("-1", 2), ("1", 2), ("0", math.sqrt(2)), ("0, 1", math.sqrt(8))):
-        assert found(body % axes, 13).magnitude == pytest.approx(most, rel=1e-3)
+        assert most <= found(body % axes, 13).magnitude <= most * 1.001
     clipped = "r = ReduceL2 <axes = [1]> (x) c = Clip <min = 0.001> (r) y = Div (x, c)"
-    assert found(clipped, 10).magnitude == pytest.approx(1, rel=1e-3)
+    assert 1 <= found(clipped, 10).magnitude <= 1.001
     assert found(clipped.replace("min = 0.001", "min = 0.001, max = 2.0"), 10).magnitude == math.inf
 
 
@@ -122,6 +156,7 @@ _SOFTMAX = "m = ReduceMax (x, last) d = Sub (x, m) n = Exp (d) s = ReduceSum (n,
         ("Sub (x, m)", "Sub (m, x)", True),
         ("ReduceMax (x, last)", "ReduceMin (x, last)", True),
         ("ReduceMax (x, last)", "ReduceMax (z, last)", True),
+        ("ReduceMax (x, last)", "ReduceMax (x, both)", True),
         ("s = ReduceSum (n, last)", "o = ReduceSum (n, last) s = Identity (o)", False),
     ],
 )
@@ -129,6 +164,14 @@ def test_exponentials_over_their_sum(old: str, new: str, nan: bool) -> None:
     made = found(_SOFTMAX.replace(old, new) if old else _SOFTMAX)
     assert (made.low, made.may_be_nan) == (0, nan)
     assert 1 <= made.high <= 1.001
+
+
+def test_a_difference_that_is_nan_shows_behind_the_maximum() -> None:
+    """One row of infinities is NaN minus itself."""
+    body = _SOFTMAX.replace("Sub (x, m)", "Sub (x, m)").replace("m = ", "l = Log (x) m = ").replace("(x", "(l")
+    body = body.replace("Log (l)", "Log (x)")
+    assert found(body, x=(0.5, 1)).how == "proven"
+    assert found(body, x=(0, 1)).may_be_nan
 
 
 @pytest.mark.parametrize(
@@ -169,13 +212,13 @@ def test_normalizations_whose_difference_is_never_computed(old: str, new: str, m
     if most is None:
         assert made.magnitude > 1e5
     else:
-        assert most <= made.magnitude <= most + 0.5 * most
+        assert most <= made.magnitude <= most * 1.5
 
 
 def test_swish_written_out() -> None:
     for body in ("s = Sigmoid (x) y = Mul (x, s)", "s = Sigmoid (x) y = Mul (s, x)"):
         made = found(body, x=(-10, 10))
-        assert (made.low, round(made.high, 2)) == (-0.2785, 10)
+        assert -0.279 < made.low < -0.2784645 < 9.9995 < made.high < 10.001
     assert found("s = Sigmoid (z) y = Mul (x, s)", x=(-10, 10)).low < -9
 
 
@@ -192,8 +235,14 @@ def test_swish_written_out() -> None:
         ("n = LayerNormalization (x, o) h = Sub (one, n) y = MatMul (h, m)", 30),
         ("n = LayerNormalization (x, row) y = MatMul (n, m)", 2 * math.sqrt(1 + 16 + 81 + 256)),
         ("n = LayerNormalization (x, o, row) y = MatMul (n, m)", 2 * math.sqrt(30) + 30),
-        ("q = Mul (x, x) v = ReduceMean (q, last) r = Sqrt (v) n = Div (x, r) y = MatMul (n, m)", 2 * math.sqrt(30)),
-        ("q = Mul (x, x) v = ReduceMean (q, first) r = Sqrt (v) n = Div (x, r) y = MatMul (n, m)", math.sqrt(2) * 10),
+        (
+            "q = Mul (x, x) v = ReduceMean (q, last) a = Add (v, e) r = Sqrt (a) n = Div (x, r) y = MatMul (n, m)",
+            2 * math.sqrt(30),
+        ),
+        (
+            "q = Mul (x, x) v = ReduceMean (q, first) a = Add (v, e) r = Sqrt (a) n = Div (x, r) y = MatMul (n, m)",
+            math.sqrt(2) * 10,
+        ),
     ],
 )
 def test_rows_of_a_known_norm_times_a_matrix(body: str, most: float) -> None:
