@@ -162,11 +162,12 @@ class Analysis:
         """Bound every value of the graph, of its subgraphs, and of the functions that it calls."""
         scopes = [graph, *self.calls.functions.values()]
         self.walks = _WALKS + _WALKS_OF_NODE * sum(1 for scope in scopes for _ in nodes_of(scope))
-        for value in graph.inputs:
-            self._note(value, self._input(value))
-        self._body(graph)
-        for value in list(self.unread):
-            self._read(value)
+        with np.errstate(all="ignore"):
+            for value in graph.inputs:
+                self._note(value, self._input(value))
+            self._body(graph)
+            for value in list(self.unread):
+                self._read(value)
 
     def _body(self, graph: onnx_ir.Graph) -> list[Interval]:
         for value in graph.initializers.values():
@@ -340,12 +341,22 @@ class Analysis:
         if nested is not None:
             return nested
         if node.op_type in RULES:
+            if _loses_fractions(step):
+                return _unknown(step)
             return RULES[node.op_type](step)
         return _by_traits(step)
 
 
 def _unknown(step: Step) -> list[Interval]:
     return [step.anything(index) for index in range(len(step.node.outputs))]
+
+
+def _loses_fractions(step: Step) -> bool:
+    """True if an operand becomes integers before the node computes, as its type disagrees: no rule follows that."""
+    if not is_integer(step.dtypes[0]):
+        return False
+    shared = _operands_of_result_type(step.node.op_type, len(step.inputs))
+    return any(index in shared and x is not None and is_float(x.dtype) for index, x in enumerate(step.inputs))
 
 
 def _release(tensor: onnx_ir.TensorProtocol) -> None:
@@ -355,22 +366,22 @@ def _release(tensor: onnx_ir.TensorProtocol) -> None:
 
 def _type_by_operands(node: onnx_ir.Node, inputs: Sequence[Interval | None]) -> DataType | None:
     """The type of what operators of com.microsoft, which have no schema here, and those behind them compute."""
-    first = 0 if node.domain == "com.microsoft" else None
+    first: Sequence[int] = (0,) if node.domain == "com.microsoft" else ()
     if node.domain in DEFAULT_DOMAINS and any(node.op_type in part.RULES for part in _PARTS):
-        first = _operand_of_result_type(node.op_type)
-    return None if first is None else next((each.dtype for each in inputs[first:] if each is not None), None)
+        first = _operands_of_result_type(node.op_type, len(inputs))[:1]
+    return next((each.dtype for index in first for each in inputs[index:] if each is not None), None)
 
 
 @cache
-def _operand_of_result_type(op_type: str) -> int | None:
-    """Return the first operand that has the type of the results, by the newest schema; the first without a schema."""
+def _operands_of_result_type(op_type: str, count: int) -> Sequence[int]:
+    """Return which of its operands have the type of the results, by the newest schema; the first without a schema."""
     if not onnx.defs.has(op_type):
-        return 0
+        return (0,)
     schema = onnx.defs.get_schema(op_type)
+    result, last = schema.outputs[0].type_str, len(schema.inputs) - 1
     if any("(" in each.type_str for each in schema.outputs):  # a result of a type of its own, such as indices
-        return None
-    result = schema.outputs[0].type_str
-    return next((index for index, each in enumerate(schema.inputs) if each.type_str == result), None)
+        return ()
+    return tuple(index for index in range(count) if schema.inputs[min(index, last)].type_str == result)
 
 
 def _declared_range(low: float, high: float, dims: Dims | None, dtype: DataType | None) -> Interval:

@@ -15,7 +15,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.bounds.attributes import int_of, ints_of
 from castsmith.ir.bounds.interval import Interval
-from castsmith.ir.bounds.rounding import is_float, unit_roundoff
+from castsmith.ir.bounds.rounding import is_float, is_integer, unit_roundoff
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import Moves
@@ -197,7 +197,11 @@ def reduced_axes(node: onnx_ir.Node) -> tuple[int, ...] | None:
     if axes is not None:
         return tuple(axes)
     tensor = constant_tensor(node.inputs[1]) if len(node.inputs) > 1 else None
-    return None if tensor is None else tuple(int(each) for each in np.asarray(tensor.numpy()).reshape(-1))
+    return (
+        None
+        if tensor is None or not is_integer(tensor.dtype)
+        else tuple(int(each) for each in np.asarray(tensor.numpy()).reshape(-1))
+    )
 
 
 def inverse_root(value: onnx_ir.Value | None, known: Known, depth: int = 0) -> Root | None:

@@ -163,19 +163,22 @@ class Step:
 
     def integers(self, index: int) -> list[int] | None:
         """The elements of an integer input that is fixed, such as a shape or axes; None where it is not."""
-        tensor = self.tensor(index)
+        tensor, interval = self.tensor(index), self.optional(index)
+        if interval is None or not is_integer(interval.dtype):
+            return None
         if tensor is not None and tensor.size <= _FOLLOWED:
             return [int(each) for each in np.asarray(tensor.numpy()).reshape(-1)]
-        interval = self.optional(index)
-        exact = None if interval is None else interval.exact
+        exact = interval.exact
         return None if exact is None else [int(each) for each in exact.reshape(-1)]
 
     def partly_known(self, index: int) -> list[int | None] | None:
         """Return the elements of an integer vector, such as a shape; None for unknown elements or an unknown length."""
         known = self.integers(index)
         interval = self.optional(index)
-        if known is not None or interval is None or interval.dims is None or len(interval.dims) != 1:
-            return None if known is None else list(known)
+        if known is not None:
+            return list(known)
+        if interval is None or not is_integer(interval.dtype) or interval.dims is None or len(interval.dims) != 1:
+            return None
         length = interval.dims[0]
         if length is None or length > _LONGEST_SHAPE:
             return None

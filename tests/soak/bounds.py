@@ -6,13 +6,17 @@
     python -m tests.soak.bounds graphs START COUNT
     python -m tests.soak.bounds damaged START COUNT
 
+`--seconds` ends it sooner.
+
 Runs each on adversarial inputs. Prints each violation, and at the end what was compared.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
@@ -37,10 +41,13 @@ def cases(kind: str, start: int, count: int, only: list[str]) -> Iterator[tuple[
                 yield f"{op_type} {opset} {dtype} {seed}", operators.case_of(domain, op_type, opset, dtype, seed)
 
 
-def crashes(seeds: range) -> int:
+def crashes(seeds: range, end: float) -> int:
     """Print the errors that damaged models end in, each once with its place; the exit code is 1 if there is one."""
-    counts, refused = Counter[str](), 0
+    counts, ran, refused = Counter[str](), 0, 0
     for seed in seeds:
+        if time.monotonic() > end:
+            break
+        ran += 1
         model, ranges = damaged(seed)
         try:
             castsmith.bounds(model, ranges=ranges)
@@ -54,7 +61,7 @@ def crashes(seeds: range) -> int:
             counts[text] += 1
             if counts[text] == 1:
                 print(f"damaged {seed}: {text}: {error}", flush=True)
-    print(f"{len(seeds)} models, {refused} refused, {counts.total()} errors in {len(counts)} places")
+    print(f"{ran} models, {refused} refused, {counts.total()} errors in {len(counts)} places")
     return 1 if counts else 0
 
 
@@ -64,15 +71,19 @@ def main() -> int:
     parser.add_argument("start", type=int, help="the first seed")
     parser.add_argument("count", type=int)
     parser.add_argument("operators", nargs="*")
+    parser.add_argument("--seconds", type=float, default=math.inf)
     given = parser.parse_args()
+    end = time.monotonic() + given.seconds
     if given.kind == "damaged":
-        return crashes(range(given.start, given.start + given.count))
+        return crashes(range(given.start, given.start + given.count), end)
     compared, total, wrong = Counter[str](), 0, 0
 
     def ran(runtime: str, values: int) -> None:
         compared[runtime] += values
 
     for name, case in cases(given.kind, given.start, given.count, given.operators):
+        if time.monotonic() > end:
+            break
         total += 1
         for text in violations(case.model(), case.ranges, list(case.feeds(FEEDS)), reference=case.reference, ran=ran):
             print(f"{name}: {text}", flush=True)

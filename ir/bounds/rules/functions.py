@@ -22,7 +22,7 @@ from castsmith.ir.bounds.interval import (
     possible,
     products,
 )
-from castsmith.ir.bounds.rounding import Array, is_float, largest, thinnest, with_slack
+from castsmith.ir.bounds.rounding import Array, is_float, largest, rounded, thinnest, with_slack
 from castsmith.ir.bounds.step import Rule, Step
 
 
@@ -74,12 +74,17 @@ def _relu(step: Step) -> Interval:
 
 
 def _leaky(step: Step) -> Interval:
-    x, alpha = step.input(0), step.float("alpha", 0.01)
-    factor = np.asarray(alpha)
-    negative = products((np.minimum(x.low, 0), np.minimum(x.high, 0)), (factor, factor))
-    special = possible(
-        nan=x.nan | (x.minus & (alpha == 0)), plus=x.plus | (x.minus & (alpha < 0)), minus=x.minus & (alpha > 0)
-    )
+    """Runtimes round the slope to the type first, or not."""
+    x, alpha, dtype = step.input(0), np.asarray(step.float("alpha", 0.01)), step.dtypes[0]
+    if dtype is None or not is_float(dtype):
+        return step.anything()
+    least, most = rounded(alpha, alpha, dtype)
+    least, most = np.minimum(alpha, least), np.maximum(alpha, most)
+    if not np.isfinite(most - least):
+        return step.anything()
+    negative = products((np.minimum(x.low, 0), np.minimum(x.high, 0)), (least, most))
+    flat = (least <= 0) & (most >= 0)
+    special = possible(x.nan | (x.minus & flat), x.plus | (x.minus & (least < 0)), x.minus & (most > 0))
     return step.result(*_by_sign(x, negative), x.dims, x, special=special)
 
 

@@ -49,7 +49,7 @@ def _gate_size(step: Step, state: float, cell: float) -> tuple[float, float]:
     total, count = 0.0, 0.0
     for size, index in ((step.input(0).size, 1), (state, 2)):
         weights = step.input(index)
-        width = float(LONGEST if weights.dims is None or weights.dims[-1] is None else weights.dims[-1])
+        width = float(weights.dims[-1] or LONGEST) if weights.dims else float(LONGEST)
         total, count = total + size * weights.size * width, count + width
     bias, peepholes = step.optional(3), step.optional(7)
     total += (0.0 if bias is None else 2 * bias.size) + (0.0 if peepholes is None else peepholes.size * cell)

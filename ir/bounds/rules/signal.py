@@ -85,6 +85,8 @@ def _interpolated(step: Step, x: Interval, low: Array, high: Array, sizes: float
 def _short_fourier(step: Step) -> Interval:
     """STFT: sums of the elements of a frame, each times the window and a number of magnitude 1."""
     x, window = step.input(0), step.optional(2)
+    if x.dims is not None and len(x.dims) < 2:
+        raise UnknownRangeError
     length = step.integers(3) if step.value(3) is not None else None
     count = length[0] if length else None if window is None or not window.dims else window.dims[0]
     if count is None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any, Literal
 
 import numpy as np
 import onnx
+import onnx.numpy_helper
 import onnx.parser
+import onnx_ir
 import pytest
 from onnx_ir import DataType
 
@@ -391,3 +394,39 @@ def test_the_numbers_that_round_to_infinity(dtype: DataType, limit: float, below
         kept = float(np.float32(number)) if dtype == DataType.FLOAT16 else 0.0
         low, high = rounded(np.array([-number]), np.array([number]), dtype)
         assert (low[0], high[0]) == (-max(expected, kept), max(expected, kept))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_slope_may_be_rounded_to_the_type_first(dtype: str) -> None:
+    found = bounds(_model("y = LeakyRelu (x)", f"{dtype}[2] x"), ranges={"x": (-5, -1)})["y"]
+    slope = float(onnx_ir.tensor([0.01], DataType[dtype.upper()]).numpy()[0])
+    check_tight((found.low, found.high), (-5 * max(slope, 0.01), -min(slope, 0.01)))
+
+
+def test_a_slope_that_is_infinite_in_the_type() -> None:
+    found = bounds(_model("y = LeakyRelu <alpha = 1e30> (x)", "float16[2] x"), ranges={"x": (0, 1)})["y"]
+    assert found.may_be_nan  # infinity times 0
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs"),
+    [
+        ("y = STFT (x, n, , n)", "float x"),
+        ("y = LSTM <hidden_size = 4> (x, s, s)", "float[1,1,4] x, float s"),
+        ("y = ReduceSum (x, nan)", "float[2,4] x"),
+        ("y = Reshape (x, nan)", "float[2,4] x"),
+        ("s = Mul (x, x) v = ReduceMean (s, nan) r = Sqrt (v) y = Div (x, r)", "float[2,4] x"),
+        ("y = Max ()", "float[2,4] x"),
+    ],
+)
+def test_operands_of_no_use_are_no_error(body: str, inputs: str) -> None:
+    model = _model(body, inputs, "int64 n = {4}", opset=18)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([np.nan], np.float32), "nan"))
+    with contextlib.suppress(castsmith.CastsmithError):
+        bounds(model)
+
+
+def test_operands_that_become_integers_may_lose_their_fraction() -> None:
+    """0.5 is 0 for an Add of integers: no integer lies between 0.5 and 0.5, but the sum is one."""
+    model = _model("a = Add (n, w) y = Cast <to = 1> (a)", "int32[2] n", "float w = {0.5}")
+    assert bounds(model, ranges={"n": (0, 0)})["y"].low <= 0 <= bounds(model, ranges={"n": (0, 0)})["y"].high
