@@ -120,6 +120,10 @@ def _flag(name: str, value: object) -> bool:
         raise invalid(name, value, "True or False", of_type=isinstance(error, TypeError)) from None
 
 
+def _optional_flag(name: str, value: object) -> bool | None:
+    return None if value is None else _flag(name, value)
+
+
 def _number(name: str, value: object) -> int:
     if type(value) is not int:
         from castsmith.numerics.arguments import whole_number
@@ -157,6 +161,17 @@ def _promotion(name: str, value: object) -> object:
     if isinstance(value, PromotionRules):
         return value
     raise invalid(name, value, "PromotionRules or the name of a preset", of_type=True)
+
+
+def _type(name: str, value: Any) -> DataType | None:
+    from castsmith.numerics.types import parse_type
+
+    try:
+        return None if value is None else parse_type(value)
+    except ArgumentTypeError:
+        raise invalid(name, value, "an element type", of_type=True) from None
+    except ElementTypeError as error:
+        raise OptionError(f"{name}: {error}") from None
 
 
 def _target(name: str, value: object) -> object:
@@ -282,6 +297,20 @@ class Options:
             "the rules for operands whose types disagree, or the name of a preset", _promotion, metavar="PRESET"
         ),
     )
+    promote_unsafe: bool | None = option(None, OptionInfo("allow promotions that can change values", _optional_flag))
+    pytorch_scalar_promotion: bool | None = option(
+        None, OptionInfo("ignore scalars beside operands with dimensions", _optional_flag)
+    )
+    u64_integer_promotion_target: TypeLike | None = option(
+        None, OptionInfo("common type of uint64 and a signed integer", _type)
+    )
+    library: str | None = option(None, text_info("the library whose common types are used", optional=True))
+    weak_scalars: bool | None = option(
+        None, OptionInfo("let scalar constants widen no operand that holds them", _optional_flag)
+    )
+    half_constants: bool | None = option(
+        None, OptionInfo("give constants the 16-bit type of the other operands", _optional_flag)
+    )
     keep_output_types: bool = option(False, flag_info("cast outputs back to their declared types"))
     max_growth: int = option(4096, count_info("most bytes by which folding one node may grow the file", "BYTES"))
     max_total_growth: int = option(1 << 20, count_info("most bytes by which all folding may grow the file", "BYTES"))
@@ -349,6 +378,11 @@ class Options:
 
     def __post_init__(self) -> None:
         check_options(self)
+        stated = sorted(stated_rules(self))
+        if stated and not isinstance(self.promotion, str | None):
+            raise OptionError(
+                f"`promotion` and `{stated[0]}` both state rules: set {stated[0]} in the PromotionRules instead."
+            )
         if self.strict_device and self.target is None:
             raise OptionError("strict_device needs a target.")
         if self.vendor and self.target is None:
@@ -357,7 +391,20 @@ class Options:
             raise OptionError("lowering passes need a target.")
 
 
+RULES = (
+    *("promote_unsafe", "pytorch_scalar_promotion", "u64_integer_promotion_target", "library"),
+    *("weak_scalars", "half_constants"),
+)
+"""The fields of PromotionRules, each of which is an option too."""
+
+
+def stated_rules(options: Options) -> dict[str, Any]:
+    """Return the fields of PromotionRules that are given as options."""
+    return {name: value for name in RULES if (value := getattr(options, name)) is not None}
+
+
 RUN_OPTIONS = frozenset({
+    *RULES,
     *("strict_device", "promotion", "in_place", "passes", "until", "progress"),
     *("verify", "verify_dims", "verify_inputs", "provenance"),
 })  # fmt: skip

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import onnx
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.bounds.report import Bound, bounds_and
 from castsmith.ir.inference.walk import infer_element_types
-from castsmith.ir.io.loading import as_model
+from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
 from castsmith.ir.records import Diagnostic, Records, Severity, Site
 from castsmith.ir.rewrite_pass import note_provenance
 from castsmith.ir.targets.target import as_target, load_target
@@ -26,7 +24,7 @@ from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.results import ConvertResult
 from castsmith.lowering.widen.unify import UnifyOperands
-from castsmith.numerics.errors import CastsmithError, OptionError, present
+from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean, present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import element_type
 from castsmith.passes.fold.run import FoldConstants
@@ -64,16 +62,17 @@ class Request:
 
 
 def convert(
-    model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    model: ModelLike,
     *,
     to: TypeLike,
     target: str | Target | None = None,
-    keep_io_types: bool | str | Sequence[str] = True,
+    keep_io_types: bool | str | Sequence[str] | None = None,
     keep: str | Sequence[str] = (),
     lower: str | Sequence[str] = (),
     ranges: Mapping[str, tuple[float, float]] | None = None,
     inputs: Inputs | None = None,
     max_error: float | None = None,
+    measure: bool = False,
     dims: Mapping[str, int] | None = None,
     io: str | None = None,
     provenance: bool = True,
@@ -83,20 +82,22 @@ def convert(
     """Convert a whole model to another floating-point precision.
 
     Args:
-        model: An onnx_ir.Model, which is left as it is, a ModelProto, or a file.
+        model: An onnx_ir.Model, a ModelProto, a torch ONNXProgram, or a path. It is not changed.
         to: float16, bfloat16 or float.
         target: The runtime to convert for, or its name: a node is converted only if the target has a kernel.
-        keep_io_types: True leaves the types of inputs and outputs, False converts them; names: those that are left.
+        keep_io_types: Leave the types of inputs and outputs (True, the default), convert them (False), or leave only
+            those named.
         keep: Patterns of nodes that keep their type, by name, operator, or path of modules.
         lower: Patterns of nodes that are converted although their operator is sensitive.
         ranges: Between which numbers values lie, by name; one beyond the precision is not converted.
         inputs: Arrays to measure the error on: by name, several sets, an .npz, a folder, or `made-up`.
         max_error: The relative error that outputs may have: the fewest nodes that reach it keep their type. It is
-            measured on `inputs`, by default on made-up ones.
-        dims: Sizes of symbolic dimensions, for inputs that are made up.
-        io: `keep`, `convert`, or the names of inputs and outputs to convert; in place of `keep_io_types`.
+            measured on `inputs`, by default on generated ones.
+        measure: Measure the error on generated inputs if no `inputs` are given.
+        dims: Sizes of symbolic dimensions, for generated inputs.
+        io: `keep`, `convert`, or the names of inputs and outputs to convert, instead of `keep_io_types`.
         provenance: True to state in the metadata of new nodes which rule made them.
-        in_place: Change an onnx_ir.Model itself.
+        in_place: Change a model in memory itself.
         progress: Called with the name of each step before it runs.
 
     Raises:
@@ -104,10 +105,14 @@ def convert(
             that matches nothing, inputs that do not fit, or an error that cannot be reached; ModelError for a model
             that cannot be read; TargetError for an unknown target.
     """
+    if io is not None and keep_io_types is not None:
+        raise OptionError(
+            "`io` and `keep_io_types` both say which inputs and outputs keep their types: pass one of them."
+        )
     given = as_model(model)
     wanted = parse_precision(to)
     require_something(given, wanted)
-    measured = inputs if inputs is not None or max_error is None else "made-up"
+    measured = inputs if inputs is not None or not (measure or max_error is not None) else "made-up"
     tell, known = progress or _silent, None
     if measured is not None:
         tell("measuring")
@@ -117,7 +122,7 @@ def convert(
     request = Request(
         wanted,
         as_target(target),
-        io_choice(given, keep_io_types) if io is None else io,
+        io_choice(given, True if keep_io_types is None else keep_io_types) if io is None else io,
         parse_patterns(keep, "keep"),
         parse_patterns(lower, "lower"),
         _bounds(ranges, _evidence(known, wanted, made_up=measured == "made-up", search=max_error is not None), proven),
@@ -127,7 +132,7 @@ def convert(
         tell,
     )
     if known is None or max_error is None:
-        work = given.clone() if given is model and not in_place else given
+        work = given if in_place or model_in_memory(model) is None else given.clone()
         return _measured(_attempt(work, request)[0], known)
     return _search(given, request, known, max_error)
 
@@ -160,8 +165,8 @@ def _search(model: onnx_ir.Model, request: Request, known: Reference, most: floa
     if best is None:
         plain, least = search.known[frozenset()], min(search.known.values())
         raise OptionError(
-            f"max_error {most:g} is not reached: the error is {plain:.3g}, and {least:.3g} if every node is kept that"
-            " can be."
+            f"`max_error` {most:g} is not reached: the error is {plain:.3g}, and {least:.3g} if every node is kept"
+            " that can be."
         )
     return replace(best[1], attempts=len(search.known), kept=tuple(name for name in nodes if name in best[0]))
 
@@ -349,9 +354,9 @@ def io_choice(model: onnx_ir.Model, keep: bool | str | Sequence[str]) -> str:
         return "keep" if keep else "convert"
     left = {keep} if isinstance(keep, str) else set(keep)
     names = [value.name or "" for value in (*model.graph.inputs, *model.graph.outputs)]
-    unknown = sorted(left - set(names))
-    if unknown:
-        return unknown[0]  # refused by its name
+    for name in sorted(left - set(names)):
+        way_out = did_you_mean(name, names, f"expected {', '.join(names)}")
+        raise OptionError(f"`keep_io_types` names {name!r}, which is not an input or output; {way_out}")
     return ",".join(name for name in names if name not in left) or "keep"
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-import onnx
 import onnx_ir
 from onnx_ir.passes import PassBase
 
 from castsmith.collection import paused_collection
 from castsmith.ir.inference.session import Session
-from castsmith.ir.io.loading import as_model
+from castsmith.ir.io.loading import ModelLike, own_model
 from castsmith.ir.ops.qonnx import TRUNCS
-from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage, Vendor
+from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage, Vendor, stated_rules
 from castsmith.ir.records import Diagnostic, Effect, Rewrite, RewriteResult, Severity, Site
 from castsmith.ir.rewrite_pass import RewritePass, SessionPass, note_provenance
 from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, make_pass, needs_target, pass_name
@@ -41,11 +39,17 @@ Every rewrite lowers a measure (`castsmith.passes.cost`), so that no run should 
 
 
 def optimize(
-    model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    model: ModelLike,
     *,
     target: str | Target | None = Options.target,
     strict_device: bool = Options.strict_device,
     promotion: PromotionRules | str | None = Options.promotion,
+    promote_unsafe: bool | None = Options.promote_unsafe,
+    pytorch_scalar_promotion: bool | None = Options.pytorch_scalar_promotion,
+    u64_integer_promotion_target: TypeLike | None = Options.u64_integer_promotion_target,
+    library: str | None = Options.library,
+    weak_scalars: bool | None = Options.weak_scalars,
+    half_constants: bool | None = Options.half_constants,
     keep_output_types: bool = Options.keep_output_types,
     max_growth: int = Options.max_growth,
     max_total_growth: int = Options.max_total_growth,
@@ -72,12 +76,20 @@ def optimize(
     """Fix the element types of `model`, and legalize it for `target` if given.
 
     Args:
-        model: An onnx_ir.Model, which is not changed (the result shares its tensors), a ModelProto, or a path.
+        model: An onnx_ir.Model, a ModelProto, a torch ONNXProgram, or a path. It is not changed; the result shares the
+            tensors of a model in memory.
         target: The runtime to legalize the model for, or its name; none by default.
         strict_device: Refuse types that a device, such as the GPU of `onnxruntime-webgpu`, leaves to the CPU; otherwise
             a note counts them.
         promotion: The rules for operands that disagree, or the name of a preset of PromotionRules; by default those of
             ConvertPromoteTypes, without unsafe promotion.
+        promote_unsafe: As in PromotionRules. This and the next five options override a preset; if you pass
+            PromotionRules, set them there.
+        pytorch_scalar_promotion: As in PromotionRules.
+        u64_integer_promotion_target: As in PromotionRules.
+        library: As in PromotionRules.
+        weak_scalars: As in PromotionRules.
+        half_constants: As in PromotionRules.
         keep_output_types: Cast outputs back to their declared types.
         max_growth: Bytes by which folding one node may grow the file.
         max_total_growth: Bytes by which all folding may grow the file.
@@ -95,7 +107,7 @@ def optimize(
             default.
         narrow_interface: Narrow graph inputs too, and outputs that are known to fit.
         largest_dim: Upper bound of every dimension that the model does not fix; 0 if unknown.
-        in_place: Change an onnx_ir.Model itself, which saves the time of copying it.
+        in_place: Change a model in memory itself, which saves the time of copying it.
         passes: The passes to run, in order, by name, with options as `name{option=value}`, or as objects; by default
             all that apply.
         lowerings: Lowerings of custom operators by operator name, as in LowerCustom.
@@ -123,6 +135,12 @@ def optimize(
             target=target,
             strict_device=strict_device,
             promotion=promotion,
+            promote_unsafe=promote_unsafe,
+            pytorch_scalar_promotion=pytorch_scalar_promotion,
+            u64_integer_promotion_target=u64_integer_promotion_target,
+            library=library,
+            weak_scalars=weak_scalars,
+            half_constants=half_constants,
             keep_output_types=keep_output_types,
             max_growth=max_growth,
             max_total_growth=max_total_growth,
@@ -149,11 +167,10 @@ def optimize(
     )
 
 
-def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], options: Options) -> Result:
+def _optimize(model: ModelLike, options: Options) -> Result:
     options = replace(options, target=_target(options))  # an error of the options comes before one of the model
     with paused_collection():
-        given = as_model(model)
-        return optimize_loaded(given.clone() if given is model and not options.in_place else given, options)
+        return optimize_loaded(own_model(model, in_place=options.in_place), options)
 
 
 def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
@@ -244,7 +261,7 @@ def _report_what_is_left(session: Session, rules: PromotionRules, target: Target
 
 def rules_of(options: Options) -> PromotionRules:
     """Return the rules for operands whose types disagree. Raises PromotionError for an unknown preset."""
-    return as_rules(options.promotion)
+    return replace(as_rules(options.promotion), **stated_rules(options))
 
 
 def _run(each: PassBase, name: str, session: Session) -> RewriteResult:

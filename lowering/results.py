@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from onnx_ir import DataType
 from castsmith.ir.records import Diagnostic, Refusal, Rewrite
 
 if TYPE_CHECKING:
+    import onnx
+
     from castsmith.ir.verify.verdict import Verdict
 
 
@@ -32,6 +35,26 @@ class Result:
     refusals: list[Refusal] = field(default_factory=list[Refusal])
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
     verdict: Verdict | None = None
+
+    @property
+    def proto(self) -> onnx.ModelProto:
+        """The model as a new ModelProto with all its weights. Raises ModelError if they exceed 2 GiB."""
+        from castsmith.ir.io.saving import whole_proto
+
+        return whole_proto(self.model)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        external_data: str | None = None,
+        reference_data: bool = False,
+        shard_bytes: int | None = None,
+    ) -> None:
+        """Save the model to `path`, as `castsmith.save` does with the same options."""
+        from castsmith.ir.io.saving import save
+
+        save(self.model, path, external_data=external_data, reference_data=reference_data, shard_bytes=shard_bytes)
 
     def summary(self) -> str:
         """Return one sentence: the counts of rewrites, refusals and diagnostics, and the outcome of `verify`."""

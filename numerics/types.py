@@ -209,15 +209,24 @@ HALF_TYPES: tuple[DataType, ...] = tuple(row.dtype for row in _ROWS if row.kind 
 
 _EXTRA_NAMES = {
     "b8": DataType.BOOL,
+    "half": DataType.FLOAT16,
+    "single": DataType.FLOAT,
+    "str": DataType.STRING,
     # OpenVINO's own names, and those of the examples in the document of ConvertPromoteTypes-14.
     "boolean": DataType.BOOL,
-    "fp16": DataType.FLOAT16,
-    "fp32": DataType.FLOAT,
-    "fp64": DataType.DOUBLE,
     "f8e4m3": DataType.FLOAT8E4M3FN,
     "f8m4e3": DataType.FLOAT8E4M3FN,
     "f8m5e3": DataType.FLOAT8E5M2,
+    # Only one type of 4 bits, and of those of 8 bits the one that runtimes mean by the name.
+    **dict.fromkeys(("f4", "float4"), DataType.FLOAT4E2M1),
+    **dict.fromkeys(("f8", "float8", "float8e4m3"), DataType.FLOAT8E4M3FN),
 }
+_AMBIGUOUS = {
+    "int": "int32 or int64",
+    "complex": "complex64 or complex128",
+    **dict.fromkeys(("f6", "fp6", "float6"), "f6e2m3 or f6e3m2"),
+}
+"""Names that could mean several types, and what to write instead."""
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
@@ -239,7 +248,11 @@ def _names() -> dict[str, DataType]:
     full = {row.name: row.dtype for row in _ROWS}
     short = {row.dtype.short_name(): row.dtype for row in _ROWS}
     numpy = {row.dtype.numpy().name: row.dtype for row in _ROWS if row.kind is not Kind.STRING}
-    return numpy | full | short | _EXTRA_NAMES
+    names = numpy | full | short | _EXTRA_NAMES
+    # The common notation of floats: fp16, fp8e5m2, and e5m2 alone.
+    common = {f"fp{name[1:]}": dtype for name, dtype in names.items() if re.match(r"f\d", name)}
+    bare = {row.dtype.short_name()[2:]: row.dtype for row in _ROWS if re.match(r"f\de", row.dtype.short_name())}
+    return common | bare | {"e4m3": DataType.FLOAT8E4M3FN} | names
 
 
 @cache
@@ -252,9 +265,10 @@ def parse_type(name: TypeLike) -> DataType:
     """Return the element type that `name` names.
 
     Args:
-        name: The name in ONNX text (`float8e4m3fn`, `double`), in short form (`f8e4m3fn`, `f64`), of numpy or ml_dtypes
-            (`float8_e4m3fn`, `float64`) or of OpenVINO (`boolean`, `f8e4m3`), in any case; the number of the type (17,
-            also as text), a member of onnx_ir.DataType or onnx.TensorProto; a numpy dtype or scalar class.
+        name: The name in ONNX text (`float8e4m3fn`, `double`), in short form (`f8e4m3fn`, `f64`, `fp16`, `half`, `fp8`
+            for float8e4m3fn), of numpy or ml_dtypes (`float8_e4m3fn`, `float64`) or of OpenVINO (`boolean`, `f8e4m3`),
+            in any case; the number of the type (17, also as text), a member of onnx_ir.DataType or onnx.TensorProto; a
+            numpy dtype or scalar class.
 
     Raises:
         ElementTypeError: The name, number or dtype is not an ONNX element type.
@@ -265,11 +279,13 @@ def parse_type(name: TypeLike) -> DataType:
     if isinstance(name, str):
         if _NUMBER.fullmatch(name):
             return _of_number(int(name))
-        try:
-            return _names()[name.lower()]
-        except KeyError:
+        found = _names().get(name.lower()) or _names().get(name.lower().replace("_e", "e"))
+        if found is None and name.lower() in _AMBIGUOUS:
+            raise ElementTypeError(f"{name!r} is ambiguous as an element type: write {_AMBIGUOUS[name.lower()]}.")
+        if found is None:
             way_out = did_you_mean(name, _names(), "expected a name such as float16, bf16 or i64")
-            raise ElementTypeError(f"{name!r} is not an element type of ONNX; {way_out}") from None
+            raise ElementTypeError(f"{name!r} is not an element type of ONNX; {way_out}")
+        return found
     if isinstance(name, np.dtype | type):
         return _of_numpy(name)
     if isinstance(name, float | bool | None):

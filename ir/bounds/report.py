@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
-import onnx
 import onnx_ir
 from onnx_ir import DataType
 
@@ -21,7 +19,7 @@ from castsmith.ir.bounds.interval import Interval, absolute
 from castsmith.ir.bounds.rounding import is_float, largest, smallest, unit_roundoff
 from castsmith.ir.inference.shapes import inferred_shapes
 from castsmith.ir.inference.walk import infer_element_types
-from castsmith.ir.io.loading import as_model
+from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import nodes_of
@@ -123,7 +121,7 @@ def _cells(bound: Bound) -> tuple[str, str, str, str]:
 
 
 def bounds(
-    model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    model: ModelLike,
     *,
     ranges: Mapping[str, tuple[float, float]] | None = None,
     inputs: Iterable[Mapping[str, Array]] | None = None,
@@ -135,7 +133,7 @@ def bounds(
     be any finite number; what follows from them holds as long as no value overflows the model's own type.
 
     Args:
-        model: A model, a ModelProto or a path. It is not changed.
+        model: A model in any form, such as a path. It is not changed.
         ranges: Least and greatest element of graph inputs, by name. An input without one has the range that the model
             shows (masks, images with metadata), which is among what its bounds assume, or that of its type.
         inputs: Sets of input arrays by name, on which the model is run to measure its values.
@@ -154,7 +152,7 @@ def bounds(
 
 
 def bounds_and(
-    model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    model: ModelLike,
     *,
     ranges: Mapping[str, tuple[float, float]] | None = None,
     inputs: Iterable[Mapping[str, Array]] | None = None,

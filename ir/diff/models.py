@@ -7,12 +7,10 @@ declared for intermediate values in one model alone, the producer, and documenta
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-import onnx
 import onnx_ir
 
 from castsmith.ir.diff.graphs import compare_graphs
@@ -20,7 +18,7 @@ from castsmith.ir.diff.interface import Change, GraphComparison, pair_by_index, 
 from castsmith.ir.diff.keys import Keys
 from castsmith.ir.inference.walk import known_types
 from castsmith.ir.io.carried import training_of
-from castsmith.ir.io.loading import as_model
+from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect, NodeItem, Rewrite, Site
@@ -66,10 +64,7 @@ class ModelDiff:
         return notebook_html(self.summary(), [(head, rows)])
 
 
-Source = onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]
-
-
-def diff(a: Source, b: Source, *, everything: bool = False) -> ModelDiff:
+def diff(a: ModelLike, b: ModelLike, *, everything: bool = False) -> ModelDiff:
     """Compare two models by meaning.
 
     Not a difference: the names of intermediate values, nodes and initializers, the order of nodes, whether a constant
@@ -78,7 +73,7 @@ def diff(a: Source, b: Source, *, everything: bool = False) -> ModelDiff:
     of nodes and unused constants.
 
     Args:
-        a: The first model: an onnx_ir.Model, a ModelProto or a path.
+        a: The first model: an onnx_ir.Model, a ModelProto, a torch ONNXProgram, a Result or a path.
         b: The second model.
         everything: Compare the metadata of nodes and unused constants too.
 

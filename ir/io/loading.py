@@ -8,6 +8,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
+from typing import Protocol
 
 import onnx
 import onnx_ir
@@ -28,6 +29,17 @@ from castsmith.numerics.errors import ArgumentTypeError
 
 Tensors = list[tuple[Place, onnx_ir.TensorProtocol]]
 """Tensors with their places."""
+
+
+class ModelHolder(Protocol):
+    """An object whose `model` is an onnx_ir.Model, such as a Result, or what torch.onnx.export returns."""
+
+    @property
+    def model(self) -> onnx_ir.Model: ...
+
+
+ModelLike = onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str] | ModelHolder
+"""What every function takes as a model: an onnx_ir.Model, a ModelProto, a path, or an object that holds a model."""
 
 
 def _errors_of_formats() -> tuple[type[Exception], ...]:
@@ -138,12 +150,38 @@ _MOST_OPEN = 64
 """Data files that a model keeps open."""
 
 
-def as_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) -> onnx_ir.Model:
-    """Return the model itself, or that of a ModelProto or a file. Raises ModelError for an invalid model."""
-    if isinstance(model, onnx_ir.Model):
-        require_sound(model, model.graph.name or "the model")
-        return model
-    return from_proto(model) if isinstance(model, onnx.ModelProto) else load(model)
+def as_model(model: ModelLike) -> onnx_ir.Model:
+    """Return the model itself, the one that an object holds, or that of a ModelProto or a file.
+
+    Raises:
+        ModelError: The model is invalid.
+        ArgumentTypeError: The argument is not a model.
+    """
+    if isinstance(model, str | os.PathLike):
+        return load(model)
+    held = model_in_memory(model)
+    if held is not None:
+        require_sound(held, held.graph.name or "the model")
+        return held
+    proto = model if isinstance(model, onnx.ModelProto) else getattr(model, "model_proto", None)
+    if isinstance(proto, onnx.ModelProto):
+        return from_proto(proto)
+    raise ArgumentTypeError(f"a model must be an onnx_ir.Model, a ModelProto or a path, not {described(model)}.")
+
+
+def own_model(model: ModelLike, *, in_place: bool = False) -> onnx_ir.Model:
+    """Return the model for a caller that changes it: a copy of one in memory unless `in_place`; raises as `as_model`.
+
+    The copy shares the tensors.
+    """
+    found = as_model(model)
+    return found if in_place or model_in_memory(model) is None else found.clone()
+
+
+def model_in_memory(model: object) -> onnx_ir.Model | None:
+    """Return the onnx_ir.Model that the argument is or holds; None for a path, a ModelProto or anything else."""
+    held = getattr(model, "model", None) if not isinstance(model, onnx_ir.Model) else model
+    return held if isinstance(held, onnx_ir.Model) else None
 
 
 def read_proto(path: Path) -> onnx.ModelProto:

@@ -26,7 +26,7 @@ from castsmith.ir.io.files import (
     replace,
     same_name,
 )
-from castsmith.ir.io.loading import as_model
+from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.io.protos import file_format, from_proto, to_proto
 from castsmith.ir.io.stored import FileTensor, StoredTensor, file_of, inside, opened
 from castsmith.ir.io.streaming import write_tensor
@@ -79,7 +79,7 @@ class _Layout:
 
 
 def save(
-    model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    model: ModelLike,
     path: str | os.PathLike[str],
     *,
     external_data: str | None = None,
@@ -94,7 +94,7 @@ def save(
     it is kept, with a UserWarning. Another process that saves to `path` at the same time waits.
 
     Args:
-        model: An onnx_ir.Model, a ModelProto or a path.
+        model: A model in any form, or the result of `optimize` or `convert`.
         path: The file to write.
         external_data: Name of a file in the folder of `path` for the weights of more than 1 KiB. By default weights
             stay in the file, but those that were external stay external, large new ones join them, and all move out if
@@ -162,12 +162,7 @@ def write_to(model: onnx_ir.Model, stream: IO[bytes], name: str) -> int:
     """
     model = _settled(model)
     tensors, path = dict(tensor_places(model)), Path(name)
-    size = sum(tensor.nbytes for place, tensor in tensors.items() if _has_bytes(place, tensor))
-    if size > _INLINE_LIMIT:
-        raise ModelError(
-            f"{name}: the model has {size} bytes of weights, more than the 2 GiB of an ONNX file: write it to a named"
-            " file, which can have its weights beside it."
-        )
+    _require_inline(tensors, name, "write it to a named file, which can have its weights beside it")
     layout, streamable = _Layout(), _streamable(model, path)
     for place, tensor in tensors.items():
         if place in streamable and tensor.nbytes >= _LARGE:
@@ -175,6 +170,27 @@ def write_to(model: onnx_ir.Model, stream: IO[bytes], name: str) -> int:
         elif is_external(tensor):
             layout.stand_ins[place] = _inlined(tensor)
     return write_model(stream, _proto(model, layout), _by_name(layout.copied))
+
+
+def whole_proto(model: onnx_ir.Model) -> onnx.ModelProto:
+    """Return the model as a ModelProto with all its weights, those in data files too.
+
+    Raises:
+        ModelError: The weights are too large for one message.
+    """
+    model = _settled(model)
+    tensors, name = dict(tensor_places(model)), model.graph.name or "the model"
+    _require_inline(tensors, name, "save it to a file, which can have its weights beside it")
+    return _proto(model, _Layout({place: _inlined(tensor) for place, tensor in tensors.items() if is_external(tensor)}))
+
+
+def _require_inline(tensors: Tensors, name: str, way_out: str) -> None:
+    """Raise ModelError if the weights exceed one message."""
+    size = sum(tensor.nbytes for place, tensor in tensors.items() if _has_bytes(place, tensor))
+    if size > _INLINE_LIMIT:
+        raise ModelError(
+            f"{name}: the model has {size} bytes of weights, more than the 2 GiB of an ONNX file: {way_out}."
+        )
 
 
 def reloaded(model: onnx_ir.Model) -> onnx_ir.Model:

@@ -88,6 +88,21 @@ def read_types(names: Iterable[TypeLike]) -> frozenset[DataType]:
     return frozenset(map(parse_type, names))
 
 
+def read_names(key: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names, such as those of operators. Raises TypeError for anything but a list of texts."""
+    found = None if isinstance(names, str) else tuple(names)
+    if found is None or not all(isinstance(name, str) for name in found):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"{key} must be a list of names, not {names!r}")
+    return found
+
+
+def read_opsets(key: str, row: Mapping[str, int]) -> dict[str, int]:
+    """Return the first opset of each operator. Raises TypeError or ValueError for anything else."""
+    if not isinstance(row, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without types
+        raise TypeError(f"{key} must state the first opset of each operator, as {{'Add': 7}}, not {row!r}")
+    return {str(name): read_number(f"the first opset of {name} in {key}", opset) or 1 for name, opset in row.items()}
+
+
 def stated_types() -> frozenset[DataType]:
     """Return the types from which `lacks` subtracts, if there is no `types`: later types are not among them."""
     return frozenset(dtype for dtype, row in ELEMENT_TYPES.items() if row.since.ir_version <= _IR_OF_LACKS)
@@ -100,11 +115,12 @@ def read_number(name: str, value: object) -> int | None:
     raise ValueError(f"{name} must be an integer of at least 1, not {value!r}")
 
 
-def read_rows(rows: Rows) -> dict[DataType, Mapping[str, int]]:
+def read_rows(key: str, rows: Rows) -> dict[DataType, Mapping[str, int]]:
     """Return the operators of each type."""
     if isinstance(rows, Mapping):
-        return {parse_type(dtype): dict(row) for dtype, row in cast("Mapping[Any, Mapping[str, int]]", rows).items()}
-    return {dtype: dict(entry["operators"]) for entry in rows for dtype in read_types(entry["types"])}
+        by_type = cast("Mapping[Any, Mapping[str, int]]", rows)
+        return {parse_type(dtype): read_opsets(key, row) for dtype, row in by_type.items()}
+    return {dtype: read_opsets(key, entry["operators"]) for entry in rows for dtype in read_types(entry["types"])}
 
 
 def read_pairs(pairs: Pairs) -> dict[DataType, frozenset[DataType]]:

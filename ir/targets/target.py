@@ -20,7 +20,9 @@ from castsmith.ir.targets.statements import (
     WrongCast,
     WrongFusion,
     read_evidence,
+    read_names,
     read_number,
+    read_opsets,
     read_pairs,
     read_rows,
     read_rules,
@@ -168,7 +170,7 @@ class Target:
         try:
             away = read_types(off_device or ())
             known = (stated_types() if types is None else read_types(types)) - read_types(lacks or ()) - away
-            rows = read_rows(kernels or {})
+            rows = read_rows("kernels", kernels or {})
             device = load_target(fallback) if isinstance(fallback, str) else fallback
             if off_device is None and device is not None:
                 away = frozenset(dtype for dtype in ELEMENT_TYPES.keys() - known if _falls_back(dtype, device))
@@ -185,15 +187,17 @@ class Target:
                 "off_device": away,
                 "quantization": read_rules(quantization or {}),
                 "one_type": dict(one_type or {}),
-                "dropped": read_rows(dropped),
+                "dropped": read_rows("dropped", dropped),
                 "wrong_fusions": tuple(map(read_wrong_fusion, wrong_fusions)),
                 "wrong_casts": tuple(map(read_wrong_cast, wrong_casts)),
-                "sequence_operators": dict(sequence_operators or {}),
+                "sequence_operators": read_opsets("sequence_operators", sequence_operators or {}),
                 "as_written": str(as_written),
                 "hazards": dict(hazards or {}),
-                "probed": frozenset(probed),
-                "domains": frozenset(domains).union(() if device is None else device.domains),
-                "unknown": tuple(dict.fromkeys([*(key for key in stated if stated[key] is None), *unknown])),
+                "probed": frozenset(read_names("probed", probed)),
+                "domains": frozenset(read_names("domains", domains)).union(() if device is None else device.domains),
+                "unknown": tuple(
+                    dict.fromkeys([*(key for key in stated if stated[key] is None), *read_names("unknown", unknown)])
+                ),
                 "evidence": read_evidence(evidence),
                 "release": str(release),
                 "newest_release": str(newest_release),
@@ -381,6 +385,11 @@ def load_target(name_or_path: str) -> Target:
         way_out = did_you_mean(name, [*known, *ALIASES], f"expected {', '.join(known)}, or the path of a JSON file")
         raise TargetError(f"unknown target {name!r}; {way_out}")
     return added or replace(_read(path), path=name)
+
+
+def aliases_of(name: str) -> list[str]:
+    """Return the other names of a target, sorted."""
+    return sorted(alias for alias, target in ALIASES.items() if target == name)
 
 
 def as_target(target: str | Target | None, *, strict: bool = False) -> Target | None:

@@ -7,7 +7,6 @@ changes made by the runtime are reported separately.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import onnx
 import onnx_ir
 
 from castsmith.ir.errors import ModelError, VerificationError
@@ -26,7 +24,7 @@ from castsmith.ir.evaluate.indices import depends_on_inputs
 from castsmith.ir.evaluate.limits import Budget, FeedError, LimitError, seconds_for
 from castsmith.ir.evaluate.names import MEMORY
 from castsmith.ir.inference.walk import known_types
-from castsmith.ir.io.loading import as_model
+from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.io.saving import reloaded
 from castsmith.ir.prove.proof import Held, Proof, prove
 from castsmith.ir.records import Site
@@ -60,8 +58,8 @@ _MOST_WHOLE, _THIRD, _PART_OF_PROOF = 40, 2, 0.5
 
 
 def verify(
-    a: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
-    b: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    a: ModelLike,
+    b: ModelLike,
     *,
     engine: str = "onnxruntime",
     promotion: PromotionRules | str | None = None,
@@ -79,7 +77,7 @@ def verify(
     """Compare the results of two models bit for bit.
 
     Args:
-        a: The first model: an onnx_ir.Model, a ModelProto or a path.
+        a: The first model: an onnx_ir.Model, a ModelProto, a torch ONNXProgram, a Result or a path.
         b: The second model.
         engine: The engine that runs everything except conversions: `onnxruntime`, `openvino` or `reference`.
         promotion: The rules for operands that disagree in type, or the name of a preset.

@@ -93,7 +93,7 @@ class Sets:
         more = list(maker.more(count))
         if len(more) > affordable:
             text = f"small inputs would need {len(more)} more sets to cover each useful value; {affordable} were run"
-            self.notes.append(f"{text} (--sets)")
+            self.notes.append(f"{text} (`sets=`)")
         for kind, number in more[:affordable]:
             if self.budget.left <= 0:
                 self.notes.append(f"the time limit was exceeded before inputs {kind} {number} (`seconds=` allows more)")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-import onnx
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference.walk import Inference, infer_element_types
-from castsmith.ir.io.loading import as_model
+from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
 from castsmith.ir.targets.target import Target, as_target
 from castsmith.ir.validation import require_known_opset
@@ -30,7 +28,7 @@ _ANY_SIZE = 2**62
 
 
 def check(
-    model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    model: ModelLike,
     *,
     target: str | Target | None = None,
     strict_device: bool = False,
@@ -39,7 +37,7 @@ def check(
     """List the findings about the element types of a model.
 
     Args:
-        model: An onnx_ir.Model, a ModelProto or a path, valid or not; it is not changed.
+        model: An onnx_ir.Model, a ModelProto, a torch ONNXProgram or a path, valid or not; it is not changed.
         target: The runtime that the model is for, by name, by its JSON file, or as a Target: types and operators that
             it would refuse or compute wrongly are listed too.
         strict_device: List types that a device leaves to the CPU as errors, and not as a note with their number.

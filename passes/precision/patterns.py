@@ -136,13 +136,13 @@ def parse_patterns(given: str | Iterable[str | Pattern], option: str) -> tuple[P
             found.append(text)
             continue
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OptionError(f"invalid value {text!r} for {option}; expected names, operators or paths as text.")
+            raise OptionError(f"invalid value {text!r} for `{option}=`; expected names, operators or paths as text.")
         for part in (part.strip() for part in text.split(",")):
             kind, colon, glob = part.partition(":")
             known = bool(colon) and kind in _KINDS and not glob.startswith(":")
             kind, glob = (kind, glob) if known else ("", part)
             if not glob:
-                raise OptionError(f"invalid value {text!r} for {option}; a pattern is empty.")
+                raise OptionError(f"invalid value {text!r} for `{option}=`; a pattern is empty.")
             found.append(Pattern(part, kind, glob))
     return tuple(found)
 
@@ -151,7 +151,7 @@ def require_matches(patterns: Sequence[Pattern], nodes: Sequence[onnx_ir.Node], 
     """Raise OptionError for a pattern that matches no node of the model."""
     for pattern in patterns:
         if not any(map(pattern.matches, nodes)):
-            raise OptionError(f"{option} {pattern.text!r} matches no node; {_meant(pattern, nodes)}")
+            raise OptionError(f"`{option}=` {pattern.text!r} matches no node; {_meant(pattern, nodes)}")
 
 
 def _meant(pattern: Pattern, nodes: Sequence[onnx_ir.Node]) -> str:

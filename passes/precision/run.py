@@ -261,7 +261,7 @@ def ports_to_convert(model: onnx_ir.Model, io: str) -> frozenset[str]:
     for name in wanted:
         if name not in names:
             way_out = did_you_mean(name, names, f"expected {', '.join(names)}")
-            raise OptionError(f"io names {name!r}, which is not an input or output; {way_out}")
+            raise OptionError(f"`io=` names {name!r}, which is not an input or output; {way_out}")
     return frozenset(wanted)
 
 

@@ -16,7 +16,7 @@ import onnx
 import pytest
 from onnx_ir import DataType
 
-from castsmith import OptionError, optimize
+from castsmith import OptionError, PromotionError, optimize
 from castsmith.cli.arguments import add_options, given_options
 from castsmith.cli.commands.optimize import _WORK as ON_COMMAND_LINE  # pyright: ignore[reportPrivateUsage]
 from castsmith.cli.main import main
@@ -27,6 +27,7 @@ from castsmith.ir.targets.target import load_target
 from castsmith.lowering.encodings.choose import Encoding
 from castsmith.lowering.narrow.facts import NARROWER
 from castsmith.lowering.narrow.run import NarrowTypes
+from castsmith.lowering.pipeline import rules_of
 from castsmith.lowering.registry import PASSES, make_pass, option_names, pass_class
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.runtimes.dispatch import (
@@ -111,17 +112,21 @@ def test_the_command_line_has_the_choices_and_defaults() -> None:
         assert (*(action.choices or ()),) == info.choices
     flags = [word for word in parser.format_usage().split() if word.startswith("[--")]
     assert len(flags) == len(ON_COMMAND_LINE)
-    elsewhere = {"promotion", "in_place", "lowerings", "progress", "verify", "verify_dims", "verify_inputs"}
+    elsewhere = {*RULES, "promotion", "in_place", "lowerings", "progress", "verify", "verify_dims", "verify_inputs"}
     assert {*ON_COMMAND_LINE} | elsewhere == {*FIELDS}
 
 
+RULES = [each.name for each in dataclasses.fields(PromotionRules)]
+FLAGS = [name for name in FIELDS if isinstance(getattr(PromotionRules, name, FIELDS[name].default), bool)]
 WRONG_TYPES: dict[str, list[Any]] = {
-    **{name: ["yes", None, 1.0, [], "1"] for name in FIELDS if isinstance(FIELDS[name].default, bool)},
+    **{name: ["yes", None, 1.0, [], "1"] for name in FLAGS},
     **{name: ["1", None, 1.5, True, np.float32(1)] for name in ("max_growth", "max_total_growth", "largest_dim")},
     **{name: [1, None, True, b"packed", ["packed"]] for name in ("fold_as", "interface", "storage", "vendor")},
     "narrow": [None, 1.5, True, b"int64", [1.5], [None], [["int64"]], {"int64": 1.5}.values()],
     "target": [1, True, Path("cpu.json"), ["cpu"]],
     "promotion": [1, True, {"promote_unsafe": True}],
+    "library": [1, True, b"torch"],
+    "u64_integer_promotion_target": [1.5, True, [7]],
     "passes": ["fold-constants", 1, [1], {"fold-constants": 1}, True],
     "until": [1, True, b"fold-constants"],
     "progress": [1, "print"],
@@ -131,7 +136,8 @@ WRONG_TYPES: dict[str, list[Any]] = {
     "lowerings": [1, "x", [print]],
 }
 WRONG_VALUES: dict[str, list[Any]] = {
-    **{name: [2, -1] for name in FIELDS if isinstance(FIELDS[name].default, bool)},
+    **{name: [2, -1] for name in FLAGS},
+    "u64_integer_promotion_target": ["f9", "", 99, 0, int],
     **{name: [-1, np.int64(-5)] for name in ("max_growth", "max_total_growth", "largest_dim")},
     "fold_as": ["tvm", "ONNXRUNTIME", " "],
     "interface": ["", "codes", "Wide", "wide "],
@@ -166,7 +172,7 @@ def refusal_of(name: str, value: object) -> str:
     for each in PASSES:
         kind: Any = pass_class(each)
         known = {field.name for field in dataclasses.fields(kind)}
-        if name in known - {"target", "lowerings"}:
+        if name in known - {"target", "lowerings", *RULES}:
             with pytest.raises(OptionError) as of_pass:
                 kind(**{name: value}, **({"target": load_target("onnxruntime-cpu")} if "target" in known else {}))
             assert str(of_pass.value) == str(raised.value)
@@ -200,6 +206,30 @@ def test_none_is_refused_where_it_is_no_default(name: str) -> None:
 def test_flags_and_numbers_are_kept_as_those_of_python(value: Any) -> None:
     assert Options(fold_disputed=value).fold_disputed is True
     assert type(Options(max_growth=np.int16(7)).max_growth) is int  # pyright: ignore[reportArgumentType]
+
+
+MIXED = """<ir_version: 10, opset_import: ["": 21]>
+g (int32[2] x, float[2] y, uint64[2] u, int64[2] i) => (float[2] a, float[2] b) {
+    a = Add (x, y) b = Add (u, i) }"""
+
+
+def test_each_field_of_the_rules_is_an_option() -> None:
+    """As options they do what they do in PromotionRules, and override a preset."""
+    assert set(RULES) <= set(FIELDS)
+    values: dict[str, Any] = {name: not getattr(PromotionRules, name) for name in RULES if name in FLAGS}
+    values |= {"library": "torch", "u64_integer_promotion_target": "f64"}
+    for name, value in values.items():
+        assert rules_of(Options(**{name: value})) == PromotionRules(**{name: value})
+        expected = dataclasses.replace(PromotionRules.preset("jax"), **{name: value})
+        assert rules_of(Options(**{name: value}, promotion="jax")) == expected
+        for rules in (PromotionRules(), PromotionRules(**{name: value})):
+            with pytest.raises(OptionError, match=rf"^`promotion` and `{name}` both state rules: set {name} in the Pr"):
+                optimize(model(), promotion=rules, **{name: value})
+    proto = onnx.parser.parse_model(MIXED)
+    result = optimize(proto, promote_unsafe=True, u64_integer_promotion_target="double").model
+    assert [value.dtype for value in result.graph.outputs] == [DataType.FLOAT, DataType.DOUBLE]
+    with pytest.raises(PromotionError):
+        optimize(proto, promotion="torch", promote_unsafe=False)
 
 
 INT64: list[Any] = [

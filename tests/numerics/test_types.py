@@ -130,8 +130,37 @@ def test_every_way_to_name_a_type() -> None:
             assert parse_type(way) is row.dtype, way
     extra = {"boolean": "bool", "b8": "bool", "fp16": "float16", "fp32": "float", "fp64": "double"}
     extra |= {"f8e4m3": "float8e4m3fn", "f8m4e3": "float8e4m3fn", "f8m5e3": "float8e5m2"}
+    extra |= {"half": "float16", "single": "float", "str": "string", "f4": "float4e2m1", "fp4": "float4e2m1"}
+    extra |= dict.fromkeys(("fp8", "f8", "float8", "e4m3", "fp8_e4m3", "fp8e4m3fn", "float8_e4m3"), "float8e4m3fn")
+    extra |= {"fp8_e5m2": "float8e5m2", "e5m2": "float8e5m2", "e8m0": "float8e8m0", "FP8": "float8e4m3fn"}
+    extra |= {"fp6e2m3": "float6e2m3", "e3m2": "float6e3m2", "e5m2fnuz": "float8e5m2fnuz", "fp4_e2m1": "float4e2m1"}
     for name, meant in extra.items():
         assert type_name(parse_type(name)) == meant
+
+
+def test_every_short_form_in_use_names_a_type() -> None:
+    """Kind and bits, as people write them: i64, u8, f16, fp16, bf16."""
+    for row in ROWS:
+        if row.kind is Kind.INTEGER:
+            assert parse_type(f"{'i' if row.signed else 'u'}{row.bits}") is row.dtype
+            assert parse_type(f"{'int' if row.signed else 'uint'}{row.bits}") is row.dtype
+        elif row.kind is Kind.FLOATING and row.bits > 8:
+            letter = "b" if row.exponent_bits == 8 and row.bits == 16 else ""
+            assert {parse_type(f"{letter}{stem}{row.bits}") for stem in ("f", "float")} == {row.dtype}
+            assert letter or parse_type(f"fp{row.bits}") is row.dtype
+        elif row.kind is Kind.FLOATING:
+            code = row.name.removeprefix(f"float{row.bits}")
+            stems = ("", "f8", "fp8", "float8", "float8_", "fp8_") if row.bits == 8 else ("", f"fp{row.bits}")
+            assert {parse_type(f"{stem}{code}") for stem in stems} == {row.dtype}
+
+
+@pytest.mark.parametrize(
+    ("name", "way_out"),
+    [("fp6", "f6e2m3 or f6e3m2"), ("Float6", "f6e2m3 or f6e3m2"), ("int", "int32 or int64")],
+)
+def test_a_name_of_several_types_is_refused(name: str, way_out: str) -> None:
+    with pytest.raises(ElementTypeError, match=f"^'{name}' is ambiguous as an element type: write {way_out}.$"):
+        parse_type(name)
 
 
 @pytest.mark.parametrize("given", ["float99", "99", 99, 0, "-1", "", float, int, np.integer, np.void, object, "O8"])

@@ -134,10 +134,81 @@ def test_a_proto_a_path_and_a_model_are_saved_alike(tmp_path: Path) -> None:
     proto = everything()
     source = tmp_path / "source.onnx"
     onnx.save_model(proto, source)
-    for index, form in enumerate((proto, source, str(source), castsmith.load(source))):
+    model = castsmith.load(source)
+    held = (Program(model), OldProgram(proto), castsmith.Result(model), castsmith.ConvertResult(model))
+    forms: list[Any] = [proto, source, str(source), model, *held]
+    for index, form in enumerate(forms):
         castsmith.save(form, tmp_path / f"{index}.onnx")
-    files = {(tmp_path / f"{index}.onnx").read_bytes() for index in range(4)}
+    castsmith.Result(model).save(tmp_path / f"{len(forms)}.onnx")
+    files = {(tmp_path / f"{index}.onnx").read_bytes() for index in range(len(forms) + 1)}
     assert len(files) == 1
+
+
+class Program:
+    """As torch.onnx.ONNXProgram holds a model."""
+
+    def __init__(self, model: onnx_ir.Model) -> None:
+        self.model = model
+
+    @property
+    def model_proto(self) -> onnx.ModelProto:
+        raise AssertionError("the model need not be serialized")
+
+
+class OldProgram:
+    """As the ONNXProgram of older releases of torch, whose model is no onnx_ir.Model."""
+
+    model = "of another package"
+
+    def __init__(self, proto: onnx.ModelProto) -> None:
+        self.model_proto = proto
+
+
+CASTS = """<ir_version: 10, opset_import: ["": 21]>
+g (float16[4] x) => (float16[4] y) { a = Cast <to = 1> (x) b = Cast <to = 10> (a) y = Neg (b) }"""
+
+
+def test_a_program_of_torch_is_a_model_everywhere() -> None:
+    model = onnx_ir.from_onnx_text(CASTS)
+    before = onnx_ir.to_onnx_text(model)
+    for program in (Program(model), OldProgram(onnx_ir.to_proto(model)), castsmith.Result(model)):
+        given: Any = program
+        result = castsmith.optimize(given)
+        assert [node.op_type for node in result.model.graph] == ["Neg"]
+        assert castsmith.convert(given, to="float").model.graph.outputs[0].dtype == onnx_ir.DataType.FLOAT16
+        assert castsmith.check(given) == castsmith.check(model)
+        assert castsmith.verify(given, result).equal
+        assert castsmith.diff(given, result)
+        assert not castsmith.diff(given, model)
+        assert set(castsmith.bounds(given)) == set(castsmith.bounds(model))
+        assert onnx_ir.to_onnx_text(model) == before
+    program = Program(model)
+    assert castsmith.optimize(program, in_place=True).model is model
+
+
+def test_the_proto_of_a_result_has_all_its_weights(tmp_path: Path) -> None:
+    weights = np.arange(40000, dtype=np.float32)
+    proto = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            [onnx.helper.make_node("Add", ["x", "w"], ["y"])],
+            "g",
+            [onnx.helper.make_tensor_value_info("x", 1, [40000])],
+            [onnx.helper.make_tensor_value_info("y", 1, [40000])],
+            [onnx.numpy_helper.from_array(weights, "w")],
+        ),
+        opset_imports=[onnx.helper.make_opsetid("", 21)],
+        ir_version=10,
+    )
+    result = castsmith.optimize(proto)
+    result.save(tmp_path / "m.onnx", external_data="m.data")
+    assert (tmp_path / "m.data").stat().st_size >= weights.nbytes
+    again = castsmith.optimize(tmp_path / "m.onnx").proto
+    assert not again.graph.initializer[0].external_data
+    assert onnx.numpy_helper.to_array(again.graph.initializer[0]).tobytes() == weights.tobytes()
+    onnx.checker.check_model(again, full_check=True)
+    assert again.SerializeToString() == result.proto.SerializeToString() != b""
+    with pytest.raises(castsmith.ArgumentTypeError, match="path must be"):
+        result.save(3)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("wrong", [3, None, b"model.onnx", []])

@@ -23,7 +23,7 @@ from castsmith.ir.evaluate.engines import Prepared
 from castsmith.ir.targets.probe_models import EARLY, TEXTS, model_text, versions
 from castsmith.ir.targets.probing import probe, target_text
 from castsmith.ir.targets.statements import TargetError
-from castsmith.ir.targets.target import ALIASES, TARGETS_FOLDER, load_target, target_names
+from castsmith.ir.targets.target import ALIASES, TARGETS_FOLDER, aliases_of, load_target, target_names
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS
 from castsmith.lowering.pipeline import optimize
@@ -314,6 +314,36 @@ def test_what_is_not_a_type_is_refused_in_python(key: str) -> None:
         castsmith.Target("npu", "", wrong_casts=[{"form": ["float"]}])
 
 
+NO_STATEMENTS: list[tuple[dict[str, Any], str]] = [
+    ({"kernels": {"f9": {"Add": 7}}}, "'f9' is not an element type of ONNX"),
+    ({"kernels": [{"types": ["f9"], "operators": {}}]}, "'f9' is not an element type of ONNX"),
+    ({"casts": {"float": ["f9"]}}, "'f9' is not an element type of ONNX"),
+    ({"casts": {"float": "double"}}, "a list of types is expected, not 'double'"),
+    ({"held": {"int64": "f9"}}, "'f9' is not an element type of ONNX"),
+    ({"dropped": {"f9": {}}}, "'f9' is not an element type of ONNX"),
+    ({"wrong_fusions": [{"types": ["f9"], "operators": [], "how": ""}]}, "'f9' is not an element type of ONNX"),
+    ({"kernels": {"float": ["Add"]}}, "kernels must state the first opset of each operator, as {'Add': 7}, not"),
+    ({"kernels": {"float": {"Add": "7"}}}, "the first opset of Add in kernels must be an integer of at least 1"),
+    ({"sequence_operators": ["Add"]}, "sequence_operators must state the first opset of each operator"),
+    ({"probed": "Add"}, "probed must be a list of names, not 'Add'"),
+    ({"domains": "com.microsoft"}, "domains must be a list of names, not 'com.microsoft'"),
+    ({"unknown": "kernels"}, "unknown must be a list of names, not 'kernels'"),
+    ({"newest_opset": "21"}, "newest_opset must be an integer of at least 1, not '21'"),
+]
+
+
+@pytest.mark.parametrize(("stated", "told"), NO_STATEMENTS, ids=range(len(NO_STATEMENTS)))
+def test_what_is_no_statement_is_refused_in_python_and_in_a_file(
+    tmp_path: Path, stated: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(TargetError, match=rf"^the target 'npu' is not valid: {re.escape(told)}"):
+        castsmith.Target("npu", **stated)
+    path = tmp_path / "npu.json"
+    path.write_text(json.dumps({"name": "npu", **stated}))
+    with pytest.raises(TargetError, match=rf"npu\.json does not describe a target: {re.escape(told)}"):
+        load_target(str(path))
+
+
 def test_the_files_name_what_is_supported() -> None:
     """So a type that a later version of ONNX adds is unsupported until a file names it."""
     for path in TARGETS_FOLDER.glob("*.json"):
@@ -378,6 +408,10 @@ def test_a_name_that_people_use_leads_to_a_target() -> None:
     assert {"trt", "tensorrt", "ort", "onnxruntime", "web", "webgpu", "android", "cuda", "openvino"} <= ALIASES.keys()
     assert {load_target(alias).name for alias in ALIASES} == set(ALIASES.values())
     assert load_target("coreml").name == "coreml"
+    assert [aliases_of(name) for name in ("tensorrt-11", "tensorrt-10")] == [["tensorrt", "trt"], []]
+    for family, number in (name.rsplit("-", 1) for name in target_names() if re.search(r"-\d+$", name)):
+        newest = max(int(name.rsplit("-", 1)[1]) for name in target_names() if re.fullmatch(rf"{family}-\d+", name))
+        assert ALIASES[family] == f"{family}-{newest}", number
     with pytest.raises(TargetError, match=r"^unknown target 'tensort'; did you mean 'tensorrt'\?$"):
         load_target("tensort")
 

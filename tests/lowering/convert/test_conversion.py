@@ -89,6 +89,26 @@ def test_inputs_and_outputs_that_are_kept(keep: bool | str | list[str], expected
     assert " ".join(types(converted(MODEL, to="float16", keep_io_types=keep).model)) == expected
 
 
+def test_the_types_of_inputs_and_outputs_are_chosen_once() -> None:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(MODEL))
+    for keep, io in ((True, "convert"), (False, "keep"), (["x"], "x")):
+        with pytest.raises(OptionError, match=r"^`io` and `keep_io_types` both say which inputs and outputs keep"):
+            convert(model, to="float16", keep_io_types=keep, io=io)
+    assert types(convert(model, to="float16", io="convert").model) == types(
+        convert(model, to="float16", keep_io_types=False).model
+    )
+
+
+def test_the_error_is_measured_on_request() -> None:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(MODEL))
+    assert convert(model, to="float16").error is None
+    measured = convert(model, to="float16", measure=True)
+    generated = convert(model, to="float16", inputs="made-up")
+    assert measured.error is not None
+    assert measured.error.sets
+    assert measured.error == generated.error
+
+
 def test_the_choice_of_inputs_and_outputs_as_text() -> None:
     model = onnx_ir.from_proto(onnx.parser.parse_model(MODEL))
     assert [io_choice(model, keep) for keep in (True, False, "x", ["z", "v"], tuple("xvhyz"))] == [
@@ -97,7 +117,9 @@ def test_the_choice_of_inputs_and_outputs_as_text() -> None:
     for text in ("no", ["x", "no"]):
         with pytest.raises(OptionError) as error:
             convert(model, to="float16", keep_io_types=text)
-        assert str(error.value) == "io names 'no', which is not an input or output; expected x, v, h, y, z."
+        assert (
+            str(error.value) == "`keep_io_types` names 'no', which is not an input or output; expected x, v, h, y, z."
+        )
 
 
 @pytest.mark.parametrize(

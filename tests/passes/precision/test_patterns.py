@@ -103,10 +103,10 @@ def test_texts_of_patterns() -> None:
     assert parse_patterns("op::b", "keep") == (Pattern("op::b", "", "op::b"),)
     assert parse_patterns([], "keep") == ()
     for given, message in (
-        ([3], "invalid value 3 for keep; expected names, operators or paths as text."),
-        ("a,,b", "invalid value 'a,,b' for keep; a pattern is empty."),
-        ("op:", "invalid value 'op:' for keep; a pattern is empty."),
-        ("", "invalid value '' for keep; a pattern is empty."),
+        ([3], "invalid value 3 for `keep=`; expected names, operators or paths as text."),
+        ("a,,b", "invalid value 'a,,b' for `keep=`; a pattern is empty."),
+        ("op:", "invalid value 'op:' for `keep=`; a pattern is empty."),
+        ("", "invalid value '' for `keep=`; a pattern is empty."),
     ):
         with pytest.raises(OptionError) as refused:
             parse_patterns(given, "keep")  # pyright: ignore[reportArgumentType]
@@ -123,7 +123,7 @@ def test_a_pattern_that_matches_nothing() -> None:
     ):
         with pytest.raises(OptionError) as refused:
             require_matches(parse_patterns(text, "lower"), nodes, "lower")
-        assert str(refused.value).startswith(f"lower {text!r} matches no node; {end}"), str(refused.value)
+        assert str(refused.value).startswith(f"`lower=` {text!r} matches no node; {end}"), str(refused.value)
 
 
 def test_paths() -> None:
