@@ -1,39 +1,32 @@
-"""Arguments that several commands share, JSON output, and the text of --passes as a list."""
+"""Arguments that several commands share, and what they mean."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 from castsmith.cli.exit_codes import meanings
 from castsmith.cli.help import Parser
+from castsmith.ir.evaluate.names import EngineName
 from castsmith.ir.options import Options, option_info
-
-if TYPE_CHECKING:
-    from castsmith.numerics.promotion.rules import PromotionRules
-
-
-# Arguments that several commands share.
+from castsmith.numerics.errors import ElementTypeError
 
 Commands = Any
 """The result of `add_subparsers`: argparse has no public name for it."""
 
 _NO_COLOR = "print no colours (the same as setting NO_COLOR)"
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def add_command(commands: Commands, name: str, run: Run, summary: str, common: Sequence[str] = ()) -> Parser:
-    """Return a parser for the command `name`, which `run` executes; every command supports --json.
+def add_command(commands: Commands, name: str, run: str, summary: str, common: Sequence[str] = ()) -> Parser:
+    """Return a parser for the command `name`, which `run` carries out; every command supports --json.
 
     Args:
         commands: The parsers of all commands.
         name: The name.
-        run: Executes the command.
+        run: The function that carries it out, as `module:function` in `castsmith.cli.commands`.
         summary: One phrase for the help.
         common: The options that -h shows; empty for the first ones.
     """
@@ -60,7 +53,6 @@ def integer(least: int) -> Callable[[str], int]:
 
 def canonical_type(text: str) -> str:
     """Convert the name of an element type to its name in ONNX text; an unknown name is unchanged. An argparse type."""
-    from castsmith.numerics.errors import ElementTypeError
     from castsmith.numerics.types import parse_type, type_name
 
     try:
@@ -170,43 +162,27 @@ def add_promotion(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def promotion_rules(arguments: argparse.Namespace) -> PromotionRules:
-    """Return the rules of the options of `add_promotion`: those of the preset, overridden by the other options."""
-    from dataclasses import replace
-
-    from castsmith.lowering.registry import OptionError
-    from castsmith.numerics.errors import PromotionError
-    from castsmith.numerics.promotion.rules import PromotionRules
-    from castsmith.numerics.types import parse_type
-
-    try:
-        rules = PromotionRules.preset(arguments.promotion or "openvino")
-    except PromotionError as error:
-        raise OptionError(str(error)) from None
-    if arguments.u64_integer_promotion_target is not None:
-        rules = replace(rules, u64_integer_promotion_target=parse_type(arguments.u64_integer_promotion_target))
-    return replace(
-        rules,
-        promote_unsafe=rules.promote_unsafe or arguments.promote_unsafe,
-        pytorch_scalar_promotion=rules.pytorch_scalar_promotion or arguments.pytorch_scalar_promotion,
-    )
-
-
-def print_json(data: dict[str, Any]) -> None:
-    """Print one JSON document on stdout. The key `schema` is the version of its layout."""
-    from castsmith.cli.text.terminal import print_data
-
-    print_data(json_text(data))
-
-
-def json_text(data: dict[str, Any]) -> str:
-    """Return `data` as an indented JSON document in ASCII, headed by the version of the layout."""
-    return json.dumps({"schema": 1, **data}, indent=2) + "\n"
-
-
 _COMMA_OUTSIDE_BRACES = re.compile(r",(?![^{]*\})")
 
 
 def split_passes(text: str) -> list[str]:
     """Split `a,b{x=1}` into `["a", "b{x=1}"]`; a comma within braces does not separate."""
     return [part.strip() for part in _COMMA_OUTSIDE_BRACES.split(text) if part.strip()]
+
+
+def add_engine(parser: Any) -> None:
+    """Add the option that chooses the engine to a parser or a group of one."""
+    help_text = (
+        "engine for everything except conversions: onnxruntime (default), openvino, or reference, which is slower"
+    )
+    parser.add_argument("--engine", choices=get_args(EngineName), default="onnxruntime", help=help_text)
+
+
+def add_inputs(parser: Any) -> None:
+    """Add the options that choose the inputs on which models are run."""
+    parser.add_argument("--dim", metavar="NAME=SIZE", action="append", default=[], help="size of a symbolic dimension")
+    parser.add_argument(
+        "--inputs",
+        metavar="FILE.npz",
+        help="run on these arrays instead: `name`, or `set/name` for many; or a folder of such files",
+    )

@@ -7,7 +7,9 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from castsmith.cli.models import STREAM
+from castsmith.cli.streams import STREAM
+from castsmith.ir.io.files import same_name
+from castsmith.numerics.errors import OptionError
 
 
 def require_apart(others: Mapping[str, Iterable[Path | None]], writes: Mapping[str, Iterable[Path | None]]) -> None:
@@ -17,8 +19,6 @@ def require_apart(others: Mapping[str, Iterable[Path | None]], writes: Mapping[s
         others: The other files by description, such as `the model`; None means no file.
         writes: The files to write by description. Paths that lead to one file, by links or by spelling, are one file.
     """
-    from castsmith.numerics.errors import OptionError
-
     seen = {key: (what, path) for what, path in _named(others) for key in _keys(path)}
     for what, path in _named(writes):
         for key in _keys(path):
@@ -39,9 +39,6 @@ def settings_files(arguments: argparse.Namespace) -> dict[str, list[Path | None]
 
 def require_no_datafile(option: str, path: Path, files: Iterable[Path]) -> None:
     """Raise OptionError if the file that an option names to be written is one of these files with weights."""
-    from castsmith.ir.io.files import same_name
-    from castsmith.numerics.errors import OptionError
-
     if any(same_name(path, file) for file in files):
         raise OptionError(f"{option} {path} would overwrite a data file: choose another name.")
 

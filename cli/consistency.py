@@ -10,6 +10,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
+from castsmith.numerics.errors import OptionError
+
 
 class Pair(NamedTuple):
     """Two options, by their names in the parser, and the reason why they do not go together."""
@@ -124,8 +126,6 @@ def _drop_defaults(parser: argparse.ArgumentParser) -> None:
 
 def require_needed(arguments: argparse.Namespace) -> None:
     """Raise OptionError if a given option lacks another that it needs, which settings may give too."""
-    from castsmith.numerics.errors import OptionError
-
     for name, (others, reason) in NEEDS.get(arguments.command, {}).items():
         if name in arguments.given and not arguments.given & {*others}:
             raise OptionError(f"{flag(name)} needs {' or '.join(map(flag, others))}: {reason}.")
@@ -133,8 +133,6 @@ def require_needed(arguments: argparse.Namespace) -> None:
 
 def require_consistent(arguments: argparse.Namespace) -> None:
     """Raise OptionError if two of the options that the command line gives contradict each other."""
-    from castsmith.numerics.errors import OptionError
-
     given, command = arguments.given, arguments.command
     for pair in EXCLUDES.get(command, ()):
         if {pair.one, pair.other} <= given:

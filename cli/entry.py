@@ -7,8 +7,7 @@ import os
 import signal
 import sys
 
-_INTERRUPTED = 130
-_SHOW_CURSOR = b"\x1b[?25h"
+from castsmith.cli.interrupts import end_at_once
 
 
 def main() -> int:
@@ -42,14 +41,6 @@ def _end_quickly(codes: list[int]) -> None:
         return
     if codes:
         os._exit(codes[0])
-
-
-def end_at_once(number: int, frame: object) -> None:
-    """End the process immediately; the only cleanup is to show the cursor, which a progress bar hides."""
-    del number, frame
-    if os.isatty(2):
-        os.write(2, _SHOW_CURSOR)
-    os._exit(_INTERRUPTED)
 
 
 def _open_closed_streams() -> None:

@@ -9,9 +9,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 from typing import Any, NoReturn, cast
+
+from castsmith.cli.text.terminal import print_data, print_text
 
 GENERAL = "general"
 """The title of the last group: options that every command has."""
@@ -86,8 +90,6 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        from castsmith.cli.text.terminal import print_data, print_text
-
         print_data(coloured(message)) if file in (None, sys.stdout) else print_text(message, file)
 
     def error(self, message: str) -> NoReturn:
@@ -114,8 +116,6 @@ class _ShortHelp(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *others: object) -> NoReturn:
         del others
         short = parser.format_short_help() if isinstance(parser, Parser) else parser.format_help()
-        from castsmith.cli.text.terminal import print_data
-
         print_data(coloured(short))
         parser.exit()
 
@@ -124,8 +124,6 @@ class _Formatter(argparse.HelpFormatter):
     """Text of the width of the terminal that breaks no words."""
 
     def __init__(self, prog: str) -> None:
-        import shutil
-
         width = min(shutil.get_terminal_size().columns - 2, _WIDEST)
         super().__init__(f"{prog} [options]", max_help_position=_LABELS, width=max(width, _NARROWEST))
 
@@ -137,8 +135,6 @@ class _Formatter(argparse.HelpFormatter):
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    from textwrap import wrap
-
     return wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
 
 

@@ -1,7 +1,7 @@
 """The `castsmith` command: its subcommands, and how each ends.
 
 The exit codes are listed in `castsmith.cli.exit_codes`. Nothing heavy is imported before a command runs, so that --help
-is quick.
+is quick: `castsmith.cli.usage` describes the arguments, `castsmith.cli.commands` imports the library.
 """
 
 from __future__ import annotations
@@ -19,8 +19,12 @@ from typing import TYPE_CHECKING
 import castsmith
 from castsmith.cli.consistency import given_options
 from castsmith.cli.deferred import defer_sympy
-from castsmith.cli.exit_codes import UNUSABLE, USAGE, Failure, end_of_help, run_command, tell_failure
+from castsmith.cli.exit_codes import UNUSABLE, USAGE
 from castsmith.cli.help import Parser, UsageError, flags_of, subcommands
+from castsmith.cli.messages import end_of_help, tell_failure
+from castsmith.cli.outcome import Failure
+from castsmith.cli.running import run_command
+from castsmith.numerics.errors import did_you_mean, most_similar
 
 if TYPE_CHECKING:
     from castsmith.cli.outcome import Outcome
@@ -54,13 +58,13 @@ _VALUES = dict.fromkeys(("cast", "trunc", "promote"), "values") | {"passes": "re
 
 def _commands() -> tuple[str, ...]:
     """Return all commands, those of modules that `_ORDER` does not mention last; no module is imported."""
-    folder = os.path.join(os.path.dirname(__file__), "commands")
+    folder = os.path.join(os.path.dirname(__file__), "usage")
     found = {name.removesuffix(".py") for name in os.listdir(folder) if name.endswith(".py") and name[0] != "_"}
     return (*_ORDER, *sorted(found - {*_ORDER, *_VALUES.values()}))
 
 
 _COMMANDS = _commands()
-"""Each a module in `commands`; if one is named, the others are not imported."""
+"""Each described by a module in `usage`; if one is named, the others are not imported."""
 
 _VERSIONS = ("-V", "--version")
 _PURPOSE = "Fix the element types of an ONNX model for its target runtime: exact, explained, repaired."
@@ -130,8 +134,6 @@ def _require_known(parser: Parser, words: Sequence[str]) -> None:
     """Raise UsageError for an unknown command or option, with the most similar one: argparse names no other."""
     if not words or words[0].startswith("-"):
         return
-    from castsmith.numerics.errors import did_you_mean, most_similar
-
     inner = subcommands(parser)
     if words[0] not in inner:
         way_out = did_you_mean(words[0], inner, "see castsmith --help")
@@ -153,7 +155,7 @@ def whole_parser() -> Parser:
 
 def _modules(names: Sequence[str]) -> list[ModuleType]:
     modules = dict.fromkeys(_VALUES.get(name, name) for name in names)
-    return [import_module(f"castsmith.cli.commands.{module}") for module in modules]
+    return [import_module(f"castsmith.cli.usage.{module}") for module in modules]
 
 
 def _spelled_out(words: list[str], commands: Sequence[ModuleType]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The data that a command gives to a run over many models, besides its text."""
+"""The outcome of a command as data: its error, and what it gives to a run over many models besides its text."""
 
 from __future__ import annotations
 
@@ -24,3 +24,18 @@ class Outcome:
     error: dict[str, Any] | None = None
     report: dict[str, Any] | None = None
     page: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The reason why a command failed. `code` is one of those in docs/schema/error-1.json; `file` may be empty."""
+
+    code: str
+    message: str
+    file: str
+    exit_code: int
+
+    def data(self) -> dict[str, Any]:
+        """Return the layout of docs/schema/error-1.json, without its version."""
+        error = {"code": self.code, "message": self.message, "file": self.file or None, "exit_code": self.exit_code}
+        return {"error": error}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.files import destination, write_text
+from castsmith.numerics.errors import OptionError
 
 
 def require_writable(path: Path) -> None:
@@ -29,8 +30,6 @@ def is_html(path: Path) -> bool:
 
 def require_report(path: Path) -> None:
     """Raise OptionError if the name of a report does not say whether it is JSON or a page."""
-    from castsmith.numerics.errors import OptionError
-
     if not is_html(path) and path.suffix.lower() != ".json":
         raise OptionError(f"--report {path}: a report is JSON or a page, so its name ends in .json or .html.")
 

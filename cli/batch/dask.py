@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from castsmith.cli.batch.worker import Done, Task, failed, run_alone
+from castsmith.numerics.errors import OptionError
 
 _CONNECTING = 30.0
 """Seconds in which the scheduler has to answer."""
@@ -20,8 +21,6 @@ _PATIENCE = 15.0
 
 def on_dask(address: str, tasks: Sequence[Task], ahead: Callable[[Task], Done | None] | None = None) -> Generator[Done]:
     """Yield the outcome of each model as it ends. Raises OptionError if Dask or the scheduler is missing."""
-    from castsmith.numerics.errors import OptionError
-
     try:
         distributed: Any = import_module("distributed")
     except ImportError:

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from castsmith.cli.collisions import place
-from castsmith.cli.models import STREAM
+from castsmith.cli.streams import STREAM
+from castsmith.ir.errors import ModelError
+from castsmith.numerics.errors import OptionError
 
 SUFFIX = ".onnx"
 
@@ -56,9 +58,6 @@ def _is_several(word: str) -> bool:
 
 def _below(word: str, outside: Path | None) -> Iterator[tuple[str, str]]:
     """Yield each model that the argument names with the folder from which its place is counted."""
-    from castsmith.ir.errors import ModelError
-    from castsmith.numerics.errors import OptionError
-
     if not _is_several(word):
         yield word, os.path.dirname(word)
         return

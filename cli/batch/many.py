@@ -10,14 +10,20 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from castsmith.cli.arguments import json_text
+from castsmith.cli.batch import pool, unchanged
 from castsmith.cli.batch.inputs import models_of
 from castsmith.cli.batch.table import print_table, summary_line, table_of
 from castsmith.cli.batch.worker import Done, Task
 from castsmith.cli.collisions import place, require_apart, settings_files
-from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, cleaned_up_if_interrupted, worst
+from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, worst
+from castsmith.cli.interrupts import cleaned_up_if_interrupted
 from castsmith.cli.outcome import Wanted
-from castsmith.cli.text.terminal import counted, print_data, print_line, print_text, progress
+from castsmith.cli.output import is_html, require_report, require_writable, write_file
+from castsmith.cli.streams import STREAM
+from castsmith.cli.text.json import json_text
+from castsmith.cli.text.screen import progress
+from castsmith.cli.text.terminal import counted, print_data, print_line, print_text
+from castsmith.numerics.errors import OptionError
 
 _OF_ALL = frozenset(
     (
@@ -56,8 +62,6 @@ def run_many(arguments: argparse.Namespace) -> int:
     _require_places(arguments, tasks)
     report = None if arguments.report is None else Path(arguments.report)
     if report is not None:
-        from castsmith.cli.output import require_report, require_writable
-
         require_report(report)
         require_writable(report)
     if arguments.dry_run:
@@ -82,8 +86,6 @@ def run_pairs(arguments: argparse.Namespace) -> int:
     Raises:
         OptionError: The folders do not have the same models.
     """
-    from castsmith.numerics.errors import OptionError
-
     sides = [{where: file for file, where in models_of([side])} for side in (arguments.a, arguments.b)]
     for here, there, folder in ((*sides, arguments.b), (*reversed(sides), arguments.a)):
         missing = [where for where in here if where not in there]
@@ -97,13 +99,11 @@ def run_pairs(arguments: argparse.Namespace) -> int:
 
 def run_tasks(jobs: int, tasks: Sequence[Task], *, quiet: bool = False) -> dict[str, Done]:
     """Run the tasks in processes of this machine; return the outcome of each by its source. quiet: show no progress."""
-    from castsmith.cli.batch.pool import on_this_machine
-
     finished: dict[str, Done] = {}
     with (
         cleaned_up_if_interrupted(),
         progress(len(tasks), quiet=quiet) as announce,
-        closing(on_this_machine(jobs, tasks)) as every,
+        closing(pool.on_this_machine(jobs, tasks)) as every,
     ):
         for done in every:
             finished[done["input"]] = done
@@ -139,8 +139,6 @@ def _conclude(arguments: argparse.Namespace, everything: Sequence[Done]) -> int:
     """Write the report and print the table; return the worst exit code."""
     counts = _counts(everything)
     if getattr(arguments, "report", None) is not None and not _is_dry(arguments):
-        from castsmith.cli.output import write_file
-
         write_file(Path(arguments.report), _report(arguments, counts, everything))
     if counts["written"] and not _is_dry(arguments) and getattr(arguments, "output", None) is not None:
         arguments.written = f"{arguments.output} ({counted(counts['written'], 'model')})"
@@ -208,10 +206,9 @@ def _everywhere(
     arguments: argparse.Namespace, tasks: Sequence[Task], ahead: Callable[[Task], Done | None]
 ) -> Generator[Done]:
     from castsmith.cli.batch.dask import on_dask
-    from castsmith.cli.batch.pool import on_this_machine
 
     if getattr(arguments, "dask", None) is None:
-        return on_this_machine(arguments.jobs, tasks, ahead)
+        return pool.on_this_machine(arguments.jobs, tasks, ahead)
     return on_dask(arguments.dask, [_seen_from_afar(task) for task in tasks], ahead)
 
 
@@ -236,8 +233,6 @@ def _writing(arguments: argparse.Namespace, folder: Path) -> Iterator[Task]:
 def _wanted(arguments: argparse.Namespace) -> Wanted:
     if arguments.report is None:
         return "report" if arguments.json else "figures"
-    from castsmith.cli.output import is_html
-
     return "page" if is_html(Path(arguments.report)) else "report"
 
 
@@ -259,17 +254,12 @@ def _words(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def _require_no_stream(arguments: argparse.Namespace, words: Sequence[str | None]) -> None:
-    from castsmith.cli.models import STREAM
-    from castsmith.numerics.errors import OptionError
-
     if STREAM in words or getattr(arguments, "inputs", None) == STREAM:
         raise OptionError("- means standard input or output, which several models cannot share: name files.")
 
 
 def _require_places(arguments: argparse.Namespace, tasks: Sequence[Task]) -> None:
     """Raise OptionError if a file would be written twice, or over another input."""
-    from castsmith.numerics.errors import OptionError
-
     sources = {place(Path(task.source)): task.source for task in tasks}
     by_place: dict[str, str] = {}
     for task in tasks:
@@ -302,8 +292,6 @@ def _only_changed(arguments: argparse.Namespace, folder: Path) -> Steps:
 
     The files of a model are read for it once, when its turn comes.
     """
-    from castsmith.cli.batch import unchanged
-
     settings = [path for paths in settings_files(arguments).values() for path in paths]
     key = unchanged.key_of(_words(arguments), filter(None, settings))
     known = unchanged.read(folder)

@@ -8,7 +8,7 @@ from typing import Any
 
 from castsmith.cli.batch.worker import Done
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
-from castsmith.cli.text.terminal import change_text, columns, counted, one_line, print_line, print_text, size_text
+from castsmith.cli.text.terminal import change_text, columns, counted, print_line, print_text, size_text
 
 _RESULTS = {REFUSED: "refused", INCONCLUSIVE: "inconclusive"}
 _COMPARED = {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "inconclusive"}
@@ -21,7 +21,9 @@ def print_table(command: str, counts: Mapping[str, int], everything: Sequence[Do
     head, found = table_of(command, everything)
     rows = [row for row, _ in found]
     if sys.stdout.isatty():
-        _print_rich(head, rows)
+        from castsmith.cli.text.coloured import print_coloured_table
+
+        print_coloured_table(head, rows, _STYLES)
     else:
         print_text("\n".join(line.removeprefix("  ") for line in columns([head, *rows])))
     print_line(summary_line(command, counts, everything))
@@ -86,21 +88,3 @@ def _figures(summary: Mapping[str, Any]) -> Iterator[str]:
 
 def _rank(row: Sequence[str]) -> int:
     return _ORDER.index(row[1]) if row[1] in _ORDER else len(_ORDER)
-
-
-def _print_rich(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for index, name in enumerate(head):
-        table.add_column(name, overflow="fold", no_wrap=index > 0)
-    for row in rows:
-        table.add_row(
-            *(
-                Text(one_line(cell), style=_STYLES.get(row[1], "") if index == 1 else "")
-                for index, cell in enumerate(row)
-            )
-        )
-    Console(highlight=False).print(table)

@@ -12,9 +12,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import onnx_ir
+
 import castsmith
 from castsmith.cli.batch.worker import Task
 from castsmith.cli.output import write_file
+from castsmith.ir.errors import ModelError
+from castsmith.ir.io.loading import load
+from castsmith.ir.walks import files_read
 
 STATE = ".castsmith.jsonl"
 """The file in the folder of results."""
@@ -68,12 +73,6 @@ class Digests:
 
         A model that cannot be read has no entry: its error is reported where it is optimized.
         """
-        import onnx_ir
-
-        from castsmith.ir.errors import ModelError
-        from castsmith.ir.io.loading import load
-        from castsmith.ir.walks import files_read
-
         try:
             loaded: onnx_ir.Model = load(model)
             files = sorted(files_read(loaded))

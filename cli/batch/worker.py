@@ -21,8 +21,9 @@ from contextlib import redirect_stdout
 from queue import SimpleQueue
 from typing import IO, Any, NamedTuple
 
-from castsmith.cli.exit_codes import TERMINATED, UNUSABLE, Failure
-from castsmith.cli.outcome import Outcome, Wanted
+from castsmith.cli.exit_codes import TERMINATED, UNUSABLE
+from castsmith.cli.main import main, start_quickly
+from castsmith.cli.outcome import Failure, Outcome, Wanted
 
 Done = dict[str, Any]
 """Outcome of one model: its input and output, the exit code, the text on stdout and stderr, the error, its report."""
@@ -108,8 +109,6 @@ def failed(task: Task, message: str) -> Done:
 
 def serve() -> None:
     """Run each task of standard input, one line each, and print its outcome as a line."""
-    from castsmith.cli.main import start_quickly
-
     start_quickly()
     tasks, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with tempfile.TemporaryFile() as errors:
@@ -165,8 +164,6 @@ def _read(tasks: IO[bytes], waiting: SimpleQueue[bytes | None], busy: threading.
 
 
 def _run(task: Task, errors: IO[bytes]) -> Done:
-    from castsmith.cli.main import main
-
     outcome, text = Outcome(task.wanted), io.StringIO()
     errors.seek(0)
     errors.truncate()

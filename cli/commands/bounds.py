@@ -7,9 +7,19 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, print_json, promotion_rules
-from castsmith.cli.commands.verify import read_inputs
+from castsmith.cli.collisions import require_apart, require_no_datafile, settings_files
 from castsmith.cli.exit_codes import DONE, REFUSED
+from castsmith.cli.inputs import read_inputs
+from castsmith.cli.models import read_model, source_of
+from castsmith.cli.output import is_html, require_writable, write_file
+from castsmith.cli.promotion import promotion_rules
+from castsmith.cli.streams import STREAM, require_one_stdin, shown
+from castsmith.cli.text.bounds import bounds_data, bounds_lines
+from castsmith.cli.text.json import print_json
+from castsmith.cli.text.screen import print_lines, progress
+from castsmith.ir.bounds.report import bounds, exceeding
+from castsmith.ir.walks import files_read
+from castsmith.numerics.errors import OptionError
 
 if TYPE_CHECKING:
     from castsmith.ir.bounds.report import Bounds
@@ -17,34 +27,7 @@ if TYPE_CHECKING:
 _MOST = 20
 
 
-def add_to(commands: Commands) -> None:
-    summary = "bound the values of a model, and list those that a narrower type does not hold"
-    parser = add_command(commands, "bounds", run, summary)
-    parser.add_argument("input", metavar="MODEL", help="an ONNX model; - for standard input")
-    parser.add_argument(
-        "--range",
-        metavar="NAME=LOW:HIGH",
-        action="append",
-        default=[],
-        dest="ranges",
-        help="least and greatest element of an input, such as pixels=0:1",
-    )
-    parser.add_argument("--inputs", metavar="FILE.npz", help="arrays to measure on: `name`, or `set/name` for many")
-    parser.add_argument("--to", metavar="TYPE", help="list the values that this type does not hold, such as float16")
-    parser.add_argument("--all", action="store_true", help="print every value, not only the largest")
-    parser.add_argument("--html", metavar="FILE", help="write a plot of the bounds along the depth of the model")
-    add_promotion(parser)
-    add_json(parser)
-
-
 def run(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.collisions import require_no_datafile
-    from castsmith.cli.models import read_model, require_one_stdin, shown, source_of
-    from castsmith.cli.text.bounds import bounds_data, bounds_lines
-    from castsmith.cli.text.terminal import print_lines, progress
-    from castsmith.ir.bounds.report import bounds, exceeding
-    from castsmith.ir.walks import files_read
-
     require_one_stdin((arguments.input, arguments.inputs))
     page = _page_path(arguments)
     ranges = dict(map(_range, arguments.ranges))
@@ -68,11 +51,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _page_path(arguments: argparse.Namespace) -> Path | None:
     """Return the file to write. Raises OptionError or ModelError, before any work, if it must not be written."""
-    from castsmith.cli.collisions import require_apart, settings_files
-    from castsmith.cli.models import STREAM
-    from castsmith.cli.output import is_html, require_writable
-    from castsmith.lowering.registry import OptionError
-
     if arguments.html is None:
         return None
     if arguments.html == STREAM:
@@ -86,15 +64,12 @@ def _page_path(arguments: argparse.Namespace) -> Path | None:
 
 
 def _write_page(page: Path, title: str, found: Bounds, to: str | None) -> None:
-    from castsmith.cli.output import write_file
     from castsmith.cli.page.bounds import bounds_page
 
     write_file(page, bounds_page(title, found, to))
 
 
 def _range(text: str) -> tuple[str, tuple[float, float]]:
-    from castsmith.lowering.registry import OptionError
-
     name, equals, ends = text.rpartition("=")
     low, colon, high = ends.partition(":")
     try:

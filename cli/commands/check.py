@@ -8,34 +8,36 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from castsmith.cli.arguments import (
-    Commands,
-    add_command,
-    add_format,
-    add_jobs,
-    add_promotion,
-    add_quiet,
-    add_settings,
-    format_of,
-    print_json,
-    promotion_rules,
-    text_value,
-)
+from castsmith.cli.arguments import format_of
 from castsmith.cli.batch.inputs import means_many, models_of
 from castsmith.cli.batch.many import run_tasks
 from castsmith.cli.batch.pool import useful_processes
 from castsmith.cli.batch.worker import Task
-from castsmith.cli.exit_codes import DONE, REFUSED, Failure, complain, failure_of, worst
+from castsmith.cli.collisions import require_apart, settings_files
+from castsmith.cli.exit_codes import DONE, REFUSED, worst
+from castsmith.cli.gate.baseline import Baseline, fingerprint
+from castsmith.cli.gate.codes import codes_of
+from castsmith.cli.gate.judging import Checked, Rules, changed, exit_code, from_data, to_data
+from castsmith.cli.gate.terminal import grouped_lines
+from castsmith.cli.messages import complain
+from castsmith.cli.models import read_model, source_of
+from castsmith.cli.outcome import Failure
+from castsmith.cli.output import require_writable, write_file
+from castsmith.cli.promotion import promotion_rules
+from castsmith.cli.streams import require_one_stdin, shown
+from castsmith.cli.text.findings import as_command, finding_line
+from castsmith.cli.text.json import print_json
+from castsmith.cli.text.screen import print_lines, progress
+from castsmith.cli.text.terminal import Line, counted, print_data, print_line, print_text
+from castsmith.cli.usage.check import FAIL_ON
+from castsmith.ir.targets.target import as_target
+from castsmith.lowering.check.run import check
+from castsmith.numerics.errors import OptionError
 
 if TYPE_CHECKING:
-    from castsmith.cli.gate.baseline import Baseline
-    from castsmith.cli.gate.judging import Checked, Rules
     from castsmith.ir.records import Diagnostic
     from castsmith.ir.targets.target import Target
     from castsmith.numerics.promotion.rules import PromotionRules
-
-_LEVELS = ("note", "warning", "error")
-_FAIL_ON = "warning"
 _OF_WORK = (
     "target",
     "strict_device",
@@ -47,47 +49,8 @@ _OF_WORK = (
 """The options that the work on one model depends on."""
 
 
-def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "check", run, "report invalid types in models; exit code 1 for findings")
-    parser.epilog = (
-        "Settings of a project: castsmith.toml, or [tool.castsmith] in pyproject.toml, may set target, the promotion,"
-        f" --select, --ignore, --fail-on and --baseline; options win over it. {parser.epilog}"
-    )
-    parser.add_argument(
-        "input",
-        metavar="IN",
-        nargs="+",
-        help="an ONNX model, valid or not, or several: files, folders, patterns; - for standard input",
-    )
-    parser.add_argument("--target", metavar="T", help="the runtime that the model is for (see castsmith targets)")
-    help_text = "report types that a device leaves to the CPU as errors, instead of counting them"
-    parser.add_argument("--strict-device", action="store_true", help=help_text)
-    select = parser.add_argument_group("findings (castsmith explain lists the codes)")
-    help_text = "report only these codes, separated by commas"
-    select.add_argument("--select", metavar="CODES", type=text_value, help=help_text)
-    help_text = "do not report these codes, such as intended lossy casts"
-    select.add_argument("--ignore", metavar="CODES", type=text_value, help=help_text)
-    help_text = f"exit with 1 for findings of this severity or higher (default: {_FAIL_ON})"
-    select.add_argument("--fail-on", choices=_LEVELS, help=help_text)
-    select.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
-    help_text = "a file of accepted findings, which are not reported"
-    select.add_argument("--baseline", metavar="FILE", type=text_value, help=help_text)
-    help_text = "write the findings to the file of --baseline, and exit with 0"
-    select.add_argument("--write-baseline", action="store_true", help=help_text)
-    select.add_argument("--all", action="store_true", help="on a terminal, list similar findings and consequences too")
-    add_promotion(parser)
-    add_jobs(parser)
-    add_format(parser, "sarif", "github", "markdown")
-    add_settings(parser)
-    add_quiet(parser)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Check every file; an unreadable file does not keep the others from being checked."""
-    from castsmith.cli.gate.judging import exit_code
-    from castsmith.cli.models import require_one_stdin
-    from castsmith.ir.targets.target import as_target
-
     require_one_stdin(arguments.input)
     target = as_target(arguments.target, strict=arguments.strict_device)
     promotion, rules = promotion_rules(arguments), _rules(arguments)
@@ -102,14 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
     if baseline is not None:
         checked = [baseline.without(each, rules) for each in checked]
     _print(arguments, checked, baseline)
-    codes = [exit_code(each, arguments.fail_on or _FAIL_ON) for each in checked]
+    codes = [exit_code(each, arguments.fail_on or FAIL_ON) for each in checked]
     return worst(DONE if code == REFUSED and arguments.exit_zero else code for code in codes)
 
 
 def _rules(arguments: argparse.Namespace) -> Rules:
-    from castsmith.cli.gate.judging import Rules, codes_of
-    from castsmith.numerics.errors import OptionError
-
     selected = None if arguments.select is None else codes_of(arguments.select)
     ignored = codes_of(arguments.ignore or "")
     if selected is not None and selected & ignored:
@@ -127,9 +87,6 @@ def _checked(
     arguments: argparse.Namespace, files: Sequence[str], promotion: PromotionRules, target: Target | None
 ) -> Iterator[Checked]:
     """Yield each file with all of its findings."""
-    from castsmith.cli.gate.judging import Checked, from_data
-    from castsmith.cli.text.terminal import progress
-
     if not means_many(arguments.input):
         with progress(quiet=arguments.quiet) as announce:
             announce(f"checking {files[0]}")
@@ -152,8 +109,6 @@ def _checked(
 
 def _part(arguments: argparse.Namespace, promotion: PromotionRules, target: Target | None) -> int:
     """Check one file for the process that runs the whole, and give it the findings as data."""
-    from castsmith.cli.gate.judging import to_data
-
     arguments.outcome.report = {"findings": to_data(_findings(arguments.input[0], promotion, target))}
     return DONE
 
@@ -168,11 +123,11 @@ def _words(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def _one(file: str, promotion: PromotionRules, target: Target | None) -> Checked:
-    from castsmith.cli.gate.judging import Checked
-
     try:
         return Checked(file, _findings(file, promotion, target))
     except Exception as error:  # one file of many: it is reported, and the others are checked
+        from castsmith.cli.failures import failure_of
+
         return Checked(file, [], _told(failure_of(error, {"command": "check", "input": file})))
 
 
@@ -186,17 +141,11 @@ def _told(failure: Failure) -> Failure:
 
 
 def _findings(file: str, promotion: PromotionRules, target: Target | None) -> list[Diagnostic]:
-    from castsmith.cli.models import read_model, source_of
-    from castsmith.lowering.check.run import check
-
     return check(read_model(source_of(file)), target=target, promotion=promotion)
 
 
 def _judged(checked: Checked, rules: Rules) -> Checked:
     """Return the findings that count, in the words of the command line."""
-    from castsmith.cli.gate.judging import Checked, changed
-    from castsmith.cli.text.findings import as_command
-
     return Checked(checked.file, rules.judged(checked.file, changed(checked.findings, as_command)), checked.failure)
 
 
@@ -204,10 +153,6 @@ def _judged(checked: Checked, rules: Rules) -> Checked:
 
 
 def _baseline(arguments: argparse.Namespace, files: Sequence[str]) -> Baseline | None:
-    from castsmith.cli.collisions import require_apart, settings_files
-    from castsmith.cli.gate.baseline import Baseline
-    from castsmith.cli.output import require_writable
-
     if arguments.baseline is None:
         return None
     path = Path(arguments.baseline)
@@ -218,9 +163,6 @@ def _baseline(arguments: argparse.Namespace, files: Sequence[str]) -> Baseline |
 
 
 def _write_baseline(baseline: Baseline, checked: Sequence[Checked], rules: Rules) -> None:
-    from castsmith.cli.output import write_file
-    from castsmith.cli.text.terminal import counted, print_line
-
     write_file(baseline.path, baseline.text(checked, rules))
     found = sum(len(each.findings) for each in checked)
     print_line(f"{baseline.path}: {counted(found, 'finding')} of {counted(len(checked), 'model')} written")
@@ -230,24 +172,12 @@ def _write_baseline(baseline: Baseline, checked: Sequence[Checked], rules: Rules
 
 
 def _print(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: Baseline | None) -> None:
-    from castsmith.cli.gate.comments import markdown_text, workflow_commands
-    from castsmith.cli.gate.sarif import sarif_text
-    from castsmith.cli.gate.terminal import grouped_lines
-    from castsmith.cli.models import shown
-    from castsmith.cli.text.findings import finding_line
-    from castsmith.cli.text.terminal import Line, counted, print_data, print_line, print_lines, print_text
-
     shape = format_of(arguments)
     if shape == "json":
         print_json(_data(arguments, checked, baseline))
         return
-    if shape == "sarif":
-        print_data(sarif_text(checked, arguments.target))
-    elif shape == "markdown":
-        print_text(markdown_text(checked, arguments.target))
-    elif shape == "github":
-        for line in workflow_commands(checked):
-            print_line(line)
+    if shape in ("sarif", "markdown", "github"):
+        _print_for_hosts(shape, checked, arguments.target)
     elif sys.stdout.isatty() and not arguments.quiet:
         print_lines(grouped_lines(checked, everything=arguments.all))
     elif not arguments.quiet:
@@ -257,6 +187,20 @@ def _print(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: 
     if baseline is not None and baseline.fixed:
         fixed = counted(baseline.fixed.total(), "finding")
         complain(f"{fixed} of {baseline.path} fixed: --write-baseline removes what is fixed.")
+
+
+def _print_for_hosts(shape: str, checked: Sequence[Checked], target: str | None) -> None:
+    """Print the findings in a format of hosts of code."""
+    from castsmith.cli.gate.comments import markdown_text, workflow_commands
+    from castsmith.cli.gate.sarif import sarif_text
+
+    if shape == "sarif":
+        print_data(sarif_text(checked, target))
+    elif shape == "markdown":
+        print_text(markdown_text(checked, target))
+    else:
+        for line in workflow_commands(checked):
+            print_line(line)
 
 
 def _data(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: Baseline | None) -> dict[str, Any]:
@@ -271,7 +215,6 @@ def _data(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: B
 
 
 def _model_data(checked: Checked) -> dict[str, Any]:
-    from castsmith.cli.gate.baseline import fingerprint
     from castsmith.cli.report.data import diagnostic_data
 
     findings = [

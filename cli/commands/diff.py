@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 from difflib import unified_diff
 from typing import TYPE_CHECKING
 
-from castsmith.cli.arguments import Commands, add_command, add_format, add_quiet, format_of, print_json
+from castsmith.cli.arguments import format_of
+from castsmith.cli.commands.show import git_lines
 from castsmith.cli.exit_codes import DONE, REFUSED
+from castsmith.cli.models import read_model, source_of
+from castsmith.cli.report.data import comparison_data
+from castsmith.cli.report.savings import measure
+from castsmith.cli.streams import require_one_stdin, shown
+from castsmith.cli.text.diff import comparison_lines
+from castsmith.cli.text.json import print_json
+from castsmith.cli.text.screen import print_lines, progress
+from castsmith.cli.text.terminal import Line, counted, print_data, size_text
+from castsmith.ir.diff.models import diff
+from castsmith.ir.io.loading import load, load_structure
+from castsmith.numerics.errors import CastsmithError, OptionError
 
 if TYPE_CHECKING:
     import onnx_ir
-
-    from castsmith.cli.text.terminal import Line
 
 _ABSENT = "/dev/null"
 _OF_GIT = (7, 9)
@@ -24,38 +33,7 @@ The path, and file, hash and mode of both sides; of a renamed file also the new 
 """
 
 
-def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "diff", run, "compare two models; exit code 1 if they differ")
-    parser.epilog = (
-        "Ignored: the names of intermediate values, the order of nodes, whether a constant is an"
-        " initializer or a Constant node, attributes at their defaults, the producer and documentation; and,"
-        " unless --all is given, the metadata of nodes and unused constants. In git: git config diff.onnx.command"
-        f" 'castsmith diff'; with git's seven arguments the exit code is 0. {parser.epilog}"
-    )
-    parser.add_argument("a", metavar="A", help="an ONNX model; - for standard input")
-    parser.add_argument("b", metavar="B", nargs=_one_but_of_git(), help="the model to compare it with")
-    parser.add_argument("rest", nargs="*", default=[], help=argparse.SUPPRESS)
-    help_text = "also compare the metadata of nodes and unused constants"
-    parser.add_argument("--all", action="store_true", help=help_text)
-    help_text = "show every difference, including places that changed alike"
-    parser.add_argument("--full", action="store_true", help=help_text)
-    add_format(parser, "html")
-    add_quiet(parser)
-
-
-def _one_but_of_git() -> str | None:
-    """Return the number of models B as argparse writes it: of an unmerged file git gives the path alone."""
-    return "?" if "GIT_DIFF_PATH_COUNTER" in os.environ else None
-
-
 def run(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.models import read_model, require_one_stdin, shown, source_of
-    from castsmith.cli.report.data import comparison_data
-    from castsmith.cli.text.diff import comparison_lines
-    from castsmith.cli.text.terminal import print_data, print_lines, progress
-    from castsmith.ir.diff.models import diff
-    from castsmith.numerics.errors import OptionError
-
     if arguments.rest or arguments.b is None:
         words = [arguments.a, *([] if arguments.b is None else [arguments.b]), *arguments.rest]
         if len(words) not in (1, *_OF_GIT):
@@ -92,8 +70,6 @@ def _git_lines(words: list[str], *, everything: bool, full: bool) -> Iterator[Li
         everything: As the option --all.
         full: As the option --full.
     """
-    from castsmith.cli.text.terminal import Line
-
     if len(words) == 1:
         yield Line((("", f"unmerged: {words[0]}"),))
         return
@@ -110,10 +86,6 @@ def _git_lines(words: list[str], *, everything: bool, full: bool) -> Iterator[Li
 
 def _alone(names: tuple[str, str], file: str, *, is_new: bool) -> Iterator[Line]:
     """Yield the summary of a model that only one side has."""
-    from castsmith.cli.text.terminal import Line
-    from castsmith.ir.io.loading import load_structure
-    from castsmith.numerics.errors import CastsmithError
-
     yield Line((("red", f"--- {names[0]}"),))
     yield Line((("green", f"+++ {names[1]}"),))
     what = "new model" if is_new else "deleted model"
@@ -124,9 +96,6 @@ def _alone(names: tuple[str, str], file: str, *, is_new: bool) -> Iterator[Line]
 
 
 def _size(model: onnx_ir.Model) -> str:
-    from castsmith.cli.report.savings import measure
-    from castsmith.cli.text.terminal import counted, size_text
-
     size = measure(model)
     opset = model.graph.opset_imports.get("")
     texts = [f"opset {opset}"] if opset is not None else []
@@ -136,12 +105,6 @@ def _size(model: onnx_ir.Model) -> str:
 
 def _compared(names: tuple[str, str], files: tuple[str, str], *, everything: bool, full: bool) -> Iterator[Line]:
     """Yield the difference; where external data is missing, that of the texts of both, with data by its place."""
-    from castsmith.cli.text.diff import comparison_lines
-    from castsmith.cli.text.terminal import Line
-    from castsmith.ir.diff.models import diff
-    from castsmith.ir.io.loading import load
-    from castsmith.numerics.errors import CastsmithError
-
     try:
         a, b = map(load, files)
         yield from comparison_lines(*names, diff(a, b, everything=everything), full=full)
@@ -153,9 +116,6 @@ def _compared(names: tuple[str, str], files: tuple[str, str], *, everything: boo
 
 
 def _texts_compared(names: tuple[str, str], files: tuple[str, str]) -> Iterator[Line]:
-    from castsmith.cli.commands.show import git_lines
-    from castsmith.cli.text.terminal import Line
-
     styles = {"-": "red", "+": "green", "@": "cyan"}
     a, b = map(git_lines, files)
     for line in unified_diff(a, b, *names, lineterm="", n=1):

@@ -5,23 +5,15 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from castsmith.cli.arguments import Commands, add_command, add_json, print_json
+from castsmith.cli.codes.catalogue import all_pages, page_of, page_text
 from castsmith.cli.exit_codes import DONE
-
-
-def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "explain", run, "explain the code of a finding, rewrite or refusal")
-    parser.add_argument(
-        "codes", metavar="CODE", nargs="*", help="a code such as fold-undefined; without one, all are listed"
-    )
-    add_json(parser)
+from castsmith.cli.text.json import print_json
+from castsmith.cli.text.screen import print_lines
+from castsmith.cli.text.terminal import Line, table_lines
+from castsmith.numerics.errors import OptionError, did_you_mean
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.codes.catalogue import all_pages, page_of, page_text
-    from castsmith.cli.text.terminal import Line, print_lines, table_lines
-    from castsmith.numerics.errors import OptionError, did_you_mean
-
     if not arguments.codes:
         pages = all_pages()
         if arguments.json:

@@ -11,24 +11,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from castsmith.cli.arguments import Commands, add_command, add_json, print_json
+from castsmith.cli.completion.shells import bash_script, fish_script, zsh_script
+from castsmith.cli.completion.words import commands_of, known_values
 from castsmith.cli.exit_codes import DONE, UNUSABLE
-from castsmith.cli.text.terminal import Line, print_data, print_lines
-
-
-def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "passes", run_passes, "list the passes in the order in which optimize runs them")
-    add_json(parser)
-    parser = add_command(commands, "completion", run_completion, "print a shell script that completes this command")
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
-    add_json(parser)
+from castsmith.cli.extensions import usable
+from castsmith.cli.main import whole_parser
+from castsmith.cli.text.json import print_json
+from castsmith.cli.text.screen import print_lines
+from castsmith.cli.text.terminal import Line, print_data
+from castsmith.lowering.registry import PASSES, added_passes, needs_target, option_names, pass_class, summary
+from castsmith.numerics.extensions import LOWERINGS, extensions
 
 
 def run_passes(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.exit_codes import usable
-    from castsmith.lowering.registry import PASSES, added_passes, needs_target, option_names, pass_class, summary
-    from castsmith.numerics.extensions import LOWERINGS, extensions
-
     added, complete = usable(added_passes(), pass_class)
     if arguments.json:
         entries = [
@@ -43,9 +38,6 @@ def run_passes(arguments: argparse.Namespace) -> int:
 
 
 def _lines(name: str, *, is_added: bool) -> Iterator[Line]:
-    from castsmith.lowering.registry import needs_target, option_names, summary
-    from castsmith.numerics.extensions import LOWERINGS, extensions
-
     when = f"{' (with --target)' if needs_target(name) else ''}{' (--passes only)' if is_added else ''}"
     yield Line((("bold", name), ("", when)), 4)
     texts = [summary(name)]
@@ -57,10 +49,6 @@ def _lines(name: str, *, is_added: bool) -> Iterator[Line]:
 
 
 def run_completion(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.completion.shells import bash_script, fish_script, zsh_script
-    from castsmith.cli.completion.words import commands_of, known_values
-    from castsmith.cli.main import whole_parser
-
     write = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}
     script = write[arguments.shell](list(commands_of(whole_parser(), known_values())))
     if arguments.json:

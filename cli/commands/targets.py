@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from castsmith.cli.arguments import Commands, add_command, add_json, print_json
-from castsmith.cli.exit_codes import DONE, UNUSABLE, name_of_target
-from castsmith.cli.text.terminal import Line, print_lines, print_text, table_lines
+from castsmith.cli.exit_codes import DONE, UNUSABLE
+from castsmith.cli.extensions import usable
+from castsmith.cli.running import name_of_target
+from castsmith.cli.text.json import print_json
+from castsmith.cli.text.screen import print_lines
+from castsmith.cli.text.terminal import Line, print_text, table_lines
+from castsmith.ir.targets.target import load_target, target_names
+from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,22 +23,7 @@ if TYPE_CHECKING:
     from castsmith.ir.targets.target import Target
 
 
-def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "targets", run, "list the known targets")
-    add_json(parser)
-    inner = parser.add_subparsers(metavar="[show NAME | probe NAME]")
-    show = add_command(inner, "show", run_show, "show the facts about one target")
-    show.add_argument("name", metavar="NAME", help="a target, or the path of a JSON file that describes one")
-    add_json(show, nested=True)
-    probe = add_command(inner, "probe", run_probe, "probe the installed runtime, and print a new target file")
-    probe.add_argument("name", metavar="NAME", help="onnxruntime-cpu or openvino-cpu")
-    add_json(probe, nested=True)
-
-
 def run(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.exit_codes import usable
-    from castsmith.ir.targets.target import load_target, target_names
-
     names, complete = usable(target_names(), load_target)
     targets = [load_target(name) for name in names]
     if arguments.json:
@@ -55,8 +45,6 @@ def run_probe(arguments: argparse.Namespace) -> int:
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    from castsmith.ir.targets.target import load_target
-
     target = load_target(name_of_target(arguments.name))
     if arguments.json:
         print_json({"target": _as_data(target)})
@@ -165,7 +153,5 @@ def _as_data(target: Target) -> dict[str, Any]:
 
 def _names(types: Iterable[DataType]) -> list[str]:
     """Return the names of the types in the order of the table of types, narrow to wide."""
-    from castsmith.numerics.types import ELEMENT_TYPES, type_name
-
     chosen = set(types)
     return [type_name(dtype) for dtype in ELEMENT_TYPES if dtype in chosen]

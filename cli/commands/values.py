@@ -7,94 +7,29 @@ castsmith promote gives the common type of some element types, or the reason for
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
-from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, integer, print_json, promotion_rules
-from castsmith.cli.exit_codes import DONE, REFUSED, complain, with_command_options
-from castsmith.cli.text.terminal import print_line, print_lines, table_lines
-from castsmith.numerics.errors import present
+from onnx_ir import DataType
 
-if TYPE_CHECKING:
-    from onnx_ir import DataType
+from castsmith.cli.exit_codes import DONE, REFUSED
+from castsmith.cli.messages import complain
+from castsmith.cli.promotion import promotion_rules
+from castsmith.cli.text.cast import convert, read_value, shown
+from castsmith.cli.text.json import print_json
+from castsmith.cli.text.screen import print_lines
+from castsmith.cli.text.terminal import print_line, table_lines
+from castsmith.cli.usage.values import given_texts
+from castsmith.cli.wording import with_command_options
+from castsmith.numerics.cast.settings import NEWEST_OPSET
+from castsmith.numerics.errors import OptionError, PromotionError, present
+from castsmith.numerics.promotion.common import common_type
+from castsmith.numerics.trunc import trunc
+from castsmith.numerics.types import Kind, element_type, parse_type, type_name
 
 _WIDEST = 64
-_NEGATIVE = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)
-
-
-def add_to(commands: Commands) -> None:
-    _add_cast(commands)
-    _add_trunc(commands)
-    _add_promote(commands)
-
-
-def _add_cast(commands: Commands) -> None:
-    parser = add_command(commands, "cast", run_cast, "cast values as the ONNX standard defines it")
-    help_text = "a number (-1.5, 6e-8), inf, nan, or 0x and the code bits of the source type"
-    parser.add_argument("values", metavar="VALUE", nargs="+", help=help_text)
-    parser.add_argument("--from", dest="source", metavar="TYPE", required=True, help="the type of the values")
-    parser.add_argument("--to", metavar="TYPE", required=True, help="the type to cast to")
-    parser.add_argument("--no-saturate", action="store_true", help="do not saturate, as the attribute saturate = 0")
-    parser.add_argument(
-        "--round-mode", metavar="MODE", help="rounding to float8e8m0: up (the default), down or nearest"
-    )
-    parser.add_argument(
-        "--opset", metavar="N", type=integer(1), help="the opset whose Cast is computed (default: the newest)"
-    )
-    add_json(parser)
-
-
-def _add_trunc(commands: Commands) -> None:
-    parser = add_command(commands, "trunc", run_trunc, "compute QONNX Trunc of values: drop their low bits")
-    help_text = "a number (-1.5, 6e-8), inf, nan, or 0x and the code bits of the type"
-    parser.add_argument("values", metavar="VALUE", nargs="+", help=help_text)
-    parser.add_argument("--scale", metavar="X", default="1", help="the scale of the input (default: 1)")
-    parser.add_argument("--zero-point", metavar="X", default="0", help="the zero point of the input (default: 0)")
-    parser.add_argument("--in-bitwidth", metavar="N", type=integer(1), required=True, help="bits of the input")
-    parser.add_argument("--out-bitwidth", metavar="N", type=integer(1), required=True, help="bits of the output")
-    parser.add_argument("--out-scale", metavar="X", help="the scale of the output (version 2 only)")
-    parser.add_argument(
-        "--rounding-mode",
-        metavar="MODE",
-        default="FLOOR",
-        help="ROUND, CEIL, FLOOR (the default), UP, DOWN, HALF_UP or HALF_DOWN",
-    )
-    parser.add_argument("--unsigned", action="store_true", help="version 2: clip to unsigned integers, as signed = 0")
-    parser.add_argument("--narrow", action="store_true", help="version 2: clip to the narrow range, as narrow = 1")
-    parser.add_argument(
-        "--type", metavar="TYPE", default="float", help="type of the numbers: float (the default) or double"
-    )
-    add_json(parser)
-
-
-def _add_promote(commands: Commands) -> None:
-    parser = add_command(commands, "promote", run_promote, "print the common type of operands of several types")
-    parser.add_argument("types", metavar="TYPE", nargs="+", help="an element type, such as float16, bf16 or i64")
-    help_text = "indices of scalar operands, from 0 (used by --pytorch-scalar-promotion)"
-    parser.add_argument("--scalar", metavar="INDEX", nargs="+", type=integer(0), default=[], help=help_text)
-    add_promotion(parser)
-    add_json(parser)
-
-
-def spell_out(words: Sequence[str]) -> list[str]:
-    """Return the arguments with a blank before negative values: argparse takes -inf and -1e5 for options otherwise."""
-    if words[0] == "promote":
-        return list(words)
-    return [f" {word}" if _NEGATIVE.match(word) else word for word in words]
-
-
-def given_texts(words: Sequence[str]) -> list[str]:
-    """Return the values as given, without the blanks of `spell_out`."""
-    return [word.removeprefix(" ") if _NEGATIVE.match(word[1:]) else word for word in words]
 
 
 def run_cast(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.text.cast import convert, read_value
-    from castsmith.numerics.cast.settings import NEWEST_OPSET
-    from castsmith.numerics.types import parse_type, type_name
-
     source, to = parse_type(arguments.source), parse_type(arguments.to)
     _require_meaning(arguments, to)
     round_mode = arguments.round_mode or "up"
@@ -125,11 +60,6 @@ def run_cast(arguments: argparse.Namespace) -> int:
 
 def _require_meaning(arguments: argparse.Namespace, to: DataType) -> None:
     """Raise OptionError for an option that Cast to this type does not look at."""
-    from onnx_ir import DataType
-
-    from castsmith.lowering.registry import OptionError
-    from castsmith.numerics.types import Kind, element_type, type_name
-
     row = element_type(to)
     if arguments.round_mode is not None and to != DataType.FLOAT8E8M0:
         raise OptionError(f"--round-mode is for casts to float8e8m0, not to {type_name(to)}.")
@@ -138,13 +68,6 @@ def _require_meaning(arguments: argparse.Namespace, to: DataType) -> None:
 
 
 def run_trunc(arguments: argparse.Namespace) -> int:
-    from onnx_ir import DataType
-
-    from castsmith.cli.text.cast import read_value, shown
-    from castsmith.lowering.registry import OptionError
-    from castsmith.numerics.trunc import trunc
-    from castsmith.numerics.types import parse_type, type_name
-
     dtype = parse_type(arguments.type)
     if dtype not in (DataType.FLOAT, DataType.DOUBLE):
         raise OptionError(f"--type must be float or double, not {type_name(dtype)}.")
@@ -187,11 +110,6 @@ def run_trunc(arguments: argparse.Namespace) -> int:
 
 
 def run_promote(arguments: argparse.Namespace) -> int:
-    from castsmith.lowering.registry import OptionError
-    from castsmith.numerics.errors import PromotionError
-    from castsmith.numerics.promotion.common import common_type
-    from castsmith.numerics.types import parse_type, type_name
-
     types = [parse_type(name) for name in arguments.types]
     for index in arguments.scalar:
         if not 0 <= index < len(types):

@@ -7,7 +7,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from castsmith.cli.codes.catalogue import all_pages
 from castsmith.cli.help import subcommands
+from castsmith.ir.targets.target import target_names
+from castsmith.lowering.registry import PASSES, added_passes
+from castsmith.numerics.extensions import PROMOTIONS, extensions
+from castsmith.numerics.promotion.rules import PRESETS
+from castsmith.numerics.runtimes.dispatch import RUNTIMES
+from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
 _WORD = re.compile(r"[\w.+-]+")
 
@@ -45,14 +52,6 @@ def commands_of(parser: argparse.ArgumentParser, known: Mapping[str, Sequence[st
 
 def known_values() -> dict[str, list[str]]:
     """Return the values of each metavar, if they can be listed."""
-    from castsmith.cli.codes.catalogue import all_pages
-    from castsmith.ir.targets.target import target_names
-    from castsmith.lowering.registry import PASSES, added_passes
-    from castsmith.numerics.extensions import PROMOTIONS, extensions
-    from castsmith.numerics.promotion.rules import PRESETS
-    from castsmith.numerics.runtimes.dispatch import RUNTIMES
-    from castsmith.numerics.types import ELEMENT_TYPES, type_name
-
     passes = [*PASSES, *added_passes()]
     codes = [page.code for page in all_pages()]
     return {

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from castsmith.cli.gate.grouping import Group, counts_text, groups_by_severity
 from castsmith.cli.gate.judging import Checked
 from castsmith.cli.gate.sarif import place_in_repository
-from castsmith.cli.models import shown
+from castsmith.cli.streams import shown
 from castsmith.cli.text.terminal import one_line
 from castsmith.ir.records import Diagnostic
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from castsmith.cli.gate.judging import LEVELS, Checked
+from castsmith.cli.gate.codes import LEVELS
+from castsmith.cli.gate.judging import Checked
 from castsmith.cli.text.terminal import counted
 from castsmith.ir.records import Diagnostic
 

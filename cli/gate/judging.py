@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from castsmith.cli.exit_codes import DONE, REFUSED, Failure
+from castsmith.cli.exit_codes import DONE, REFUSED
+from castsmith.cli.gate.codes import LEVELS
 from castsmith.cli.gate.settings import Settings
+from castsmith.cli.outcome import Failure
 from castsmith.ir.records import Diagnostic, Severity, Site
-from castsmith.numerics.errors import OptionError, did_you_mean
-
-LEVELS = tuple(each.value for each in Severity)
-"""The severities, lowest first."""
 
 
 @dataclass
@@ -76,23 +74,6 @@ def exit_code(checked: Checked, fail_on: str) -> int:
         return checked.failure.exit_code
     least = LEVELS.index(fail_on)
     return REFUSED if any(LEVELS.index(each.severity.value) >= least for each in checked.findings) else DONE
-
-
-def known_codes() -> list[str]:
-    """Return the codes of findings."""
-    from castsmith.cli.codes.check import FINDINGS
-
-    return [page.code for page in FINDINGS]
-
-
-def codes_of(text: str) -> frozenset[str]:
-    """Return the codes that an option lists. Raises OptionError for an unknown one."""
-    codes, known = frozenset(filter(None, (word.strip() for word in text.split(",")))), known_codes()
-    unknown = sorted(codes - {*known})
-    if unknown:
-        way_out = did_you_mean(unknown[0], known, "`castsmith explain` lists them")
-        raise OptionError(f"unknown code {unknown[0]!r} of a finding; {way_out}")
-    return codes
 
 
 def to_data(found: Iterable[Diagnostic]) -> list[dict[str, Any]]:

@@ -12,9 +12,10 @@ from typing import Any
 from urllib.parse import quote
 
 from castsmith import __version__
+from castsmith.cli.codes.catalogue import page_of
 from castsmith.cli.gate.baseline import fingerprint
 from castsmith.cli.gate.judging import Checked
-from castsmith.cli.models import STREAM
+from castsmith.cli.streams import STREAM
 from castsmith.cli.text.terminal import one_line
 from castsmith.ir.records import Diagnostic, Severity
 
@@ -67,8 +68,6 @@ def _told(checked: Checked) -> dict[str, Any]:
 
 
 def _rule(code: str, level: Severity) -> dict[str, Any]:
-    from castsmith.cli.codes.catalogue import page_of
-
     page = page_of(code)
     rule: dict[str, Any] = {"id": code, "name": "".join(map(str.capitalize, code.split("-")))}
     rule["defaultConfiguration"] = {"level": _LEVEL[level]}

@@ -15,7 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from castsmith.cli.gate.codes import LEVELS, known_codes
+from castsmith.ir.targets.target import load_target
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.types import parse_type
 
 OWN, SHARED, TABLE = "castsmith.toml", "pyproject.toml", "castsmith"
 
@@ -147,10 +151,6 @@ def _value(path: Path, key: str, value: object, action: argparse.Action) -> obje
 
 def _try(path: Path, key: str, value: str) -> None:
     """Raise OptionError for an unknown target, preset or type."""
-    from castsmith.ir.targets.target import load_target
-    from castsmith.numerics.promotion.rules import PromotionRules
-    from castsmith.numerics.types import parse_type
-
     known: Mapping[str, Any] = {
         "target": load_target,
         "promotion": PromotionRules.preset,
@@ -163,8 +163,6 @@ def _try(path: Path, key: str, value: str) -> None:
 
 
 def _severities(path: Path, table: Mapping[str, Any]) -> dict[str, str]:
-    from castsmith.cli.gate.judging import LEVELS
-
     found = _inner(path, table, _SEVERITY)
     _require_codes(path, _SEVERITY, found)
     for code, level in found.items():
@@ -197,8 +195,6 @@ def _codes(path: Path, key: str, value: object) -> list[str]:
 
 
 def _require_codes(path: Path, key: str, codes: Iterable[str]) -> None:
-    from castsmith.cli.gate.judging import known_codes
-
     known = known_codes()
     for code in codes:
         if code not in known:

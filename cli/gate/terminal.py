@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from castsmith.cli.gate.grouping import Group, counts_text, groups_of
 from castsmith.cli.gate.judging import Checked
-from castsmith.cli.models import shown
+from castsmith.cli.streams import shown
 from castsmith.cli.text.terminal import Line
 from castsmith.ir.records import Diagnostic, Severity
 

@@ -9,8 +9,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import castsmith
-from castsmith.cli.exit_codes import with_command_options
 from castsmith.cli.report.savings import ModelSizes
+from castsmith.cli.wording import with_command_options
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from castsmith.cli.exit_codes import with_command_options
+from castsmith.cli.wording import with_command_options
 from castsmith.ir.records import Diagnostic
 
 

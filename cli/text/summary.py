@@ -9,9 +9,12 @@ import argparse
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from castsmith.cli.models import STDOUT, STREAM, shown
 from castsmith.cli.report.savings import Amount, ModelSizes, RuleKey
-from castsmith.cli.text.terminal import Line, change_text, columns, counted, print_lines, size_text
+from castsmith.cli.streams import STDOUT, STREAM, shown
+from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
+from castsmith.cli.text.screen import print_lines
+from castsmith.cli.text.terminal import Line, change_text, columns, counted, size_text
+from castsmith.lowering.net import net_rewrites
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name
 
@@ -25,14 +28,9 @@ def print_result(arguments: argparse.Namespace, result: Result, sizes: ModelSize
 
 def _lines(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -> Iterator[Line]:
     if arguments.diff:
-        from castsmith.cli.text.rewrites import rewrite_lines
-        from castsmith.lowering.net import net_rewrites
-
         full = arguments.diff == "full"
         yield from rewrite_lines(result.rewrites if full else net_rewrites(result.rewrites, result.model), full=full)
     if arguments.explain:
-        from castsmith.cli.text.rewrites import refusal_lines
-
         if arguments.diff and result.rewrites and result.refusals:
             yield Line(())
         yield from refusal_lines(result.refusals, full=arguments.diff == "full")

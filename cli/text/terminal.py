@@ -6,11 +6,8 @@ untrusted.
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TextIO
 
@@ -164,52 +161,3 @@ def _words(text: str, longest: int) -> Iterator[str]:
     for word in words:
         for start in range(0, len(word), longest):
             yield word[start : start + longest]
-
-
-def print_lines(lines: Iterable[Line]) -> None:
-    """Print the lines; on a terminal, or in the pager of git, coloured and wrapped to its width."""
-    if not sys.stdout.isatty() and not os.environ.get("GIT_PAGER_IN_USE"):
-        for line in lines:
-            print_line(line.plain)
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, markup=False, emoji=False, force_terminal=True)
-    for line in lines:
-        shown = replace(line, parts=tuple((style, one_line(part)) for style, part in line.parts))
-        for piece in wrap(shown, console.width):
-            text = Text(no_wrap=True, overflow="ignore")
-            for style, part in piece:
-                text.append(part, style=style)
-            console.print(text, soft_wrap=True)
-
-
-@contextmanager
-def progress(steps: int | None = None, *, quiet: bool = False) -> Generator[Callable[[str], None]]:
-    """Yield a function to call with the name of the current step; it moves a bar on stderr if that is a terminal.
-
-    Args:
-        steps: The number of calls, if known.
-        quiet: Show no bar.
-    """
-    if quiet or not sys.stderr.isatty():
-        yield _say_nothing
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("reading", total=steps, completed=-1)
-
-        def announce(name: str) -> None:
-            from rich.markup import escape
-
-            shown.update(task, description=escape(one_line(name)), advance=1)
-
-        yield announce
-
-
-def _say_nothing(name: str) -> None:
-    del name

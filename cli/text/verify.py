@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from castsmith.cli.exit_codes import with_command_options
 from castsmith.cli.text.rewrites import item_line
 from castsmith.cli.text.terminal import Line, counted
+from castsmith.cli.wording import with_command_options
 from castsmith.ir.evaluate.engines import OURSELVES, TITLES
 from castsmith.ir.verify.verdict import Mismatch, Verdict
 

@@ -13,8 +13,9 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.cli import entry
-from castsmith.cli.exit_codes import complain, worst
+from castsmith.cli import interrupts
+from castsmith.cli.exit_codes import worst
+from castsmith.cli.messages import complain
 from castsmith.cli.report.savings import Amount, Measure, ModelSizes
 from castsmith.cli.text.summary import print_result
 from castsmith.cli.text.verify import verdict_lines
@@ -257,5 +258,5 @@ def test_an_interrupt_shows_the_cursor_again(monkeypatch: pytest.MonkeyPatch, *,
         patched.setattr(os, "isatty", is_terminal)
         patched.setattr(os, "write", written)
         patched.setattr(os, "_exit", done.append)
-        entry.end_at_once(2, None)
+        interrupts.end_at_once(2, None)
     assert done == [*[(2, b"\x1b[?25h")] * terminal, 130]

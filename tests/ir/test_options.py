@@ -18,8 +18,8 @@ from onnx_ir import DataType
 
 from castsmith import OptionError, PromotionError, optimize
 from castsmith.cli.arguments import add_options, given_options
-from castsmith.cli.commands.optimize import _WORK as ON_COMMAND_LINE  # pyright: ignore[reportPrivateUsage]
 from castsmith.cli.main import main
+from castsmith.cli.usage.optimize import OPTIONS as ON_COMMAND_LINE
 from castsmith.ir import options
 from castsmith.ir.evaluate.engines import ENGINES
 from castsmith.ir.options import PASS_OPTIONS, Options, option_info

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from castsmith.cli.exit_codes import with_command_options
+from castsmith.cli.wording import with_command_options
 from castsmith.ir.inference.session import Session
 from castsmith.ir.records import RewriteResult
 from castsmith.ir.verify.run import verify

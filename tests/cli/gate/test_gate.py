@@ -22,7 +22,7 @@ from castsmith.cli.gate.comments import LARGEST
 from castsmith.cli.gate.judging import Checked
 from castsmith.cli.gate.sarif import sarif_text
 from castsmith.cli.gate.settings import KEYS
-from castsmith.cli.models import STREAM
+from castsmith.cli.streams import STREAM
 from castsmith.ir.records import Severity
 from castsmith.lowering.check.run import check
 from tests.cli.helpers import CLEAN, Command, is_one_sentence, write_model

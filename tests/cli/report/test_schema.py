@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from castsmith import CastsmithError
-from castsmith.cli.exit_codes import failure_of
+from castsmith.cli.failures import failure_of
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, write_model
 from tests.cli.report.json_schema import violations
 

@@ -1,0 +1,84 @@
+"""Inputs on which models are run, the sizes of their dimensions, and names that the models have to have."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir
+
+from castsmith.cli.batch.inputs import models_of
+from castsmith.cli.models import read_stdin
+from castsmith.cli.streams import STREAM
+from castsmith.ir.errors import ModelError
+from castsmith.ir.io.loading import load_structure
+from castsmith.numerics.errors import OptionError
+
+
+def given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that `add_inputs` parsed, as options of `castsmith.verify`."""
+    inputs = None if arguments.inputs is None else list(read_inputs(arguments.inputs))
+    return {"dims": dict(map(_dimension, arguments.dim)), "inputs": inputs}
+
+
+def _dimension(text: str) -> tuple[str, int]:
+    name, _, size = text.partition("=")
+    if not name or not re.fullmatch("[0-9]{1,18}", size):
+        raise OptionError(f"--dim {text} is not of the form NAME=SIZE, such as batch=4.")
+    return name, int(size)
+
+
+def require_dims(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
+    """Raise OptionError if --dim names a dimension that no input has; of many models each has some."""
+    if arguments.outcome is not None:
+        return
+    known = _dimensions(models)
+    for name in dict(map(_dimension, arguments.dim)):
+        if name not in known:
+            raise OptionError(f"--dim {name}: {unknown('dimension', known)}.")
+
+
+def require_names_somewhere(arguments: argparse.Namespace, words: Sequence[str], outside: Path | None = None) -> None:
+    """Raise OptionError if --dim or --accept names what is in no model; reads models until each is found."""
+    dims, ports = set(dict(map(_dimension, arguments.dim))), set[str](getattr(arguments, "accept", ())) - {"all"}
+    for file, _ in models_of(words, outside=outside) if dims or ports else ():
+        try:
+            model = load_structure(file)
+        except ModelError:  # reported where it is processed
+            continue
+        dims -= _dimensions([model])
+        ports -= ports_of([model])
+        if not dims and not ports:
+            return
+    for option, what, left in (("--dim", "dimension", dims), ("--accept", "input or output", ports)):
+        if left:
+            raise OptionError(f"{option} {min(left)}: unknown {what}; the models do not have it.")
+
+
+def _dimensions(models: Iterable[onnx_ir.Model]) -> set[str]:
+    shapes = [value.shape for model in models for value in model.graph.inputs if value.shape is not None]
+    return {dim.value for shape in shapes for dim in shape if not isinstance(dim, int) and dim.value}
+
+
+def ports_of(models: Iterable[onnx_ir.Model]) -> set[str]:
+    return {value.name or "" for model in models for value in (*model.graph.inputs, *model.graph.outputs)}
+
+
+def unknown(what: str, known: set[str]) -> str:
+    names = ", ".join(sorted(known)[:_NAMED]) + (f" and {len(known) - _NAMED} more" if len(known) > _NAMED else "")
+    return f"unknown {what}; expected {names}" if known else f"unknown {what}; the model has none with a name"
+
+
+_NAMED = 8
+
+
+def read_inputs(path: str) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any]]]]:
+    """Yield the sets of inputs in a file, a folder or standard input, as `castsmith.verify` reads them."""
+    from castsmith.ir.verify.given import stored_sets  # imports what proves and compares
+
+    return stored_sets(io.BytesIO(read_stdin()) if path == STREAM else path)

@@ -1,0 +1,60 @@
+"""The arguments of castsmith convert."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from castsmith.cli.arguments import Commands, add_command, add_inputs, add_json, add_quiet, add_settings
+from castsmith.cli.usage import optimize
+from castsmith.cli.usage.optimize import add_many, add_models, add_output, add_shown
+
+_COMMON = (
+    *("--output", "--to", "--target", "--io", "--keep", "--lower", "--max-error", "--inputs", "--report", "--dry-run"),
+)
+
+
+def spell_out(words: Sequence[str]) -> list[str]:
+    """Return `--diff=full` as an option of its own, as optimize does."""
+    return optimize.spell_out(words)
+
+
+def add_to(commands: Commands) -> None:
+    parser = add_command(
+        commands, "convert", "convert:run", "convert a model to another precision, and write it", _COMMON
+    )
+    parser.epilog = (
+        "A pattern is a node name, an operator such as Softmax or op:Softmax, or a path of modules such as"
+        f" encoder.layer.0; it may contain * and ?. {parser.epilog}"
+    )
+    add_models(parser)
+    add_output(parser, "the file to write; may be IN; - for standard output; a folder for several models")
+    parser.add_argument("--to", metavar="TYPE", required=True, help="float16, bfloat16 or float")
+    work = parser.add_argument_group("processing")
+    work.add_argument("--target", metavar="T", help="the runtime to convert for (see castsmith targets)")
+    help_text = "keep (default) or convert the types of inputs and outputs, or the names of those to convert"
+    work.add_argument("--io", metavar="WHICH", default="keep", help=help_text)
+    help_text = "patterns of nodes that keep their type"
+    work.add_argument("--keep", metavar="PATTERN", action="append", default=[], help=help_text)
+    help_text = "patterns of nodes to convert although their operator is sensitive"
+    work.add_argument("--lower", metavar="PATTERN", action="append", default=[], help=help_text)
+    help_text = "keep the fewest nodes in their type that limit the relative error to E, measured on inputs"
+    work.add_argument("--max-error", metavar="E", type=_error, help=help_text)
+    work.add_argument("--measure", action="store_true", help="measure the error on made-up inputs")
+    add_many(parser)
+    add_shown(parser)
+    add_inputs(work)
+    add_settings(parser)
+    add_quiet(parser)
+    add_json(parser)
+    parser.set_defaults(verify=False, promotion=None)
+
+
+def _error(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number above 0")
+    return number

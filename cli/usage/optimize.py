@@ -1,0 +1,107 @@
+"""The arguments of castsmith optimize, and those that it shares with convert."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from castsmith.cli.arguments import (
+    Commands,
+    add_command,
+    add_engine,
+    add_inputs,
+    add_jobs,
+    add_json,
+    add_options,
+    add_promotion,
+    add_quiet,
+    add_settings,
+    integer,
+)
+
+_FULL_DIFF = "--full-diff"
+OPTIONS = (
+    *(
+        "target",
+        "strict_device",
+        "keep_output_types",
+        "max_growth",
+        "max_total_growth",
+        "fold_disputed",
+        "fold_as",
+        "fold_quantized",
+    ),
+    *("interface", "storage", "emit_functions", "vendor", "narrow", "narrow_interface", "largest_dim"),
+    *("passes", "provenance", "until"),
+)
+"""The options of `castsmith.optimize` that the command has under the same names, in the order of its help."""
+
+_COMMON = (
+    *("--output", "--target", "--promotion", "--narrow", "--diff", "--explain", "--report", "--verify"),
+    *("--jobs", "--dry-run"),
+)
+
+
+def spell_out(words: Sequence[str]) -> list[str]:
+    """Return `--diff=full` as an option of its own: an option with an optional value would consume IN."""
+    return [_FULL_DIFF if word == "--diff=full" else word for word in words]
+
+
+def add_to(commands: Commands) -> None:
+    parser = add_command(
+        commands, "optimize", "optimize:run", "fix the element types of a model, and write it", _COMMON
+    )
+    add_models(parser)
+    add_output(parser, "the file to write; may be IN; - for standard output; a folder for several models")
+    work = parser.add_argument_group("processing")
+    add_options(work, OPTIONS)
+    add_promotion(parser)
+    add_many(parser)
+    add_shown(parser)
+    verification = parser.add_argument_group("verification")
+    help_text = "compare the model with the input after each pass and as written, bit for bit"
+    verification.add_argument("--verify", action="store_true", help=help_text)
+    add_engine(verification)
+    add_inputs(verification)
+    add_settings(parser)
+    add_quiet(parser)
+    add_json(parser)
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that names the models of a command that writes them."""
+    help_text = "an ONNX model, or several: files, folders, patterns such as 'a/**/*.onnx'; - for standard input"
+    parser.add_argument("input", metavar="IN", nargs="+", help=help_text)
+
+
+def add_many(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a run over many models that are written to a folder."""
+    many = parser.add_argument_group("many models")
+    add_jobs(many)
+    many.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that sees the same files")
+    help_text = "skip models whose result exists for the same input, options and version"
+    many.add_argument("--skip-unchanged", action="store_true", help=help_text)
+
+
+def add_output(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Add the options that say where the model is written, and how."""
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help=help_text)
+    parser.add_argument("--external-data", metavar="NAME", help="file beside OUT for weights of more than 1 KiB")
+    parser.add_argument(
+        "--reference-data", action="store_true", help="reference data files beside OUT instead of copying their weights"
+    )
+    parser.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files above this size")
+    help_text = "write no files, and print what would be written"
+    parser.add_argument("--dry-run", action="store_true", help=help_text)
+
+
+def add_shown(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is shown of the work."""
+    shown = parser.add_argument_group("output")
+    help_text = "show what changed at each node, similar places once; with --diff=full every rewrite of every pass"
+    shown.add_argument("--diff", action="store_const", const="short", help=help_text)
+    shown.add_argument(_FULL_DIFF, dest="diff", action="store_const", const="full", help=argparse.SUPPRESS)
+    shown.add_argument(
+        "--explain", action="store_true", help="show each refusal, with a value that demonstrates the reason"
+    )
+    shown.add_argument("--report", metavar="FILE", help="write a report as FILE.json or FILE.html")

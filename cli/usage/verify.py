@@ -1,0 +1,75 @@
+"""The arguments of castsmith verify."""
+
+from __future__ import annotations
+
+import argparse
+
+from castsmith.cli.arguments import (
+    Commands,
+    add_command,
+    add_engine,
+    add_inputs,
+    add_jobs,
+    add_json,
+    add_promotion,
+    add_quiet,
+    integer,
+)
+from castsmith.ir.evaluate.names import MEMORY
+
+_EPILOG = (
+    "Each model is run one operator at a time. Conversions (Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear),"
+    " promotions and QONNX Trunc are computed exactly by Castsmith, since ONNX Runtime merges chains of casts even with"
+    " its optimization off; everything else is run by the engine. The result of a runtime for B as a whole is"
+    " reported separately."
+)
+
+
+def add_to(commands: Commands) -> None:
+    summary = "run two models on adversarial inputs and compare them bit by bit"
+    parser = add_command(commands, "verify", "verify:run", summary)
+    parser.epilog = f"{_EPILOG} {parser.epilog}"
+    parser.add_argument(
+        "a", metavar="A", help="an ONNX model, which may have operands of different types; - for standard input"
+    )
+    parser.add_argument(
+        "b", metavar="B", help="the model that must give the same bits; of two folders the models of one path"
+    )
+    add_engine(parser)
+    parser.add_argument(
+        "--sets", metavar="N", type=integer(1), default=12, help="number of sets of adversarial inputs (default: 12)"
+    )
+    parser.add_argument(
+        "--seed", metavar="N", type=integer(0), default=0, help="seed of the random inputs (default: 0)"
+    )
+    add_inputs(parser)
+    parser.add_argument(
+        "--time", metavar="SECONDS", type=_seconds, help="stop after this processor time (default: 20 to 120, by size)"
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="MIB",
+        type=integer(1),
+        default=MEMORY,
+        help=f"skip what takes more memory, the models apart (default: {MEMORY})",
+    )
+    parser.add_argument(
+        "--accept",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="an input or output whose element type may differ, compared through its code or value; `all` for any",
+    )
+    parser.add_argument("--prove", action="store_true", help="report equality only if it is proven for all inputs")
+    parser.add_argument("--nan-bits", action="store_true", help="distinguish NaN by sign and payload")
+    add_promotion(parser)
+    add_jobs(parser)
+    add_quiet(parser)
+    add_json(parser)
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError("--time must be more than 0 seconds")
+    return number

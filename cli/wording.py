@@ -1,0 +1,40 @@
+"""Messages of the library in the words of the command line."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+
+
+def with_command_options(sentence: str) -> str:
+    """Return the sentence with Python options and calls in the syntax of the command line.
+
+    `promote_unsafe` becomes --promote-unsafe, `seconds=` --time, and `optimize(target='qonnx')` becomes
+    optimize --target qonnx.
+    """
+    return _PYTHON.sub(lambda found: _as_command(found[1]), sentence)
+
+
+_PYTHON = re.compile(r"`([a-z]+=|[a-z0-9]+(?:_[a-z0-9]+)+|optimize\([^`]*\))`")
+_PARAMETERS = {"seconds=": "--time", "dims=": "--dim NAME=SIZE", "inputs=": "--inputs FILE.npz"}
+"""Parameters of library functions whose options have another form on the command line, as messages name them."""
+
+
+def _as_command(code: str) -> str:
+    if code.endswith("="):
+        return _PARAMETERS.get(code) or _option(code.removesuffix("="))
+    tree = ast.parse(code, mode="eval").body
+    if not isinstance(tree, ast.Call):
+        return _option(code)
+    words = [ast.unparse(tree.func)]
+    for keyword in tree.keywords:
+        given = keyword.value.keywords if isinstance(keyword.value, ast.Call) else [keyword]  # of PromotionRules
+        for each in given:
+            value = ast.literal_eval(each.value)
+            words += [_option(each.arg or "")] if value is True else [_option(each.arg or ""), shlex.quote(str(value))]
+    return " ".join(words)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
