@@ -8,7 +8,9 @@ Sources: ONNX `onnx.proto` (TensorProto.DataType), the schemas of Cast and Quant
 from __future__ import annotations
 
 import enum
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -25,6 +27,14 @@ TypeLike = DataType | str | int | np.dtype[Any] | type[np.generic] | type[bool] 
 
 MOST_DIMENSIONS = 64
 """The largest number of dimensions of a numpy array, and so of a value that is computed or followed."""
+
+_MOST_BYTES, _WIDEST = 2**63 - 1, 16
+"""The most bytes that numpy counts, and those of the widest element."""
+
+
+def fits_array(shape: Sequence[int]) -> bool:
+    """True if numpy has arrays of that shape, of any type; of an empty array it counts the other dimensions."""
+    return len(shape) <= MOST_DIMENSIONS and math.prod(dim for dim in shape if dim) * _WIDEST <= _MOST_BYTES
 
 
 class Kind(enum.IntEnum):

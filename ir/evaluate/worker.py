@@ -1,9 +1,9 @@
 """The process in which engines run: a file of its own, started as a script, that imports nothing of Castsmith.
 
 It reads requests from its input and writes the answers to its output, each a pickle preceded by its length: `prepare` a
-model under a key, `run` it on arrays, `forget` some keys. Before each stand the seconds of the processor that it may
-take; the operating system ends the process after those. Every Python error is an answer. Each answer holds the seconds
-of the processor since the one before. The requesting side
+model under a key, `run` it on arrays, `forget` some keys, or `infer` the shapes of a model. Before each stand the
+seconds of the processor that it may take; the operating system ends the process after those. Every Python error is an
+answer. Each answer holds the seconds of the processor since the one before. The requesting side
 (`castsmith.ir.evaluate.engines`) notices if the process ends.
 """
 
@@ -109,6 +109,9 @@ def _answer(prepared: dict[int, Run], what: str, *words: Any) -> Any:
         key, kind, model, fixed = words
         prepared[key] = _KINDS[kind](model, {name: _aligned(array) for name, array in fixed.items()})
         return None
+    if what == "infer":
+        onnx = import_module("onnx")
+        return onnx.shape_inference.infer_shapes(onnx.ModelProto.FromString(words[0])).SerializeToString()
     if what == "run":
         key, feeds = words
         return list(prepared[key]({name: _aligned(array) for name, array in feeds.items()}))

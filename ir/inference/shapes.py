@@ -1,4 +1,7 @@
-"""The shapes that onnx infers for the values of a model, without a copy of its weights."""
+"""The shapes that onnx infers for the values of a model, without a copy of its weights.
+
+It infers them in the process of the engines: a damaged model, such as one with an operand of no type, may crash it.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,21 @@ from collections.abc import Iterator
 
 import onnx
 import onnx.helper
-import onnx.shape_inference
 import onnx_ir
+
+from castsmith.ir.evaluate.engines import EngineError, process
 
 _SMALL = 1024
 """Bytes up to which a constant is given to onnx with its elements, which may be a shape."""
+
+_LONGEST = 60.0
+"""Seconds of the processor: functions that call functions may take any time."""
 
 
 def inferred_shapes(
     model: onnx_ir.Model, *, from_declared: bool = False, calls: bool = True
 ) -> dict[onnx_ir.Value, onnx_ir.Shape]:
-    """Return the shapes that onnx infers for values of the main graph and its subgraphs; empty if it refuses the model.
+    """Return the shapes that onnx infers for values of the main graph and its subgraphs; empty if it fails.
 
     Args:
         model: The model.
@@ -44,10 +51,10 @@ def inferred_shapes(
     imports = [onnx.OperatorSetIdProto(domain=name, version=opset) for name, opset in model.opset_imports.items()]
     bare = onnx.ModelProto(ir_version=model.ir_version, graph=graph, functions=functions, opset_import=imports)
     try:
-        proto = onnx.shape_inference.infer_shapes(bare)
-    except Exception:  # of onnx, in C++: an error of its own, or of the standard library
+        inferred: bytes = process().ask("infer", bare.SerializeToString(), seconds=_LONGEST)
+    except (EngineError, ValueError):  # refused, crashed, or larger than protobuf writes
         return {}
-    return dict(_shapes_in(model.graph, proto.graph))
+    return dict(_shapes_in(model.graph, onnx.ModelProto.FromString(inferred).graph))
 
 
 def _clear_negative(graph: onnx.GraphProto) -> None:

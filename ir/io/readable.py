@@ -23,7 +23,7 @@ from onnx import AttributeProto, TensorProto
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.value_types import NUMBERS_OF_TYPES
-from castsmith.numerics.types import ELEMENT_TYPES, MOST_DIMENSIONS
+from castsmith.numerics.types import ELEMENT_TYPES, MOST_DIMENSIONS, fits_array
 
 _MOST = 2**31 - 1
 """The largest supported version of an operator set or of the IR."""
@@ -32,7 +32,6 @@ _FIRST_WITH_DEVICES = 11
 """The IR version from which models name devices."""
 
 _MOST_BYTES = 2**63 - 1
-_WIDEST = 16
 
 _TO_COPY = 1 << 26
 """Size in bytes up to which a model is copied to look for unknown fields."""
@@ -346,7 +345,7 @@ def _dims(dims: Iterable[int]) -> str | None:
         return " has a negative dimension"
     if len(sizes) > MOST_DIMENSIONS:
         return f" has {len(sizes)} dimensions; at most {MOST_DIMENSIONS} are supported"
-    if math.prod(size for size in sizes if size) * _WIDEST > _MOST_BYTES:
+    if not fits_array(sizes):
         return f" has dimensions that are too large: {sizes}"
     return None
 

@@ -13,6 +13,7 @@ from math import prod
 
 import onnx_ir
 
+from castsmith.numerics.types import fits_array
 from castsmith.passes.fold.moves import Dims, Move, Way
 
 # Axes and shapes in the convention of the operators that move elements.
@@ -89,9 +90,10 @@ Rule = Callable[[Operands, Dims], Sequence[Move] | None]
 
 
 def movement_of(operands: Operands) -> Sequence[Move] | None:
-    """Return the move for each output of the node."""
+    """Return the move for each output of the node; None if an array does not hold one."""
     shape = operands.shapes[0] if operands.shapes else None
-    return None if shape is None else SHAPE_RULES[operands.node.op_type](operands, shape)
+    moves = None if shape is None else SHAPE_RULES[operands.node.op_type](operands, shape)
+    return moves if moves is not None and all(fits_array(move.shape) for move in moves) else None
 
 
 def may_be_constant(node: onnx_ir.Node) -> bool:

@@ -29,6 +29,8 @@ from castsmith.passes.fold.moves import Dims, Move, MoveError, Way, move
 _PARAMETERS = 64
 """Largest number of elements of a shape or a list of axes: the largest number of axes in numpy."""
 
+_INDEXED, _INDICES = ("Gather", "ScatterND"), (DataType.INT64, DataType.INT32)
+
 _KEPT = 4096
 """Size in bytes up to which a moved copy is kept for the next conversion; views are always kept."""
 
@@ -176,7 +178,9 @@ class Constants:
         carried = tuple(known for known in operands[:count] if known is not None)
         joined = {"Concat": carried, "ScatterND": carried[::2]}.get(node.op_type, ())
         mixed = len({known.dtype for known in joined}) > 1
-        return None if mixed or len(carried) < count else carried
+        if mixed or len(carried) < count:
+            return None
+        return None if node.op_type in _INDEXED and carried[1].dtype not in _INDICES else carried
 
     def _filling(self, node: onnx_ir.Node) -> tuple[Known] | None:
         """Return the scalar with which a ConstantOfShape fills its result; equal scalars are one object."""
@@ -190,7 +194,7 @@ class Constants:
     def _integers(self, known: Known | None) -> Dims | None:
         if known is None or len(known.shape) > 1 or prod(known.shape) > _PARAMETERS:
             return None
-        if known.dtype not in (DataType.INT64, DataType.INT32):
+        if known.dtype not in _INDICES:
             return None
         try:
             return tuple(int(element) for element in self.array(known).reshape(-1))

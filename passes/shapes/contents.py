@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from castsmith.ir.ops.table import CASTS, operators
+from castsmith.numerics.types import fits_array
 from castsmith.passes.fold.movement import Operands, movement_of, moves_elements
 from castsmith.passes.fold.moves import MoveError, move
 from castsmith.passes.shapes.arithmetic import BY_ELEMENT, Scalar, cast_content, each_of, elementwise, picked
@@ -68,7 +69,7 @@ def _as_array(found: Any) -> Content:
 
 def _filled(node: Operation) -> list[Content | None] | None:
     wanted = node.integers(0)
-    if wanted is None or any(dim < 0 for dim in wanted) or prod(wanted) > MOST:
+    if wanted is None or any(dim < 0 for dim in wanted) or prod(wanted) > MOST or not fits_array(wanted):
         return None
     attribute = node.node.attributes.get("value")
     filling = array_of([0], (1,)) if attribute is None else of_tensor(attribute.as_tensor())
@@ -105,7 +106,8 @@ def _tile(node: Operation) -> Content | None:
     content, repeats = node.content(0), node.integers(1)
     if content is None or repeats is None or len(repeats) != content.ndim or node.opset < 6:
         return None
-    if any(times < 0 for times in repeats) or content.size * prod(repeats) > MOST:
+    repeated = [size * times for size, times in zip(content.shape, repeats, strict=True)]
+    if any(times < 0 for times in repeats) or prod(repeated) > MOST or not fits_array(repeated):
         return None
     return np.tile(content, repeats)
 

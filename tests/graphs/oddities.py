@@ -463,7 +463,9 @@ def control_flow(model: ModelProto, draw: Random) -> None:
     if kind < 0.2:
         attribute.g.CopyFrom(GraphProto())
     elif kind < 0.4:
-        attribute.g.CopyFrom(draw.choice(graphs).g)
+        other = GraphProto()
+        other.CopyFrom(draw.choice(graphs).g)  # protobuf crashes if it copies a message over one around it
+        attribute.g.CopyFrom(other)
     elif kind < 0.6:
         attribute.name = draw.choice(("then_branch", "else_branch", "body", "odd"))
     elif kind < 0.8:

@@ -273,6 +273,13 @@ def test_functions_and_weights_in_other_forms() -> None:
     check_tight((found.low, found.high), (0, 8))  # columns of 1 and 2, four terms each
 
 
+def test_a_call_that_leaves_out_outputs() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+        g (float[2] x) => (float[2] y) { y = f.both (x) }
+        <domain: "f", opset_import: ["" : 21]> both (a) => (r, s) { r = Relu (a) s = Neg (a) }"""
+    assert bounds(onnx.parser.parse_model(text))["y"].low == 0
+
+
 def test_more_dimensions_than_an_array_has() -> None:
     """An input with so many is refused; the model may still make a value with them."""
     many = ", ".join(map(str, range(69)))

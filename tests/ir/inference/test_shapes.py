@@ -41,6 +41,15 @@ def test_declared_shapes_are_used_if_asked_for() -> None:
     assert shapes(text, from_declared=True)["b"] == [7]
 
 
+def test_a_model_that_crashes_onnx_has_no_shapes() -> None:
+    """The operand of LabelEncoder has no type, which it reads."""
+    text = """<ir_version: 9, opset_import: ["" : 19, "ai.onnx.ml" : 4]> g (float[2] x) => (y) {
+        a = other.Op (x) y = ai.onnx.ml.LabelEncoder <keys_int64s = [1, 2, 3]> (a) }"""
+    model = onnx_ir.from_onnx_text(text)
+    assert inferred_shapes(model) == {}
+    assert shapes("g (float[2] x) => (y) { y = Neg (x) }")["y"] == [2]
+
+
 def test_shapes_within_nodes_are_those_of_their_own_names() -> None:
     text = """g (bool c, float[2] x, float[3, N] z) => (y) {
         a = Neg (x)

@@ -69,6 +69,13 @@ LEFT = {
         "g () => (float16[N] y) <float[2] w = {1, 2}, int64[2] a = {0, 0}> { b = Slice (w, a, a, a) y = Cast <to = 10>"
         " (b) }"
     ),
+    "indices that are texts": (
+        'g () => (float16[1] y) <float[2] w = {1, 2}, string[1] i = {"a"}> { a = Gather (w, i) y = Cast <to = 10> (a) }'
+    ),
+    "a shape that no array has": (
+        "g () => (float16[N, M] y) <float[1, 1] w = {1}, int64[2] s = {0, 9223372036854775807}> { a = Expand (w, s)"
+        " y = Cast <to = 10> (a) }"
+    ),
     "types that differ": (
         "g () => (float16[N] y) <float[1] w = {1}, double[1] v = {2}> { a = Concat <axis = 0> (w, v) y = Cast <to = 10>"
         " (a) }"
