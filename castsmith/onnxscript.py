@@ -5,9 +5,10 @@
 
     onnxscript.rewriter.rewrite(model, rules)
 
-Applied as a set they are fold-shapes, fold-constants, simplify-casts and place-casts, in turns until nothing changes.
-Each of `rules.rules` is a pattern that stands by itself among rules of others: `remove_identity_cast` and
-`collapse_chain`, the latter for every chain of casts that `chain_collapses` proves, not for a list of types.
+The rules remove casts to the type that a value has, join chains of casts, and cancel casts around operators that only
+move elements. Every result keeps its bits: `chain_collapses` proves each chain. `[*rules]`, alone or among other rules,
+does the same as `rules`. Folding and the best place of a cast need the whole model: for them, run the passes of
+`castsmith.passes`, which are onnx_ir passes.
 """
 
 from __future__ import annotations
@@ -18,16 +19,11 @@ import onnx_ir
 from onnx_ir import DataType
 from onnxscript.rewriter import MatchContext, MatchResult, RewriteRuleClassBase, RewriteRuleSet
 
-from castsmith.ir.inference.session import Session
 from castsmith.ir.ops.casts import CastNode, chain_verdict, read_cast
 from castsmith.ir.ops.schemas import opset_of
-from castsmith.numerics.errors import present, printable
-from castsmith.passes.fold.run import FoldConstants
-from castsmith.passes.place.run import PlaceCasts
-from castsmith.passes.shapes.run import FoldShapes
-from castsmith.passes.simplify.run import SimplifyCasts
-
-_MOST_ROUNDS = 8
+from castsmith.ir.targets.kernels import takes_type
+from castsmith.numerics.errors import present
+from castsmith.passes.place.movable import ORDER, data_inputs
 
 
 class _RemoveIdentityCast(RewriteRuleClassBase):
@@ -73,34 +69,47 @@ class _CollapseChain(RewriteRuleClassBase):
         return op.Cast(x, **attributes)
 
 
-class CastRules(RewriteRuleSet):
-    """The rules of Castsmith; applied to a model they are its passes, which are exact or leave what they find."""
+class _CancelAcrossMoves(RewriteRuleClassBase):
+    """Two casts that cancel out are removed although elements are moved between them."""
 
     def __init__(self) -> None:
-        super().__init__([_RemoveIdentityCast.rule(), _CollapseChain.rule()])
+        super().__init__("CancelAcrossMoves", remove_nodes=False)
 
-    def apply_to_model(self, model: onnx_ir.Model, *, verbose: int | None = None, tracer: Any = None) -> int:
-        """Rewrite the model; returns the number of rewrites.
+    def pattern(self, op: Any, x: Any) -> Any:
+        return op.Cast(x, _allow_other_attributes=True, _outputs=["y"])
 
-        Args:
-            model: The model, which is changed.
-            verbose: As in RewriteRuleSet; 1 or more prints each rewrite.
-            tracer: As in RewriteRuleSet: only the patterns are matched, and nothing changes.
-        """
-        if tracer is not None:
-            return super().apply_to_model(model, verbose=verbose, tracer=tracer)
-        session, count = Session(model), 0
-        for _ in range(_MOST_ROUNDS):
-            done = 0
-            for each in (FoldShapes(), FoldConstants(), SimplifyCasts(), PlaceCasts()):
-                rewrites = each.run(session).records.rewrites
-                done += len(rewrites)
-                for rewrite in rewrites if verbose else ():
-                    print(printable(f"{rewrite.rule}: {rewrite.site}: {rewrite.reason}"))  # noqa: T201
-            count += done
-            if not done:
-                break
-        return count
+    def check(self, context: MatchContext, x: onnx_ir.Value, y: onnx_ir.Value) -> MatchResult:
+        result, (source, moves) = MatchResult(), _moves_before(x)
+        start = None if source is None else _type_of(source)
+        first, last = _meaning(present(moves[0].inputs[0], "the first cast")) if moves else None, _meaning(y)
+        if first is None or last is None or start is None or last.to != start:
+            return result.fail("no cast to cancel before operators that only move elements")
+        imports = context.graph_or_function.opset_imports or context.model.opset_imports
+        if not chain_verdict(start, first, last, opset_of(imports, "") or 1):
+            return result.fail("the casts change values")
+        taken = all(takes_type(node, 0, start, imports, None) for node in moves)
+        return result if taken else result.fail(f"an operator between the casts does not support {start.name}")
+
+    def rewrite(self, op: Any, x: onnx_ir.Value, y: onnx_ir.Value) -> Any:
+        del y
+        value, moves = _moves_before(x)
+        for node in moves:
+            value = getattr(op, node.op_type)(value, *node.inputs[1:], **dict(node.attributes))
+        return value
+
+
+def _moves_before(value: onnx_ir.Value) -> tuple[onnx_ir.Value | None, list[onnx_ir.Node]]:
+    """Return the operand of the cast before a value, and the operators between, which move elements for it alone."""
+    moves = list[onnx_ir.Node]()
+    while (node := value.producer()) is not None:
+        if read_cast(node, None) is not None:
+            return node.inputs[0], moves[::-1]
+        alone = len(value.uses()) == 1 and not value.is_graph_output() and len(node.outputs) == 1
+        if not alone or node.op_type in ORDER or data_inputs(node) != [0]:
+            break
+        moves.append(node)
+        value = present(node.inputs[0], "the operand of a move")
+    return None, []
 
 
 def _meaning(value: onnx_ir.Value) -> CastNode | None:
@@ -112,5 +121,5 @@ def _type_of(value: onnx_ir.Value) -> DataType | None:
     return value.const_value.dtype if value.const_value is not None else value.dtype
 
 
-rules = CastRules()
-"""The rules, as `onnxscript.rewriter.rewrite` and `onnxscript.rewriter.RewritePass` take them."""
+rules = RewriteRuleSet([_RemoveIdentityCast.rule(), _CollapseChain.rule(), _CancelAcrossMoves.rule()])
+"""The rules, as `onnxscript.rewriter.rewrite` and `onnxscript.rewriter.RewritePass` take them, or one by one."""

@@ -11,7 +11,7 @@ from castsmith.cli.running import name_of_target
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines
 from castsmith.cli.text.terminal import Line, print_text, table_lines
-from castsmith.ir.targets.target import load_target, target_names
+from castsmith.ir.targets.target import aliases_of, load_target, target_names
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
 if TYPE_CHECKING:
@@ -27,10 +27,19 @@ def run(arguments: argparse.Namespace) -> int:
     names, complete = usable(target_names(), load_target)
     targets = [load_target(name) for name in names]
     if arguments.json:
-        print_json({"targets": [{"name": target.name, "description": target.description} for target in targets]})
+        fields = [(target.name, target.description, aliases_of(target.name)) for target in targets]
+        print_json({"targets": [{"name": n, "description": text, "aliases": aliases} for n, text, aliases in fields]})
     else:
-        print_lines(table_lines((target.name, target.description) for target in targets))
+        print_lines(table_lines((target.name, _with_aliases(target)) for target in targets))
     return DONE if complete else UNUSABLE
+
+
+def _with_aliases(target: Target) -> str:
+    """Return the description of a target, and the other names that lead to it."""
+    from castsmith.ir.targets.target import aliases_of
+
+    aliases = aliases_of(target.name)
+    return f"{target.description} (also {', '.join(aliases)})" if aliases else target.description
 
 
 def run_probe(arguments: argparse.Namespace) -> int:

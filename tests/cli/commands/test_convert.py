@@ -97,9 +97,9 @@ def test_the_report_has_the_measured_error(tmp_path: Path) -> None:
     [
         (["--to", "int8"], "cannot be converted to int8"),
         (["--to", "float"], "already in float"),
-        (["--to", "float16", "--keep", "nothing"], "matches no node"),
+        (["--to", "float16", "--keep", "nothing"], "--keep 'nothing' matches no node"),
         (["--to", "bfloat16", "--target", "onnxruntime-directml"], "has no bfloat16"),
-        (["--to", "float16", "--io", "q"], "'q', which is not an input or output"),
+        (["--to", "float16", "--io", "q"], "--io names 'q', which is not an input or output"),
         (["--to", "float16", "--max-error", "-1"], "not a number above 0"),
         (["--to", "float16", "--target", "nowhere"], "nowhere"),
         (["--to", "float17"], "float17"),

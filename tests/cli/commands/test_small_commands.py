@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from castsmith.ir.targets.target import target_names
+from castsmith.ir.targets.target import ALIASES, target_names
 from castsmith.lowering.registry import PASSES
 from tests.cli.helpers import CHAIN, Command, is_one_sentence, write_model
 
@@ -70,6 +70,12 @@ def test_targets(castsmith: Command) -> None:
     assert [line.split()[0] for line in castsmith("targets").out.splitlines()] == target_names()
     data = json.loads(castsmith("targets", "--json").out)
     assert [target["name"] for target in data["targets"]] == target_names()
+    assert {alias: target["name"] for target in data["targets"] for alias in target["aliases"]} == ALIASES
+    lines = {line.split()[0]: line for line in castsmith("targets").out.splitlines()}
+    assert lines["onnxruntime-webgpu"].endswith(" (also web, webgpu)")
+    shown = castsmith("targets", "show", "ort", "--json")
+    assert json.loads(shown.out)["target"]["name"] == "onnxruntime-cpu"
+    assert shown.err == "castsmith: ort is onnxruntime-cpu.\n"
 
 
 @pytest.mark.parametrize("name", target_names())
