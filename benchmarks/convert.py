@@ -47,10 +47,10 @@ import onnx
 import onnx.checker
 
 from benchmarks.pairing import in_turns, ratios, spread
-from castsmith.ir.evaluate.engines import Engine
-from castsmith.ir.evaluate.evaluator import Evaluator
 from castsmith.lowering.accuracy import measure, reference
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.verification.evaluate.engines import Engine
+from castsmith.verification.evaluate.evaluator import Evaluator
 
 TOOLS = ("castsmith", "castsmith-inputs", "onnxconverter-common", "onnxruntime", "onnxruntime-symbolic", "autocast")
 _SECONDS = 300

@@ -2,11 +2,11 @@
 
 python -m benchmarks.verify_shares proven [--corpus FOLDER] [--random N]     what optimize makes of models, proven
 python -m benchmarks.verify_shares exports FOLDER                            each model of a folder against itself
-python -m benchmarks.verify_shares pairs                                     the pairs of tests/ir/verify
+python -m benchmarks.verify_shares pairs                                     the pairs of tests/verification
 
 No other tool proves outputs of ONNX models equal. The baseline of `proven` is the time of `optimize` for the first of
 the two models, one after the other; the ratio is the median of the models, with the ends of the middle half of them.
-Mutants of rewrites: CASTSMITH_MUTANTS=1000 pytest tests/ir/prove
+Mutants of rewrites: CASTSMITH_MUTANTS=1000 pytest tests/verification/prove
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ import onnx_ir
 import castsmith
 from benchmarks.pairing import in_turns, middle, ratios, spread, timed
 from castsmith.ir.io.loading import as_model
-from castsmith.ir.prove.proof import prove
-from castsmith.ir.verify.compare import interfaces
-from tests.ir.prove.mutants import rewrites
-from tests.ir.verify.operator_pairs import OPERATOR_PAIRS
-from tests.ir.verify.pairs import PAIRS
+from castsmith.verification.compare import interfaces
+from castsmith.verification.prove.proof import prove
+from tests.verification.operator_pairs import OPERATOR_PAIRS
+from tests.verification.pairs import PAIRS
+from tests.verification.prove.mutants import rewrites
 
 _RULES = castsmith.PromotionRules(promote_unsafe=True)
 _MOST_NODES = 600

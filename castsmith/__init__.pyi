@@ -1,12 +1,8 @@
 """The public names, imported when they are first used: lazy_loader reads this file."""
 
-from .ir.bounds.report import Bound as Bound, bounds as bounds
-from .ir.diff.interface import Change as Change
-from .ir.diff.models import ModelDiff as ModelDiff, diff as diff
 from .ir.errors import ModelError as ModelError, VerificationError as VerificationError
 from .ir.io.loading import load as load
 from .ir.io.saving import save as save
-from .ir.options import Options as Options
 from .ir.records import (
     Diagnostic as Diagnostic,
     Effect as Effect,
@@ -17,11 +13,6 @@ from .ir.records import (
     Severity as Severity,
     Site as Site,
 )
-from .ir.rewrite_pass import recording as recording
-from .ir.targets.statements import TargetError as TargetError
-from .ir.targets.target import Target as Target, load_target as load_target
-from .ir.verify.run import verify as verify
-from .ir.verify.verdict import Verdict as Verdict
 from .lowering.check.run import check as check
 from .lowering.conversion import convert as convert
 from .lowering.pipeline import optimize as optimize
@@ -47,6 +38,15 @@ from .numerics.promotion.common import common_type as common_type, promote_types
 from .numerics.promotion.rules import PromotionRules as PromotionRules
 from .numerics.status import Definedness as Definedness, cast_status as cast_status
 from .numerics.trunc import trunc as trunc
+from .passes.core.options import Options as Options
+from .passes.core.rewrite_pass import recording as recording
+from .targets.statements import TargetError as TargetError
+from .targets.target import Target as Target, load_target as load_target
+from .verification.bounds import Bound as Bound, bounds as bounds
+from .verification.diff.interface import Change as Change
+from .verification.diff.models import ModelDiff as ModelDiff, diff as diff
+from .verification.run import verify as verify
+from .verification.verdict import Verdict as Verdict
 
 __version__: str
 __all__: list[str]

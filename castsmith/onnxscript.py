@@ -21,9 +21,9 @@ from onnxscript.rewriter import MatchContext, MatchResult, RewriteRuleClassBase,
 
 from castsmith.ir.ops.casts import CastNode, chain_verdict, read_cast
 from castsmith.ir.ops.schemas import opset_of
-from castsmith.ir.targets.kernels import takes_type
 from castsmith.numerics.errors import present
 from castsmith.passes.place.movable import ORDER, data_inputs
+from castsmith.targets.kernels import takes_type
 
 
 class _RemoveIdentityCast(RewriteRuleClassBase):

@@ -10,9 +10,9 @@ from typing import Any, get_args
 
 from castsmith.cli.exit_codes import meanings
 from castsmith.cli.help import Parser
-from castsmith.ir.evaluate.names import EngineName
-from castsmith.ir.options import Options, option_info
 from castsmith.numerics.errors import ElementTypeError
+from castsmith.passes.core.options import Options, option_info
+from castsmith.verification.evaluate.names import EngineName
 
 Commands = Any
 """The result of `add_subparsers`: argparse has no public name for it."""

@@ -12,9 +12,9 @@ from castsmith.cli.outcome import Failure
 from castsmith.cli.streams import shown
 from castsmith.cli.wording import with_command_options
 from castsmith.ir.errors import ModelError, VerificationError
-from castsmith.ir.evaluate.engines import EngineError
 from castsmith.ir.io.protos import root_cause
 from castsmith.numerics.errors import CastsmithError, PromotionError
+from castsmith.verification.evaluate.engines import EngineError
 
 _CODES = {
     "ModelError": "model",

@@ -61,7 +61,7 @@ def _function(name: str) -> Callable[[argparse.Namespace], int]:
 
 def name_of_target(name: str) -> str:
     """Return the target that an alias leads to, and say so; other names as they are."""
-    from castsmith.ir.targets.target import ALIASES
+    from castsmith.targets.target import ALIASES
 
     if name in ALIASES:
         complain(f"{name} is {ALIASES[name]}.")

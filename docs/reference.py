@@ -25,11 +25,11 @@ import castsmith.lowering
 import castsmith.passes
 from castsmith.cli.exit_codes import EXIT_CODES, WORST, meanings
 from castsmith.cli.main import main
-from castsmith.ir.options import Options, info_of
-from castsmith.ir.targets.target import Target, load_target, target_names
 from castsmith.lowering.registry import PASSES, PIPELINE, needs_target, pass_class, summary
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
+from castsmith.passes.core.options import Options, info_of
+from castsmith.targets.target import Target, load_target, target_names
 from docs.docstrings import as_markdown, descriptions, resolved, without
 from docs.notebooks import HOWTO, notebook_page
 
@@ -159,7 +159,7 @@ def passes() -> Iterator[str]:
 def targets() -> Iterator[str]:
     """Every target with what is known of it."""
     yield "# Targets\n"
-    yield "What `castsmith targets show NAME` prints, for all. A target is a JSON file in `ir/targets/data`, or"
+    yield "What `castsmith targets show NAME` prints, for all. A target is a JSON file in `targets/data`, or"
     yield "[one of your own](../howto/target.md).\n"
     known = [load_target(name) for name in target_names()]
     rows = ((f"[{one.name}](#{one.name})", one.description, _newest(one), _lacks(one)) for one in known)

@@ -10,7 +10,7 @@ from typing import Any
 
 import griffe
 
-from castsmith.ir.options import Options
+from castsmith.passes.core.options import Options
 from docs.docstrings import resolved
 
 _DEFAULTS = {f"Options.{field.name}": field for field in dataclasses.fields(Options)}

@@ -21,9 +21,9 @@
 
 import lazy_loader
 
-from castsmith.ir.rewriting import Replacement
-from castsmith.ir.targets.statements import TargetError
-from castsmith.ir.targets.target import Target, load_target, target_names
+from castsmith.passes.core.rewriting import Replacement
+from castsmith.targets.statements import TargetError
+from castsmith.targets.target import Target, load_target, target_names
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["Replacement", "Target", "TargetError", "load_target", "target_names"]

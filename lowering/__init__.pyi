@@ -1,6 +1,6 @@
-import castsmith.ir.rewriting
-import castsmith.ir.targets.statements
-import castsmith.ir.targets.target
+import castsmith.passes.core.rewriting
+import castsmith.targets.statements
+import castsmith.targets.target
 
 from .casts import LowerCasts as LowerCasts
 from .custom import LowerCustom as LowerCustom, Lowering as Lowering, NodeBuilder as NodeBuilder
@@ -12,10 +12,10 @@ from .qonnx.trunc import LowerTrunc as LowerTrunc
 from .quantized.use import UseVendor as UseVendor
 from .widen.run import WidenFloats as WidenFloats
 
-Replacement = castsmith.ir.rewriting.Replacement
-Target = castsmith.ir.targets.target.Target
-TargetError = castsmith.ir.targets.statements.TargetError
-load_target = castsmith.ir.targets.target.load_target
-target_names = castsmith.ir.targets.target.target_names
+Replacement = castsmith.passes.core.rewriting.Replacement
+Target = castsmith.targets.target.Target
+TargetError = castsmith.targets.statements.TargetError
+load_target = castsmith.targets.target.load_target
+target_names = castsmith.targets.target.target_names
 
 __all__: list[str]

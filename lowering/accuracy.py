@@ -15,17 +15,17 @@ import numpy as np
 import onnx_ir
 from numpy.typing import NDArray
 
-from castsmith.ir.bounds.report import Bound
 from castsmith.ir.errors import ModelError
-from castsmith.ir.evaluate.conversions import Tensor
-from castsmith.ir.evaluate.engines import Engine, EngineError
-from castsmith.ir.evaluate.evaluator import Evaluator, Path as Route
-from castsmith.ir.evaluate.limits import Budget, seconds_for
-from castsmith.ir.evaluate.names import EngineName
-from castsmith.ir.verify.given import GivenInputs, given_sets
-from castsmith.ir.verify.sets import mild_sets
 from castsmith.lowering.results import Accuracy, OutputError
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.verification.bounds import Bound
+from castsmith.verification.evaluate.conversions import Tensor
+from castsmith.verification.evaluate.engines import Engine, EngineError
+from castsmith.verification.evaluate.evaluator import Evaluator, Path as Route
+from castsmith.verification.evaluate.limits import Budget, seconds_for
+from castsmith.verification.evaluate.names import EngineName
+from castsmith.verification.given import GivenInputs, given_sets
+from castsmith.verification.sets import mild_sets
 
 Array = NDArray[Any]
 Inputs = Literal["made-up"] | GivenInputs

@@ -13,9 +13,9 @@ from onnx_ir import DataType
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.table import GIVES_BOOL
-from castsmith.ir.rewriting import place_constant
 from castsmith.numerics.errors import InternalError, present
 from castsmith.numerics.types import CODED_TYPES, type_name
+from castsmith.passes.core.rewriting import place_constant
 
 ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
 """Returns a value for a constant array that the nodes may use; equal arrays may share one."""

@@ -18,22 +18,22 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.intervals import Ranges
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.intervals import Ranges
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Records, Refusal, RewriteResult
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement, apply_replacement, detach
-from castsmith.ir.targets.kernels import varied_input
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, element_type, type_name
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement, apply_replacement, detach
+from castsmith.passes.core.session import Session
+from castsmith.targets.kernels import varied_input
+from castsmith.targets.target import Target
 
 NAME = "lower-casts"
 

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds.report import Bound, bounds_and
-from castsmith.ir.inference.walk import infer_element_types
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
 from castsmith.ir.records import Diagnostic, Records, Severity, Site
-from castsmith.ir.rewrite_pass import note_provenance
-from castsmith.ir.targets.target import as_target, load_target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values, nodes_now, nodes_of
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
@@ -27,6 +24,7 @@ from castsmith.lowering.widen.unify import UnifyOperands
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean, present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import element_type
+from castsmith.passes.core.rewrite_pass import note_provenance
 from castsmith.passes.fold.run import FoldConstants
 from castsmith.passes.precision.constants import Fates
 from castsmith.passes.precision.patterns import Pattern, exact_pattern, parse_patterns
@@ -34,10 +32,12 @@ from castsmith.passes.precision.run import ConvertPrecision, PrecisionResult, pa
 from castsmith.passes.promote.insert import InsertPromoteTypes
 from castsmith.passes.promote.resolve import ResolvePromoteTypes
 from castsmith.passes.simplify.run import SimplifyCasts
+from castsmith.targets.target import as_target, load_target
+from castsmith.verification.bounds import Bound, bounds_and
 
 if TYPE_CHECKING:
-    from castsmith.ir.targets.target import Target
     from castsmith.numerics.types import TypeLike
+    from castsmith.targets.target import Target
 
 _MOST = 65504.0
 """The largest float16."""

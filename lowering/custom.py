@@ -27,19 +27,19 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.walk import Inference, infer_element_types
 from castsmith.ir.constants import constant_tensor, new_constant
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import Inference, infer_element_types
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement, detach, run_rules
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes, drop_unused_domains
 from castsmith.lowering.builder import Builder
 from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, extensions, loaded
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement, detach, run_rules
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
 
 NAME = "lower-custom"
 _RULES = PromotionRules(promote_unsafe=True)

@@ -7,14 +7,14 @@ from collections.abc import Collection, Container, Mapping, Sequence
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.session import Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import cast_node
-from castsmith.ir.options import Interface
 from castsmith.ir.records import Effect, Rewrite, Site, ValueItem
 from castsmith.ir.text import value_item
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import Kind, element_type, type_name
+from castsmith.passes.core.options import Interface
+from castsmith.passes.core.session import Session
 
 NARROW_INTERFACE = "narrow-interface"
 """The rule that narrow-types names for inputs and outputs."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.ir.inference.walk import known_types
+from castsmith.analysis.inference.walk import known_types
 from castsmith.ir.records import Effect, Item, NodeItem, Rewrite
 from castsmith.ir.text import node_item
 from castsmith.ir.walks import all_nodes

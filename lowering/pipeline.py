@@ -10,31 +10,31 @@ import onnx_ir
 from onnx_ir.passes import PassBase
 
 from castsmith.collection import paused_collection
-from castsmith.ir.inference.session import Session
 from castsmith.ir.io.loading import ModelLike, own_model
 from castsmith.ir.ops.qonnx import TRUNCS
-from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage, Vendor, stated_rules
 from castsmith.ir.records import Diagnostic, Effect, Rewrite, RewriteResult, Severity, Site
-from castsmith.ir.rewrite_pass import RewritePass, SessionPass, note_provenance
 from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, make_pass, needs_target, pass_name
 from castsmith.lowering.results import Result
 from castsmith.numerics.errors import OptionError, did_you_mean
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
+from castsmith.passes.core.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage, Vendor, stated_rules
+from castsmith.passes.core.rewrite_pass import RewritePass, SessionPass, note_provenance
+from castsmith.passes.core.session import Session
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from castsmith.ir.evaluate.names import EngineName
-    from castsmith.ir.targets.target import Target
     from castsmith.lowering.custom import Lowering
     from castsmith.numerics.types import TypeLike
+    from castsmith.targets.target import Target
+    from castsmith.verification.evaluate.names import EngineName
 
 _GROWING = ("fold-shapes", "fold-constants")
 """The passes that may make the file larger, within a limit for all their runs together."""
 _MOST_ROUNDS = 8
 """Largest number of rounds of the passes while they find something: the result of one may be simplified by another.
 
-Every rewrite lowers a measure (`castsmith.passes.cost`), so that no run should get there.
+Every rewrite lowers a measure (`castsmith.passes.core.cost`), so that no run should get there.
 """
 
 
@@ -216,7 +216,7 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
         elif outcome.modified:
             held = None
         if before is not None and outcome.modified:
-            from castsmith.ir.verify.run import require_same
+            from castsmith.verification.run import require_same
 
             accepted = retyped(session.records.rewrites)
             verdict = require_same(before, session.model, name, accept=accepted, **comparing)
@@ -232,7 +232,7 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
     if passes is None and until is None:
         _report_what_is_left(session, replace(rules, promote_unsafe=True), chosen)
     if before is not None and verdict is None:
-        from castsmith.ir.verify.run import require_same
+        from castsmith.verification.run import require_same
 
         verdict = require_same(before, session.model, "no pass", **comparing)
     records = session.records
@@ -319,6 +319,6 @@ def _target(options: Options) -> Target | None:
     """Return the target; targets are imported only if there is one."""
     if options.target is None:
         return None
-    from castsmith.ir.targets.target import as_target
+    from castsmith.targets.target import as_target
 
     return as_target(options.target, strict=options.strict_device)

@@ -15,7 +15,7 @@ from castsmith.ir.records import Diagnostic, Refusal, Rewrite
 if TYPE_CHECKING:
     import onnx
 
-    from castsmith.ir.verify.verdict import Verdict
+    from castsmith.verification.verdict import Verdict
 
 
 @dataclass(frozen=True)

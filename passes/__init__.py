@@ -13,7 +13,4 @@ your own passes from `RewritePass` to have their records included.
 
 import lazy_loader
 
-from castsmith.ir.rewrite_pass import RewritePass
-
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__all__ += ["RewritePass"]

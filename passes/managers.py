@@ -13,9 +13,9 @@ from onnx_ir.passes import PassBase, PassResult
 
 from castsmith.ir.errors import OrderError
 from castsmith.ir.records import Records, RewriteResult
-from castsmith.ir.rewrite_pass import RewritePass, announce, listening, recording, tell
 from castsmith.ir.validation import require_order
 from castsmith.ir.walks import nodes_now
+from castsmith.passes.core.rewrite_pass import RewritePass, announce, listening, recording, tell
 
 
 class Sequential(onnx_ir.passes.Sequential):
@@ -114,7 +114,7 @@ class _Comparison:
 
     def begins(self, model: onnx_ir.Model) -> None:
         """Record the changes since the last pass of Castsmith ended."""
-        from castsmith.ir.diff.models import rewrites_between
+        from castsmith.verification.diff.models import rewrites_between
 
         found = [] if self._last is None else rewrites_between(self._last, model, self._name)
         if found:

@@ -8,10 +8,10 @@ from typing import Any
 import onnx_ir
 from numpy.typing import NDArray
 
-from castsmith.ir.evaluate.conversions import Tensor
-from castsmith.ir.evaluate.engines import Engine
-from castsmith.ir.evaluate.evaluator import Evaluator
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.verification.evaluate.conversions import Tensor
+from castsmith.verification.evaluate.engines import Engine
+from castsmith.verification.evaluate.evaluator import Evaluator
 
 Array = NDArray[Any]
 

@@ -2,4 +2,14 @@
 
 from __future__ import annotations
 
-FOLDERS = ("cli", "conformance", "ir", "lowering", "numerics", "passes")
+FOLDERS = (
+    "analysis",
+    "cli",
+    "conformance",
+    "ir",
+    "lowering",
+    "numerics",
+    "passes",
+    "targets",
+    "verification",
+)

@@ -68,8 +68,9 @@ def test_every_folder_with_code_is_packaged() -> None:
 
 
 def test_every_data_file_is_packaged() -> None:
-    patterns = SETTINGS["package-data"]["castsmith.ir"]
-    packaged = {path for pattern in patterns for path in (ROOT / "ir").glob(pattern)}
+    data = SETTINGS["package-data"]
+    patterns = [f"{folder}/{pattern}" for folder in FOLDERS for pattern in data.get(f"castsmith.{folder}", ())]
+    packaged = {path for pattern in patterns for path in ROOT.glob(pattern) if path.suffix == ".json"}
     assert packaged == {path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix == ".json"}
     assert packaged
 

@@ -17,12 +17,12 @@ from castsmith.cli.streams import STREAM, require_one_stdin, shown
 from castsmith.cli.text.bounds import bounds_data, bounds_lines
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines, progress
-from castsmith.ir.bounds.report import bounds, exceeding
 from castsmith.ir.walks import files_read
 from castsmith.numerics.errors import OptionError
+from castsmith.verification.bounds import bounds, exceeding
 
 if TYPE_CHECKING:
-    from castsmith.ir.bounds.report import Bounds
+    from castsmith.verification.bounds import Bounds
 
 _MOST = 20
 

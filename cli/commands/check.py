@@ -30,14 +30,14 @@ from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.cli.text.terminal import Line, counted, print_data, print_line, print_text
 from castsmith.cli.usage.check import FAIL_ON
-from castsmith.ir.targets.target import as_target
 from castsmith.lowering.check.run import check
 from castsmith.numerics.errors import OptionError
+from castsmith.targets.target import as_target
 
 if TYPE_CHECKING:
     from castsmith.ir.records import Diagnostic
-    from castsmith.ir.targets.target import Target
     from castsmith.numerics.promotion.rules import PromotionRules
+    from castsmith.targets.target import Target
 _OF_WORK = (
     "target",
     "strict_device",

@@ -18,9 +18,9 @@ from castsmith.cli.text.diff import comparison_lines
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.cli.text.terminal import Line, counted, print_data, size_text
-from castsmith.ir.diff.models import diff
 from castsmith.ir.io.loading import load, load_structure
 from castsmith.numerics.errors import CastsmithError, OptionError
+from castsmith.verification.diff.models import diff
 
 if TYPE_CHECKING:
     import onnx_ir

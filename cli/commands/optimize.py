@@ -35,12 +35,12 @@ from castsmith.cli.usage.optimize import OPTIONS
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.files import same_name
 from castsmith.ir.io.saving import kept_note, save, write, write_to
-from castsmith.ir.options import Options
 from castsmith.ir.records import Severity
 from castsmith.ir.walks import files_read
 from castsmith.lowering import pipeline
 from castsmith.lowering.registry import PIPELINE, needs_target
 from castsmith.numerics.errors import OptionError
+from castsmith.passes.core.options import Options
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -131,7 +131,7 @@ def _verified(arguments: argparse.Namespace, source: Source, result: Result) -> 
     Raises:
         VerificationError: They differ; raised before any file is replaced.
     """
-    from castsmith.ir.verify.run import require_no_difference, verify
+    from castsmith.verification.run import require_no_difference, verify
 
     output = file_of(arguments.output)
     beside = None if output is None or arguments.dry_run else output.parent

@@ -11,16 +11,16 @@ from castsmith.cli.running import name_of_target
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines
 from castsmith.cli.text.terminal import Line, print_text, table_lines
-from castsmith.ir.targets.target import aliases_of, load_target, target_names
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
+from castsmith.targets.target import aliases_of, load_target, target_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from onnx_ir import DataType
 
-    from castsmith.ir.targets.statements import WrongCast
-    from castsmith.ir.targets.target import Target
+    from castsmith.targets.statements import WrongCast
+    from castsmith.targets.target import Target
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -36,14 +36,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _with_aliases(target: Target) -> str:
     """Return the description of a target, and the other names that lead to it."""
-    from castsmith.ir.targets.target import aliases_of
+    from castsmith.targets.target import aliases_of
 
     aliases = aliases_of(target.name)
     return f"{target.description} (also {', '.join(aliases)})" if aliases else target.description
 
 
 def run_probe(arguments: argparse.Namespace) -> int:
-    from castsmith.ir.targets.probing import probe, target_text
+    from castsmith.conformance.probing import probe, target_text
 
     found = probe(name_of_target(arguments.name))
     if arguments.json:

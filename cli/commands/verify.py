@@ -14,13 +14,13 @@ from castsmith.cli.streams import require_one_stdin, shown
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.cli.text.verify import verdict_data, verdict_lines
-from castsmith.ir.verify.run import verify
 from castsmith.numerics.errors import OptionError
+from castsmith.verification.run import verify
 
 if TYPE_CHECKING:
     import onnx_ir
 
-    from castsmith.ir.verify.verdict import Verdict
+    from castsmith.verification.verdict import Verdict
 
 _CODES = {"equal": DONE, "different": REFUSED, "inconclusive": INCONCLUSIVE}
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from castsmith.cli.codes.catalogue import all_pages
 from castsmith.cli.help import subcommands
-from castsmith.ir.targets.target import target_names
 from castsmith.lowering.registry import PASSES, added_passes
 from castsmith.numerics.extensions import PROMOTIONS, extensions
 from castsmith.numerics.promotion.rules import PRESETS
 from castsmith.numerics.runtimes.dispatch import RUNTIMES
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
+from castsmith.targets.target import target_names
 
 _WORD = re.compile(r"[\w.+-]+")
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from castsmith.cli.gate.codes import LEVELS, known_codes
-from castsmith.ir.targets.target import load_target
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import parse_type
+from castsmith.targets.target import load_target
 
 OWN, SHARED, TABLE = "castsmith.toml", "pyproject.toml", "castsmith"
 

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterator
 from html import escape
 
-from castsmith.ir.bounds.report import Bound, Bounds
 from castsmith.numerics.types import element_type, parse_type, type_name
+from castsmith.verification.bounds import Bound, Bounds
 
 _WIDTH, _HEIGHT, _LEFT, _TOP = 1000.0, 380.0, 70.0, 16.0
 _LEAST, _MOST = -30.0, 40.0

@@ -17,6 +17,7 @@ from typing import Any
 
 import onnx_ir
 
+from castsmith.analysis.inference.walk import known_types
 from castsmith.cli.page.overview import Overview, overview
 from castsmith.cli.report.data import effect_text
 from castsmith.cli.report.savings import Amount, ModelSizes
@@ -24,15 +25,14 @@ from castsmith.cli.text.diff import change_forms
 from castsmith.cli.text.rewrites import refusal_form, rewrite_form
 from castsmith.cli.text.summary import error_notes, error_table, error_title
 from castsmith.cli.text.terminal import change_text, counted, size_text
-from castsmith.ir.diff.interface import Change
-from castsmith.ir.diff.models import ModelDiff
-from castsmith.ir.inference.walk import known_types
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem, items_text
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.net import net_rewrites
 from castsmith.lowering.results import ConvertResult, Result
 from castsmith.numerics.types import type_name
+from castsmith.verification.diff.interface import Change
+from castsmith.verification.diff.models import ModelDiff
 
 Entry = dict[str, Any]
 

@@ -16,8 +16,8 @@ from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name
 
 if TYPE_CHECKING:
-    from castsmith.ir.diff.models import ModelDiff
-    from castsmith.ir.verify.verdict import Verdict
+    from castsmith.verification.diff.models import ModelDiff
+    from castsmith.verification.verdict import Verdict
 
 
 def report_data(

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from castsmith.cli.text.terminal import Line, columns, counted
-from castsmith.ir.bounds.report import Bound, Bounds, Excess, Kind
 from castsmith.numerics.types import type_name
+from castsmith.verification.bounds import Bound, Bounds, Excess, Kind
 
 _TITLES: dict[Kind, tuple[str, str]] = {
     "nan": ("red", "NaN on the given inputs"),

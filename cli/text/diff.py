@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from castsmith.cli.text.rewrites import item_line
 from castsmith.cli.text.terminal import Line, Part, counted
-from castsmith.ir.diff.interface import Change
-from castsmith.ir.diff.models import ModelDiff
 from castsmith.ir.records import Item, NodeItem, ValueItem
+from castsmith.verification.diff.interface import Change
+from castsmith.verification.diff.models import ModelDiff
 
 _HANG = 6
 

@@ -13,11 +13,11 @@ from hashlib import blake2b
 import onnx_ir
 from onnx_ir import AttributeType, DataType
 
-from castsmith.ir.diff.tensors import digest
-from castsmith.ir.inference.walk import known_types
+from castsmith.analysis.inference.walk import known_types
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.text import Types, attribute_text, node_item, tensor_type_text, type_text
 from castsmith.ir.walks import graphs_in, nodes_of
+from castsmith.verification.diff.tensors import digest
 
 _MOST_ELEMENTS, _MOST_CHARACTERS, _DIGITS = 8, 200, 16
 

@@ -9,8 +9,8 @@ from typing import Any
 from castsmith.cli.text.rewrites import item_line
 from castsmith.cli.text.terminal import Line, counted
 from castsmith.cli.wording import with_command_options
-from castsmith.ir.evaluate.engines import OURSELVES, TITLES
-from castsmith.ir.verify.verdict import Mismatch, Verdict
+from castsmith.verification.evaluate.engines import OURSELVES, TITLES
+from castsmith.verification.verdict import Mismatch, Verdict
 
 _WHO = {**{engine: f"{title}, each by itself" for engine, title in TITLES.items()}, OURSELVES: "exact arithmetic"}
 _MOST_NAMES = 8

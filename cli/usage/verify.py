@@ -15,7 +15,7 @@ from castsmith.cli.arguments import (
     add_quiet,
     integer,
 )
-from castsmith.ir.evaluate.names import MEMORY
+from castsmith.verification.evaluate.names import MEMORY
 
 _EPILOG = (
     "Each model is run one operator at a time. Conversions (Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear),"

@@ -13,9 +13,9 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.intervals import Ranges
+from castsmith.analysis.inference.walk import Inference, called_with_several_types
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference.intervals import Ranges
-from castsmith.ir.inference.walk import Inference, called_with_several_types
 from castsmith.ir.ops.casts import CastNode, chain_verdict, read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Diagnostic, Severity

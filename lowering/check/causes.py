@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import onnx_ir
 
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.schemas import OpKey, actual_inputs, actual_outputs, op_key
 from castsmith.ir.records import Diagnostic, Site
 from castsmith.ir.text import site_of

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, op_key, opset_of, since_version
 from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Conversion, Moves
 from castsmith.ir.records import Diagnostic, Severity, Site
-from castsmith.ir.targets.kernels import varied_input
-from castsmith.ir.targets.target import Target
 from castsmith.ir.walks import Scope, all_nodes, graphs_with_initializers, imports_by_scope
 from castsmith.numerics.types import element_type, type_name
+from castsmith.targets.kernels import varied_input
+from castsmith.targets.target import Target
 
 _LISTED = 4
 OF_RESULT = operators(

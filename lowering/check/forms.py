@@ -8,17 +8,17 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops.casts import idle_attributes
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Diagnostic, Severity
-from castsmith.ir.targets.kernels import broken_block_rule, operands_of_several_types
-from castsmith.ir.targets.statements import QUANTIZATION_RULES
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.numerics.types import type_name
+from castsmith.targets.kernels import broken_block_rule, operands_of_several_types
+from castsmith.targets.statements import QUANTIZATION_RULES
+from castsmith.targets.target import Target
 
 _QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 _WAY_OUT = "quantize the model symmetrically, as this target requires"

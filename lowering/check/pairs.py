@@ -7,19 +7,19 @@ from collections.abc import Iterator
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.intervals import Ranges
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.intervals import Ranges
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Diagnostic, Severity, Site
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.lowering.check.device import is_prescribed, values_of
 from castsmith.lowering.check.occurrences import Occurrences, note
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import HALF_TYPES, Kind, element_type, type_name
+from castsmith.targets.target import Target
 
 _BEYOND_INT32 = (DataType.UINT32, DataType.INT64, DataType.UINT64)
 LEFT = "check that your values are not among those, or that their last bits do not matter"

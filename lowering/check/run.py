@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import onnx_ir
 
+from castsmith.analysis.inference.walk import Inference, infer_element_types
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference.walk import Inference, infer_element_types
 from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
-from castsmith.ir.targets.target import Target, as_target
 from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import imports_by_scope, nodes_now
 from castsmith.lowering.check.casts import cast_findings
@@ -23,6 +22,7 @@ from castsmith.lowering.check.types import declared_findings, operand_findings, 
 from castsmith.numerics.errors import CastsmithError, PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.passes.fold.run import FoldConstants
+from castsmith.targets.target import Target, as_target
 
 _ANY_SIZE = 2**62
 

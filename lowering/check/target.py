@@ -9,15 +9,13 @@ from itertools import chain
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.naming import same_names
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.qonnx import is_quantizer, runs_in_qonnx
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
-from castsmith.ir.targets.kernels import varied_input
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed, values_of
@@ -26,6 +24,8 @@ from castsmith.lowering.check.occurrences import Occurrences, note
 from castsmith.lowering.check.pairs import narrowed_findings, pair_findings
 from castsmith.lowering.float8.needs import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
+from castsmith.targets.kernels import varied_input
+from castsmith.targets.target import Target
 
 _NO_REPLACEMENT = "it has no exact replacement here: change the model or choose another target"
 """Way out of what `optimize` leaves; `check` names `optimize` itself."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import onnx_ir
 
+from castsmith.analysis.inference.disagreement import Disagreement
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference.disagreement import Disagreement
-from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops.qonnx import is_trunc
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_formals, op_key, opset_of
 from castsmith.ir.records import Diagnostic, Severity, Site

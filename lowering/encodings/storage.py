@@ -20,19 +20,19 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.containers import nestings
-from castsmith.ir.inference.shapes import inferred_shapes
+from castsmith.analysis.inference.containers import nestings
 from castsmith.ir.io.stored import relabelled
 from castsmith.ir.ops.schemas import actual_inputs, actual_outputs, op_key
 from castsmith.ir.ops.table import named_types
 from castsmith.ir.ops.value_types import naming, nested_type, set_element_type
-from castsmith.ir.options import Storage
 from castsmith.ir.walks import all_nodes, all_tensors, graphs_with_initializers, imports_by_scope
 from castsmith.lowering.builder import Builder, ConstantHome
 from castsmith.numerics.types import element_type
+from castsmith.passes.core.options import Storage
+from castsmith.verification.evaluate.shapes import inferred_shapes
 
 if TYPE_CHECKING:
-    from castsmith.ir.targets.target import Target
+    from castsmith.targets.target import Target
 
 
 # Values of at most 8 bits stored as uint8 codes, a byte each, wherever a model declares or holds them.

@@ -9,13 +9,10 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
-from castsmith.ir.inference.session import Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Conversion
 from castsmith.ir.records import Effect, Records, Rewrite, Site
-from castsmith.ir.rewriting import Replacement, apply_replacement, place_constant
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import node_item, node_items, site_of, value_item
 from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding
 from castsmith.lowering.encodings.storage import (
@@ -33,6 +30,9 @@ from castsmith.lowering.float8.plan import NAME, Plan
 from castsmith.lowering.opset.obstacles import move_to_opset
 from castsmith.numerics.errors import InternalError, present
 from castsmith.numerics.types import element_type
+from castsmith.passes.core.rewriting import Replacement, apply_replacement, place_constant
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
 
 _SEQUENCE_REASONS = {
     Encoding.BITCAST: "the schema's rounding, as integer arithmetic on the bits",

@@ -14,13 +14,13 @@ from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import MOVERS, operators, traits_of
 from castsmith.ir.ops.traits import Moves
-from castsmith.ir.targets.target import Target
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.choose import Encoding, can_encode, decode, encode
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.encodings.table import round_by_table
 from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.types import CODED_TYPES, Kind, element_type, type_name
+from castsmith.targets.target import Target
 
 # Operators that only move elements, or ignore them: they act on codes as on values.
 

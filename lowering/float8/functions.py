@@ -11,11 +11,9 @@ from itertools import zip_longest
 import onnx_ir
 
 from castsmith.ir.constants import constant_node, new_constant
-from castsmith.ir.inference.session import Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.table import named_types
 from castsmith.ir.records import Rewrite, Site
-from castsmith.ir.rewriting import Replacement, apply_replacement, detach
 from castsmith.ir.walks import (
     MOST_INLINED,
     all_nodes,
@@ -26,6 +24,8 @@ from castsmith.ir.walks import (
     opset_obstacle,
 )
 from castsmith.lowering.float8.needs import Coded, Types, is_coded, touches_coded
+from castsmith.passes.core.rewriting import Replacement, apply_replacement, detach
+from castsmith.passes.core.session import Session
 
 # Each encoding as one model-local function, so that the graph shows one node per original node.
 

@@ -20,13 +20,9 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.session import Session
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import LINEAR
-from castsmith.ir.options import Encoding, Interface, Storage, choice_info, flag_info, option, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.targets.target import Target
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.encodings.storage import PACKED, declared_values, inferred_declared, mentioned_types
 from castsmith.lowering.float8.apply import apply_plan, leftover
@@ -37,6 +33,10 @@ from castsmith.lowering.interface import WIDE, widen_interface
 from castsmith.numerics.errors import require
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES
+from castsmith.passes.core.options import Encoding, Interface, Storage, choice_info, flag_info, option, shared
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
 
 
 @dataclass(frozen=True)

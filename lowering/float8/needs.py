@@ -13,13 +13,13 @@ from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Diagnostic, Severity, Site
-from castsmith.ir.targets.kernels import broken_block_rule
-from castsmith.ir.targets.statements import QUANTIZATION_RULES
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.encodings.storage import declared_values
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
+from castsmith.targets.kernels import broken_block_rule
+from castsmith.targets.statements import QUANTIZATION_RULES
+from castsmith.targets.target import Target
 
 Types = Mapping[onnx_ir.Value, DataType]
 Coded = Collection[DataType]

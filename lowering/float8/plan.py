@@ -10,15 +10,11 @@ import numpy.typing as npt
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import new_constant
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.options import Encoding as EncodingName
 from castsmith.ir.records import NodeItem, Refusal
-from castsmith.ir.rewriting import detach
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder
@@ -39,6 +35,10 @@ from castsmith.lowering.opset.obstacles import node_obstacle
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.options import Encoding as EncodingName
+from castsmith.passes.core.rewriting import detach
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
 
 # The encoding that makes codes from floats, and the opset that it needs.
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import OpKey, TypeGroup, actual_outputs, type_groups
 from castsmith.lowering.narrow.facts import MOVING, NARROWER

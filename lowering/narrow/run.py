@@ -24,16 +24,10 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.intervals import Ranges
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference.intervals import Ranges
-from castsmith.ir.inference.session import Session
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key
-from castsmith.ir.options import narrowed_types, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.targets.kernels import takes_type
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.interface import NARROW_INTERFACE, convert_inputs, convert_outputs
@@ -42,7 +36,13 @@ from castsmith.lowering.narrow.places import Place, groups_of, worth_it
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import TypeLike, type_name
-from castsmith.passes.cost import ON_EITHER
+from castsmith.passes.core.cost import ON_EITHER
+from castsmith.passes.core.options import narrowed_types, shared
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.session import Session
+from castsmith.targets.kernels import takes_type
+from castsmith.targets.target import Target
 
 NAME = "narrow-types"
 

@@ -24,10 +24,10 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.changes import changes_between
 from castsmith.ir.ops.table import operators
-from castsmith.ir.rewriting import detach
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.opset.obstacles import TypeOf
 from castsmith.numerics.types import ELEMENT_TYPES, HALF_TYPES, Kind, Specials, element_type
+from castsmith.passes.core.rewriting import detach
 
 Adapter = Callable[[Builder, onnx_ir.Node], onnx_ir.Node | None]
 """Returns an equivalent node of the opset before a change, after the nodes and constants of the builder, or None."""

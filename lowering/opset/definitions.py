@@ -9,8 +9,8 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.constants import constant_node, constant_tensor
-from castsmith.ir.inference.walk import infer_element_types
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset.adapters import adapted, equal_parts
 from castsmith.lowering.opset.obstacles import TypeOf, attribute_obstacle, is_legal, node_obstacle

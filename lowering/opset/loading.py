@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castsmith.ir.inference.session import Session
 from castsmith.ir.naming import same_names
 from castsmith.ir.ops.casts import idle_attributes
 from castsmith.ir.records import Records, Rewrite, RewriteResult
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import node_item, site_of
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
 
 PASS_NAME = "legalize-version"
 

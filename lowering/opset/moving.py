@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 import onnx.defs
 import onnx_ir
 
-from castsmith.ir.inference.session import Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect, Rewrite
-from castsmith.ir.rewriting import Replacement, apply_replacement, detach, name_node
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in
 from castsmith.lowering.builder import Builder, new_constants
@@ -26,6 +24,8 @@ from castsmith.lowering.opset.obstacles import (
     node_obstacle,
     standard_nodes,
 )
+from castsmith.passes.core.rewriting import Replacement, apply_replacement, detach, name_node
+from castsmith.passes.core.session import Session
 
 
 @dataclass

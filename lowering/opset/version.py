@@ -23,17 +23,17 @@ from dataclasses import dataclass
 
 import onnx_ir
 
-from castsmith.ir.inference.session import Session
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity, Site
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.targets.target import Target
 from castsmith.lowering.encodings.storage import inferred_declared, mentioned_types
 from castsmith.lowering.opset.loading import PASS_NAME, fitted
 from castsmith.lowering.opset.moving import NodeChanges, apply_moves, needs_shapes, plan_moves
 from castsmith.lowering.opset.obstacles import Obstacle, TypeOf, move_to_opset, standard_nodes
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,10 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference.session import Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.qonnx import QONNX_DOMAINS, QUANTIZERS, is_quantizer, is_trunc, runs_in_qonnx
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
-from castsmith.ir.rewriting import Replacement, place_constant, run_rules
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import constant_item, site_of
 from castsmith.ir.walks import all_nodes, drop_unused_domains
 from castsmith.lowering.encodings.storage import inferred_declared
@@ -24,6 +21,9 @@ from castsmith.lowering.float8.functions import inline_functions, obstacle_to_in
 from castsmith.numerics.errors import TruncError, present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import Kind, element_type, type_name
+from castsmith.passes.core.rewriting import Replacement, place_constant, run_rules
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
 
 _FIRST_OPSET = 11
 """Round."""

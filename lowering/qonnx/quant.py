@@ -21,12 +21,8 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference.session import Session
 from castsmith.ir.ops.qonnx import flag
 from castsmith.ir.records import RewriteResult
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement
-from castsmith.ir.targets.target import Target
 from castsmith.lowering.builder import Builder, at_least, new_constants
 from castsmith.lowering.encodings.ladder import to_the_grid
 from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
@@ -34,6 +30,10 @@ from castsmith.lowering.qonnx.steps import add_zero_point, binade_ends, clip, co
 from castsmith.lowering.qonnx.trunc import round_as
 from castsmith.numerics.trunc import clip_bounds
 from castsmith.numerics.types import ElementType, Kind, element_type, type_name
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
 
 NAME = "lower-quant"
 _TO_NEAREST = ("ROUND", "HALF_EVEN", "HALF_UP", "HALF_DOWN")

@@ -22,18 +22,18 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference.session import Session
 from castsmith.ir.ops.qonnx import TRUNCS, TruncNode, is_trunc, read_trunc, trunc_operands
 from castsmith.ir.records import Diagnostic, RewriteResult, Severity
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
 from castsmith.lowering.qonnx.steps import add_zero_point, clip, combine, subtract_zero_point
 from castsmith.numerics.trunc import clip_bounds, power_of_two, rounding_function
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
 
 # The seven rounding modes of QONNX in ONNX operators, signs of zero included. ONNX Runtime's Where turns -0 into +0 in
 # the branch of a true condition, so no branch that can be -0 is used there: in DOWN, Floor of a positive number cannot.

@@ -17,7 +17,6 @@ from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Effect
-from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import dtype_of
 from castsmith.lowering.custom import NodeBuilder
 from castsmith.lowering.encodings.integer import clamped, number
@@ -31,6 +30,7 @@ from castsmith.lowering.quantized.operands import (
     shaped,
 )
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewriting import Replacement
 
 _BYTES = (DataType.UINT8, DataType.INT8)
 _WORDS = (DataType.UINT16, DataType.INT16)

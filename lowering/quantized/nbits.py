@@ -28,11 +28,11 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect
-from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.quantized.operands import FLOATS, operand
 from castsmith.lowering.quantized.scene import Scene, constant_array, producer_of, swaps, whole_number
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewriting import Replacement
 
 RULE = "use-matmul-nbits"
 _OPERATOR = "MatMulNBits"

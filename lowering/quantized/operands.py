@@ -12,9 +12,9 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Refusal
-from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.custom import NodeBuilder
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewriting import Replacement
 
 FLOATS = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
 

@@ -11,13 +11,13 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.targets.target import Target
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
 
 _Key = tuple[onnx_ir.Graph | None, onnx_ir.Value, str]
 

@@ -25,7 +25,6 @@ from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Effect
-from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import dtype_of
 from castsmith.lowering.custom import NodeBuilder
 from castsmith.lowering.quantized.operands import (
@@ -38,6 +37,7 @@ from castsmith.lowering.quantized.operands import (
 )
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewriting import Replacement
 
 DOMAIN = "trt"
 

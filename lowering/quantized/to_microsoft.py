@@ -14,11 +14,11 @@ from onnx_ir import DataType
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
-from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.quantized.operands import operand
 from castsmith.lowering.quantized.scene import Scene, whole_number
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewriting import Replacement
 
 RULE = "use-microsoft-qdq"
 _FIRST, _FIRST_AXIS, _FIRST_WITH_ALL = 10, 13, 21

@@ -17,12 +17,12 @@ from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
-from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.quantized.operands import FLOATS, operand
 from castsmith.lowering.quantized.scene import Scene, constant_array, whole_number
 from castsmith.lowering.quantized.tensorrt import DOMAIN
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewriting import Replacement
 
 RULE = "use-tensorrt"
 _QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"

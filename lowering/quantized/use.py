@@ -19,19 +19,19 @@ from dataclasses import dataclass
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference.session import Session
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
-from castsmith.ir.options import Vendor, shared
 from castsmith.ir.records import Records, Refusal, RewriteResult, Site
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement, run_rules
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.lowering.quantized import nbits, to_microsoft, to_tensorrt
 from castsmith.lowering.quantized.scene import Scene
 from castsmith.lowering.quantized.tensorrt import DOMAIN
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.core.options import Vendor, shared
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement, run_rules
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
 
 NAME = "use-vendor"
 _RULES = PromotionRules(promote_unsafe=True)

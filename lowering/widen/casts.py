@@ -8,15 +8,11 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.intervals import Ranges
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.intervals import Ranges
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.casts import cast_node, read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Records, Refusal, Rewrite
-from castsmith.ir.rewriting import Replacement, apply_replacement, detach
-from castsmith.ir.targets.kernels import varied_input
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, new_constants
@@ -26,6 +22,10 @@ from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import HALF_TYPES, type_name
+from castsmith.passes.core.rewriting import Replacement, apply_replacement, detach
+from castsmith.passes.core.session import Session
+from castsmith.targets.kernels import varied_input
+from castsmith.targets.target import Target
 
 # A Cast between Transpose and MatMul is moved before the Transpose, for targets that fail on the other order. ONNX
 # Runtime 1.31 swaps the two itself to fuse Transpose and MatMul; if the leading axes are permuted, as by

@@ -20,17 +20,12 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, input_types, op_formals, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR, RUNS_GRAPHS, operators
 from castsmith.ir.ops.traits import Moves
-from castsmith.ir.options import Interface, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, computed_in, new_constants
@@ -46,6 +41,11 @@ from castsmith.lowering.widen.storage import effect_in_float, widen_storage, wid
 from castsmith.lowering.widen.unify import unify_operands
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
+from castsmith.passes.core.options import Interface, shared
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
 
 # Model-local functions with several signatures are inlined if operators in them must be widened.
 

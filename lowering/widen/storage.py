@@ -5,7 +5,6 @@ from __future__ import annotations
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.session import Session
 from castsmith.ir.io.streaming import computed, is_large
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import read_cast
@@ -14,8 +13,6 @@ from castsmith.ir.ops.table import CASTS, CONVERSIONS, MOVERS, RUNS_GRAPHS, oper
 from castsmith.ir.ops.traits import Rounding
 from castsmith.ir.ops.value_types import set_element_type, with_element_type
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity, Site
-from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of, value_item
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, ConstantHome, new_constants, shared_constants
@@ -29,6 +26,9 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
 
 # Effect of computing an operator of float16 or bfloat16 in float, rounded once.
 

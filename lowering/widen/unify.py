@@ -20,13 +20,8 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference.session import Session
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, Records, Refusal, RewriteResult
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.targets.kernels import operands_of_several_types
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import computed_in
 from castsmith.lowering.encodings.storage import inferred_declared
@@ -36,6 +31,11 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.session import Session
+from castsmith.targets.kernels import operands_of_several_types
+from castsmith.targets.target import Target
 
 _CANDIDATES = (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.promote_types import is_convert_promote_types, promotion_rules_of
 from castsmith.ir.ops.qonnx import is_trunc, read_trunc, trunc_operands

@@ -19,19 +19,19 @@ from castsmith.ir.constants import (
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Refusal
-from castsmith.ir.rewriting import Replacement, lacking_identity
-from castsmith.ir.targets.kernels import takes_identity
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of
 from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.errors import CastsmithError, present
 from castsmith.numerics.status import Definedness, Finding
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewriting import Replacement, lacking_identity
 from castsmith.passes.fold.conversions import CastTo, Reading
 from castsmith.passes.fold.reading import Reader
 from castsmith.passes.fold.together import Together
 from castsmith.passes.fold.values import Constants, FoldError, Known
+from castsmith.targets.kernels import takes_identity
+from castsmith.targets.target import Target
 
 NAME = "fold-constants"
 UNDEFINED = "fold-undefined"

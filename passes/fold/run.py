@@ -23,24 +23,24 @@ from dataclasses import dataclass
 
 import onnx_ir
 
+from castsmith.analysis.inference.walk import called_with_several_types
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import called_with_several_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
-from castsmith.ir.options import FoldAs, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_tensors
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.status import Definedness
+from castsmith.passes.core.options import FoldAs, shared
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.session import Session
 from castsmith.passes.fold.reading import CONVERTING, Reader, may_convert
 from castsmith.passes.fold.rule import NAME, UNDEFINED, Folding
 from castsmith.passes.fold.together import casts_computed
 from castsmith.passes.fold.values import Constants
+from castsmith.targets.target import Target
 
 # A runtime fuses `DequantizeLinear (x), DequantizeLinear (w) -> Conv -> QuantizeLinear` into a convolution of integers.
 # With the weight in float it cannot: the model is slower, and ONNX Runtime quantizes the weight again, to other values.

@@ -11,12 +11,12 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import cast_node
 from castsmith.ir.ops.value_types import set_element_type
 from castsmith.ir.records import NodeItem
-from castsmith.ir.rewriting import become_output, place_constant, rewire
 from castsmith.ir.text import Types, node_items
 from castsmith.ir.walks import graph_of
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewriting import become_output, place_constant, rewire
 from castsmith.passes.place.chains import Chain, type_of
 from castsmith.passes.place.choices import Choice, Mode, Plan
 from castsmith.passes.place.problem import Problem, Root

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from onnx_ir import DataType
 
 from castsmith.numerics.embedding import embeds
-from castsmith.passes.min_cut import NO, YES, Costs, solve
+from castsmith.passes.core.min_cut import NO, YES, Costs, solve
 from castsmith.passes.place.chains import type_of
 from castsmith.passes.place.choices import Choice, Mode
 from castsmith.passes.place.problem import IMPOSSIBLE, Demand, MovingNode, Problem, Root

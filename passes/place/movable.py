@@ -14,8 +14,8 @@ from __future__ import annotations
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.intervals import Ranges
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.intervals import Ranges
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import operators, traits_of
 from castsmith.ir.ops.traits import Moves

@@ -10,9 +10,9 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.intervals import Ranges
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference.intervals import Ranges
-from castsmith.ir.inference.walk import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import CastNode
 from castsmith.ir.ops.schemas import opset_of
@@ -21,7 +21,7 @@ from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
-from castsmith.passes.cost import Legality
+from castsmith.passes.core.cost import Legality
 from castsmith.passes.place.chains import Casting, Castings, Chain, is_fixed, start
 from castsmith.passes.place.choices import Choice, Mode, choice_of, keeps_order
 from castsmith.passes.place.movable import (

@@ -22,20 +22,19 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.ir.inference.intervals import Ranges
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import Inference, called_with_several_types
+from castsmith.analysis.inference.intervals import Ranges
+from castsmith.analysis.inference.walk import Inference, called_with_several_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import CastNode
-from castsmith.ir.options import count_info, flag_info, narrowed_types, option, shared, text_info
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import node_items, site_of
 from castsmith.ir.walks import subgraphs_of
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import TypeLike
-from castsmith.passes.cost import Legality
+from castsmith.passes.core.cost import Legality
+from castsmith.passes.core.options import count_info, flag_info, narrowed_types, option, shared, text_info
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.session import Session
 from castsmith.passes.place.apply import apply, needs_identity
 from castsmith.passes.place.chains import Casting, Castings
 from castsmith.passes.place.choices import Choice
@@ -45,6 +44,7 @@ from castsmith.passes.place.regions import Region, find_regions, pose
 from castsmith.passes.place.sizes import Sizes, parse_sizes
 from castsmith.passes.shapes.bounds import ranges_of
 from castsmith.passes.shapes.walk import Shapes
+from castsmith.targets.target import Target
 
 NAME = "place-casts"
 RULE = "place-casts"

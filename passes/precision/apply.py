@@ -18,10 +18,10 @@ from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.ops.value_types import naming, nested_type, set_element_type, with_element_type
 from castsmith.ir.records import Effect, NodeItem, Records, Rewrite, Site, ValueItem
-from castsmith.ir.rewriting import name_node, place_constant
 from castsmith.ir.text import constant_item, node_item, node_items, site_of, value_item
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewriting import name_node, place_constant
 from castsmith.passes.precision.constants import Fate, limits, rounded
 from castsmith.passes.precision.operators import stash_attribute
 from castsmith.passes.precision.ports import ANYTHING, KEPT, Scope, Use

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import Answer, Moves

@@ -17,9 +17,9 @@ from functools import cached_property
 
 import onnx_ir
 
-from castsmith.ir.bounds.report import Bound
 from castsmith.ir.walks import graphs_in
 from castsmith.numerics.errors import OptionError, did_you_mean
+from castsmith.verification.bounds import Bound
 
 _KINDS = ("op", "name", "path")
 _SCOPES = ("pkg.torch.onnx.name_scopes", "namespace", "pkg.torch.onnx.namespace")

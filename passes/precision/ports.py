@@ -13,10 +13,10 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outp
 from castsmith.ir.ops.table import CASTS, LINEAR, operators, restriction, traits_of, type_attributes
 from castsmith.ir.ops.traits import Moves, Role
 from castsmith.ir.ops.value_types import named_type
-from castsmith.ir.targets.target import Target
 from castsmith.ir.walks import graphs_in
 from castsmith.numerics.types import type_name
-from castsmith.passes.min_cut import NO, YES
+from castsmith.passes.core.min_cut import NO, YES
+from castsmith.targets.target import Target
 
 KEPT, CONVERTED = NO, YES
 """The sides of a node that stays in its types, and of one that gets the precision."""

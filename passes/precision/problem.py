@@ -15,9 +15,9 @@ from functools import cached_property
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.containers import nestings
+from castsmith.analysis.inference.walk import Inference, called_with_several_types
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference.containers import nestings
-from castsmith.ir.inference.walk import Inference, called_with_several_types
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, input_types, op_key, opset_of
 from castsmith.ir.ops.table import FLOW
 from castsmith.ir.ops.value_types import Nesting
@@ -25,7 +25,7 @@ from castsmith.ir.walks import all_nodes, graph_of, graphs_in, nodes_of, subgrap
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
-from castsmith.passes.min_cut import Costs
+from castsmith.passes.core.min_cut import Costs
 from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.constants import Carried, Fates, unfit
 from castsmith.passes.precision.facts import Facts

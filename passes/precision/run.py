@@ -22,23 +22,20 @@ from typing import cast
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds.report import Bound
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import infer_element_types
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import not_cast
 from castsmith.ir.ops.schemas import opset_of
-from castsmith.ir.options import OptionInfo, option, text_info
 from castsmith.ir.records import Records, Refusal, RewriteResult, Site
-from castsmith.ir.rewrite_pass import RewritePass
-from castsmith.ir.targets.kernels import DEFAULT_TARGET
-from castsmith.ir.targets.target import Target, as_target, load_target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values, holders, imports_by_scope
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
-from castsmith.passes.min_cut import solve
+from castsmith.passes.core.min_cut import solve
+from castsmith.passes.core.options import OptionInfo, option, text_info
+from castsmith.passes.core.rewrite_pass import RewritePass
+from castsmith.passes.core.session import Session
 from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.apply import Change, apply, regions
 from castsmith.passes.precision.constants import Fates, exceeding_text
@@ -48,6 +45,9 @@ from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.problem import Problem
 from castsmith.passes.promote.insert import specialise_functions
 from castsmith.passes.shapes.walk import Shapes
+from castsmith.targets.kernels import DEFAULT_TARGET
+from castsmith.targets.target import Target, as_target, load_target
+from castsmith.verification.bounds import Bound
 
 NAME = "convert-precision"
 SOURCES: dict[DataType, frozenset[DataType]] = {

@@ -15,7 +15,6 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds.report import Bound
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
@@ -33,6 +32,7 @@ from castsmith.passes.precision.operators import (
     sensitive_reason,
 )
 from castsmith.passes.precision.ports import Ports
+from castsmith.verification.bounds import Bound
 
 _WIDE = 1e38
 """A type that holds such numbers has the range of float."""

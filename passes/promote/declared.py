@@ -7,15 +7,15 @@ from collections.abc import Mapping
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import conversion
 from castsmith.ir.ops.value_types import set_element_type
 from castsmith.ir.records import Diagnostic, Effect, Records, Rewrite, Severity, Site, ValueItem
-from castsmith.ir.rewriting import name_node
 from castsmith.ir.text import Types, node_item, site_of, type_text, value_item
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewriting import name_node
 
 _JOINED = ("widen-joined-output", "the joined values must have one type")
 _KEPT = ("keep-output-type", "the graph output keeps its declared type")

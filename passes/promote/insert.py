@@ -5,7 +5,7 @@ operands a ConvertPromoteTypes (OpenVINO, ConvertPromoteTypes-14) takes them and
 type. For more than two, one common type of the whole set is computed and each operand is cast to it once, since
 promotion is not associative. If branches of If, or states of Loop and Scan, disagree they are cast to the widest.
 A type that the operator does not support at this opset becomes the next wider one that it supports
-(`castsmith.ir.inference.disagreement`).
+(`castsmith.analysis.inference.disagreement`).
 
 Exact: it changes no operator that was valid. Refused: an unsafe promotion, by an error that
 names the node, its operands and the option; a pair whose ranks the rules need and that are unknown, by a refusal; a
@@ -25,20 +25,20 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.calls import Signature, free_identifier, signature_text
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.calls import Signature, free_identifier, signature_text
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.casts import conversion
 from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN
-from castsmith.ir.options import shared
 from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement
 from castsmith.ir.text import Types, node_item, site_of
 from castsmith.ir.validation import require_order
 from castsmith.ir.walks import all_nodes, graph_of, nodes_of
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.options import shared
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement
+from castsmith.passes.core.session import Session
 from castsmith.passes.promote.declared import convert_joined_output, follow_types
 from castsmith.passes.promote.operands import Work, promote
 

@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.disagreement import Disagreement
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.disagreement import Disagreement
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import cast_node, conversion
 from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN, CONVERT_PROMOTE_TYPES, give_body, promotion_attributes
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.value_types import set_element_type
 from castsmith.ir.records import Diagnostic, Effect, Item, NodeItem, Records, Refusal, Rewrite, Severity
-from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.text import located, node_item, node_items, operands_text, site_of
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.session import Session
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,17 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.casts import cast_node
 from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN, drop_unused_bodies, is_convert_promote_types
 from castsmith.ir.records import Refusal, RewriteResult
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.text import site_of
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement, run_rules
+from castsmith.passes.core.session import Session
 
 NAME = "resolve-promote-types"
 

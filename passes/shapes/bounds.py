@@ -1,4 +1,4 @@
-"""Bounds of dimensions, and of the integers that are computed from shapes, for `castsmith.ir.inference.Ranges`."""
+"""Bounds of dimensions, and of the integers that are computed from shapes, for `analysis.inference.Ranges`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.intervals import Ranges
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.intervals import Ranges
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.numerics.types import Kind, element_type
+from castsmith.passes.core.session import Session
 from castsmith.passes.shapes.contents import FOLLOWED
 from castsmith.passes.shapes.run import learned, may_find_something
 from castsmith.passes.shapes.symbols import Element, high_of, low_of

@@ -26,30 +26,30 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.walk import called_with_several_types
 from castsmith.ir.constants import constant_tensor, drop_if_unused, growth_reason, new_constant, use_count
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import called_with_several_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Moves
-from castsmith.ir.options import shared
 from castsmith.ir.records import Records, Refusal, RewriteResult
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement, apply_replacement, lacking_identity
 from castsmith.ir.survey import Survey
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of, graphs_in
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import Kind, element_type, type_name
+from castsmith.passes.core.options import shared
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement, apply_replacement, lacking_identity
+from castsmith.passes.core.session import Session
 from castsmith.passes.shapes.arithmetic import BY_ELEMENT
 from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED
 from castsmith.passes.shapes.elements import Content
 from castsmith.passes.shapes.symbols import Poly, Unknown
 from castsmith.passes.shapes.targets import REASONS, WITH_TARGETS, constant_target
 from castsmith.passes.shapes.walk import Shapes
+from castsmith.targets.target import Target
 
 NAME = "fold-shapes"
 RULE = "fold-shape-arithmetic"

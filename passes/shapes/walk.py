@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import FLOW
 from castsmith.ir.walks import Scope, graph_of, graphs_in, sources_first

@@ -26,8 +26,8 @@ from onnx_ir import AttributeType
 from castsmith.ir.constants import constant_tensor, use_count
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR, traits_of
-from castsmith.ir.rewriting import Replacement
 from castsmith.ir.walks import Scope
+from castsmith.passes.core.rewriting import Replacement
 
 MERGE_EQUAL = "merge-equal-nodes"
 

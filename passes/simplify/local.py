@@ -17,17 +17,17 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.walk import Inference
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.casts import CastNode, read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_formals, opset_of
 from castsmith.ir.ops.table import CASTS
-from castsmith.ir.rewriting import Replacement
-from castsmith.ir.targets.kernels import takes_operator
-from castsmith.ir.targets.target import Target
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.cast.settings import Policy, policy_for
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import Kind, element_type, type_name
+from castsmith.passes.core.rewriting import Replacement
+from castsmith.targets.kernels import takes_operator
+from castsmith.targets.target import Target
 
 # Casts made so far, so that all users in scope share one Cast of a value to a type.
 

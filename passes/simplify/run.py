@@ -22,29 +22,29 @@ from typing import cast
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.intervals import Ranges
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import Inference, called_with_several_types
+from castsmith.analysis.inference.intervals import Ranges
+from castsmith.analysis.inference.walk import Inference, called_with_several_types
 from castsmith.ir.io.protos import REPEATED
 from castsmith.ir.ops.casts import CastNode, cast_node, chain_verdict, not_cast, read_cast
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import CASTS
-from castsmith.ir.options import count_info, flag_info, narrowed_types, option, shared, text_info
 from castsmith.ir.records import Refusal, Rewrite, RewriteResult, Site
-from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement, lacking_identity, run_rules
-from castsmith.ir.targets.target import Target
 from castsmith.ir.text import site_of
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import TypeLike, type_name
-from castsmith.passes.cost import Legality
+from castsmith.passes.core.cost import Legality
+from castsmith.passes.core.options import count_info, flag_info, narrowed_types, option, shared, text_info
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement, lacking_identity, run_rules
+from castsmith.passes.core.session import Session
 from castsmith.passes.place.sizes import parse_sizes
 from castsmith.passes.shapes.bounds import ranges_of
 from castsmith.passes.simplify.equal import MERGE_EQUAL, EqualNodes
 from castsmith.passes.simplify.local import CastTable, cast_filling, merge_with
 from castsmith.passes.simplify.savings import Savings, reads_more
 from castsmith.passes.simplify.see_through import SEEING_THROUGH, Bypass, cast_before, harmless
+from castsmith.targets.target import Target
 
 NAME = "simplify-casts"
 

@@ -8,14 +8,14 @@ from math import prod
 
 import onnx_ir
 
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import use_count
-from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops.casts import chain_verdict, read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS
-from castsmith.ir.rewriting import Replacement
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import element_bytes
+from castsmith.passes.core.rewriting import Replacement
 from castsmith.passes.simplify.see_through import SHAPE_ONLY
 
 

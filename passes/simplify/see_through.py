@@ -17,22 +17,22 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.intervals import Range, Ranges
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor, new_constant, use_count
-from castsmith.ir.inference.intervals import Range, Ranges
-from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops.casts import CastNode, cast_node, read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Answer, Indices, Moves
 from castsmith.ir.records import Refusal
-from castsmith.ir.rewriting import Replacement
 from castsmith.ir.text import site_of
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import Kind, element_type, type_name
-from castsmith.passes.cost import Legality
+from castsmith.passes.core.cost import Legality
+from castsmith.passes.core.rewriting import Replacement
 
 # Operators that do not depend on a cast: their result is the same for the value before it. The property of a cast is
 # decided on the critical values (`castsmith.numerics.critical`).

@@ -10,7 +10,7 @@ import pytest
 
 from castsmith.cli.completion.words import commands_of, known_values
 from castsmith.cli.main import whole_parser
-from castsmith.ir.targets.target import target_names
+from castsmith.targets.target import target_names
 from tests.cli.helpers import Command
 from tests.packaging.installed import install
 

@@ -10,7 +10,7 @@ import pytest
 
 from castsmith.cli.exit_codes import EXIT_CODES, WORST, meanings, worst
 from castsmith.cli.main import whole_parser
-from castsmith.ir.targets import probing
+from castsmith.conformance import probing
 from tests.cli.helpers import CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
 
 UNKNOWN = CLEAN.replace("Relu (x)", "my.domain.Op (x)").replace('"" : 18', '"" : 18, "my.domain" : 1')

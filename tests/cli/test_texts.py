@@ -20,9 +20,9 @@ from castsmith.cli.report.savings import Amount, Measure, ModelSizes
 from castsmith.cli.text.summary import print_result
 from castsmith.cli.text.verify import verdict_lines
 from castsmith.ir.records import NodeItem, Refusal, Rewrite, Site, ValueItem
-from castsmith.ir.verify.compare import Count, Difference
-from castsmith.ir.verify.verdict import Mismatch, Verdict
 from castsmith.lowering.results import Accuracy, ConvertResult, OutputError
+from castsmith.verification.compare import Count, Difference
+from castsmith.verification.verdict import Mismatch, Verdict
 from tests.sampling import check_all
 
 NODES = (

@@ -14,10 +14,10 @@ import castsmith
 import castsmith.lowering
 import castsmith.passes
 from castsmith.cli.main import _COMMANDS  # pyright: ignore[reportPrivateUsage]
-from castsmith.ir.options import Options
-from castsmith.ir.targets.target import target_names
 from castsmith.lowering.registry import PASSES, option_names
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
+from castsmith.passes.core.options import Options
+from castsmith.targets.target import target_names
 from docs import reference
 from docs.docstrings import as_markdown, resolved
 from docs.notebooks import run_cell

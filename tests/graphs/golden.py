@@ -27,10 +27,10 @@ import onnx
 import onnx_ir
 
 from castsmith.ir.records import Records, RewriteResult
-from castsmith.ir.targets.target import Target, load_target
 from castsmith.lowering.registry import make_pass
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.promote.insert import InsertPromoteTypes
+from castsmith.targets.target import Target, load_target
 from tests.versions import ONNX
 
 _PRINTS_DATA = ONNX >= (1, 23)

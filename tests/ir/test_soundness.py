@@ -14,8 +14,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import castsmith
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference.walk import infer_element_types
 from tests.sampling import sampled
 
 Node = onnx.NodeProto

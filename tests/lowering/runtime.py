@@ -13,8 +13,8 @@ import onnxruntime
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.targets.target import Target
 from castsmith.lowering.builder import Builder
+from castsmith.targets.target import Target
 
 Array = npt.NDArray[Any]
 LEVELS = (

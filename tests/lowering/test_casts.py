@@ -12,11 +12,11 @@ import pytest
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering.casts import LowerCasts
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.types import parse_type, type_name
+from castsmith.targets.target import load_target
 from tests.evaluator import evaluator, outputs_of
 from tests.sampling import check_all, shortened
 from tests.soak.cast_graphs import silent

@@ -11,15 +11,15 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.ir.inference.session import Session
 from castsmith.ir.records import Effect
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering.formats import all_codes
 from castsmith.lowering.interface import convert_inputs, convert_outputs, wide_type
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import OptionError
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import CODED_TYPES, type_name
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import load_target
 from tests.lowering.float8.test_float8 import model_of
 from tests.lowering.runtime import LEVELS, Array, run, session
 

@@ -19,15 +19,15 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.ir.inference.walk import infer_element_types
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.io.saving import reloaded
 from castsmith.ir.ops.schemas import actual_inputs, actual_outputs, op_key
-from castsmith.ir.targets.target import load_target, target_names
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
+from castsmith.targets.target import load_target, target_names
 from tests.sampling import sampled
 
 BODIES = {

@@ -14,10 +14,10 @@ import onnx_ir
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.inference.containers import nestings
+from castsmith.analysis.inference.containers import nestings
 from castsmith.ir.ops.value_types import set_element_type
 from castsmith.ir.records import Severity
-from castsmith.ir.targets.target import load_target
+from castsmith.targets.target import load_target
 from tests.sampling import check_all, sampled
 
 _PAIR = "s0 = SequenceConstruct(h, h)"

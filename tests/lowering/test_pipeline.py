@@ -15,11 +15,11 @@ from onnx.parser import parse_model
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering import LowerFloat8
 from castsmith.lowering.net import net_rewrites
 from castsmith.numerics.errors import OptionError
 from castsmith.passes import FoldConstants, SimplifyCasts
+from castsmith.targets.target import load_target
 from tests.evaluator import evaluate
 
 

@@ -12,7 +12,6 @@ import onnx_ir
 import pytest
 from onnx_ir.passes import InPlacePass, PassResult
 
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.registry import (
     ON_REQUEST,
@@ -27,6 +26,7 @@ from castsmith.lowering.registry import (
 )
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.extensions import ExtensionError
+from castsmith.targets.target import load_target
 from tests.packaging.installed import install
 
 CPU = load_target("onnxruntime-cpu")

@@ -14,9 +14,9 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.targets.target import load_target, target_names
 from castsmith.lowering.check.run import findings
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.targets.target import load_target, target_names
 from tests.cli.codes_in_source import undescribed
 from tests.graphs.backend import node_cases
 from tests.graphs.golden import read

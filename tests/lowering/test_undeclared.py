@@ -8,7 +8,7 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.inference.walk import infer_element_types
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.float8.lower import LowerFloat8
 from tests.sampling import sampled

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-PACKAGES = ("numerics", "ir", "passes", "lowering", "cli")
+PACKAGES = ("numerics", "ir", "targets", "analysis", "verification", "passes", "lowering", "cli")
 EQUIVALENT = Path(__file__).parent / "equivalent.txt"
 
 os.environ.setdefault("CASTSMITH_SEED", "1")

@@ -1,4 +1,4 @@
-"""Rewrites lower the measure of `castsmith.passes.cost`: a run ends, and a second one finds nothing."""
+"""Rewrites lower the measure of `castsmith.passes.core.cost`: a run ends, and a second one finds nothing."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import pytest
 from onnx_ir import DataType
 
 import castsmith
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference.session import Session
-from castsmith.ir.inference.walk import Inference
 from castsmith.ir.io.loading import as_model
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS
-from castsmith.ir.options import PASS_OPTIONS, Options, narrowed_types
-from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering import pipeline
 from castsmith.lowering.registry import make_pass
-from castsmith.passes.cost import ON_EITHER
+from castsmith.passes.core.cost import ON_EITHER
+from castsmith.passes.core.options import PASS_OPTIONS, Options, narrowed_types
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.session import Session
 from tests.sampling import check_all, sampled
 from tests.soak.idempotence import EXTRAS, random_models, second_run
 
@@ -32,7 +32,7 @@ _UNSAFE = castsmith.PromotionRules(promote_unsafe=True)
 
 
 class Measure(NamedTuple):
-    """Lines 2 to 5 of `castsmith.passes.cost`, compared from left to right."""
+    """Lines 2 to 5 of `castsmith.passes.core.cost`, compared from left to right."""
 
     wide: int
     casts: int

@@ -19,13 +19,13 @@ import pytest
 from onnx import helper
 from onnx_ir import DataType
 
-from castsmith.ir.targets.probe_models import TEXTS, model_text, versions
-from castsmith.ir.targets.target import load_target
+from castsmith.conformance.probe_models import TEXTS, model_text, versions
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.cast.settings import FIRST_OPSET
 from castsmith.numerics.types import ELEMENT_TYPES, parse_type, type_name
 from castsmith.passes.place.movable import data_inputs
 from castsmith.passes.simplify.see_through import SEEING_THROUGH
+from castsmith.targets.target import load_target
 
 TARGET = load_target("onnxruntime-cpu")
 TYPES = [dtype for dtype in ELEMENT_TYPES if dtype in FIRST_OPSET and dtype != DataType.STRING]

@@ -18,11 +18,11 @@ import pytest
 
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.records import Item, Records, RewriteResult
-from castsmith.ir.targets.target import load_target
 from castsmith.ir.text import node_item, value_item
 from castsmith.ir.walks import nodes_of
 from castsmith.lowering.registry import make_pass
 from castsmith.numerics.errors import CastsmithError
+from castsmith.targets.target import load_target
 
 FOLDER = Path(__file__).with_name("rows")
 IMPORTS = '"local" : 1, "com.acme" : 1, "castsmith" : 1'

@@ -18,11 +18,11 @@ from castsmith.ir.io.protos import to_proto
 from castsmith.ir.io.saving import reloaded, save
 from castsmith.ir.naming import settle_names
 from castsmith.ir.records import RewriteResult
-from castsmith.ir.targets.target import load_target
-from castsmith.ir.verify.run import require_same
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import ON_REQUEST, PASSES, make_pass
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.targets.target import load_target
+from castsmith.verification.run import require_same
 from tests.graphs.scoped_graphs import scoped_model
 
 SEEDS = range(40)

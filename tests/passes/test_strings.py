@@ -8,10 +8,10 @@ import pytest
 
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.io.protos import to_proto
-from castsmith.ir.targets.target import load_target
-from castsmith.ir.verify.run import verify
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import PASSES, make_pass
+from castsmith.targets.target import load_target
+from castsmith.verification.run import verify
 
 CASTS = [
     "(string[3] a) => (float[3] y) { y = Cast <to = 1> (a) }",

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from onnx import TensorProto, helper
 
-from castsmith.ir.evaluate.engines import EngineError, Prepared
+from castsmith.verification.evaluate.engines import EngineError, Prepared
 from tests.sampling import QUICK, sampled
 from tests.scale.hostile import files
 

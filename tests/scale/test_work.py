@@ -15,7 +15,7 @@ import pytest
 import castsmith
 from benchmarks.graph_speed import constants, deep_chain
 from castsmith.cli.main import main
-from castsmith.ir.inference import session
+from castsmith.passes.core import session
 from castsmith.passes.fold import conversions
 
 BLOCKS = 20

@@ -22,11 +22,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 import castsmith
-from tests.ir.bounds import operators
-from tests.ir.bounds.cases import Case
-from tests.ir.bounds.containment import violations
-from tests.ir.bounds.damage import damaged
-from tests.ir.bounds.graphs import Graph
+from tests.analysis.bounds import operators
+from tests.analysis.bounds.cases import Case
+from tests.analysis.bounds.containment import violations
+from tests.analysis.bounds.damage import damaged
+from tests.analysis.bounds.graphs import Graph
 
 FEEDS = 8
 

@@ -21,10 +21,10 @@ import onnx
 import onnx.helper
 
 from castsmith import load
-from castsmith.ir.bounds.report import analysed
 from castsmith.numerics.promotion.rules import as_rules
-from tests.ir.bounds.cases import Array, adversarial
-from tests.ir.bounds.containment import outside, results, runtimes
+from castsmith.verification.bounds import analysed
+from tests.analysis.bounds.cases import Array, adversarial
+from tests.analysis.bounds.containment import outside, results, runtimes
 
 RANGES = (1.0, 8.0, 1000.0, 1e20)
 SIZES = (2, 1, 512)

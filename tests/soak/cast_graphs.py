@@ -19,12 +19,12 @@ import castsmith
 from castsmith.conformance.engines.running import run
 from castsmith.conformance.exporting import ir_version
 from castsmith.conformance.vectors import Operand, Vector
-from castsmith.ir.targets.target import load_target
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.status import Definedness, Span, cast_status
 from castsmith.numerics.types import CODED_TYPES, NUMERIC_TYPES, Kind, element_type
-from tests.ir.targets.cast_pairs import ENGINES
+from castsmith.targets.target import load_target
+from tests.targets.cast_pairs import ENGINES
 
 OPSET = 26
 PLAIN = [dtype for dtype in NUMERIC_TYPES if dtype not in CODED_TYPES]

@@ -21,7 +21,7 @@ import onnx
 import onnx_ir
 
 import castsmith
-from castsmith.ir.targets.target import target_names
+from castsmith.targets.target import target_names
 from tests.graphs.random_graphs import random_model
 from tests.graphs.random_valid import random_valid_model
 from tests.graphs.scoped_graphs import scoped_model

@@ -25,9 +25,9 @@ import onnx
 import onnx_ir
 from onnx.backend.test.case.test_case import TestCase
 
-from castsmith.ir.targets.target import Target
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.numerics.errors import present
+from castsmith.targets.target import Target
 from tests.graphs.backend import array_of_case, node_cases
 from tests.lowering.runtime import LEVELS, run, session
 

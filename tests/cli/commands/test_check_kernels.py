@@ -13,13 +13,13 @@ import pytest
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.inference.walk import infer_element_types
+from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.conformance.probe_models import TEXTS, model_text
 from castsmith.ir.records import Severity
-from castsmith.ir.targets.probe_models import TEXTS, model_text
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering.check.target import target_findings
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.targets.target import load_target
 from tests.sampling import sampled
 
 OPSET, IR = 21, 10

@@ -16,7 +16,7 @@ import onnx_ir
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from castsmith.ir.diff.models import ModelDiff, diff
+from castsmith.verification.diff.models import ModelDiff, diff
 from tests.cli.helpers import Command, write_model
 
 TEXT = """<ir_version: 10, opset_import: ["" : 18, "local" : 1], metadata_props: ["key": "value"]>

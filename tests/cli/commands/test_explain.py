@@ -20,7 +20,7 @@ GIVEN_ELSEWHERE = {
     "lowering/interface.py": ("widen-interface", "narrow-interface"),
     "lowering/check/types.py": ("value-type-mismatch", "output-type-mismatch"),
     "passes/promote/declared.py": ("widen-joined-output", "keep-output-type"),
-    "ir/rewriting.py": (),
+    "passes/core/rewriting.py": (),
     "cli/gate/judging.py": (),
     "lowering/net.py": (),
     "lowering/quantized/use.py": (),

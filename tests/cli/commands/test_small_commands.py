@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from castsmith.ir.targets.target import ALIASES, target_names
 from castsmith.lowering.registry import PASSES
+from castsmith.targets.target import ALIASES, target_names
 from tests.cli.helpers import CHAIN, Command, is_one_sentence, write_model
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from castsmith.cli.wording import with_command_options
-from castsmith.ir.inference.session import Session
 from castsmith.ir.records import RewriteResult
-from castsmith.ir.verify.run import verify
 from castsmith.passes import SimplifyCasts
+from castsmith.passes.core.session import Session
+from castsmith.verification.run import verify
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, Command, is_one_sentence, write_model
 
 HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
@@ -67,7 +67,7 @@ def test_trouble_is_a_sentence(castsmith: Command, tmp_path: Path, monkeypatch: 
     ended = castsmith("verify", b, tmp_path / "none.onnx")
     assert (ended.code, ended.out) == (2, "")
     assert is_one_sentence(ended.err)
-    monkeypatch.setattr("castsmith.ir.evaluate.engines.find_spec", missing)
+    monkeypatch.setattr("castsmith.verification.evaluate.engines.find_spec", missing)
     for engine in ("onnxruntime", "openvino"):
         ended = castsmith("verify", a, a, "--engine", engine)
         assert ended.code == 2

@@ -12,8 +12,8 @@ import onnx.parser
 import onnx_ir
 import pytest
 
-from castsmith.ir.verify import run as comparison
-from castsmith.ir.verify.verdict import Verdict
+from castsmith.verification import run as comparison
+from castsmith.verification.verdict import Verdict
 from tests.cli.helpers import Command
 
 MODEL = """<ir_version: 10, opset_import: ["" : 18]>

@@ -14,8 +14,8 @@ from castsmith.cli.gate.judging import Checked
 from castsmith.cli.page.bounds import bounds_page
 from castsmith.cli.page.data import around, html_text
 from castsmith.cli.page.overview import overview
-from castsmith.ir.bounds.report import bounds
 from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.verification.bounds import bounds
 from tests.cli.helpers import Command, write_model
 from tests.cli.report.test_page import data_of
 

@@ -15,10 +15,10 @@ from google.protobuf.message import Message
 from onnx import TensorProto, helper
 
 import castsmith
-from castsmith.ir.diff.models import diff
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import from_proto, read_proto
 from castsmith.ir.io.protos import to_proto
+from castsmith.verification.diff.models import diff
 from tests.graphs.backend import node_cases
 from tests.ir.same_protos import normal_form
 from tests.sampling import sampled

@@ -13,8 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_ir import DataType
 
 import castsmith
+from castsmith.analysis.bounds import reading, sums
 from castsmith.cli.main import main
-from castsmith.ir.bounds import reading, sums
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io import loading, saving, streaming as pieces
 from castsmith.ir.io.loading import from_proto

@@ -17,11 +17,11 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
+from castsmith.conformance.probe_models import TEXTS, model_text
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, contrib_operators, contrib_schema
 from castsmith.ir.ops.schemas import op_formals
 from castsmith.ir.ops.table import GIVES_BOOL, MOVERS, TRAITS, operators
 from castsmith.ir.ops.traits import Conversion, Moves, Rounding, Traits
-from castsmith.ir.targets.probe_models import TEXTS, model_text
 from castsmith.numerics.types import type_name
 from castsmith.passes.fold.movement import SHAPE_RULES
 from tests.house import FOLDERS
@@ -256,7 +256,7 @@ def test_integers_whose_result_fits_are_the_same_in_the_wider_type(op_type: str)
 
 
 _ROOT = Path(__file__).parents[3]
-_DATA = ("ir/ops/", "ir/targets/probe_models.py", "passes/precision/operators.py")
+_DATA = ("ir/ops/", "conformance/probe_models.py", "passes/precision/operators.py")
 """The table itself, the models that ask a runtime, and the judgements of what loses accuracy in 16 bits."""
 _NAMES = {schema.name for schema in onnx.defs.get_all_schemas_with_history()}
 _QUOTED = re.compile(r"[\"'](\w+)[\"']")

@@ -13,11 +13,11 @@ from onnx_ir import DataType
 
 from castsmith.ir.ops.table import TRAITS
 from castsmith.ir.records import Severity
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering.check.run import findings
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.targets.target import load_target
 from tests.versions import ONNX
 
 _DESCRIBED = re.compile(r"(?i)data ?type|precision|type of")

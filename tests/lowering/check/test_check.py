@@ -13,7 +13,7 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.targets.target import load_target, target_names
+from castsmith.targets.target import load_target, target_names
 from tests.cli.helpers import CLEAN, MIXED, UNSAFE, Command, write_model
 
 ROOT = Path(__file__).parents[3]
@@ -56,7 +56,7 @@ def test_a_path_a_proto_and_a_model_give_the_same(tmp_path: Path) -> None:
     found = [fields(castsmith.check(form, target=TARGET)) for form in forms]
     assert found[0]
     assert all(each == found[0] for each in found)
-    file = str(ROOT / "ir/targets/data" / f"{TARGET}.json")
+    file = str(ROOT / "targets/data" / f"{TARGET}.json")
     for target in (load_target(TARGET), file):
         again = fields(castsmith.check(path, target=target))
         assert [[str(field).replace(file, TARGET) for field in each] for each in again] == [

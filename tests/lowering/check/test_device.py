@@ -9,8 +9,8 @@ import pytest
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.targets.statements import TargetError
-from castsmith.ir.targets.target import load_target, target_names
+from castsmith.targets.statements import TargetError
+from castsmith.targets.target import load_target, target_names
 
 RESHAPED = """<ir_version: 8, opset_import: ["": 17]>
     g (float[4,2] x, double[4] i) => (float[2,4] y, float[4] z) <int64[2] s = {2, 4}, double two = {2}, float[4] f> {

@@ -11,8 +11,8 @@ import pytest
 
 import castsmith
 from castsmith.ir.records import Diagnostic, Effect
-from castsmith.ir.targets.target import load_target
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.targets.target import load_target
 from tests.evaluator import evaluate
 from tests.graphs.golden import read
 from tests.sampling import sampled

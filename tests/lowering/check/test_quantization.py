@@ -11,8 +11,8 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.targets.statements import QUANTIZATION_RULES, TargetError
-from castsmith.ir.targets.target import load_target
+from castsmith.targets.statements import QUANTIZATION_RULES, TargetError
+from castsmith.targets.target import load_target
 
 ZERO, SCALE, INT4, BLOCKS, CONSTANT, WHOLE, UNQUANTIZED = QUANTIZATION_RULES
 PLAIN = """<ir_version: 10, opset_import: ["": 21]>

@@ -11,12 +11,12 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith import check
-from castsmith.ir.inference.walk import infer_element_types
-from castsmith.ir.targets.statements import WrongCast, WrongFusion
-from castsmith.ir.targets.target import Target
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES
+from castsmith.targets.statements import WrongCast, WrongFusion
+from castsmith.targets.target import Target
 
 FLOAT8, HALF, FLOAT, INT8, INT64 = (DataType[name] for name in ("FLOAT8E4M3FN", "FLOAT16", "FLOAT", "INT8", "INT64"))
 PLAIN = Target("t", "", newest_opset=23, newest_ir_version=11, types=ELEMENT_TYPES, kernels={})

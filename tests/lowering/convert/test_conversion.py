@@ -15,10 +15,10 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith import convert
-from castsmith.ir.targets.target import Target
 from castsmith.lowering.conversion import io_choice
 from castsmith.lowering.results import ConvertResult
 from castsmith.numerics.errors import OptionError
+from castsmith.targets.target import Target
 
 MODEL = """<ir_version: 10, opset_import: ["" : 21, "local": 1]>
 g (float[2,2] x, float[2,2] v, float16[2,2] h) => (float[2,2] y, float[2,2] z) {

@@ -10,7 +10,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith import convert
-from castsmith.ir.inference.walk import infer_element_types
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.walks import graphs_in
 from castsmith.numerics.promotion.rules import PromotionRules
 from tests.sampling import check_all

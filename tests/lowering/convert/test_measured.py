@@ -13,11 +13,11 @@ import pytest
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.evaluate.engines import Engine
 from castsmith.lowering import accuracy
 from castsmith.lowering.accuracy import Reference, measure, reference
 from castsmith.lowering.conversion import _evidence  # pyright: ignore[reportPrivateUsage]
 from castsmith.lowering.results import Accuracy, ConvertResult, OutputError
+from castsmith.verification.evaluate.engines import Engine
 
 NAN, INF = math.nan, math.inf
 Numbers = Sequence[float] | Sequence[Sequence[float]]

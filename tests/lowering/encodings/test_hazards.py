@@ -14,12 +14,12 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering.encodings.choose import Encoding, encode
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.formats import NarrowPolicy, encode_array
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import FLOAT8_TYPES, HALF_TYPES, element_type
+from castsmith.targets.target import load_target
 from tests.lowering.encodings import patterns
 from tests.lowering.encodings.adversarial import RUNTIMES, adversarial_floats, differences, openvino_cpu
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session

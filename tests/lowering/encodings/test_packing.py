@@ -14,11 +14,11 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.io.saving import save
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import OptionError
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import element_type, type_name
+from castsmith.targets.target import load_target
 from tests.lowering.float8.test_float8 import model_of
 from tests.lowering.runtime import LEVELS, Array, run, session
 from tests.sampling import sampled

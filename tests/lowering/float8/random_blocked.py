@@ -132,7 +132,7 @@ def _layout(rng: Random) -> tuple[tuple[int, ...], int, int]:
     if len(shape) == 1:
         return (shape[0] + 1,), axis, rng.randrange(1, shape[0] + 1)
     if np.prod(shape) == shape[axis]:
-        shape[axis - 1] = 2
+        shape[(axis - 1) % len(shape)] = 2
     return tuple(shape), axis, rng.randrange(1, shape[axis] + 2)
 
 

@@ -15,7 +15,6 @@ from onnx_ir import DataType
 from onnxruntime.capi import onnxruntime_pybind11_state  # pyright: ignore[reportAttributeAccessIssue]
 
 from castsmith.ir.records import Effect, RewriteResult
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.float8.lower import LowerFloat8
 from castsmith.lowering.opset.version import LegalizeVersion
@@ -23,6 +22,7 @@ from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import OptionError
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import FLOAT8_TYPES
+from castsmith.targets.target import load_target
 from tests.lowering.runtime import LEVELS, Array, run, session
 
 ANDROID, CPU = load_target("onnxruntime-android"), load_target("onnxruntime-cpu")

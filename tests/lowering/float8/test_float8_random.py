@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from onnx_ir import DataType
 
-from castsmith.ir.options import Encoding
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.float8.lower import LowerFloat8
 from castsmith.numerics.types import FLOAT8_TYPES
+from castsmith.passes.core.options import Encoding
+from castsmith.targets.target import load_target
 from tests.lowering.encodings.patterns import float32_around
 from tests.lowering.runtime import LEVELS, Array, run, session
 from tests.sampling import shortened

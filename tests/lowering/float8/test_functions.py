@@ -10,12 +10,12 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.targets.target import Target
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.float8.functions import DOMAIN
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import CODED_TYPES
+from castsmith.targets.target import Target
 from tests.evaluator import evaluate
 from tests.lowering.float8.test_float8 import ANDROID, X, lower, model_of
 from tests.lowering.runtime import LEVELS, run, session

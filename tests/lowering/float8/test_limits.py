@@ -15,11 +15,11 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.records import Effect, RewriteResult
-from castsmith.ir.targets.target import Target
 from castsmith.lowering.float8.functions import obstacle_to_inlining
 from castsmith.lowering.float8.lower import LowerFloat8
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.types import CODED_TYPES
+from castsmith.targets.target import Target
 from tests.evaluator import evaluate
 from tests.lowering.float8.test_float8 import model_of
 

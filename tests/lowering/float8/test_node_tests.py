@@ -12,12 +12,12 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.records import RewriteResult
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.float8.lower import LowerFloat8
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.lowering.widen.run import WidenFloats
 from castsmith.numerics.types import CODED_TYPES, element_type
+from castsmith.targets.target import load_target
 from tests.graphs.backend import cases_of
 from tests.lowering.runtime import LEVELS, Array, run, session
 

@@ -9,7 +9,7 @@ import pytest
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.targets.target import Target
+from castsmith.targets.target import Target
 
 LACKS = Target("t", "", newest_opset=21, newest_ir_version=10, kernels={DataType.INT32: {"Clip": 1}},
                probed=frozenset({"Add", "Clip"}))  # fmt: skip

@@ -12,8 +12,8 @@ import onnx_ir
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from castsmith.ir.targets.target import Target
 from castsmith.lowering.opset.version import LegalizeVersion
+from castsmith.targets.target import Target
 
 NEWEST = onnx.defs.onnx_opset_version()
 Row = tuple[int, int, str, str]

@@ -19,8 +19,8 @@ import pytest
 from onnx.backend.test.case.test_case import TestCase
 from onnx.reference import ReferenceEvaluator
 
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering.pipeline import optimize
+from castsmith.targets.target import load_target
 from tests.graphs.backend import array_of_case, node_cases
 from tests.lowering.runtime import LEVELS, run, session
 

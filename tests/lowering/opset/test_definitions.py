@@ -10,8 +10,8 @@ import onnx_ir
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from castsmith.ir.targets.target import Target
 from castsmith.lowering.opset.version import LegalizeVersion
+from castsmith.targets.target import Target
 from tests.lowering.float8.test_float8 import model_of
 from tests.lowering.opset.test_adapters import ANY, check_row
 

@@ -20,8 +20,8 @@ import pytest
 from onnx.backend.test.case.test_case import TestCase
 from onnx.reference import ReferenceEvaluator
 
-from castsmith.ir.targets.target import Target
 from castsmith.lowering.opset.version import LegalizeVersion
+from castsmith.targets.target import Target
 from tests.graphs.backend import array_of_case, node_cases
 from tests.lowering.runtime import LEVELS, run, session
 from tests.sampling import sampled

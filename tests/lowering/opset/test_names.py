@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 import castsmith
-from castsmith.ir.targets.target import load_target, target_names
+from castsmith.targets.target import load_target, target_names
 
 HEAD = '<ir_version: 10, opset_import: ["": 21, "local": 1]> '
 BRANCHES = """g (bool c, float[2] x) => (float[2] y) { a = Relu (x) y = If (c) <

@@ -13,8 +13,8 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from castsmith.ir.records import Effect, RewriteResult
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering.opset.version import LegalizeVersion
+from castsmith.targets.target import load_target
 from tests.evaluator import evaluate
 from tests.lowering.float8.test_float8 import model_of
 from tests.lowering.runtime import LEVELS, run, session

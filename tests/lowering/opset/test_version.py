@@ -12,14 +12,14 @@ import pytest
 from onnx.backend.test.case.test_case import TestCase
 from onnx.reference import ReferenceEvaluator
 
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.errors import OpsetError
-from castsmith.ir.inference.walk import infer_element_types
-from castsmith.ir.targets.target import Target, load_target, target_names
 from castsmith.ir.validation import require_known_opset
 from castsmith.lowering.opset.obstacles import node_obstacle, standard_nodes
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.targets.target import Target, load_target, target_names
 from tests.graphs.backend import array_of_case, node_cases
 
 NOW = load_target("onnxruntime-cpu")

@@ -11,8 +11,8 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.targets.target import Target
 from castsmith.numerics.trunc import ROUNDING_MODES
+from castsmith.targets.target import Target
 from tests.evaluator import evaluate
 
 PLAIN = Target("t", "", newest_opset=23, newest_ir_version=11)

@@ -8,8 +8,8 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.targets.target import Target
 from castsmith.lowering.quantized.tables import LOWERINGS
+from castsmith.targets.target import Target
 
 TARGET = Target("t", "", newest_opset=25, newest_ir_version=12)
 EXACT, DEFINED = castsmith.Effect.BIT_EXACT, castsmith.Effect.AS_DEFINED

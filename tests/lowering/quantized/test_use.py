@@ -14,10 +14,10 @@ import pytest
 from onnx import helper, numpy_helper
 
 import castsmith
-from castsmith.ir.options import Vendor
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering import UseVendor
 from castsmith.numerics.errors import OptionError
+from castsmith.passes.core.options import Vendor
+from castsmith.targets.target import load_target
 from tests.lowering.quantized.random_products import MICROSOFT, TYPES, WITHOUT, blocked_model, check
 from tests.lowering.runtime import LEVELS, errors, run, session
 from tests.sampling import SEED

@@ -12,7 +12,7 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.targets.target import load_target
+from castsmith.targets.target import load_target
 from tests.lowering.float8.test_float8 import model_of
 from tests.lowering.runtime import run, session
 

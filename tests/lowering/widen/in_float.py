@@ -10,7 +10,7 @@ import onnx
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.walk import infer_element_types
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.ops.casts import read_cast
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.promotion.rules import PromotionRules

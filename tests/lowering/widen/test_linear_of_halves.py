@@ -10,8 +10,8 @@ import pytest
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.targets.target import Target, load_target
 from castsmith.numerics.cast.convert import cast
+from castsmith.targets.target import Target, load_target
 from tests.evaluator import evaluate
 
 NUMBERS = np.random.default_rng(0).normal(0, 20, 400).astype(np.float32)

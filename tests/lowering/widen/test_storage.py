@@ -11,8 +11,8 @@ import pytest
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.targets.target import Target
 from castsmith.numerics.cast.convert import cast
+from castsmith.targets.target import Target
 from tests.evaluator import evaluate
 
 EXACT, ONCE = castsmith.Effect.BIT_EXACT, castsmith.Effect.IN_WIDER_TYPE

@@ -14,9 +14,7 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.io.loading import load
-from castsmith.ir.options import Interface
 from castsmith.ir.records import Effect, RewriteResult
-from castsmith.ir.targets.target import Target, load_target
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.formats import NarrowPolicy
@@ -26,6 +24,8 @@ from castsmith.lowering.widen.run import WidenFloats
 from castsmith.lowering.widen.storage import effect_in_float
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
+from castsmith.passes.core.options import Interface
+from castsmith.targets.target import Target, load_target
 from tests.lowering.encodings import patterns
 from tests.lowering.encodings.test_codes import SOURCES
 from tests.lowering.float8.test_float8 import model_of

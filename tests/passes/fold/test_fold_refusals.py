@@ -13,12 +13,12 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_nodes, constant_tensor, constant_types, new_constant
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import RewriteResult
-from castsmith.ir.verify.run import verify
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import parse_type, type_name
 from castsmith.passes.fold.run import FoldConstants
+from castsmith.verification.run import verify
 from tests.graphs.golden import model_text
 
 TRUNC = '"qonnx.custom_op.general": 1'

@@ -9,12 +9,12 @@ from math import prod
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.intervals import Ranges
-from castsmith.ir.inference.walk import infer_element_types
+from castsmith.analysis.inference.intervals import Ranges
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.walks import holders, imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.passes.cost import Legality
+from castsmith.passes.core.cost import Legality
 from castsmith.passes.place import cut
 from castsmith.passes.place.choices import Choice, Mode, choice_of
 from castsmith.passes.place.problem import IMPOSSIBLE, LAUNCH_BYTES, Problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise, product
 from random import Random
 
-from castsmith.passes.min_cut import INFINITE, NO, YES, Costs, solve
+from castsmith.passes.core.min_cut import INFINITE, NO, YES, Costs, solve
 
 
 def cost_of(costs: Costs, answers: tuple[bool, ...]) -> float:

@@ -6,7 +6,7 @@ import onnx.parser
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.walk import infer_element_types
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.walks import holders, imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.place.problem import LAUNCH_BYTES

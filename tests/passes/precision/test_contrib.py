@@ -15,7 +15,7 @@ import pytest
 from castsmith import convert
 from castsmith.ir.io.protos import to_proto
 from castsmith.ir.records import Severity
-from castsmith.ir.targets.target import load_target
+from castsmith.targets.target import load_target
 from tests.passes.precision.judged import session
 
 _WIDTH, _HEADS, _LENGTH = 32, 2, 4

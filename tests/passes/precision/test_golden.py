@@ -11,10 +11,10 @@ import onnx
 import pytest
 
 from castsmith.ir.io.loading import from_proto
-from castsmith.ir.targets.target import load_target
 from castsmith.lowering.registry import make_pass
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision.run import PrecisionResult
+from castsmith.targets.target import load_target
 from tests.graphs.golden import comparable, model_text, records_text
 from tests.passes.precision.further_models import FURTHER
 from tests.passes.precision.models import TEXTS, model

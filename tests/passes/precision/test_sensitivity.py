@@ -12,11 +12,11 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith import cast, convert
-from castsmith.ir.bounds.report import Bound
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.io.protos import to_proto
 from castsmith.passes.precision.operators import SENSITIVE, SENSITIVE_CONTRIB
 from castsmith.passes.precision.run import ConvertPrecision, PrecisionResult
+from castsmith.verification.bounds import Bound
 
 _WEIGHTS = "float[4,4] w = {" + ", ".join(["0.5"] * 16) + "}"
 _NORM = "p = Pow (a, two) m = ReduceMean <axes = [1]> (p) e = Add (m, eps) s = Sqrt (e) r = Reciprocal (s)"

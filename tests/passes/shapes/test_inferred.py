@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx.parser
 import onnx_ir
 
-from castsmith.ir.inference.walk import infer_element_types
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.walks import holders, imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.shapes.targets import constant_target

@@ -15,7 +15,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 import castsmith
-from castsmith.ir.inference.walk import infer_element_types
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.survey import survey
 from castsmith.ir.walks import all_nodes, holders, imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules

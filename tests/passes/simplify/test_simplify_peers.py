@@ -14,7 +14,7 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.inference.walk import infer_element_types
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.numerics.promotion.rules import PromotionRules
 from tests.evaluator import evaluate
 from tests.graphs.inputs import inputs_for

@@ -1,0 +1,1 @@
+"""Facts about a model: element types and ranges of integers (`inference`), bounds of values (`bounds`)."""

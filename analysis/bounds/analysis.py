@@ -1,0 +1,439 @@
+"""The walk: each node in order, its rule applied to the intervals of its operands.
+
+A value without a rule, or of which a rule says nothing, has the range of its type, and may be NaN or infinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, overload
+
+import numpy as np
+import onnx
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.analysis.bounds.calls import Calls, key_of
+from castsmith.analysis.bounds.control_flow import control_flow
+from castsmith.analysis.bounds.defaults import Default
+from castsmith.analysis.bounds.interval import (
+    NONE,
+    Dims,
+    Interval,
+    UnknownRangeError,
+    anything,
+    collapsed,
+    hull,
+    interval_of,
+    whole,
+)
+from castsmith.analysis.bounds.reading import Reader, interval_of_tensor, is_read_in_parts, read_constant
+from castsmith.analysis.bounds.rounding import is_float, is_integer, limits_of, rounded, widest
+from castsmith.analysis.bounds.rules import (
+    arithmetic,
+    convolution,
+    foreign,
+    functions,
+    linear,
+    movement,
+    normalization,
+    places,
+    quantization,
+    recurrent,
+    reduction,
+    signal,
+    written_out,
+)
+from castsmith.analysis.bounds.step import DEFAULTS, NO_OVERFLOW, Rule, Step
+from castsmith.analysis.bounds.sums import BlockSums
+from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.io.stored import release_pages
+from castsmith.ir.io.streaming import is_stored
+from castsmith.ir.ops.promote_types import is_convert_promote_types
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.table import GIVES_BOOL, traits_of
+from castsmith.ir.ops.traits import Moves
+from castsmith.ir.walks import graphs_in, nodes_of
+from castsmith.numerics.types import MOST_DIMENSIONS
+
+FOREIGN: Mapping[tuple[str, str], Rule] = foreign.RULES
+"""By domain and operator."""
+_PARTS = (arithmetic, functions, reduction, normalization, linear, convolution, movement, places)
+RULES: Mapping[str, Rule] = {
+    **movement.RULES,
+    **places.RULES,
+    **arithmetic.RULES,
+    **functions.RULES,
+    **reduction.RULES,
+    **normalization.RULES,
+    **written_out.RULES,
+    **linear.RULES,
+    **convolution.RULES,
+    **quantization.RULES,
+    **recurrent.RULES,
+    **signal.RULES,
+}
+
+_MOVED = (
+    Moves.KEEP,
+    Moves.PERMUTE,
+    Moves.SELECT,
+    Moves.SPLIT,
+    Moves.REPEAT,
+    Moves.JOIN,
+    Moves.CHOOSE,
+    Moves.PACK,
+    Moves.UNPACK,
+)
+"""Movements after which an element is one of those before; sequences and optional values have one entry for all."""
+_WALKS, _WALKS_OF_NODE = 20_000, 64
+"""Nodes of subgraphs that are walked, and so many more for each node of the model: loops in loops walk theirs often."""
+_LAZY = frozenset({"MatMul", "Gemm"})
+"""Operators whose rules read a large constant themselves, with the sums that they need."""
+
+Also = Callable[[onnx_ir.TensorProtocol], Reader | None]
+"""Returns what else to compute from a large constant when it is read; None for nothing."""
+
+
+@dataclass(frozen=True)
+class Operands(Sequence[Interval | None]):
+    """The intervals of the inputs of a node, each found when it is asked for; None for an input that is left out."""
+
+    values: Sequence[onnx_ir.Value | None]
+    of: Callable[[onnx_ir.Value], Interval]
+
+    @overload
+    def __getitem__(self, index: int) -> Interval | None: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Interval | None]: ...
+    def __getitem__(self, index: int | slice) -> Interval | Sequence[Interval | None] | None:
+        if isinstance(index, slice):
+            return Operands(self.values[index], self.of)
+        value = self.values[index]
+        return None if value is None else self.of(value)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def read_all(self) -> None:
+        """Find all of them."""
+        for _ in self:
+            pass
+
+
+@dataclass
+class Analysis:
+    """Intervals of all values of a model. A function is walked for each call with other operands.
+
+    Attributes:
+        inference: The element types of the model.
+        ranges: Declared ranges of graph inputs by name: least and greatest element.
+        defaults: Ranges of other inputs, and why they are taken.
+        opset: The opset of the default domain where the walk is.
+        shapes: Inferred shapes, for values that declare none.
+        also: What else is computed from large constants.
+        calls: The functions, and what calls of them gave.
+        known: What was found so far in the turns and calls that are walked now.
+        seen: What was found in all turns and calls.
+        unread: The large constants that no node has used yet: the first one reads them, once for all it needs of them.
+        walks: How many more nodes of subgraphs are walked; loops in loops are walked many times.
+    """
+
+    inference: Inference
+    ranges: Mapping[str, tuple[float, float]]
+    defaults: Mapping[str, Default]
+    opset: int
+    shapes: Mapping[onnx_ir.Value, onnx_ir.Shape]
+    also: Also | None = None
+    calls: Calls = field(default_factory=lambda: Calls({}))
+    known: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
+    seen: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
+    unread: dict[onnx_ir.Value, onnx_ir.TensorProtocol] = field(
+        default_factory=dict[onnx_ir.Value, onnx_ir.TensorProtocol]
+    )
+    walks: int = 0
+    _constants: dict[onnx_ir.Value, onnx_ir.Value] = field(default_factory=dict[onnx_ir.Value, onnx_ir.Value])
+    _unknown: set[onnx_ir.Function] = field(default_factory=set[onnx_ir.Function])
+
+    def run(self, graph: onnx_ir.Graph) -> None:
+        """Bound every value of the graph, of its subgraphs, and of the functions that it calls."""
+        scopes = [graph, *self.calls.functions.values()]
+        self.walks = _WALKS + _WALKS_OF_NODE * sum(1 for scope in scopes for _ in nodes_of(scope))
+        with np.errstate(all="ignore"):
+            for value in graph.inputs:
+                self._note(value, self._input(value))
+            self._body(graph)
+            for value in list(self.unread):
+                self._read(value)
+
+    def _body(self, graph: onnx_ir.Graph) -> list[Interval]:
+        for value in graph.initializers.values():
+            if not value.is_graph_input() and value not in self.known and value not in self.unread:
+                self._initializer(value)
+        for node in graph:
+            for value, interval in zip(node.outputs, self._node(node), strict=False):
+                self._note(value, self._declared(value, interval))
+        return [self._of(value) for value in graph.outputs]
+
+    def _initializer(self, value: onnx_ir.Value) -> None:
+        tensor = constant_tensor(value)
+        if tensor is None or not is_read_in_parts(tensor):
+            self._note(value, self._constant(value))
+        else:
+            self.unread[value] = tensor
+            self.seen[value] = whole(tensor.dtype, None)  # its place in the order of the model
+
+    def _read(self, value: onnx_ir.Value, sums: Sequence[BlockSums[Any]] = ()) -> None:
+        """Read a large constant: for the sums, and also for its bounds and `also`, if it is unread."""
+        tensor = self.unread.get(value)
+        if tensor is None:
+            if sums:
+                read_constant(value, sums)
+            return
+        self.known[value] = self.seen[value] = self._of_tensor(tensor, sums)
+        del self.unread[value]
+
+    def _of_tensor(self, tensor: onnx_ir.TensorProtocol, sums: Sequence[Reader] = ()) -> Interval:
+        other = self.also(tensor) if self.also is not None and is_read_in_parts(tensor) else None
+        return interval_of_tensor(tensor, sums if other is None else [*sums, other])
+
+    def _subgraph(self, graph: onnx_ir.Graph, inputs: Sequence[Interval]) -> list[Interval]:
+        self.walks -= len(graph)
+        if self.walks < 0 or len(inputs) != len(graph.inputs):
+            raise UnknownRangeError
+        for value, interval in zip(graph.inputs, inputs, strict=True):
+            self._note(value, self._declared(value, interval))
+        for node in graph:
+            for value in node.outputs:
+                self.known.pop(value, None)
+        return self._body(graph)
+
+    def _call(self, step: Step, function: onnx_ir.Function) -> list[Interval]:
+        """Walk the body of a function, unless it was walked with the same operands before."""
+        body, values = self.calls.body_of(function, step.node), step.node.inputs
+        operands = [step.input(index) for index in range(len(body.inputs))]
+        sources = [None if value is None else self._constants.get(value, value) for value in values]
+        constants = [None if constant_tensor(source) is None else source for source in sources]
+        key = (body, *((constant, key_of(x)) for constant, x in zip(constants, operands, strict=True)))
+        found = self.calls.results.get(key)
+        if found is None:
+            for formal, x, constant in zip(body.inputs, operands, constants, strict=True):
+                self._constants.pop(formal, None)
+                if constant is not None:
+                    self._constants[formal] = constant
+                if x.dtype is not None:
+                    self.inference.types[formal] = x.dtype
+            if body is not function or len(self.inference.signatures.get(function, ())) > 1:
+                self.inference.walk(body, body.opset_imports)
+            opset, self.opset = self.opset, opset_of(body.opset_imports, "") or self.opset
+            try:
+                found = self._subgraph(body.graph, operands)
+            finally:
+                self.opset = opset
+            self.calls.results[key] = found
+        return found
+
+    def _give_up(self, node: onnx_ir.Node) -> None:
+        """Note that nothing is known of the values in the subgraphs of a node, or in the functions that it calls."""
+        function = self.calls.function_of(node)
+        if function is not None and function not in self._unknown:
+            self._unknown.add(function)
+            self._give_up_in(function.graph)
+        for attribute in node.attributes.values():
+            for graph in graphs_in(attribute):
+                self._give_up_in(graph)
+
+    def _give_up_in(self, graph: onnx_ir.Graph) -> None:
+        for value in graph.initializers.values():
+            if value not in self.seen:
+                self._initializer(value)
+        for value in graph.inputs:
+            self._note(value, self._anything(value))
+        for node in graph:
+            for value in node.outputs:
+                self._note(value, self._anything(value))
+            self._give_up(node)
+
+    def _note(self, value: onnx_ir.Value, interval: Interval) -> None:
+        """Remember what is known now, and what holds in all turns and calls."""
+        self.known[value] = interval
+        value = self.calls.originals.get(value, value)
+        before = self.seen.get(value)
+        self.seen[value] = interval if before is None or before is interval else hull([before, interval])
+
+    def _declared(self, value: onnx_ir.Value, interval: Interval) -> Interval:
+        """The interval with the dimensions that the model declares, where the rule found none."""
+        dims = self.dims_of(value)
+        return interval if interval.dims is not None or dims is None else collapsed(interval, dims)
+
+    def _anything(self, value: onnx_ir.Value) -> Interval:
+        return anything(self.inference.type_of(value), self.dims_of(value))
+
+    def _input(self, value: onnx_ir.Value) -> Interval:
+        dims, dtype, name = self.dims_of(value), self.inference.type_of(value), value.name or ""
+        if name in self.ranges:
+            return _with_default(_declared_range(*self.ranges[name], dims, dtype), value)
+        if name in self.defaults:
+            default = self.defaults[name]
+            held = _declared_range(default.low, default.high, dims, dtype)
+            return replace(held, assumes=frozenset({default.why}))
+        if value.const_value is not None:
+            return replace(interval_of_tensor(value.const_value), assumes=frozenset({DEFAULTS}))
+        assumed = frozenset({NO_OVERFLOW}) if is_float(dtype) else frozenset[str]()
+        return whole(dtype, dims, blame=frozenset({name}), assumes=assumed)
+
+    def _constant(self, value: onnx_ir.Value) -> Interval:
+        tensor = constant_tensor(value)
+        if tensor is None:
+            return self._anything(value)
+        return self._of_tensor(tensor)
+
+    def _node(self, node: onnx_ir.Node) -> Sequence[Interval]:
+        inputs = Operands(node.inputs, self._of)
+        if node.op_type not in _LAZY:
+            inputs.read_all()
+        dims = [self.dims_of(value) for value in node.outputs]
+        dtypes = [self.inference.type_of(value) for value in node.outputs]
+        if None in dtypes:
+            dtypes = [_type_by_operands(node, inputs) if dtype is None else dtype for dtype in dtypes]
+        step = Step(node, inputs, self.opset, dims, dtypes, self.known, self._read, self._constants)
+        try:
+            found = self._results(step)
+        except UnknownRangeError:
+            self._give_up(node)
+            found = [step.anything(index) for index in range(len(node.outputs))]
+        inputs.read_all()
+        for value in node.inputs:
+            tensor = constant_tensor(value)
+            if tensor is not None:
+                _release(tensor)
+        return [found] if isinstance(found, Interval) else found
+
+    def _of(self, value: onnx_ir.Value) -> Interval:
+        """Return the interval of a value; anything for one that the model uses before it defines it."""
+        if value in self.unread:
+            self._read(value)
+        found = self.known.get(value)
+        return anything(self.inference.type_of(value), None) if found is None else found
+
+    def dims_of(self, value: onnx_ir.Value) -> Dims | None:
+        """The dimensions that are declared or inferred for a value, unless there are more than an array can have."""
+        shape = value.shape if value.shape is not None else self.shapes.get(value)
+        if shape is None or len(shape) > MOST_DIMENSIONS:
+            return None
+        return tuple(dim if isinstance(dim, int) and dim >= 0 else None for dim in shape)
+
+    def _results(self, step: Step) -> Interval | Sequence[Interval]:
+        node, function = step.node, self.calls.function_of(step.node)
+        if function is not None:
+            return self._call(step, function)
+        if is_convert_promote_types(node):
+            return [_promoted(step, index) for index in range(len(node.outputs))]
+        if node.domain not in DEFAULT_DOMAINS:
+            rule = FOREIGN.get((node.domain, node.op_type))
+            return _unknown(step) if rule is None else rule(step)
+        if node.op_type == "Constant":
+            return self._constant(node.outputs[0])
+        nested = control_flow(step, self._subgraph)
+        if nested is not None:
+            return nested
+        if node.op_type in RULES:
+            if _loses_fractions(step):
+                return _unknown(step)
+            return RULES[node.op_type](step)
+        return _by_traits(step)
+
+
+def _unknown(step: Step) -> list[Interval]:
+    return [step.anything(index) for index in range(len(step.node.outputs))]
+
+
+def _loses_fractions(step: Step) -> bool:
+    """True if an operand becomes integers before the node computes, as its type disagrees: no rule follows that."""
+    if not is_integer(step.dtypes[0]):
+        return False
+    shared = _operands_of_result_type(step.node.op_type, len(step.inputs))
+    return any(index in shared and x is not None and is_float(x.dtype) for index, x in enumerate(step.inputs))
+
+
+def _release(tensor: onnx_ir.TensorProtocol) -> None:
+    if is_stored(tensor):
+        release_pages(tensor)
+
+
+def _type_by_operands(node: onnx_ir.Node, inputs: Sequence[Interval | None]) -> DataType | None:
+    """The type of what operators of com.microsoft, which have no schema here, and those behind them compute."""
+    first: Sequence[int] = (0,) if node.domain == "com.microsoft" else ()
+    if node.domain in DEFAULT_DOMAINS and any(node.op_type in part.RULES for part in _PARTS):
+        first = _operands_of_result_type(node.op_type, len(inputs))[:1]
+    return next((each.dtype for index in first for each in inputs[index:] if each is not None), None)
+
+
+@cache
+def _operands_of_result_type(op_type: str, count: int) -> Sequence[int]:
+    """Return which of its operands have the type of the results, by the newest schema; the first without a schema."""
+    if not onnx.defs.has(op_type):
+        return (0,)
+    schema = onnx.defs.get_schema(op_type)
+    result, last = schema.outputs[0].type_str, len(schema.inputs) - 1
+    if any("(" in each.type_str for each in schema.outputs):  # a result of a type of its own, such as indices
+        return ()
+    return tuple(index for index in range(count) if schema.inputs[min(index, last)].type_str == result)
+
+
+def _declared_range(low: float, high: float, dims: Dims | None, dtype: DataType | None) -> Interval:
+    """The range, and the numbers of the type that are nearest to its ends: 0.1 in float is above 0.1."""
+    ends = np.asarray(low), np.asarray(high)
+    if dtype is not None and is_float(dtype):
+        least, most = rounded(*ends, dtype)
+        ends = np.minimum(ends[0], least), np.maximum(ends[1], most)
+        ends = np.clip(ends, -widest(dtype), widest(dtype))
+    elif dtype is not None and is_integer(dtype):
+        ends = np.clip(ends, *limits_of(dtype))
+    return interval_of(ends[0], ends[1], NONE, dims, dtype)
+
+
+def _with_default(declared: Interval, value: onnx_ir.Value) -> Interval:
+    """The declared range of an input, and its default value."""
+    if value.const_value is None:
+        return declared
+    default = interval_of_tensor(value.const_value)
+    return collapsed(hull([collapsed(declared, None), collapsed(default, None)]), declared.dims)
+
+
+def _promoted(step: Step, index: int) -> Interval:
+    """Return the result of ConvertPromoteTypes for an operand: the same numbers, rounded to its type."""
+    x = step.input(index)
+    if not is_float(step.dtypes[index]):
+        return step.anything(index)
+    return step.result(x.low, x.high, x.dims, x, special=x.special, index=index)
+
+
+def _by_traits(step: Step) -> list[Interval]:
+    """Operators without a rule: moves join what they move; logic gives 0 or 1; others may give anything."""
+    node = step.node
+    row = traits_of(node.domain, node.op_type)
+    if node.op_type in GIVES_BOOL:
+        return [arithmetic.boolean(step)]
+    if row.moves not in _MOVED or not row.holds(node):
+        return _unknown(step)
+    moved = [value for value in row.moved(node.inputs) if value is not None]
+    parts = [x for value, x in zip(node.inputs, step.inputs, strict=True) if value in moved and x is not None]
+    if not parts:
+        return _unknown(step)
+    joint = hull([collapsed(part, None) for part in parts])
+    facts = [
+        (dims, joint.dtype if dtype is None else dtype) for dims, dtype in zip(step.dims, step.dtypes, strict=True)
+    ]
+    return [
+        collapsed(joint, dims) if dtype == joint.dtype else step.anything(index)
+        for index, (dims, dtype) in enumerate(facts)
+    ]
+
+
+def opset_of_model(model: onnx_ir.Model) -> int:
+    """The opset of the default domain of the model; 1 for a model without it."""
+    return opset_of(model.opset_imports, "") or 1

@@ -1,0 +1,182 @@
+"""If, Loop, Scan and sequences: branches are joined, and the state of a loop widens until a turn adds nothing to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.analysis.bounds.interval import (
+    MINUS,
+    NONE,
+    PLUS,
+    Dims,
+    Interval,
+    UnknownRangeError,
+    collapsed,
+    constant_interval,
+    hull,
+    joined_along,
+    number,
+    told,
+)
+from castsmith.analysis.bounds.rounding import is_float, is_integer, limits_of, widest
+from castsmith.analysis.bounds.step import Step, axis_of
+
+Body = Callable[[onnx_ir.Graph, Sequence[Interval]], list[Interval]]
+"""Walk a subgraph with intervals for its inputs, and return those of its outputs.
+
+Raises:
+    UnknownRangeError: Too many subgraphs were walked.
+"""
+
+_TURNS = 3
+"""Turns of a loop that are followed before its state is widened."""
+_MOST_TURNS = 64
+"""Turns after which the state of a loop that has not settled is unknown."""
+_MOST_TRIPS = 2.0**62
+"""Turns of a loop whose number is not given."""
+_UNROLLED = 32
+"""Turns of a loop that are followed one by one, where their number is fixed."""
+
+
+def control_flow(step: Step, body: Body) -> list[Interval] | None:
+    """The results of a node with subgraphs; None for others."""
+    match step.node.op_type:
+        case "If":
+            return _if(step, body)
+        case "Loop":
+            return _loop(step, body)
+        case "Scan":
+            return _scan(step, body)
+        case _:
+            return None
+
+
+def _graph_of(step: Step, name: str) -> onnx_ir.Graph:
+    attribute = step.node.attributes.get(name)
+    if attribute is None or attribute.type != onnx_ir.AttributeType.GRAPH:
+        raise UnknownRangeError
+    return attribute.as_graph()
+
+
+def _if(step: Step, body: Body) -> list[Interval]:
+    exact = step.input(0).exact
+    names = ["then_branch", "else_branch"]
+    if exact is not None and exact.size == 1:
+        names = names[:1] if exact.reshape(-1)[0] else names[1:]
+    branches = [body(_graph_of(step, name), []) for name in names]
+    if any(len(branch) != len(step.node.outputs) for branch in branches):
+        raise UnknownRangeError
+    return [hull(each) for each in zip(*branches, strict=True)]
+
+
+def _widened(before: Interval, after: Interval, turn: int) -> tuple[Interval, bool]:
+    """Return the state that holds both, and True if the second added nothing.
+
+    After some iterations a moving end is widened to the limit of the type, and to infinity.
+    """
+    joint = hull([before, after])
+    joint = collapsed(joint, joint.dims)
+    grew_low, grew_high = joint.least < before.least, joint.greatest > before.greatest
+    told_before = before.bits, before.assumes, before.blame
+    if not grew_low and not grew_high and (joint.bits, joint.assumes, joint.blame) == told_before:
+        return joint, True
+    if turn < _TURNS:
+        return joint, False
+    least, greatest, special = joint.least, joint.greatest, joint.bits
+    low, high = limits_of(joint.dtype)
+    if not is_integer(joint.dtype) and joint.bounded:  # an infinity, or any finite number on the way to it
+        most = widest(joint.dtype if joint.dtype is not None and is_float(joint.dtype) else DataType.DOUBLE)
+        low, high = -most, most
+        special |= (PLUS if grew_high else NONE) | (MINUS if grew_low else NONE)
+    ends = low if grew_low else least, high if grew_high else greatest
+    return constant_interval(*ends, joint.dims, joint.dtype, special=special, **told(joint)), False
+
+
+def _settled(
+    states: list[Interval], turn_of: Callable[[list[Interval]], list[Interval]]
+) -> tuple[list[Interval], list[Interval]]:
+    """Return the states that hold those of all turns, and the other results of a turn.
+
+    turn_of: Returns the results of a turn that starts with the states: the states after it, and the others.
+    """
+    states = [collapsed(state, state.dims) for state in states]
+    for turn in range(_MOST_TURNS):
+        results = turn_of(states)
+        if len(results) < len(states):
+            raise UnknownRangeError
+        pairs = [_widened(before, after, turn) for before, after in zip(states, results, strict=False)]
+        states = [state for state, _ in pairs]
+        if all(done for _, done in pairs):
+            return states, results[len(states) :]
+    raise UnknownRangeError
+
+
+def _loop(step: Step, body: Body) -> list[Interval]:
+    graph, count = _graph_of(step, "body"), len(step.node.inputs) - 2
+    states, trips = [step.input(2 + index) for index in range(count)], step.optional(0)
+    if len(graph.inputs) != 2 + count or len(graph.outputs) < 1 + count:
+        raise UnknownRangeError
+    most = _MOST_TRIPS if trips is None else max(0.0, trips.greatest)
+    truth = constant_interval(0.0, 1.0, (), DataType.BOOL)
+    if trips is not None and trips.least == most <= _UNROLLED and step.optional(1) is None and _goes_on(graph):
+        rows: list[list[Interval]] = []
+        for turn in range(int(most)):
+            results = body(graph, [number(turn, DataType.INT64), truth, *states])[1:]
+            states = results[:count]
+            rows.append(results[count:])
+        stacked = [hull(each) for each in zip(*rows, strict=True)]
+    else:
+        turn_of = constant_interval(0.0, max(0.0, most - 1), (), DataType.INT64)
+        states, stacked = _settled(states, lambda now: body(graph, [turn_of, truth, *now])[1:])
+    missing = range(count + len(stacked), len(step.node.outputs))
+    return [*states, *map(_stacked, stacked), *(step.anything(index) for index in missing)]
+
+
+def _goes_on(graph: onnx_ir.Graph) -> bool:
+    """True if the body always asks for another turn."""
+    node = graph.outputs[0].producer()
+    return node is not None and node.op_type == "Identity" and node.inputs[0] is graph.inputs[1]
+
+
+def _stacked(x: Interval, axis: int = 0) -> Interval:
+    """The elements of all turns, along a new axis."""
+    if x.dims is None:
+        return x
+    axis = axis_of(axis, len(x.dims) + 1)
+    return x.moved(lambda ends: np.expand_dims(ends, axis), (*x.dims[:axis], None, *x.dims[axis:]))
+
+
+def _scan(step: Step, body: Body) -> list[Interval]:
+    """Scan; that of opset 8 has a batch dimension more, along which its bounds are joined."""
+    graph, batched = _graph_of(step, "body"), step.opset < 9
+    first, scanned = int(batched), step.int("num_scan_inputs", 0)
+    operands = [step.input(index) for index in range(first, len(step.node.inputs))]
+    if not 0 < scanned <= len(operands) or len(graph.inputs) != len(operands):
+        raise UnknownRangeError
+    states, inputs = operands[:-scanned], operands[-scanned:]
+    axes = step.ints("scan_input_axes") or [0] * scanned
+    if len(axes) != scanned:
+        raise UnknownRangeError
+    slices = [collapsed(x, None) if batched else _without(x, axis) for x, axis in zip(inputs, axes, strict=True)]
+    if batched:
+        states = [collapsed(each, None) for each in states]
+    states, rows = _settled(states, lambda now: body(graph, [*now, *slices]))
+    places = step.ints("scan_output_axes") or [0] * len(rows)
+    if len(places) != len(rows):
+        raise UnknownRangeError
+    if batched:
+        return [collapsed(each, None) for each in (*states, *rows)]
+    return [*states, *(_stacked(each, axis) for each, axis in zip(rows, places, strict=True))]
+
+
+def _without(x: Interval, axis: int) -> Interval:
+    """What a turn takes along the axis."""
+    if x.dims is None:
+        return x
+    axis = axis_of(axis, len(x.dims))
+    dims: Dims = tuple(dim for index, dim in enumerate(x.dims) if index != axis)
+    return joined_along(x, [axis]).moved(lambda ends: ends.squeeze(axis), dims)

@@ -1,0 +1,159 @@
+"""Convolutions: by the positive and negative weights of each output channel."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from castsmith.analysis.bounds.interval import (
+    Ends,
+    Interval,
+    UnknownRangeError,
+    joined_along,
+    products,
+)
+from castsmith.analysis.bounds.rounding import Array
+from castsmith.analysis.bounds.rules.arithmetic import special_sums
+from castsmith.analysis.bounds.step import Rule, Step, longest, require_finite, spoilt
+from castsmith.analysis.bounds.sums import Matrix, Sums, product_with
+
+_MOST_PHASES = 64
+"""Phases of the strides of a transposed convolution that are followed one by one."""
+
+
+def _convolve(step: Step) -> Interval:
+    matrix = step.array(1)
+    if matrix is None:
+        return _conv_of_two(step)
+    x, groups = _operand(step, matrix), step.int("group", 1)
+    made, inside = matrix.shape[0], matrix.shape[1]
+    if groups < 1 or made % groups:
+        raise UnknownRangeError
+    low, high = _channels(x, groups * inside)
+    if _pads(step):
+        low, high = np.minimum(low, 0), np.maximum(high, 0)
+    taps = math.prod(matrix.shape[2:])
+    found = _by_group(low, high, matrix.reshape(made, inside, taps), groups)
+    return _with_bias(step, x, found, inside * taps, made)
+
+
+def _operand(step: Step, matrix: Matrix) -> Interval:
+    """Return the first operand, by channels also where its rank is unknown. The weights have to be finite."""
+    x = step.input(0)
+    if matrix.ndim < 3 or matrix.size == 0 or (x.dims is not None and len(x.dims) != matrix.ndim):
+        raise UnknownRangeError
+    require_finite(matrix)
+    return x if x.dims is not None else x.moved(lambda ends: ends.reshape((1,) * matrix.ndim), (None,) * matrix.ndim)
+
+
+def _channels(x: Interval, count: int) -> Ends:
+    """The bounds of each channel (count) or of all (1)."""
+    joint = joined_along(x, [0, *range(2, x.low.ndim)])
+    low, high = joint.low.reshape(-1), joint.high.reshape(-1)
+    if low.size not in (1, count):
+        raise UnknownRangeError
+    return low, high
+
+
+def _pads(step: Step) -> bool:
+    if step.text("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        return True
+    return any(step.ints("pads") or ())
+
+
+def _by_group(low: Array, high: Array, matrix: Matrix, groups: int) -> Sums:
+    """Bounds of each output channel of weights (outputs, inputs of a group, taps)."""
+    made, inside = matrix.shape[0] // groups, matrix.shape[1]
+    parts: list[Sums] = []
+    if low.size == 1 and groups > 1:
+        groups, made = 1, matrix.shape[0]
+    for group in range(groups):
+        part = matrix[group * made : (group + 1) * made].astype(np.float64)
+        if low.size == 1:
+            x = low.reshape(1, 1), high.reshape(1, 1)
+            parts.append(product_with(*x, part.reshape(part.shape[0], -1).T))
+            continue
+        plus, minus = np.maximum(part, 0).sum(axis=2), np.minimum(part, 0).sum(axis=2)
+        ends = low[group * inside : (group + 1) * inside], high[group * inside : (group + 1) * inside]
+        with_plus = product_with(ends[0][None], ends[1][None], plus.T)
+        with_minus = product_with(ends[0][None], ends[1][None], minus.T)
+        parts.append(Sums(*(a + b for a, b in zip(with_plus, with_minus, strict=True))))
+    return Sums(*(np.concatenate([each[i].reshape(-1) for each in parts]) for i in range(3)))
+
+
+def _with_bias(step: Step, x: Interval, found: Sums, count: float, made: int | None, *weights: Interval) -> Interval:
+    """Sums of `count` products, and the bias of each channel."""
+    rank = len(x.dims or ())
+    shape, special, operands = (1, -1, *(1,) * (rank - 2)), np.asarray(spoilt(x, *weights)), [x, *weights]
+    low, high, size = (each.reshape(shape) for each in found)
+    bias = step.optional(2)
+    if bias is not None:
+        if bias.low.size not in (1, made):
+            raise UnknownRangeError
+        least, most, bits = bias.low.reshape(shape), bias.high.reshape(shape), bias.special.reshape(shape)
+        with np.errstate(all="ignore"):
+            low, high, size = low + least, high + most, size + np.maximum(np.abs(least), np.abs(most))
+        special = special_sums(special, bits)
+        operands.append(bias)
+    low, high, over = step.total(low, high, size, count + 1, *operands)
+    dims = None if x.dims is None else (x.dims[0], made, *(None for _ in x.dims[2:]))
+    return step.result(low, high, dims, *operands, special=special | over)
+
+
+def _conv_of_two(step: Step) -> Interval:
+    """Weights that are not constant: the number of terms times the largest product."""
+    x, w = step.input(0), step.input(1)
+    if x.dims is None or w.dims is None or None in w.dims[1:]:
+        return step.unbounded()
+    if len(x.dims) != len(w.dims) or len(x.dims) < 3:
+        raise UnknownRangeError
+    count, _ = longest(w.dims[1:], range(len(w.dims) - 1))
+    low, high = products((np.asarray(x.least), np.asarray(x.greatest)), (np.asarray(w.least), np.asarray(w.greatest)))
+    with np.errstate(all="ignore"):
+        low, high = np.minimum(low, 0) * count, np.maximum(high, 0) * count
+    return _with_bias(step, x, Sums(low, high, np.maximum(-low, high)), count, w.dims[0], w)
+
+
+def _conv_transpose(step: Step) -> Interval:
+    """Each output takes the taps of one phase of the stride, or fewer at the border."""
+    matrix = step.array(1)
+    if matrix is None:
+        return step.unbounded()
+    x, groups = _operand(step, matrix), step.int("group", 1)
+    if groups < 1 or matrix.shape[0] % groups:
+        raise UnknownRangeError
+    low, high = _channels(x, matrix.shape[0])
+    low, high = np.minimum(low, 0), np.maximum(high, 0)
+    inputs, made = matrix.shape[0] // groups, matrix.shape[1]
+    grouped = matrix.reshape(groups, inputs, made, *matrix.shape[2:])
+    turned = np.moveaxis(grouped, 1, 2).reshape(groups * made, inputs, *matrix.shape[2:])
+    sums = [_by_group(low, high, phase.reshape(groups * made, inputs, -1), groups) for phase in _phases(step, turned)]
+    found = Sums(
+        np.minimum.reduce([each.least for each in sums]),
+        np.maximum.reduce([each.most for each in sums]),
+        np.maximum.reduce([each.size for each in sums]),
+    )
+    return _with_bias(step, x, found, inputs * math.prod(matrix.shape[2:]), groups * made)
+
+
+def _phases(step: Step, weights: Matrix) -> Sequence[Matrix]:
+    """The taps that meet in one output; all of them where that is not followed."""
+    by, sizes = step.ints("strides"), weights.shape[2:]
+    if by is None or len(by) != len(sizes) or min(by) < 1 or any(each != 1 for each in step.ints("dilations") or ()):
+        return [weights]
+    starts = [range(min(each, size)) for each, size in zip(by, sizes, strict=True)]
+    if math.prod(map(len, starts)) > _MOST_PHASES:
+        return [weights]
+    return [
+        weights[(slice(None), slice(None), *(slice(start, None, step) for start, step in zip(each, by, strict=True)))]
+        for each in itertools.product(*starts)
+    ]
+
+
+RULES: dict[str, Rule] = {
+    "Conv": _convolve,
+    "ConvTranspose": _conv_transpose,
+}

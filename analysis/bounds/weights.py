@@ -1,0 +1,168 @@
+"""Matrices of weights: read when products with them are bounded, also if a model keeps them in another form.
+
+Such forms are casts of a constant, dequantized, transposed and reshaped ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.analysis.bounds.attributes import int_of, ints_of
+from castsmith.analysis.bounds.rounding import is_float, is_integer
+from castsmith.analysis.bounds.sums import BlockSums, Layout, Product, compute
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.casts import cast_target
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.errors import CastsmithError
+from castsmith.numerics.quantize.linear import dequantize_linear
+
+Array = np.ndarray[Any, Any]
+
+_DEEPEST = 6
+_MOST = 1 << 26
+"""Elements that are looked at; of a larger constant the least and greatest of each column are known."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A constant matrix.
+
+    Attributes:
+        layout: Its size, and the order of its elements.
+        stored: Returns the elements as they are stored.
+        read: Computes sums in one pass over the elements.
+    """
+
+    layout: Layout
+    stored: Callable[[], Array]
+    read: Callable[[Sequence[BlockSums[Any]]], None]
+
+    @property
+    def transposed(self) -> Weights:
+        layout = self.layout
+        return replace(self, layout=Layout(layout.n, layout.k, turned=not layout.turned))
+
+    def elements(self) -> Array:
+        """Return the matrix itself."""
+        return self.stored().T if self.layout.turned else self.stored()
+
+    def compute(self, *products: Product[Any]) -> None:
+        """Find the bounds of products with the matrix."""
+        compute(products, self.read)
+
+
+def weights_of(matrix: Array) -> Weights:
+    """Return a matrix in memory as weights."""
+    turned = not matrix.flags.c_contiguous
+    stored, layout = matrix.T if turned else matrix, Layout(*matrix.shape, turned=turned)
+
+    def read(asked: Sequence[BlockSums[Any]]) -> None:
+        for start in range(0, len(stored), layout.height):
+            for sums in asked:
+                sums.add(sums.of(start, stored[start : start + layout.height]))
+
+    return Weights(layout, lambda: stored, read)
+
+
+def is_followed(tensor: onnx_ir.TensorProtocol) -> bool:
+    """True for a constant whose elements count, not only their bounds."""
+    return tensor.size <= _MOST
+
+
+def computed_array(
+    value: onnx_ir.Value | None, opset: int, has_default: Callable[[onnx_ir.Value], bool], depth: int = 0
+) -> Array | None:
+    """The elements of a constant, or of what a few nodes compute from constants; None for others and very large ones.
+
+    Args:
+        value: The value.
+        opset: The version of the default domain.
+        has_default: True for an input that is taken to keep its default value.
+        depth: How many nodes were followed.
+    """
+    tensor = constant_tensor(value)
+    if tensor is None and value is not None and has_default(value):
+        tensor = value.const_value
+    if tensor is not None:
+        return np.asarray(tensor.numpy()) if is_followed(tensor) and tensor.dtype != DataType.STRING else None
+    node = None if value is None else value.producer()
+    if node is None or node.domain not in DEFAULT_DOMAINS or depth == _DEEPEST or node.op_type not in _COMPUTED:
+        return None
+    operands = [computed_array(each, opset, has_default, depth + 1) for each in node.inputs if each is not None]
+    known = [operand for operand in operands if operand is not None]
+    return None if len(known) < len(operands) else _COMPUTED[node.op_type](node, known, opset)
+
+
+def _cast(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array | None:
+    """A cast that the standard fixes for every number."""
+    to = cast_target(node)
+    source = onnx_ir.tensor(operands[0]).dtype
+    if to not in _CASTS_TO or not (is_float(source) or is_integer(source)):
+        return None
+    return cast(operands[0], to, opset=opset)
+
+
+_CASTS_TO = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
+
+
+def _dequantize(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array | None:
+    if "output_dtype" in node.attributes:
+        return None
+    axis, block_size = int_of(node, "axis", 1), int_of(node, "block_size", 0)
+    try:
+        return dequantize_linear(*operands, axis=axis, block_size=block_size, opset=opset)
+    except CastsmithError:  # operands that the operator does not take
+        return None
+
+
+def _transpose(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array | None:
+    del opset
+    array, perm = operands[0], ints_of(node, "perm")
+    perm = [*reversed(range(array.ndim))] if perm is None else perm
+    return array.transpose(perm) if sorted(perm) == [*range(array.ndim)] else None
+
+
+def _same_elements(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array | None:
+    """The elements in the dimensions that are declared, or that Reshape asks for."""
+    del opset
+    array, shape = operands[0], node.outputs[0].shape
+    if node.op_type == "Identity":
+        return array
+    if node.op_type == "Reshape" and len(operands) > 1 and 0 not in operands[1]:
+        dims = [int(each) for each in operands[1]]
+    elif shape is not None and all(isinstance(dim, int) for dim in shape):
+        dims = [int(dim) for dim in shape.numpy()]
+    else:
+        return None
+    return array.reshape(dims) if is_shape_of(dims, array.size) else None
+
+
+def is_shape_of(dims: Sequence[int], size: int) -> bool:
+    """True if so many elements have these dimensions, one of which may be -1."""
+    rest = prod(dim for dim in dims if dim >= 0)
+    match [dim for dim in dims if dim < 0]:
+        case []:
+            return rest == size
+        case [-1]:
+            return rest > 0 and size % rest == 0
+        case _:
+            return False
+
+
+_COMPUTED = {
+    "Cast": _cast,
+    "DequantizeLinear": _dequantize,
+    "Transpose": _transpose,
+    "Identity": _same_elements,
+    "Reshape": _same_elements,
+    "Unsqueeze": _same_elements,
+    "Squeeze": _same_elements,
+}

@@ -1,0 +1,359 @@
+"""Values whose elements are known to be integers in a range: facts that make more casts exact.
+
+A value has a range (low, high) if every element is an integer n with low <= n <= high, and no zero among them is
+-0. A value of a floating-point type may have one too: it then has no fraction, infinity or NaN. Other values have
+no range. It follows from the node that makes the value, and the facts about its operands:
+
+  constants                          their least and greatest element
+  Shape, Size, NonZero, ArgMax ...   counts and indices: from 0 up to the bound of the dimensions
+  bool                               0 or 1 as a number, through Cast
+  integers                           the range of their type
+  Cast                               the operand's range, if the target holds all of it
+  Clip, Mod                          between the bounds, below the divisor (integers only)
+  Add, Sub, Mul, Div, Neg, Range ... of integers that cannot overflow
+  CumSum, ReduceSum                  as many of the operand's elements as the dimensions have, added up
+  Max, Min                           the greatest, or least, of the operands' bounds
+  moves of elements                  the operand's range
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from math import prod
+from typing import Protocol
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.casts import read_cast
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import CASTS, operators, traits_of
+from castsmith.ir.ops.traits import Answer, Moves
+from castsmith.ir.walks import sources_first
+from castsmith.numerics.errors import present
+from castsmith.numerics.types import Kind, element_type
+
+# Interval arithmetic on unbounded integers: the caller checks whether the result fits.
+
+Interval = tuple[int, int]
+"""The least and the greatest element, both included."""
+
+
+def _corners(combine: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
+    def interval(a: Interval, b: Interval) -> Interval:
+        found = [combine(x, y) for x in a for y in b]
+        return min(found), max(found)
+
+    return interval
+
+
+def _quotient(a: Interval, b: Interval) -> Interval | None:
+    """Divide by an integer of at least 1: the result is not further from 0 than the dividend, however it is rounded."""
+    return None if b[0] <= 0 else (min(a[0], 0), max(a[1], 0))
+
+
+def _magnitude(a: Interval) -> Interval:
+    nearest = 0 if a[0] <= 0 <= a[1] else min(abs(a[0]), abs(a[1]))
+    return nearest, max(abs(a[0]), abs(a[1]))
+
+
+_OF_ONE: dict[str, Callable[[Interval], Interval]] = {
+    "Neg": lambda a: (-a[1], -a[0]),
+    "Abs": _magnitude,
+    "ReduceMax": lambda a: a,
+    "ReduceMin": lambda a: a,
+}
+_OF_TWO: dict[str, Callable[[Interval, Interval], Interval | None]] = {
+    "Add": _corners(lambda x, y: x + y),
+    "Sub": _corners(lambda x, y: x - y),
+    "Mul": _corners(lambda x, y: x * y),
+    "Div": _quotient,
+    "Range": lambda start, limit: (min(start[0], limit[0]), max(start[1], limit[1])),
+}
+
+ARITHMETIC = frozenset({*_OF_ONE, *_OF_TWO})
+"""The operators that `interval_of` supports."""
+
+
+def interval_of(op_type: str, operands: Sequence[Interval]) -> Interval | None:
+    """Return the interval of the result; None if unknown."""
+    if op_type in _OF_ONE:
+        return _OF_ONE[op_type](operands[0])
+    return _OF_TWO[op_type](operands[0], operands[1]) if len(operands) > 1 else None
+
+
+_LARGEST = 2**63 - 1
+_READ = 1 << 16
+"""Largest number of elements of a constant that is examined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Integers from `low` to `high`, both included."""
+
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        return f"integers from {self.low} to {self.high}"
+
+    def joined(self, other: Range) -> Range:
+        """Return the smallest range that holds both."""
+        return Range(min(self.low, other.low), max(self.high, other.high))
+
+    def fits(self, dtype: DataType) -> bool:
+        """True if every integer of the range is a value of the type."""
+        row = element_type(dtype)
+        if row.kind > Kind.FLOATING:
+            return False
+        if row.kind is not Kind.FLOATING:
+            return row.min <= self.low and self.high <= row.max
+        return row.signed and max(-self.low, self.high) <= min(2**row.precision, row.max)
+
+
+class Bounds(Protocol):
+    """Facts about the shapes of a model, and the integers computed from them."""
+
+    def dims(self, value: onnx_ir.Value) -> list[int] | None:
+        """Return the largest size of each dimension; None if one is unknown."""
+        ...
+
+    def elements(self, value: onnx_ir.Value) -> Interval | None:
+        """Return the least and the greatest element; None if unknown."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """The ranges of the values of a model, each computed once, on demand.
+
+    Request the range of a value while the node that makes it is unchanged: facts from its operands' shapes may be lost
+    when it gets other operands.
+    """
+
+    inference: Inference
+    largest_dim: int = _LARGEST
+    """Upper bound of unknown dimensions."""
+    bounds: Bounds | None = None
+    """Facts beyond the declared shapes."""
+    known: dict[onnx_ir.Value, Range | None] = field(default_factory=dict[onnx_ir.Value, "Range | None"])
+
+    def get(self, value: onnx_ir.Value) -> Range | None:
+        """Return the range of the value; None if it has none or it is unknown."""
+        for each, _ in sources_first(value, self.known, self._operands):
+            rule, node = self._rule_of(each)
+            found = None if rule is None or node is None else rule(node, self)
+            self.known[each] = found or self._computed(each) or _of_source(each, self.inference)
+        return self.known[value]
+
+    def _computed(self, value: onnx_ir.Value) -> Range | None:
+        found = None if self.bounds is None else self.bounds.elements(value)
+        return None if found is None else Range(*found)
+
+    def dims(self, value: onnx_ir.Value | None) -> list[int] | None:
+        """Return the largest size of each dimension of the value; None if one is unknown."""
+        if value is None:
+            return None
+        known = [dim for dim in value.shape or () if isinstance(dim, int) and dim > 0]
+        if value.shape is not None and len(known) == len(value.shape):
+            return known
+        return None if self.bounds is None else self.bounds.dims(value)
+
+    def _operands(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
+        """Return the values from whose ranges that of the value follows."""
+        rule, node = self._rule_of(value)
+        return [] if rule is None or node is None else [each for each in node.inputs if each is not None]
+
+    def _rule_of(self, value: onnx_ir.Value) -> tuple[_Rule | None, onnx_ir.Node | None]:
+        node = value.producer()
+        if node is None or node.domain not in DEFAULT_DOMAINS:
+            return None, None
+        rule = _RULES.get(node.op_type)
+        if rule is _arithmetic and self.kind(value) is not Kind.INTEGER:  # no matter what the operands are
+            rule = None
+        return rule, node
+
+    def of(self, value: onnx_ir.Value | None) -> Range | None:
+        """Return the facts about an operand for a rule, which runs after all operands were visited."""
+        return None if value is None else self.known.get(value)
+
+    def kind(self, value: onnx_ir.Value | None) -> Kind | None:
+        dtype = self.inference.type_of(value)
+        return None if dtype is None else element_type(dtype).kind
+
+
+_Rule = Callable[[onnx_ir.Node, Ranges], Range | None]
+
+
+def _of_source(value: onnx_ir.Value, inference: Inference) -> Range | None:
+    """Return the range of a constant, or that of the type of a bool or integer."""
+    tensor = constant_tensor(value)
+    found = None if tensor is None else _of_tensor(tensor)
+    dtype = inference.type_of(value)
+    if found is not None or dtype is None:
+        return found
+    if dtype == DataType.BOOL:
+        return Range(0, 1)
+    return _whole(dtype)
+
+
+def _whole(dtype: DataType) -> Range | None:
+    """Return the range of an integer type."""
+    row = element_type(dtype)
+    return Range(int(row.min), int(row.max)) if row.kind is Kind.INTEGER else None
+
+
+def _of_tensor(tensor: onnx_ir.TensorProtocol) -> Range | None:
+    if not 0 < tensor.size <= _READ or element_type(tensor.dtype).kind > Kind.FLOATING:
+        return None
+    array = tensor.numpy()
+    if element_type(tensor.dtype).kind is Kind.FLOATING:
+        numbers = array.astype(np.float64)
+        if not np.isfinite(numbers).all() or (numbers != np.trunc(numbers)).any():
+            return None
+        if (np.signbit(numbers) & (numbers == 0)).any():
+            return None
+        return Range(int(numbers.min()), int(numbers.max()))
+    return Range(int(array.min()), int(array.max()))
+
+
+def _indices(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Return the range of indices into the operand, or its dimensions: at most the longest, if all are known."""
+    dims = known.dims(node.inputs[0])
+    return Range(0, known.largest_dim if dims is None else max(dims, default=1))
+
+
+def _count(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    dims = known.dims(node.inputs[0])
+    return Range(0, _LARGEST if dims is None else prod(dims))
+
+
+_MOVED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
+"""Moves that give elements of their operands only."""
+
+
+def _move(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Return the range of a move: that of the operands that hold elements."""
+    row = traits_of(node.domain, node.op_type)
+    if not row.holds(node):
+        return None
+    found = [known.of(value) for value in row.moved(node.inputs) if value is not None]
+    ranges = [each for each in found if each is not None]
+    return reduce(Range.joined, ranges) if ranges and len(ranges) == len(found) else None
+
+
+def _cast(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    like = known.inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
+    meaning, found = read_cast(node, like), known.of(node.inputs[0])
+    if meaning is None or meaning.to is None:
+        return None
+    if meaning.to == DataType.BOOL:
+        return Range(0, 1)
+    return found if found is not None and found.fits(meaning.to) else None
+
+
+def _clip(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Return the range of integers clipped to bounds; if the bounds cross, the upper one wins, as in the schema."""
+    dtype = known.inference.type_of(node.inputs[0])
+    if dtype is None or element_type(dtype).kind is not Kind.INTEGER:
+        return None
+    whole = _whole(dtype)
+    whole = present(whole, "the range of the type")
+    absent = (whole, Range(whole.low, whole.low), Range(whole.high, whole.high))
+    found, low, high = (
+        bound if value is None else known.of(value) or whole
+        for value, bound in zip((*node.inputs, None, None), absent, strict=False)
+    )
+    ceiling = min(high.high, max(found.high, low.high))
+    floor = min(high.low, max(found.low, low.low))
+    return Range(floor, ceiling)
+
+
+def _mod(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Return the range of integers modulo a positive divisor, with the sign of the divisor."""
+    integers, divisor = known.kind(node.inputs[0]) is Kind.INTEGER, known.of(node.inputs[1])
+    if not integers or node.attributes.get_int("fmod", 0) or divisor is None or divisor.low <= 0:
+        return None
+    return Range(0, divisor.high - 1)
+
+
+def _masked(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Return the range of the bits that both operands have: at most an operand that is not negative."""
+    ranges = [found for value in node.inputs if (found := known.of(value)) is not None and found.low >= 0]
+    return Range(0, min(found.high for found in ranges)) if ranges else None
+
+
+def _constant_of_shape(node: onnx_ir.Node, _: Ranges) -> Range | None:
+    attribute = node.attributes.get("value")
+    if attribute is None:
+        return Range(0, 0)
+    return None if attribute.is_ref() else _of_tensor(attribute.as_tensor())
+
+
+def _with_zeros(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Return the range of a move of the first operand that inserts zeros."""
+    found = known.of(node.inputs[0])
+    return None if found is None else found.joined(Range(0, 0))
+
+
+def _extremes(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Return the range of the greatest, or least, of integers."""
+    ranges = [found for value in node.inputs if (found := known.of(value)) is not None]
+    if len(ranges) < len(node.inputs):
+        return None
+    pick = max if node.op_type == "Max" else min
+    return Range(pick(each.low for each in ranges), pick(each.high for each in ranges))
+
+
+def _arithmetic(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Return the range of integer arithmetic that cannot overflow."""
+    dtype = known.inference.type_of(node.outputs[0])
+    operands = [known.of(value) for value in node.inputs[:2] if value is not None]
+    if dtype is None or element_type(dtype).kind is not Kind.INTEGER or None in operands or not operands:
+        return None
+    found = interval_of(node.op_type, [(each.low, each.high) for each in operands if each is not None])
+    return Range(*found) if found is not None and Range(*found).fits(dtype) else None
+
+
+def _total(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Return the range of sums of integers along axes; of no integers, and the first of an exclusive sum, it is 0."""
+    dims, found = known.dims(node.inputs[0]), known.of(node.inputs[0])
+    axes, dtype = _axes(node), known.inference.type_of(node.outputs[0])
+    if dims is None or axes is None or found is None or dtype is None or element_type(dtype).kind is not Kind.INTEGER:
+        return None
+    if any(not -len(dims) <= axis < len(dims) for axis in axes):
+        return None
+    count = prod(dims[axis] for axis in axes or range(len(dims)))
+    total = Range(min(0, found.low * count), max(0, found.high * count))
+    return total if total.fits(dtype) else None
+
+
+def _axes(node: onnx_ir.Node) -> list[int] | None:
+    """Return the axes of a node, empty for all; None if they are computed."""
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    if given is None:
+        return [*(node.attributes.get_ints("axes", ()) or ())]
+    tensor = constant_tensor(given)
+    return None if tensor is None else [int(axis) for axis in tensor.numpy().ravel()]
+
+
+_PLACES = (Answer.PLACES, Answer.EXTREME)
+_RULES: Mapping[str, _Rule] = {
+    **dict.fromkeys(operators(lambda row: row.answer in _PLACES or row.moves is Moves.SHAPE), _indices),
+    "Size": _count,
+    **dict.fromkeys(CASTS, _cast),
+    "Clip": _clip,
+    "Mod": _mod,
+    "BitwiseAnd": _masked,
+    "ConstantOfShape": _constant_of_shape,
+    **dict.fromkeys(operators(lambda row: row.moves in _MOVED), _move),
+    **dict.fromkeys(("Max", "Min"), _extremes),
+    **dict.fromkeys(ARITHMETIC, _arithmetic),
+    "Trilu": _with_zeros,
+    **dict.fromkeys(("CumSum", "ReduceSum"), _total),
+}

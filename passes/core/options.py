@@ -1,0 +1,413 @@
+"""The options of `optimize`, each in one place: its type, default, allowed values and help text.
+
+`optimize`, the fields of the passes, the command line and the reference pages are made from the fields of `Options`.
+A field is checked when the instance is made, by the check in its metadata (`option`). A pass takes over an option by
+`shared(name)`; `RewritePass` checks the fields of every pass that derives from it.
+
+Nothing heavy is imported here, because the command line is built from this module.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+
+from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError, OptionError
+from castsmith.numerics.runtimes.names import Runtime
+from castsmith.verification.evaluate.names import EngineName
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from onnx_ir import DataType
+    from onnx_ir.passes import PassBase
+
+    from castsmith.numerics.promotion.rules import PromotionRules
+    from castsmith.numerics.types import TypeLike
+    from castsmith.targets.target import Target
+
+T = TypeVar("T")
+Check = Callable[[str, object], object]
+"""Takes the name and the value of an option, and returns the value to keep. Raises OptionError."""
+
+Encoding = Literal["auto", "table", "bitcast", "ladder"]
+"""Encodings in which lower-float8 writes conversions."""
+FoldAs = Literal["", Runtime]
+"""The runtime whose casts fold-constants computes; empty for the schema's."""
+Interface = Literal["stored", "wide"]
+"""Replacement of inputs and outputs of a type that the target lacks."""
+Narrowed = Literal["int64", "double"]
+"""The types that narrow-types makes narrower."""
+Storage = Literal["packed", "byte"]
+"""Storage of weights of 4 and 2 bits."""
+Vendor = Literal["", "com.microsoft", "trt"]
+"""The domain whose operators use-vendor writes: those of ONNX Runtime or of TensorRT; empty for none."""
+
+
+@dataclass(frozen=True)
+class OptionInfo:
+    """Facts about an option beside its type and default.
+
+    Attributes:
+        help: One phrase for the command line and the reference.
+        check: Returns the value to keep, or raises OptionError.
+        choices: The allowed values, if they can be listed.
+        metavar: The placeholder for the value in the help of the command line.
+    """
+
+    help: str
+    check: Check
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+
+
+_INFO = "castsmith"
+
+
+def option(default: T, info: OptionInfo) -> T:
+    """Return a dataclass field with the default and the information."""
+    return field(default=default, metadata={_INFO: info})
+
+
+def option_info(owner: type, name: str) -> OptionInfo:
+    """Return the facts about the option of that name, a field of the dataclass."""
+    return next(each.metadata[_INFO] for each in fields(owner) if each.name == name)
+
+
+def info_of(each: Field[Any]) -> OptionInfo | None:
+    """Return the facts about the field; None for a field that is not made by `option`."""
+    return each.metadata.get(_INFO)
+
+
+def shared(name: str) -> Any:
+    """Return a dataclass field with the default and the check of the option of `Options`."""
+    found = next(each for each in fields(Options) if each.name == name)
+    return field(default=found.default, metadata=found.metadata)
+
+
+def check_options(instance: Any) -> None:
+    """Check every option of a frozen dataclass, and store the result of its check. Raises OptionError."""
+    for each in fields(instance):
+        info = info_of(each)
+        if info is not None:
+            object.__setattr__(instance, each.name, info.check(each.name, getattr(instance, each.name)))
+
+
+class OptionTypeError(OptionError, ArgumentTypeError):
+    """An option of the wrong Python type."""
+
+
+def invalid(name: str, value: object, expected: str, *, of_type: bool = False) -> OptionError:
+    """Return the error for an unsupported value of the option, a TypeError too if its Python type is wrong."""
+    text = f"invalid value {reprlib.repr(value)} for {name}; expected {expected}."
+    return OptionTypeError(text) if of_type else OptionError(text)
+
+
+# Checks.
+
+
+def _flag(name: str, value: object) -> bool:
+    """Return a bool: True or False, or the 1 or 0 of an ONNX attribute."""
+    if type(value) is bool:
+        return value
+    from castsmith.numerics.arguments import flag
+
+    try:
+        return flag(name, value, OptionError)
+    except (ArgumentTypeError, OptionError) as error:
+        raise invalid(name, value, "True or False", of_type=isinstance(error, TypeError)) from None
+
+
+def _optional_flag(name: str, value: object) -> bool | None:
+    return None if value is None else _flag(name, value)
+
+
+def _number(name: str, value: object) -> int:
+    if type(value) is not int:
+        from castsmith.numerics.arguments import whole_number
+
+        try:
+            value = whole_number(name, value)
+        except ArgumentTypeError:
+            raise invalid(name, value, "an integer of at least 0", of_type=True) from None
+    if value < 0:
+        raise invalid(name, value, "an integer of at least 0")
+    return value
+
+
+def _one_of(name: str, value: object, *, choices: tuple[str, ...], optional: bool) -> object:
+    if (optional and value is None) or (isinstance(value, str) and value in choices):
+        return value
+    quoted = [repr(choice) for choice in choices]
+    expected = " or ".join(quoted) if len(quoted) < 3 else f"one of {', '.join(quoted)}"
+    if not isinstance(value, str):
+        raise invalid(name, value, expected, of_type=True)
+    raise OptionError(f"unknown {name} {value!r}; expected {expected}.")
+
+
+def _text(name: str, value: object, *, optional: bool) -> object:
+    if isinstance(value, str) or (optional and value is None):
+        return value
+    raise invalid(name, value, "a str", of_type=True)
+
+
+def _promotion(name: str, value: object) -> object:
+    if value is None or isinstance(value, str):
+        return value
+    from castsmith.numerics.promotion.rules import PromotionRules
+
+    if isinstance(value, PromotionRules):
+        return value
+    raise invalid(name, value, "PromotionRules or the name of a preset", of_type=True)
+
+
+def _type(name: str, value: Any) -> DataType | None:
+    from castsmith.numerics.types import parse_type
+
+    try:
+        return None if value is None else parse_type(value)
+    except ArgumentTypeError:
+        raise invalid(name, value, "an element type", of_type=True) from None
+    except ElementTypeError as error:
+        raise OptionError(f"{name}: {error}") from None
+
+
+def _target(name: str, value: object) -> object:
+    if value is None or isinstance(value, str):
+        return value
+    from castsmith.targets.target import Target
+
+    if isinstance(value, Target):
+        return value
+    raise invalid(name, value, "a Target or the name of one", of_type=True)
+
+
+def _passes(name: str, value: object) -> object:
+    if value is None:
+        return None
+    from onnx_ir.passes import PassBase
+
+    given = _items(value)
+    if given is None or not all(isinstance(each, str | PassBase) for each in given):
+        raise invalid(name, value, "a sequence of passes and names of passes", of_type=True)
+    return given
+
+
+def _items(value: object) -> tuple[object, ...] | None:
+    """Return the elements, or None for a value that is not a sequence of things."""
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        return None
+    return tuple(cast("Iterable[object]", value))
+
+
+def _mapping(name: str, value: object) -> object:
+    if value is None or isinstance(value, Mapping):
+        return cast("object", value)
+    raise invalid(name, value, "a mapping", of_type=True)
+
+
+def _callable(name: str, value: object) -> object:
+    if value is None or callable(value):
+        return value
+    raise invalid(name, value, "a function of the name of a pass", of_type=True)
+
+
+def _sets(name: str, value: object) -> object:
+    given = _items(value)
+    if value is not None and given is None:
+        raise invalid(name, value, "a sequence of pairs: a name, and arrays by input", of_type=True)
+    return given
+
+
+def narrowed_types(name: str, value: TypeLike | Iterable[TypeLike]) -> tuple[DataType, ...]:
+    """Return the types to narrow, each once.
+
+    Args:
+        name: The name of the option, for errors.
+        value: One type, several, or names with `+` between them, `int64+double`; none if empty.
+
+    Raises:
+        OptionError: For a type that cannot be narrowed, or an unknown one.
+    """
+    from castsmith.numerics.types import parse_type, type_name
+
+    known = " and ".join(get_args(Narrowed))
+    try:
+        found = [parse_type(each) for each in _each_type(value)]
+    except ArgumentTypeError:
+        raise invalid(name, value, f"one or more of {known}", of_type=True) from None
+    except ElementTypeError as error:
+        raise OptionError(f"{name}: {str(error).rstrip('.?')}; {known} can be narrowed.") from None
+    for dtype in found:
+        if type_name(dtype) not in get_args(Narrowed):
+            raise OptionError(f"{name}: {type_name(dtype)} is not narrowed; {known} can be.")
+    return tuple(dict.fromkeys(found))
+
+
+def _each_type(value: TypeLike | Iterable[TypeLike]) -> list[TypeLike]:
+    if isinstance(value, str):
+        return [part for part in value.split("+") if part]
+    if isinstance(value, Iterable) and not isinstance(value, type | bytes):
+        return [part for each in value for part in (_each_type(each) if isinstance(each, str) else [each])]
+    return [cast("TypeLike", value)]
+
+
+# Rows.
+
+
+def flag_info(text: str) -> OptionInfo:
+    """Return the row of an option that is True or False."""
+    return OptionInfo(text, _flag)
+
+
+def count_info(text: str, metavar: str = "N") -> OptionInfo:
+    """Return the row of an option that is an integer from 0 on."""
+    return OptionInfo(text, _number, metavar=metavar)
+
+
+def choice_info(text: str, values: object, *, optional: bool = False, metavar: str | None = None) -> OptionInfo:
+    """Return the row of an option that is one of the values of a Literal."""
+    choices = get_args(values)
+    return OptionInfo(text, partial(_one_of, choices=choices, optional=optional), choices, metavar=metavar)
+
+
+def text_info(text: str, metavar: str | None = None, *, optional: bool = False) -> OptionInfo:
+    """Return the row of an option that is any text."""
+    return OptionInfo(text, partial(_text, optional=optional), metavar=metavar)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `optimize`, checked: `castsmith.optimize(model, storage="byte")` takes each by its name.
+
+    Raises:
+        OptionError: An option does not support the value; the message names the option, the value, and what is
+            expected.
+    """
+
+    target: str | Target | None = option(
+        None, OptionInfo("a runtime to make the model legal for (see castsmith targets)", _target, metavar="T")
+    )
+    strict_device: bool = option(False, flag_info("refuse types that a device leaves to the CPU, not only count them"))
+    promotion: PromotionRules | str | None = option(
+        None,
+        OptionInfo(
+            "the rules for operands whose types disagree, or the name of a preset", _promotion, metavar="PRESET"
+        ),
+    )
+    promote_unsafe: bool | None = option(None, OptionInfo("allow promotions that can change values", _optional_flag))
+    pytorch_scalar_promotion: bool | None = option(
+        None, OptionInfo("ignore scalars beside operands with dimensions", _optional_flag)
+    )
+    u64_integer_promotion_target: TypeLike | None = option(
+        None, OptionInfo("common type of uint64 and a signed integer", _type)
+    )
+    library: str | None = option(None, text_info("the library whose common types are used", optional=True))
+    weak_scalars: bool | None = option(
+        None, OptionInfo("let scalar constants widen no operand that holds them", _optional_flag)
+    )
+    half_constants: bool | None = option(
+        None, OptionInfo("give constants the 16-bit type of the other operands", _optional_flag)
+    )
+    keep_output_types: bool = option(False, flag_info("cast outputs back to their declared types"))
+    max_growth: int = option(4096, count_info("most bytes by which folding one node may grow the file", "BYTES"))
+    max_total_growth: int = option(1 << 20, count_info("most bytes by which all folding may grow the file", "BYTES"))
+    fold_disputed: bool = option(False, flag_info("fold casts on which runtimes disagree, too"))
+    fold_as: FoldAs = option(
+        "",
+        choice_info(
+            "fold casts that the standard leaves open as onnxruntime or reference computes them",
+            FoldAs,
+            metavar="RUNTIME",
+        ),
+    )
+    fold_quantized: bool = option(False, flag_info("fold the weights of quantized operators, too"))
+    interface: Interface = option(
+        "stored",
+        choice_info("inputs and outputs of types that the target lacks: as codes, or as wider numbers", Interface),
+    )
+    storage: Storage = option(
+        "packed",
+        choice_info(
+            "weights of 4 and 2 bits that the target lacks: packed, and unpacked by the graph, or one in each byte",
+            Storage,
+        ),
+    )
+    emit_functions: bool = option(False, flag_info("lowered conversions as model-local functions"))
+    vendor: Vendor = option(
+        "",
+        choice_info(
+            "quantized formats in operators of com.microsoft or trt, which the target runs",
+            Vendor,
+            metavar="DOMAIN",
+        ),
+    )
+    narrow: TypeLike | Sequence[TypeLike] = option(
+        (),
+        OptionInfo(
+            "int64 as int32, or double as float, where the result is identical for every input",
+            cast("Check", narrowed_types),
+            get_args(Narrowed),
+            metavar="TYPE",
+        ),
+    )
+    narrow_interface: bool = option(False, flag_info("inputs of those types too, and outputs that fit"))
+    largest_dim: int = option(0, count_info("largest size of an unknown dimension, for narrowing int64", "N"))
+    in_place: bool = option(False, flag_info("change the model itself instead of a copy"))
+    passes: Sequence[str | PassBase] | None = option(
+        None,
+        OptionInfo(
+            "passes to run, separated by commas: name or module:Class, or name{option=value}", _passes, (), "LIST"
+        ),
+    )
+    lowerings: Mapping[str, Callable[..., Any]] | None = option(
+        None, OptionInfo("how to lower custom operators, by name", _mapping)
+    )
+    until: str | None = option(None, text_info("stop after this pass", "PASS", optional=True))
+    progress: Callable[[str], None] | None = option(None, OptionInfo("called with the name of each pass", _callable))
+    verify: EngineName | None = option(
+        None, choice_info("the engine that compares the model after each pass, bit for bit", EngineName, optional=True)
+    )
+    verify_dims: Mapping[str, int] | None = option(None, OptionInfo("sizes of symbolic dimensions, by name", _mapping))
+    verify_inputs: Sequence[tuple[str, Mapping[str, NDArray[Any]]]] | None = option(
+        None, OptionInfo("the inputs to compare on: names, and arrays by input", _sets)
+    )
+    provenance: bool = option(True, flag_info("note in the metadata of new nodes which rule made them"))
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        stated = sorted(stated_rules(self))
+        if stated and not isinstance(self.promotion, str | None):
+            raise OptionError(
+                f"`promotion` and `{stated[0]}` both state rules: set {stated[0]} in the PromotionRules instead."
+            )
+        if self.strict_device and self.target is None:
+            raise OptionError("strict_device needs a target.")
+        if self.vendor and self.target is None:
+            raise OptionError("vendor needs a target that runs operators of that domain.")
+        if self.lowerings and self.target is None:
+            raise OptionError("lowering passes need a target.")
+
+
+RULES = (
+    *("promote_unsafe", "pytorch_scalar_promotion", "u64_integer_promotion_target", "library"),
+    *("weak_scalars", "half_constants"),
+)
+"""The fields of PromotionRules, each of which is an option too."""
+
+
+def stated_rules(options: Options) -> dict[str, Any]:
+    """Return the fields of PromotionRules that are given as options."""
+    return {name: value for name in RULES if (value := getattr(options, name)) is not None}
+
+
+RUN_OPTIONS = frozenset({
+    *RULES,
+    *("strict_device", "promotion", "in_place", "passes", "until", "progress"),
+    *("verify", "verify_dims", "verify_inputs", "provenance"),
+})  # fmt: skip
+"""The options of the whole run, which passes do not have."""
+PASS_OPTIONS = tuple(each.name for each in fields(Options) if each.name not in RUN_OPTIONS)
+"""The options that are fields of passes."""

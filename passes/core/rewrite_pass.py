@@ -1,0 +1,221 @@
+"""The base class of Castsmith's passes, the records of a run, and provenance.
+
+The pass managers of onnx_ir return a plain PassResult, which has no room for the records of the passes inside;
+`recording` collects them anyway.
+
+Provenance is metadata of each new node that names the rule that made it, which viewers such as Netron show:
+
+    castsmith.rule  resolve-promotion
+    castsmith.pass  resolve-promote-types
+    castsmith.from  main_graph: node_add (Add)
+
+Nodes have metadata from IR version 10 on; models of an earlier version get none.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Protocol
+
+import onnx_ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from castsmith.ir.naming import settle_names
+from castsmith.ir.ops.casts import spell_casts
+from castsmith.ir.records import Records, Rewrite, RewriteResult, Site, TextItem
+from castsmith.ir.validation import require_known_opset
+from castsmith.passes.core.options import check_options
+from castsmith.passes.core.session import Session
+
+
+class Listener(Protocol):
+    """Receiver of what the passes of Castsmith do that run inside a block of `listening`."""
+
+    def begins(self, model: onnx_ir.Model) -> None:
+        """Note that a pass is about to run on the model."""
+        ...
+
+    def ended(self, model: onnx_ir.Model, records: Records) -> None:
+        """Note the model that a pass returned, and its records."""
+        ...
+
+
+_LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("castsmith_listeners", default=())
+
+
+class RewritePass(InPlacePass):
+    """A pass that changes the model it is given and returns it with the records of what it did.
+
+    Raises OpsetError for a model of an unsupported opset, whose operators may mean anything.
+    """
+
+    def __post_init__(self) -> None:
+        """Check the options of a pass that is a dataclass. Raises OptionError."""
+        check_options(self)
+
+    def requires(self, model: onnx_ir.Model) -> None:
+        require_known_opset(model)
+
+    @abstractmethod
+    def call(self, model: onnx_ir.Model) -> RewriteResult: ...
+
+    def __call__(self, model_or_result: onnx_ir.Model | PassResult, /) -> RewriteResult:
+        model = model_or_result.model if isinstance(model_or_result, PassResult) else model_or_result
+        return _completed(type(self).__name__, model, super().__call__)
+
+
+class SessionPass(RewritePass):
+    """A RewritePass that uses what the passes before it found out. Called with a model alone it finds out all itself.
+
+    `optimize` calls `run`; callers without a session call the pass itself, as with every pass of onnx_ir.
+    """
+
+    @abstractmethod
+    def rewrite(self, session: Session) -> RewriteResult:
+        """Change the model of the session."""
+
+    def requires_in(self, session: Session) -> None:
+        """Check what the pass requires of the model of a session."""
+        self.requires(session.model)
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        return self.rewrite(Session(model))
+
+    def run(self, session: Session) -> RewriteResult:
+        """Check what the pass requires, change the model of the session, and leave in it what is still right."""
+        names = session.knows_distinct_names
+        result = _completed(type(self).__name__, session.model, lambda _: self._checked(session), names)
+        session.end_of_pass(modified=result.modified)
+        return result
+
+    def _checked(self, session: Session) -> RewriteResult:
+        self.requires_in(session)
+        result = self.rewrite(session)
+        self.ensures(result.model)
+        return result
+
+
+def _completed(
+    name: str,
+    model: onnx_ir.Model,
+    work: Callable[[onnx_ir.Model], PassResult],
+    has_distinct_names: Callable[[], bool] = bool,
+) -> RewriteResult:
+    """Run a pass; settle the names in its result, complete its records and tell those who listen."""
+    before = _header(model)
+    announce(model)
+    result = work(model)
+    if not isinstance(result, RewriteResult):
+        raise TypeError(f"the pass {name} returned a {type(result).__name__}, expected a castsmith.RewriteResult.")
+    if result.modified:
+        if not has_distinct_names():
+            settle_names(result.model)
+        spell_casts(result.model)
+    elif _header(result.model) != before:
+        result.records.rewrites.append(_dropped(name, result.model, before))
+        result = replace(result, modified=True)
+    tell(result.model, result.records)
+    return result
+
+
+def announce(model: onnx_ir.Model) -> None:
+    """Tell all who listen, the innermost first, that a pass is about to run on the model."""
+    for listener in reversed(_LISTENERS.get()):
+        listener.begins(model)
+
+
+def tell(model: onnx_ir.Model, records: Records) -> None:
+    """Tell all who listen what a pass recorded, and the model that it returned."""
+    for listener in _LISTENERS.get():
+        listener.ended(model, records)
+
+
+def _header(model: onnx_ir.Model) -> list[str]:
+    """Lines for the model's declarations beside its nodes: a pass may drop those that no node needs any more."""
+    scopes = (model.graph, *model.functions.values())
+    imports = [
+        f"{scope.name}: {domain or 'ai.onnx'} {v}" for scope in scopes for domain, v in scope.opset_imports.items()
+    ]
+    functions = [f"function {'.'.join(filter(None, identifier))}" for identifier in model.functions]
+    return [f"IR version {model.ir_version}", *functions, *imports]
+
+
+def _dropped(class_name: str, model: onnx_ir.Model, before: list[str]) -> Rewrite:
+    name = re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
+    after = _header(model)
+    old, new = (each for each in before if each not in after), (each for each in after if each not in before)
+    reason = "no node needs the declaration any more"
+    sides = ([TextItem(text) for text in side] for side in (old, new))
+    return Rewrite(name, "drop-unused", Site(model.graph.name or ""), *sides, reason=reason)
+
+
+@contextmanager
+def listening(listener: Listener) -> Generator[None]:
+    """Tell `listener` of every pass of Castsmith that the block runs, in whatever pass manager it does.
+
+    Blocks may be nested; each belongs to the thread or task that opened it.
+    """
+    token = _LISTENERS.set((*_LISTENERS.get(), listener))
+    try:
+        yield
+    finally:
+        _LISTENERS.reset(token)
+
+
+@contextmanager
+def recording() -> Generator[Records]:
+    """Collect the records of every pass of Castsmith that runs inside the block, in any pass manager.
+
+    One recording may be inside another; each belongs to the thread or task that opened it.
+    """
+    recorder = _Recorder()
+    with listening(recorder):
+        yield recorder.records
+
+
+class _Recorder:
+    """Collects the records of passes."""
+
+    def __init__(self) -> None:
+        self.records = Records()
+
+    def begins(self, model: onnx_ir.Model) -> None:
+        """As of Listener."""
+
+    def ended(self, model: onnx_ir.Model, records: Records) -> None:
+        """As of Listener."""
+        del model
+        self.records.extend(records)
+
+
+RULE, PASS, FROM = "castsmith.rule", "castsmith.pass", "castsmith.from"
+_FIRST_IR_VERSION = 10
+
+
+def note_provenance(
+    model: onnx_ir.Model, nodes: Iterable[onnx_ir.Node], old: set[onnx_ir.Node], rewrites: Iterable[Rewrite]
+) -> None:
+    """Mark those `nodes` of the model that are not `old` with the rewrite that made them.
+
+    A rewrite is found by the names of the results of a node.
+    """
+    new = [node for node in nodes if node not in old]
+    old.update(new)
+    if not new or model.ir_version < _FIRST_IR_VERSION:
+        return
+    makers: dict[str, Rewrite] = {}
+    inherited: dict[str, Rewrite] = {}
+    for rewrite in rewrites:
+        makers.update((name, rewrite) for item in rewrite.made for name in item.made)
+        # A result that is an output of the graph has meanwhile taken the name of what it replaces.
+        inherited.update((name, rewrite) for item in rewrite.removed for name in item.made)
+    for node in new:
+        name = next((value.name for value in node.outputs if value.name), "")
+        rewrite = makers.get(name or "") or inherited.get(name or "")
+        if rewrite is not None:
+            node.metadata_props.update({RULE: rewrite.rule, PASS: rewrite.pass_name, FROM: str(rewrite.site)})

@@ -1,0 +1,325 @@
+"""The hazards and wrong fusions that the files of targets state, each shown by a small model in the installed runtime.
+
+python -m tests.targets.hazards            all, each in a process of its own: there, or gone
+python -m tests.targets.hazards NAME ...   these
+
+Run it with a new release of ONNX Runtime or OpenVINO, and change the files by what it prints. A model has a Neg
+before and behind what is looked at, since runtimes do not fuse what is an input or output.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper
+import onnx.numpy_helper
+import onnx.parser
+
+Array = np.ndarray[Any, Any]
+FLOAT8, INT2, INT4 = onnx.TensorProto.FLOAT8E4M3FN, onnx.TensorProto.INT2, onnx.TensorProto.INT4
+_ONE = np.ones((), np.float32)
+
+
+def model(body: str, opset: int = 21, **weights: Array | onnx.TensorProto) -> onnx.ModelProto:
+    """Return the model of a graph, with tensors as initializers."""
+    ir_version = 13 if opset > 23 else 10
+    made = onnx.parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["": {opset}]> g {body}')
+    for name, given in weights.items():
+        tensor = given if isinstance(given, onnx.TensorProto) else onnx.numpy_helper.from_array(given, name)
+        tensor.name = name
+        made.graph.initializer.append(tensor)
+    return made
+
+
+def _zero(dtype: int) -> onnx.TensorProto:
+    return onnx.helper.make_tensor("z", dtype, [], bytes([0]), raw=True)
+
+
+def in_onnxruntime(made: onnx.ModelProto, *, level: str = "ALL", **feeds: Array) -> list[Array]:
+    """Run at an optimization level: ALL, BASIC, or none."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = {
+        "ALL": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
+        "BASIC": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+        "none": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    }[level]
+    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    session = onnxruntime.InferenceSession(made.SerializeToString(), options, ["CPUExecutionProvider"])
+    return [np.asarray(each) for each in session.run(None, feeds)]
+
+
+def in_openvino(made: onnx.ModelProto, *, hint: str = "f32", **feeds: Array) -> list[Array]:
+    """Run in the CPU plugin; hint: its INFERENCE_PRECISION_HINT, or empty for its default."""
+    import openvino
+
+    core = openvino.Core()
+    options: dict[str, Any] = {"INFERENCE_PRECISION_HINT": hint} if hint else {}
+    compiled = core.compile_model(core.read_model(made.SerializeToString()), "CPU", options)
+    results = compiled(feeds)
+    return [np.array(results[index]) for index in range(len(compiled.outputs))]
+
+
+def _one(body: str, x: list[float], dtype: str = "float", k: Array | None = None) -> tuple[onnx.ModelProto, Array]:
+    """Return a model of one vector, between two Neg: `body` makes t of n."""
+    text = f"({dtype}[N] x) => ({dtype}[N] y) {{ n = Neg (x) {body} y = Neg (t) }}"
+    kinds: dict[str, Any] = {"float": np.float32, "float16": np.float16, "double": np.float64}
+    made = model(text) if k is None else model(text, k=k)
+    return made, -np.array(x, kinds[dtype])
+
+
+def _f(first: float, *others: float) -> Array:
+    """Return a vector of floats, or one float without a dimension."""
+    return np.array([first, *others] if others else first, np.float32)
+
+
+# ONNX Runtime.
+
+
+def same_node_names() -> bool:
+    made = model("(float[2] x) => (float[2] y) { a = Relu (x) y = Neg (a) }")
+    for node in made.graph.node:
+        node.name = "n"
+    return _refused(made, x=_f(1, 2))
+
+
+def _refused(made: onnx.ModelProto, x: Array, **others: Array) -> bool:
+    try:
+        in_onnxruntime(made, level="ALL", x=x, **others)
+    except Exception:  # a class of the runtime's own
+        return True
+    return False
+
+
+def idle_attributes() -> bool:
+    return _refused(model("(float[2] x) => (float16[2] y) { y = Cast <to = 10, saturate = 0> (x) }"), x=_f(1, 2))
+
+
+def transpose_cast_matmul() -> bool:
+    """The process ends, which the other one sees."""
+    made = model("""(int8[2,3,4] x, float[4,5] w) => (float[3,2,5] y) {
+        t = Transpose <perm = [1, 0, 2]> (x) c = Cast <to = 1> (t) y = MatMul (c, w) }""")
+    in_onnxruntime(made, x=np.ones((2, 3, 4), np.int8), w=np.ones((4, 5), np.float32))
+    return False
+
+
+def where_loses_negative_zero() -> bool:
+    made = model("(bool[2] c, float[2] x, float[2] z) => (float[2] y) { y = Where (c, x, z) }")
+    (y,) = in_onnxruntime(made, c=np.array([True, False]), x=_f(-0.0, 1), z=_f(1, 1))
+    return not np.signbit(y[0])
+
+
+def double_constant_seen_as_float() -> bool:
+    made, x = _one("t = Mul (n, k)", [3.0], "double", k=np.array(1 + 1e-9))
+    return bool(in_onnxruntime(made, x=x)[0] == x != in_onnxruntime(made, level="none", x=x)[0])
+
+
+def casts_are_merged() -> bool:
+    made = model("(float[2] x) => (int32[2] y) { c = Cast <to = 7> (x) y = Cast <to = 6> (c) }")
+    return bool(in_onnxruntime(made, level="none", x=_f(1e10, 3))[0][0] != 1410065408)
+
+
+def nan_bound_is_ignored() -> bool:
+    made, x = _one("t = Clip (n, k)", [1.0], k=_f(np.nan))
+    return not np.isnan(in_onnxruntime(made, x=x)[0]).any()
+
+
+def float_to_int4_rounds_away() -> bool:
+    made, x = _one("q = Cast <to = 22> (n) t = Cast <to = 1> (q)", [0.5, -1.5])
+    return bool((in_onnxruntime(made, x=x)[0] == [-1, 2]).all())
+
+
+def weight_only_matmul() -> bool:
+    rng = np.random.default_rng(0)
+    w, x = rng.integers(-127, 127, (64, 32)).astype(np.int8), rng.normal(0, 1, (4, 64)).astype(np.float32)
+    made = model("(float[4,64] x) => (float[4,32] y) { d = DequantizeLinear (w, s) y = MatMul (x, d) }", w=w, s=_f(0.5))
+    got, wanted = (in_onnxruntime(made, level=level, x=x)[0] for level in ("ALL", "none"))
+    return bool(np.abs(got - wanted).max() > 1e-3 * np.abs(wanted).max())
+
+
+def _quotients_differ(run: Callable[..., list[Array]], opset: int) -> bool:
+    """True if QuantizeLinear of float16 to int8 does not round the quotient to float16."""
+    made = model(
+        "(float16[N] x) => (int8[N] y) { y = QuantizeLinear (x, s, z) }",
+        opset,
+        s=np.array(0.3, np.float16),
+        z=np.zeros((), np.int8),
+    )
+    x = np.random.default_rng(0).normal(0, 20, 20000).astype(np.float16)
+    wanted = np.clip(np.rint(x / np.float16(0.3)), -128, 127).astype(np.int8)
+    return bool((run(made, x=x)[0] != wanted).any())
+
+
+def float8_after_relu() -> bool:
+    made = model(
+        "(float[2] x) => (float[2] y) { c = Relu (x) q = QuantizeLinear (c, s, z) y = DequantizeLinear (q, s, z) }",
+        s=_ONE,
+        z=_zero(FLOAT8),
+    )
+    return bool(in_onnxruntime(made, x=_f(-2, 1))[0][0] != 0)
+
+
+def float8_after_clip() -> bool:
+    made = model(
+        """(float[2] x) => (float[2] y) { n = Neg (x) c = Clip (n, low, high) q = QuantizeLinear (c, s, z)
+            d = DequantizeLinear (q, s, z) y = Neg (d) }""",
+        s=_ONE,
+        z=_zero(FLOAT8),
+        low=_f(0),
+        high=_f(6),
+    )
+    return _refused(made, x=_f(-2, 1))
+
+
+def _pairs_around(op_type: str, dtype: int) -> bool:
+    made = model(
+        f"""(float[4,4] x, float[4,4] w) => (float[4,4] y) {{ q = QuantizeLinear (x, s, z)
+            d = DequantizeLinear (q, s, z) r = QuantizeLinear (w, s, z) e = DequantizeLinear (r, s, z)
+            a = {op_type} (d, e) t = QuantizeLinear (a, s, z) y = DequantizeLinear (t, s, z) }}""",
+        25,
+        s=_ONE,
+        z=_zero(dtype),
+    )
+    return _refused(made, x=np.eye(4, dtype=np.float32), w=np.eye(4, dtype=np.float32))
+
+
+def weights_of_2_bits() -> bool:
+    rng = np.random.default_rng(0)
+    w, x = rng.integers(-2, 2, (32, 6)), rng.integers(-4, 4, (3, 32)).astype(np.float32)
+    held = onnx.helper.make_tensor("w", INT2, [32, 6], w.reshape(-1).tolist())
+    made = model(
+        "(float[3,32] x) => (float[3,6] y) { d = DequantizeLinear (w, s) y = MatMul (x, d) }", 25, w=held, s=_ONE
+    )
+    return bool(np.abs(in_onnxruntime(made, x=x)[0] - x @ w).max() > 1)
+
+
+# OpenVINO.
+
+
+def float_mod() -> bool:
+    made = model("(float[1] a, float[1] b) => (float[1] y) { y = Mod <fmod = 1> (a, b) }")
+    a, b = np.array([1e4], np.float32), np.array([0.3], np.float32)
+    return bool(in_openvino(made, a=a, b=b)[0] != np.fmod(a, b))
+
+
+def reassociates() -> bool:
+    made, x = _one("a = Add (n, k) t = Sub (a, k)", [0.3, 1.7], k=_f(1.5 * 2**23))
+    return bool((in_openvino(made, x=x)[0] == x).all())
+
+
+def reciprocal() -> bool:
+    numbers = np.arange(1, 1000, dtype=np.float32)
+    made, x = _one("t = Div (n, k)", numbers.tolist(), k=_f(3))
+    return bool((in_openvino(made, x=x)[0] != x / np.float32(3)).any())
+
+
+def negative_zero_lost() -> bool:
+    made = model("(float[2] x) => (float[2] y) { y = Sub (k, x) }", k=_f(0))
+    return bool(np.signbit(in_openvino(made, x=_f(0, 1))[0][0]))
+
+
+def nan_swallowed() -> bool:
+    made, x = _one("t = Max (n, k)", [np.nan, 1.0], k=_f(0))
+    return not np.isnan(in_openvino(made, x=x)[0][0])
+
+
+def greater_of_nan() -> bool:
+    """True on some processors alone: on one of two x86-64 ones that were tried."""
+    made = model("(float[2] x) => (float[2] y) { g = Greater (x, k) y = Cast <to = 1> (g) }", k=_f(0))
+    return bool(in_openvino(made, x=_f(np.nan, -1))[0][0] == 1)
+
+
+def float16_round_trip() -> bool:
+    made, x = _one("h = Cast <to = 10> (n) t = Cast <to = 1> (h)", [1 + 2.0**-12, 3.0])
+    return bool(in_openvino(made, x=x)[0][0] == x[0])
+
+
+def double_is_float() -> bool:
+    made, x = _one("t = Add (n, k)", [1.0, 2.0], "double", k=np.array(1e-12))
+    return bool((in_openvino(made, x=x)[0] == x).all())
+
+
+def float_is_bfloat16() -> bool:
+    """True on a processor with instructions for bfloat16 alone."""
+    x = np.random.default_rng(0).normal(0, 1, (64, 64)).astype(np.float32)
+    made = model("(float[64,64] x) => (float[64,64] y) { y = MatMul (x, x) }")
+    return bool(np.abs(in_openvino(made, hint="", x=x)[0] - x @ x).max() > 1e-2)
+
+
+def integers_divided_in_float() -> bool:
+    made = model("(int32[2] x, int32[2] z) => (int32[2] y) { y = Div (x, z) }")
+    x, z = np.array([100000001, 6], np.int32), np.array([3, 3], np.int32)
+    return bool(in_openvino(made, x=x, z=z)[0][0] != 33333333)
+
+
+def float8_nan_is_lost() -> bool:
+    made = model(
+        "(float[2] x) => (float[2] y) { q = QuantizeLinear (x, s, z) y = DequantizeLinear (q, s, z) }",
+        s=_ONE,
+        z=_zero(FLOAT8),
+    )
+    return not np.isnan(in_openvino(made, x=_f(np.nan, 1))[0][0])
+
+
+ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
+    "same-node-names": same_node_names,
+    "attributes-without-effect": idle_attributes,
+    "transpose-cast-matmul-crashes": transpose_cast_matmul,
+    "where-loses-negative-zero": where_loses_negative_zero,
+    "double-constant-seen-as-float": double_constant_seen_as_float,
+    "casts-are-merged": casts_are_merged,
+    "nan-bound-is-ignored": nan_bound_is_ignored,
+    "float-to-int4-rounds-away": float_to_int4_rounds_away,
+    "weight-only-dequantize-matmul": weight_only_matmul,
+    "quantize-divides-in-float-below-23": lambda: _quotients_differ(in_onnxruntime, 21),
+    "float8e4m3fn: QuantizeLinear, Relu": float8_after_relu,
+    "float8e4m3fn: QuantizeLinear, Clip": float8_after_clip,
+    "int2: QuantizeLinear, MatMul": lambda: _pairs_around("MatMul", INT2),
+    "int2: DequantizeLinear, Add": lambda: _pairs_around("Add", INT2),
+    "int2: DequantizeLinear, weights": weights_of_2_bits,
+    "gone since 1.32.0: qdq-float8-fusion": lambda: _pairs_around("MatMul", FLOAT8),
+}
+OPENVINO: Mapping[str, Callable[[], bool]] = {
+    "float-mod-by-quotient": float_mod,
+    "reassociates-constants": reassociates,
+    "division-by-constant-is-reciprocal": reciprocal,
+    "constant-mul-loses-negative-zero": negative_zero_lost,
+    "minmax-swallows-nan": nan_swallowed,
+    "greater-of-nan-is-true": greater_of_nan,
+    "deletes-float16-round-trip": float16_round_trip,
+    "double-is-float": double_is_float,
+    "float32-is-bfloat16": float_is_bfloat16,
+    "quantize-divides-in-float": lambda: _quotients_differ(in_openvino, 21),
+    "integers-divided-in-float": integers_divided_in_float,
+    "float8e4m3fn: QuantizeLinear": float8_nan_is_lost,
+}
+PROBES: Mapping[str, Mapping[str, Callable[[], bool]]] = {"onnxruntime-cpu": ONNXRUNTIME, "openvino-cpu": OPENVINO}
+"""By target: the hazards of its file by name, and its wrong fusions, by a type and an operator."""
+
+
+def found(target: str, name: str, seconds: float = 120) -> str:
+    """Return `there` or `gone`, or the error, of a probe in a process of its own."""
+    words = [sys.executable, "-m", "tests.targets.hazards", "--one", target, name]
+    result = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
+    if result.returncode < 0:
+        return "there: the process ended"
+    return result.stdout.strip() or result.stderr.strip().splitlines()[-1]
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--one"]:
+        print("there" if PROBES[sys.argv[2]][sys.argv[3]]() else "gone")
+        return
+    for target, probes in PROBES.items():
+        for name in (each for each in probes if not sys.argv[1:] or each in sys.argv[1:]):
+            print(f"{target}: {name}: {found(target, name)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""Models run one operator at a time: control flow, sequences, conversions, and what the standard leaves undefined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+
+from castsmith.numerics.errors import present
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.verification.evaluate.conversions import Tensor
+from castsmith.verification.evaluate.engines import Engine, EngineError
+from castsmith.verification.evaluate.evaluator import Evaluator
+from tests.graphs.backend import array_of_case, node_cases
+
+PATTERN = (
+    r"test_(loop|scan|if_|sequence|split_to_sequence|castlike|cast_|bitcast|quantizelinear|dequantizelinear|optional|"
+    r"identity_sequence|concat_from|where|and|or)"
+)
+CASES = {name: case for name, case in node_cases(PATTERN).items() if "expanded" not in name}
+
+
+def run(model: onnx_ir.Model, feeds: dict[str, Any]) -> dict[str, Any]:
+    return dict(Evaluator(model, PromotionRules(), Engine("reference")).run(feeds))
+
+
+def test_the_node_tests_of_onnx() -> None:
+    """Those of control flow, sequences and conversions, where the evaluator has its own code."""
+    ran = set[str]()
+    wrong = list[str]()
+    for name, case in CASES.items():
+        inputs, outputs = present(case.data_sets, "the data")[0]
+        given: list[Any] = [*inputs, *outputs]
+        if any(isinstance(value, list) or value is None for value in given):
+            continue  # sequences, and optional values that are missing
+        arrays = [array_of_case(value) for value in given]
+        model = onnx_ir.from_proto(present(case.model, "the model"))
+        names = [value.name or "" for value in model.graph.inputs]
+        try:
+            found = run(model, dict(zip(names, arrays, strict=False)))
+        except EngineError:
+            continue
+        ran.add(name)
+        for made, expected in zip(found.values(), arrays[len(inputs) :], strict=True):
+            if not isinstance(made, Tensor) or made.array.dtype != expected.dtype:
+                wrong.append(name)
+            elif made.undefined is None and made.array.tobytes() != expected.tobytes():
+                same = np.array_equal(made.array.astype(str), expected.astype(str))
+                wrong += [] if same else [name]
+    assert wrong == []
+    assert len(ran) > 100
+
+
+HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
+BAD = np.array([1.0, 300.0, 2.0, np.nan], np.float32)
+"""Its second and its last element have no int8."""
+
+
+def undefined(body: str, outputs: str = "int8[N] y", **more: Any) -> list[Any]:
+    """The undefined elements of y, in a graph whose u is a cast of `BAD`."""
+    given = "".join(f", {_declared(name, array)}" for name, array in more.items())
+    text = f"{HEAD} g (float[4] x{given}) => ({outputs}) {{ u = Cast <to = 3> (x) {body} }}"
+    found = run(onnx_ir.from_proto(onnx.parser.parse_model(text)), {"x": BAD, **more})["y"]
+    assert isinstance(found, Tensor)
+    return [] if found.undefined is None else found.undefined.tolist()
+
+
+def _declared(name: str, array: np.ndarray[Any, Any]) -> str:
+    kind = {"bool": "bool", "int8": "int8", "int64": "int64", "float32": "float"}[array.dtype.name]
+    return f"{kind}[{','.join(map(str, array.shape))}] {name}" if array.shape else f"{kind} {name}"
+
+
+F, T = False, True
+CHOOSE, NUMBERS = np.array([T, F, F, T]), np.arange(4, dtype=np.int8)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("y = Identity (u)", [F, T, F, T]),
+        ("y = Neg (u)", [F, T, F, T]),
+        ("y = Add (u, n)", [F, T, F, T]),
+        ("y = Where (c, u, n)", [F, F, F, T]),
+        ("y = Where (c, n, u)", [F, T, F, F]),
+        ("y = Concat <axis = 0> (n, u)", [F, F, F, F, F, T, F, T]),
+        ("y = Concat <axis = -1> (u, n)", [F, T, F, T, F, F, F, F]),
+        ("i = Constant <value_ints = [3, 0, 1]> () y = Gather (u, i)", [T, F, T]),
+        ("s = Constant <value_ints = [2, 2]> () y = Reshape (u, s)", [[F, T], [F, T]]),
+        ("s = Constant <value_ints = [2, 2]> () r = Reshape (u, s) y = Transpose (r)", [[F, F], [T, T]]),
+        ("k = ReduceMax <keepdims = 1> (n) y = Mul (k, u)", [F, T, F, T]),
+        ("r = ReduceMin <keepdims = 0> (u) y = Add (r, n)", [T, T, T, T]),
+        ("f = Cast <to = 1> (u) y = Cast <to = 3> (f)", [F, T, F, T]),
+        ("y = Identity (n)", []),
+    ],
+)
+def test_what_is_undefined_spreads_as_far_as_it_matters(body: str, expected: list[Any]) -> None:
+    found = undefined(body, c=CHOOSE, n=NUMBERS)
+    assert found == expected or (not found and not np.any(expected))
+
+
+@pytest.mark.parametrize(("operator", "expected"), [("And", [F, F, F, T]), ("Or", [F, T, F, F]), ("Xor", [F, T, F, T])])
+def test_a_known_operand_can_decide(operator: str, expected: list[bool]) -> None:
+    """The first is undefined where the second is False, and then where it is True."""
+    body = f"b = Cast <to = 9> (u) z = Constant <value = int8 {{1}}> () e = Equal (u, z) y = {operator} (e, c)"
+    assert undefined(body, "bool[4] y", c=np.array([T, F, F, T])) == expected
+    swapped = body.replace("(e, c)", "(c, e)")
+    assert undefined(swapped, "bool[4] y", c=np.array([T, F, F, T])) == expected
+
+
+def test_an_undefined_condition_makes_all_undefined() -> None:
+    branches = (
+        "then_branch = t () => (int8[4] p) { p = Identity (n) }, else_branch = e () => (int8[4] q) { q = Neg (n) }"
+    )
+    for place, marks in ((0, []), (1, [T] * 4)):
+        body = f"""i = Constant <value_int = {place}> () e = Gather (u, i) k = Cast <to = 9> (e)
+            y = If (k) <{branches}>"""
+        found = undefined(body, "int8[4] y", n=NUMBERS)
+        assert found == marks
+
+
+LOOP = """y, z = Loop (m, , n) <body = b (int64 i, bool k, int8[4] a) => (bool ko, int8[4] r, int8 s) {
+    ko = Identity (k) r = Add (a, u) s = Gather (u, i) }>"""
+
+
+def test_a_loop_keeps_what_each_turn_leaves_undefined() -> None:
+    assert undefined(LOOP, "int8[4] y, int8[N] z", n=NUMBERS, m=np.array(2)) == [F, T, F, T]
+    text = LOOP.replace("y, z =", "z, y =")
+    assert undefined(text, "int8[N] y, int8[4] z", n=NUMBERS, m=np.array(3)) == [F, T, F]
+    assert undefined(text, "int8[N] y, int8[4] z", n=NUMBERS, m=np.array(1)) == []
+    assert undefined(LOOP, "int8[4] y, int8[N] z", n=NUMBERS, m=np.array(0)) == []
+
+
+SCAN = """{head} g (float[2] s, float[3,2] x) => (float[2] y, float[3,2] z) {{
+  y, z = Scan <num_scan_inputs = 1{more}, body = b (float[2] a, float[N] e) => (float[2] r, float[2] q) {{
+    t = ReduceSum <keepdims = 0> (e) r = Add (a, t) q = Identity (r) }}> (s, x) }}"""
+ROWS = np.array([[1, 2], [10, 20], [100, 200]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("more", "last", "stack"),
+    [
+        ("", 333, [[3, 3], [33, 33], [333, 333]]),
+        (", scan_input_directions = [1]", 333, [[300, 300], [330, 330], [333, 333]]),
+        (", scan_output_directions = [1]", 333, [[333, 333], [33, 33], [3, 3]]),
+        (", scan_input_axes = [1]", 333, [[111, 111], [333, 333]]),
+        (", scan_output_axes = [1]", 333, [[3, 33, 333], [3, 33, 333]]),
+        (", scan_output_axes = [-1]", 333, [[3, 33, 333], [3, 33, 333]]),
+    ],
+)
+def test_the_attributes_of_scan(more: str, last: float, stack: list[list[float]]) -> None:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(SCAN.format(head=HEAD, more=more)))
+    found = run(model, {"s": np.zeros(2, np.float32), "x": ROWS})
+    assert found["y"].array.tolist() == [last, last]
+    assert found["z"].array.tolist() == stack
+    empty = run(model, {"s": np.ones(2, np.float32), "x": np.zeros((0, 2), np.float32)}) if not more else found
+    assert more or (empty["y"].array.tolist(), empty["z"].array.shape) == ([1, 1], (0, 2))
+
+
+SCAN_8 = """<ir_version: 5, opset_import: ["" : 8]>
+g (int64[2] n, float[2,1] s, float[2,3,1] x) => (float[2,1] y, float[2,3,1] z) {
+  y, z = Scan <num_scan_inputs = 1DIRECTIONS, body = b (float[1] a, float[1] e) => (float[1] r, float[1] q) {
+    r = Add (a, e) q = Identity (r) }> (n, s, x) }"""
+
+
+@pytest.mark.parametrize(
+    ("directions", "expected"),
+    [("", [[1, 3, 6], [10, 30, 0]]), (", directions = [1]", [[3, 5, 6], [20, 30, 0]])],
+)
+def test_scan_of_opset_8_over_sequences_of_a_batch(directions: str, expected: list[list[float]]) -> None:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(SCAN_8.replace("DIRECTIONS", directions)))
+    x = np.array([[1, 2, 3], [10, 20, 40]], np.float32)[:, :, None]
+    found = run(model, {"n": np.array([3, 2]), "s": np.zeros((2, 1), np.float32), "x": x})
+    assert found["z"].array[:, :, 0].tolist() == expected
+    assert found["y"].array.tolist() == [[6], [30]]
+
+
+SEQUENCES = {
+    "q = SequenceConstruct (x, v) y = SequenceAt (q, one)": "v",
+    "q = SequenceConstruct (x, v) y = SequenceAt (q, last)": "v",
+    "q = SequenceConstruct (x, v) r = SequenceInsert (q, w) y = SequenceAt (r, last)": "w",
+    "q = SequenceConstruct (x, v) r = SequenceInsert (q, w, one) y = SequenceAt (r, one)": "w",
+    "q = SequenceConstruct (x, v) r = SequenceInsert (q, w, last) y = SequenceAt (r, one)": "w",
+    "q = SequenceConstruct (x, v) r = SequenceErase (q) y = SequenceAt (r, last)": "x",
+    "q = SequenceConstruct (x, v, w) r = SequenceErase (q, one) y = SequenceAt (r, one)": "w",
+    "q = SequenceConstruct (x, v, w) r = SequenceErase (q, last) y = SequenceAt (r, last)": "v",
+    "q = SequenceEmpty () r = SequenceInsert (q, v) y = SequenceAt (r, last)": "v",
+}
+
+
+@pytest.mark.parametrize("body", SEQUENCES)
+def test_places_in_sequences(body: str) -> None:
+    text = f"""{HEAD} g (float[2] x, float[2] v, float[2] w) => (float[2] y) {{
+        one = Constant <value_int = 1> () last = Constant <value_int = -1> () {body} }}"""
+    feeds = {name: np.full(2, at, np.float32) for at, name in enumerate("xvw")}
+    found = run(onnx_ir.from_proto(onnx.parser.parse_model(text)), feeds)
+    assert found["y"].array.tolist() == feeds[SEQUENCES[body]].tolist()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "q = SequenceConstruct (x) y = SequenceAt (q, two)",
+        "q = SequenceConstruct (x) y = SequenceAt (q, one)",
+        "q = SequenceConstruct (x) r = SequenceErase (q, one) y = SequenceAt (r, zero)",
+        "q = SequenceConstruct (x) r = SequenceInsert (q, x, two) y = SequenceAt (r, zero)",
+        "q = SequenceEmpty () r = SequenceErase (q) y = SequenceAt (r, zero)",
+    ],
+)
+def test_a_place_outside_a_sequence(body: str) -> None:
+    numbers = " ".join(f"{name} = Constant <value_int = {at}> ()" for at, name in enumerate(("zero", "one", "two")))
+    text = f"{HEAD} g (float[2] x) => (float[2] y) {{ {numbers} {body} }}"
+    with pytest.raises(EngineError):
+        run(onnx_ir.from_proto(onnx.parser.parse_model(text)), {"x": np.zeros(2, np.float32)})
+
+
+def test_sequences_are_mapped_split_and_joined() -> None:
+    text = f"""{HEAD} g (float[5] x, int64 two) => (float[5] y, float[N] z, int64 n) {{
+      s = SplitToSequence <axis = 0> (x, two)
+      m = SequenceMap (s, x) <body = b (float[K] e, float[5] a) => (float[K] f) {{
+        t = ReduceSum <keepdims = 0> (a) f = Add (e, t) }}>
+      y = ConcatFromSequence <axis = 0> (m)
+      o = Constant <value_int = 2> ()
+      z = SequenceAt (m, o)
+      n = SequenceLength (m)
+    }}"""
+    x = np.arange(5, dtype=np.float32)
+    found = run(onnx_ir.from_proto(onnx.parser.parse_model(text)), {"x": x, "two": np.array(2)})
+    assert found["y"].array.tolist() == [10, 11, 12, 13, 14]
+    assert found["z"].array.tolist() == [14]
+    assert found["n"].array.tolist() == 3

@@ -1,0 +1,193 @@
+"""prove: what the passes do is proven, and nothing that is changed is."""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+import numpy as np
+import onnx.parser
+import pytest
+from onnx_ir import DataType
+
+import castsmith
+from castsmith.ir.io.loading import as_model
+from castsmith.verification.prove.programs import SOURCE, constant, step
+from castsmith.verification.prove.proof import Held, prove
+from castsmith.verification.prove.tables import digest
+from tests.sampling import shortened
+from tests.verification.prove.mutants import mutants, rewrites
+
+HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
+MUTANTS = int(os.environ.get("CASTSMITH_MUTANTS", shortened("mutants of rewrites", 16, 5)))
+
+REWRITES = {
+    "a cast that changes nothing": (
+        "g (float16[N] x) => (float16[N] y) { a = Cast <to = 1> (x) y = Cast <to = 10> (a) }",
+        "g (float16[N] x) => (float16[N] y) { y = Identity (x) }",
+    ),
+    "a chain": (
+        "g (int64[N] x) => (int16[N] y) { a = Cast <to = 6> (x) y = Cast <to = 5> (a) }",
+        "g (int64[N] x) => (int16[N] y) { y = Cast <to = 5> (x) }",
+    ),
+    "a cast past a move": (
+        "g (float[N, 3] x) => (float16[3, N] y) { t = Transpose <perm = [1, 0]> (x) y = Cast <to = 10> (t) }",
+        "g (float[N, 3] x) => (float16[3, N] y) { c = Cast <to = 10> (x) y = Transpose <perm = [1, 0]> (c) }",
+    ),
+    "casts past a concatenation": (
+        "g (float[N] x, float[M] z) => (float16[K] y) { c = Concat <axis = 0> (x, z) y = Cast <to = 10> (c) }",
+        """g (float[N] x, float[M] z) => (float16[K] y) {
+            a = Cast <to = 10> (x) b = Cast <to = 10> (z) y = Concat <axis = 0> (a, b) }""",
+    ),
+    "a constant that is folded": (
+        """g (float[2] x) => (float[2] y) <double[2] w = {0.1, 0.2}> { c = Cast <to = 1> (w) y = Add (x, c) }""",
+        """g (float[2] x) => (float[2] y) <float[2] c = {0.1, 0.2}> { y = Add (x, c) }""",
+    ),
+    "a size that is fixed": (
+        "g (float[N, 3] x) => (int64[1] y) { a = Neg (x) y = Shape <start = 1> (a) }",
+        "g (float[N, 3] x) => (int64[1] y) { y = Constant <value_ints = [3]> () }",
+    ),
+    "a promotion": (
+        "g (float16[N] x, float[N] z) => (float[N] y) { y = Add (x, z) }",
+        "g (float16[N] x, float[N] z) => (float[N] y) { c = Cast <to = 1> (x) y = Add (c, z) }",
+    ),
+}
+
+UNLIKE = {
+    "two chains that agree where either agrees with a direct cast": (
+        """g (double[N] x) => (float8e4m3fn[N] y) {
+            a = Cast <to = 1> (x) b = Cast <to = 19> (a) y = Cast <to = 17, saturate = 0> (b) }""",
+        """g (double[N] x) => (float8e4m3fn[N] y) {
+            a = Cast <to = 16> (x) b = Cast <to = 19> (a) y = Cast <to = 17, saturate = 0> (b) }""",
+    ),
+    "a NaN whose payload is looked at": (
+        "g (float[N] x) => (uint32[N] y) { a = Cast <to = 11> (x) b = Cast <to = 1> (a) y = BitCast <to = 12> (b) }",
+        "g (float[N] x) => (uint32[N] y) { y = BitCast <to = 12> (x) }",
+    ),
+    "a third operand": (
+        "g (int8[N] x) => (int8[N] y) { k = Constant <value = int8 {3}> () n = Neg (x) y = Max (x, k, n) }",
+        "g (int8[N] x) => (int8[N] y) { k = Constant <value = int8 {3}> () y = Max (x, k) }",
+    ),
+    "sizes that are not fixed": (
+        "g (float[N, 3] x) => (int64[K] y) { a = Neg (x) y = Shape <start = 1> (a) }",
+        "g (float[N, 3] x) => (int64[K] y) { y = Constant <value_ints = [4]> () }",
+    ),
+    "a size of what is no input": (
+        "g (float[N] x) => (int64[K] y) { a = NonZero (x) y = Shape <start = 1> (a) }",
+        "g (float[N] x) => (int64[K] y) <int64[0] y0 = {}> { y = Identity (y0) }",
+    ),
+    "a transposition": (
+        "g (float[3, 3] x) => (float[3, 3] y) { y = Transpose <perm = [1, 0]> (x) }",
+        "g (float[3, 3] x) => (float[3, 3] y) { y = Transpose <perm = [0, 1]> (x) }",
+    ),
+    "a rounding somewhere else": (
+        "g (float[N] x) => (float16[N] y) { s = Sqrt (x) y = Cast <to = 10> (s) }",
+        "g (float[N] x) => (float16[N] y) { c = Cast <to = 10> (x) y = Sqrt (c) }",
+    ),
+}
+
+
+def proven(a: str, b: str, *, nan_bits: bool = False) -> dict[str, str]:
+    models = [as_model(onnx.parser.parse_model(HEAD + text)) for text in (a, b)]
+    rules = castsmith.PromotionRules(promote_unsafe=True)
+    return prove(*models, rules=rules, nan_bits=nan_bits).proven
+
+
+@pytest.mark.parametrize("name", REWRITES)
+def test_a_rewrite_is_proven(name: str) -> None:
+    assert set(proven(*REWRITES[name])) == {"y"}
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_models_that_differ_are_not_proven(name: str) -> None:
+    assert proven(*UNLIKE[name]) == {}
+
+
+@pytest.mark.parametrize("target", ["onnxruntime-android", "onnxruntime-cpu"])
+@pytest.mark.parametrize("source", ["float", "float16"])
+@pytest.mark.parametrize("to", [17, 18, 19, 20])
+def test_a_lowered_cast_is_proven(source: str, to: int, target: str) -> None:
+    number = {"float": 1, "float16": 10}[source]
+    text = f"g ({source}[N, 3] x) => ({source}[N, 3] y) {{ q = Cast <to = {to}> (x) y = Cast <to = {number}> (q) }}"
+    model = onnx.parser.parse_model(HEAD + text)
+    assert set(prove(as_model(model), castsmith.optimize(model, target=target).model).proven) == {"y"}
+
+
+def test_operators_that_changed_with_the_same_parameters_are_not_proven() -> None:
+    for name, body, opsets in (
+        ("PRelu", "g (float[A, B, C] x, float[3] s) => (float[A, B, C] y) { y = PRelu (x, s) }", (6, 7)),
+        ("OneHot", "g (int64[N] x, int64 d, float[2] v) => (float[N, K] y) { y = OneHot (x, d, v) }", (10, 11)),
+    ):
+        models = [as_model(onnx.parser.parse_model(HEAD.replace("23", str(opset)) + body)) for opset in opsets]
+        assert prove(*models).proven == {}, name
+
+
+def test_operands_shared_many_times_over_take_no_time() -> None:
+    """Each Where has one operand twice: without memory the work doubles with each."""
+    chain = " ".join(f"t{index + 1} = Where (c, t{index}, t{index})" for index in range(200))
+    text = f"g (float[2] x, bool[2] c) => (float16[2] y) {{ t0 = Neg (x) {chain} y = Cast <to = 10> (t200) }}"
+    assert set(proven(text, text.replace("y = Cast", "unused = Abs (x) y = Cast"))) == {"y"}
+    assert proven(text, text.replace("(t200)", "(t199)")) == {}
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+def test_codes_are_proven_to_be_those_of_the_values(saturate: int) -> None:
+    text = f"g (float[N] x) => (float8e4m3fn[N] y) {{ y = Cast <to = 17, saturate = {saturate}> (x) }}"
+    model = onnx.parser.parse_model(HEAD + text)
+    lowered = castsmith.optimize(model, target="onnxruntime-android", interface="stored").model
+    held = {"y": Held(DataType.FLOAT8E4M3FN, DataType.UINT8, by_code=True)}
+    assert set(prove(as_model(model), lowered, held=held).proven) == {"y"}
+    other = onnx.parser.parse_model(HEAD + text.replace(f"saturate = {saturate}", f"saturate = {1 - saturate}"))
+    assert prove(as_model(other), lowered, held=held).proven == {}
+    verdict = castsmith.verify(model, lowered, accept=["y"])
+    assert verdict.equal, verdict.summary()
+    assert verdict.proven
+
+
+def test_a_loop_that_promotes_its_state_is_proven() -> None:
+    text = """g (float[2] x, int64 n) => (float[2] y) { t = Constant <value = bool {1}> () y = Loop (n, t, x)
+        <body = step (int64 i, bool c, float[2] a) => (bool d, float[2] b) {
+            d = Identity (c) k = Constant <value = float16 {15360}> () b = Mul (a, k) }> }"""
+    written = text.replace("b = Mul (a, k)", "w = Cast <to = 1> (k) b = Mul (a, w)")
+    assert set(proven(text, written)) == {"y"}
+    assert proven(text, written.replace("(a, w)", "(w, w)")) == {}
+
+
+def test_numbers_of_one_class_are_not_taken_for_the_same() -> None:
+    """All but one of the lower bits dropped is the number itself for each number that is tried."""
+    mask, one = (constant(np.array(n, np.uint32), DataType(12)) for n in (0xFFFFF000, 1))
+    low = constant(np.array(0xFFF, np.uint32), DataType(12))
+    bits = step("BitCast", (12,), [SOURCE])
+    sticky = step("Min", (), [step("BitwiseAnd", (), [bits, low]), one])
+    program = step("BitCast", (1,), [step("BitwiseOr", (), [step("BitwiseAnd", (), [bits, mask]), sticky])])
+    known = digest(program, DataType(1), strict=True)
+    assert known is not None
+    assert known[0] != "same"
+
+
+def test_of_a_function_to_text_nothing_is_known() -> None:
+    """Runtimes write numbers in different ways, and texts have no bits to compare."""
+    text = "g (bool[3] x) => (string[3] y) {{ a = Not (x) y = Cast <to = 8> ({0}) }}"
+    assert proven(text.format("x"), text.format("x"))
+    assert not proven(text.format("x"), text.format("a"))
+
+
+@pytest.mark.parametrize("operator", ['Cast <to = "DOUBLE">', "Exp", "Shape", "f.Cast"])
+def test_an_operator_without_schema_is_the_same_as_itself(operator: str) -> None:
+    """The model imports no opset of its domain, so nothing is known of its inputs and attributes."""
+    head = '<ir_version: 10, opset_import: ["f" : 1]>\n'
+    one, other = (f"{head} g (float[2] x) => (float[2] y) {{ y = {op} (x) }}" for op in (operator, "Neg"))
+    a, b, c = (as_model(onnx.parser.parse_model(text)) for text in (one, one, other))
+    assert prove(a, b).proven
+    assert not prove(a, c).proven
+
+
+def test_no_mutant_is_proven() -> None:
+    """Each is a rewrite with one thing changed, which execution finds in an element of the output."""
+    for seed, model, mutant, what in itertools.islice(mutants(), MUTANTS):
+        assert prove(as_model(model), as_model(mutant)).proven == {}, (seed, what)
+
+
+def test_most_rewrites_are_proven() -> None:
+    found = [prove(*map(as_model, pair)).proven for pair in itertools.islice(rewrites(), 32)]
+    assert sum(map(bool, found)) > 0.8 * len(found)

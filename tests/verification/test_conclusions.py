@@ -1,0 +1,197 @@
+"""The answers of verify: the place of a difference, what an engine makes of the model, why nothing is concluded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx.parser
+import onnx_ir
+import pytest
+
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.verification import whole
+from castsmith.verification.evaluate.conversions import Content, Tensor
+from castsmith.verification.evaluate.engines import Engine
+from castsmith.verification.evaluate.evaluator import Evaluator
+from castsmith.verification.evaluate.limits import Budget
+from castsmith.verification.run import verify
+from castsmith.verification.verdict import Verdict
+from castsmith.verification.whole import Whole
+
+_HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
+_X = np.array([1, -2, 3e9], np.float32)
+
+
+def parsed(text: str) -> onnx_ir.Model:
+    return onnx_ir.from_proto(onnx.parser.parse_model(_HEAD + text))
+
+
+def compared(a: str, b: str, x: Any = _X, **options: Any) -> Verdict:
+    return verify(parsed(a), parsed(b), inputs=[("mine", {"x": np.asarray(x, np.float32)})], **options)
+
+
+def test_the_place_of_a_difference() -> None:
+    text = "g (float[3] x) => (float[3] y) {{ k = Constant <value_float = 2.0> () a = Neg (x) y = {} (a, {}) }}"
+    found = compared(text.format("Add", "x"), text.format("Sub", "x"), [1, 2, 3]).mismatch
+    assert found is not None
+    assert (found.value, found.site.op, found.inputs, found.within) == ("y", "Sub", "mine", ())
+    assert found.operands == ("a[0] = -1.0 (0xbf800000)", "x[0] = 1.0 (0x3f800000)")
+    assert (found.difference.index, found.difference.elements, found.difference.of) == ((0,), 3, 3)
+    assert [each.partition(" #")[0].strip() for each in (found.node_a, found.node_b)] == [
+        "y = Add (a, x)",
+        "y = Sub (a, x)",
+    ]
+    found = compared(text.format("Add", "k"), text.format("Sub", "k"), [1, 2, 3]).mismatch
+    assert found is not None
+    assert found.operands == ("a[0] = -1.0 (0xbf800000)",)
+
+
+_NEG = "g (float[3] x) => ({}[{}] y) {{ y = Neg (x) }}"
+_SILENT = "g (float[3] x) => () { y = Neg (x) }"
+_PICKED = "g (float[3] x) => (float[K] y) <bool[3] c = {{0, 0, 0}}> {{ a = {} (x) y = Compress (a, c) }}"
+_DRAWN = "g (float[3] x) => (float[3] y) {{ y = RandomUniformLike {}(x) }}"
+_UNDEFINED = "g (float[3] x) => (int32[3] y) {{ a = {} (x) y = Cast <to = 6> (a) }}"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "x", "reasons"),
+    [
+        (_PICKED.format("Neg"), _PICKED.format("Abs"), _X,
+         ["no element of the output y was compared: it had no elements"]),
+        (_DRAWN.format(""), _DRAWN.format(""), _X,
+         ["no element of the output y was compared: it depends on RandomUniformLike without a seed"]),
+        (_UNDEFINED.format("Neg"), _UNDEFINED.format("Abs"), [np.nan, np.inf, 3e9],
+         ["no element of the output y was compared: all 3 depend on undefined results"]),
+        (_NEG.format("float", 3), _NEG.format("float", 3).replace("Neg", "Abs"), [np.nan] * 3,
+         ["the output y was NaN wherever it was compared"]),
+        (_SILENT, _SILENT, _X,
+         ["the models have no outputs, so there is nothing to compare"]),
+    ],
+)  # fmt: skip
+def test_why_nothing_is_concluded(a: str, b: str, x: Any, reasons: list[str]) -> None:
+    verdict = compared(a, b, x)
+    assert verdict.unsure[:1] == reasons
+    assert verdict.inconclusive
+
+
+def test_a_test_is_no_proof_where_one_is_asked_for() -> None:
+    a = "g (float[3] x) => (float[3] y, float[3] z) { y = Neg (x) z = Abs (x) }"
+    b = "g (float[3] x) => (float[3] y, float[3] z) { y = Neg (x) n = Neg (x) z = Max (x, n) }"
+    assert compared(a, b, [1, 2, 3]).unsure == compared(a, b, [1, 2, 3], prove=True).unsure[:-1]
+    verdict = compared(a, b, [1, 2, 3], prove=True)
+    assert verdict.unsure[-1] == "the output z is not proven, only tested"
+    assert set(verdict.proven) == {"y"}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "note"),
+    [
+        (("double", 3), ("float", 3), "the output y is double and float"),
+        (("float", 4), ("float", 3), "the output y has the shape [4] and [3]"),
+        (("float", "2, 3"), ("float", "N"), "the output y has the shape [2,3] and [N]"),
+        (("float", 3), ("double", 3), None),
+        (("float", 3), ("float", 4), None),
+        (("float", 3), ("float", "1, 3"), None),
+    ],
+)
+def test_a_declaration_may_be_corrected_and_not_made_wrong(a: Any, b: Any, note: str | None) -> None:
+    verdict = compared(_NEG.format(*a), _NEG.format(*b))
+    if note is None:
+        assert verdict.different
+        assert len(verdict.interface) == 1
+        assert not verdict.notes
+    else:
+        assert verdict.notes == [f"{note}; the first model computes the type that the second declares"]
+        assert verdict.equal
+
+
+def test_the_notes_on_random_numbers() -> None:
+    which = (" in the first model draws random numbers: ", " in the second model draws random numbers: ")
+    for seed, name, what in (
+        ("", "RandomUniformLike (no seed)", "omitted with all values that depend on it"),
+        ("<seed = 1.0> ", "RandomUniformLike", "compared because of its seed"),
+    ):
+        assert compared(_DRAWN.format(seed), _DRAWN.format(seed)).notes == [f"{name}{each}{what}" for each in which]
+
+
+@pytest.mark.parametrize(("to", "through"), [("double", "the wider type"), ("float16", "the narrower type")])
+def test_types_that_are_accepted_are_named(to: str, through: str) -> None:
+    number = {"double": 11, "float16": 10}[to]
+    b = f"g (float[3] x) => ({to}[3] y) {{ a = Neg (x) y = Cast <to = {number}> (a) }}"
+    verdict = compared(_NEG.format("float", 3), b, [1, 2, 3], accept=["y"])
+    assert verdict.accepted == [f"y is float in the first model and {to} in the second, compared through {through}"]
+    assert not verdict.different
+
+
+def test_what_did_not_run_is_said_with_the_sizes_that_were_made_up() -> None:
+    text = "g (float[N] x) => (float[N] y) { y = Nothing (x) }"
+    (reason,) = verify(parsed(text), parsed(text), sets=2).unsure
+    assert reason.startswith("the models did not run on any of the inputs: g: y (Nothing): no engine supports")
+    assert "sizes of symbolic dimensions were made up: N=" in reason
+    assert reason.endswith("; give valid ones (`dims=`)")
+    (reason,) = compared(text, text).unsure
+    assert "made up" not in reason
+
+
+# The whole model in the engine.
+
+_CHAIN = """g (float[3] x) => (int32[3] y, float[3] z) {
+    b = Abs (x) a = Cast <to = 7> (b) [narrow] y = Cast <to = 6> (a) z = Neg (b) }"""
+_LEVELS = ("ONNX Runtime", "ONNX Runtime, with its default optimization")
+
+
+def in_the_engine(x: Any, meant: dict[str, Any] | None = None, feeds: Any = None) -> list[str]:
+    """The sentences on the chain, of which the outputs may be given."""
+    model, given = parsed(_CHAIN), {"x": np.asarray(x, np.float32)}
+    evaluator = Evaluator(model, PromotionRules(), Engine("onnxruntime"), Budget(20))
+    results: dict[str, Content] = dict(evaluator.run(given))
+    results |= {name: Tensor(array) for name, array in (meant or {}).items()}
+    run = Whole(model, "onnxruntime", 20)
+    assert (run.reason, run.invalid) == ("", False)
+    return run.differences("mine", given if feeds is None else feeds, results, evaluator, nan_bits=False)
+
+
+def test_the_node_at_which_an_engine_changes_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONNX Runtime makes one cast of two, of which the first wraps."""
+    for cause in ("; it starts at y, made by Cast narrow", ""):
+        found = in_the_engine(_X)
+        assert [text.partition("]")[0] for text in found] == [f"run as a whole by {level}, y[2" for level in _LEVELS]
+        end = f" instead of -1294967296 (mine; 1 of 3 elements){cause}"
+        assert all(text.endswith(end) for text in found), found
+        monkeypatch.setattr(whole, "_LARGEST_CUT", 8)
+
+
+def test_an_output_that_an_engine_changes() -> None:
+    assert in_the_engine([1, -2, 3]) == []
+    said = "z[2] is -3.0 (0xc0400000) instead of 0.0 (0x00000000) (mine; 1 of 3 elements)"
+    found = in_the_engine([1, -2, 3], {"z": np.array([-1, -2, 0], np.float32)})
+    assert found == [f"run as a whole by {level}, {said}" for level in _LEVELS]
+
+
+def test_inputs_that_an_engine_is_not_given() -> None:
+    assert in_the_engine(_X, feeds={"x": [_X]}) == []
+    assert [text.split(": ")[0] for text in in_the_engine(_X, feeds={"other": _X})] == [
+        "ONNX Runtime does not run the whole model",
+        "ONNX Runtime, with its default optimization, does not run the whole model",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "invalid"),
+    [
+        ("g (float[3] x, double[3] z) => (float[3] y) { y = Add (x, z) }", True),
+        ("g (float[3] x) => (float[3] y) { y = Nothing (x) }", True),
+        ("g (bfloat16[3] x) => (bfloat16[3] y) { y = Sqrt (x) }", False),
+    ],
+)
+def test_a_model_that_an_engine_does_not_load(text: str, invalid: bool) -> None:
+    run = Whole(parsed(text), "onnxruntime", 20)
+    assert run.reason
+    assert run.invalid is invalid
+
+
+def test_a_model_that_is_too_large_once_its_functions_are_inlined(monkeypatch: pytest.MonkeyPatch) -> None:
+    for most, reason in ((3, "it has 4 nodes once its functions are inlined, more than 3"), (4, "")):
+        monkeypatch.setattr(whole, "MOST_INLINED", most)
+        assert Whole(parsed(_CHAIN), "onnxruntime", 20).reason == reason

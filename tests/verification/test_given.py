@@ -1,0 +1,83 @@
+"""Inputs that the caller gives to `verify` and `convert`: every form, and the sentence for each that does not fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx.parser
+import onnx_ir
+import pytest
+
+from castsmith.numerics.errors import OptionError
+from castsmith.verification.given import given_sets
+from castsmith.verification.run import verify
+
+MODEL = onnx_ir.from_proto(
+    onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21]> g (float x, float[n] z) => (float[n] y) { y = Add (x, z) }'
+    )
+)
+GIVEN: dict[str, Any] = {"x": np.float32(2), "z": np.ones(3, np.float32)}
+
+
+def saved(folder: Path) -> Path:
+    """Save one set of inputs alone, and beside it two with their results."""
+    np.savez(folder / "data.npz", x=GIVEN["x"], z=GIVEN["z"])
+    (folder / "sets").mkdir()
+    sets = {f"in{number}/{name}": value for number in range(2) for name, value in GIVEN.items()}
+    np.savez(folder / "sets" / "all.npz", **sets, **{"out0/y": GIVEN["z"]})
+    return folder / "data.npz"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "names"),
+    [
+        (GIVEN, ["the inputs"]),
+        ([GIVEN, GIVEN], ["set 1", "set 2"]),
+        ([("one", GIVEN)], ["one"]),
+        ("npz", ["data"]),
+        ("folder", ["data"]),
+        ("sets", ["in0", "in1"]),
+    ],
+)
+def test_forms_of_inputs(inputs: Any, names: list[str], tmp_path: Path) -> None:
+    given = inputs
+    if isinstance(inputs, str):
+        given = {"npz": saved(tmp_path), "folder": tmp_path, "sets": tmp_path / "sets" / "all.npz"}[inputs]
+    sets = list(given_sets(MODEL, given))
+    assert [name for name, _ in sets] == names
+    for _, feeds in sets:
+        x = feeds["x"]
+        assert isinstance(x, np.ndarray), "a scalar of numpy is an array without dimensions"
+        assert (x.dtype, x.shape, x.item()) == (np.float32, (), 2.0)
+    verdict = verify(MODEL, MODEL, inputs=given)
+    assert (verdict.equal, sorted(verdict.runs)) == (True, sorted(names))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"x": 2.0, "z": GIVEN["z"]}, "the inputs: 'x' must be an array or a list of arrays, not of type float."),
+        (
+            {"x": GIVEN["x"], "z": [1.0, 2.0]},
+            "the inputs: 'z' must be an array or a list of arrays, not of type float.",
+        ),
+        ([("one", ["x"])], "the inputs of one must map names to arrays, not be of type list."),
+        (["x"], "the inputs of set 1 must map names to arrays, not be of type str."),
+        ({**GIVEN, "q": GIVEN["z"]}, "the inputs are for 'q'; expected x, z."),
+    ],
+)
+def test_inputs_that_do_not_fit(inputs: Any, message: str) -> None:
+    with pytest.raises(OptionError) as raised:
+        verify(MODEL, MODEL, inputs=inputs)
+    assert str(raised.value) == message
+
+
+def test_inputs_that_are_missing() -> None:
+    given = {"x": GIVEN["x"]}
+    with pytest.raises(OptionError, match=r"^the inputs lack 'z'\.$"):
+        list(given_sets(MODEL, given))
+    assert [*given_sets(MODEL, given, partial=True)] == [("the inputs", {"x": 2})]
+    assert verify(MODEL, MODEL, inputs=given).inconclusive

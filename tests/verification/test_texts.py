@@ -1,0 +1,252 @@
+"""Texts and forms of verdicts: summaries, interfaces that differ, types that are accepted, sizes of dimensions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir
+import pytest
+from onnx_ir import DataType
+
+from castsmith.ir.errors import VerificationError
+from castsmith.ir.records import Site
+from castsmith.numerics.cast.convert import cast
+from castsmith.verification.compare import Count, Difference, Recoding, compare, interfaces, on_common_ground
+from castsmith.verification.evaluate.conversions import Tensor
+from castsmith.verification.inputs import default_sizes, sized
+from castsmith.verification.run import require_no_difference
+from castsmith.verification.verdict import Mismatch, Verdict
+
+_HEAD = '<ir_version: 10, opset_import: ["" : 21]> '
+_BASE = "g (float[2] x, int64[N] n) => (float[2] y, int64[N] m) { y = Neg (x) m = Abs (n) }"
+
+
+def parsed(text: str) -> onnx_ir.Model:
+    return onnx_ir.from_proto(onnx.parser.parse_model(_HEAD + text))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "differences", "outputs"),
+    [
+        ("g (", "h (", [], {}),
+        ("x", "z", ["the inputs differ in names: x, n and z, n"], {}),
+        ("float[2] x, int64[N] n", "int64[N] n, float[2] x", ["the inputs differ in order: x, n and n, x"], {}),
+        ("m", "o", ["the outputs differ in names: y, m and y, o"], {}),
+        ("float[2] y, int64[N] m", "int64[N] m, float[2] y", ["the outputs differ in order: y, m and m, y"], {}),
+        ("float[2] y, int64[N] m)", ")", ["the outputs differ in names: y, m and none"], {}),
+        ("float[2] x", "float16[2] x", ["the input x is float and float16"], {}),
+        ("float[2] x", "float[3] x", ["the input x has the shape [2] and [3]"], {}),
+        ("float[2] x", "float[K] x", ["the input x has the shape [2] and [K]"], {}),
+        ("int64[N] n", "int64[K] n", [], {}),
+        ("int64[N] n", "int64[1,N] n", ["the input n has the shape [N] and [1,N]"], {}),
+        ("float[2] x", "float x", ["the input x has the shape [2] and []"], {}),
+        ("float[2] y", "float16[2] y", [], {"y": "the output y is float and float16"}),
+        ("float[2] y", "float[K] y", [], {"y": "the output y has the shape [2] and [K]"}),
+        ("int64[N] m", "int64[4] m", [], {}),
+    ],
+)
+def test_interfaces(old: str, new: str, differences: list[str], outputs: dict[str, str]) -> None:
+    found = interfaces(parsed(_BASE), parsed(_BASE.replace(old, new, 1) if old != "x" else _BASE.replace("x", "z")))
+    assert (list(found.differences), dict(found.outputs), dict(found.recoded)) == (differences, outputs, {})
+
+
+def test_a_default_of_one_model_alone() -> None:
+    one, other = parsed(_BASE), parsed(_BASE)
+    other.graph.inputs[0].const_value = onnx_ir.tensor(np.zeros(2, np.float32))
+    text = "the input x has a default in one model only"
+    assert interfaces(one, other).differences == (text,)
+    assert interfaces(other, one).differences == (text,)
+    assert interfaces(other, other).differences == ()
+
+
+def test_an_undeclared_type_or_shape() -> None:
+    one, other = parsed(_BASE), parsed(_BASE)
+    other.graph.inputs[0].type = None
+    assert interfaces(one, other).differences == ("the input x has a type in one model only",)
+    other = parsed(_BASE)
+    other.graph.outputs[0].type = None
+    assert interfaces(one, other) == interfaces(one, one)
+    other = parsed(_BASE)
+    other.graph.outputs[0].shape = None
+    assert dict(interfaces(one, other).outputs) == {"y": "the output y has the shape [2] and unknown"}
+    assert interfaces(other, one) == interfaces(one, one)
+    other.graph.inputs[0].shape = None
+    assert interfaces(one, other).differences == ("the input x has the shape [2] and unknown",)
+    assert interfaces(other, one).differences == ("the input x has the shape unknown and [2]",)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "through"),
+    [("float", "float16", "narrower"), ("float16", "float", "wider"), ("float8e4m3fn", "uint8", "code")],
+)
+@pytest.mark.parametrize("accept", ["x", "all", "other"])
+def test_types_that_are_accepted(one: str, other: str, through: str, accept: str) -> None:
+    models = [parsed(f"g ({each}[2] x) => (float[2] y) {{ y = Cast <to = 1> (x) }}") for each in (one, other)]
+    found = interfaces(models[0], models[1], (accept,))
+    if accept == "other":
+        assert found.differences == (f"the input x is {one} and {other}",)
+        return
+    assert found.differences == ()
+    assert found.recoded["x"].through == through
+
+
+def test_a_recoding_makes_arrays_comparable() -> None:
+    wide, half = np.array([1, 0.1], np.float32), np.array([1, 0.1], np.float16)
+    narrower = Recoding(DataType.FLOAT, DataType.FLOAT16, "narrower")
+    assert narrower.to_b(wide).dtype == np.float16
+    a, b = narrower.pair(wide, half)
+    assert (a.dtype, b.dtype, b[1]) == (np.float32, np.float32, np.float32(np.float16(0.1)))
+    assert a is wide
+    wider = Recoding(DataType.FLOAT16, DataType.FLOAT, "wider")
+    a, b = wider.pair(half, wide)
+    assert (a.dtype, b is wide) == (np.float32, True)
+    codes = Recoding(DataType.FLOAT8E4M3FN, DataType.UINT8, "code")
+    numbers = cast(np.array([1.0, -2.0]), DataType.FLOAT8E4M3FN)
+    assert codes.to_b(numbers).tolist() == [0x38, 0xC0]
+    a, b = codes.pair(numbers, np.array([0x38, 0xC0], np.uint8))
+    assert (a.dtype, b.dtype, (a == b).all()) == (numbers.dtype, numbers.dtype, True)
+    for one, other in ((half, half), (wide, wide)):
+        assert [x is y for x, y in zip(narrower.pair(one, other), (one, other), strict=True)] == [True, True]
+
+
+def tensor(*numbers: float, undefined: list[bool] | None = None) -> Tensor:
+    return Tensor(np.array(numbers, np.float32), None if undefined is None else np.array(undefined))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected", "elements", "numbers"),
+    [
+        (tensor(1, 2), tensor(1, 2), None, 2, 2),
+        (tensor(1, np.nan), tensor(1, np.nan), None, 2, 1),
+        ([tensor(1), tensor(2)], [tensor(1), tensor(2)], None, 2, 2),
+        ([], [], None, 1, 1),
+        (None, None, None, 1, 1),
+        ([[]], [[]], None, 1, 1),
+        ([tensor(1)], [tensor(1), tensor(1)], ((), "a sequence of 1", "a sequence of 2", 1, 1), 0, 0),
+        (tensor(1), None, ((), "float[1]", "nothing", 1, 1), 0, 0),
+        (None, [], ((), "nothing", "a sequence of 0", 1, 1), 0, 0),
+        ([tensor(1), tensor(2, 3)], [tensor(1), tensor(2, 4)],
+         ((1, 1), "3.0 (0x40400000)", "4.0 (0x40800000)", 1, 2), 3, 3),
+        (tensor(1, 2, undefined=[True, False]), tensor(5, 2), None, 2, 1),
+    ],
+)  # fmt: skip
+def test_contents_are_compared(a: Any, b: Any, expected: Any, elements: int, numbers: int) -> None:
+    count = Count()
+    found = compare(a, b, count, None, nan_bits=False)
+    assert found == (None if expected is None else Difference(*expected))
+    assert (count.elements, count.numbers) == (elements, numbers)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (np.zeros(2, np.float32), np.zeros(2, np.float32), True),
+        (np.zeros(2, np.float32), np.zeros(3, np.float32), None),
+        (np.zeros(2, np.float32), np.zeros(2, np.float16), False),
+        (np.zeros(2, np.int8), np.zeros(2, np.uint16), False),
+        (np.zeros(2, np.int8), np.zeros(2, np.float16), None),
+        (np.zeros(2, np.int64), np.zeros(2, np.int8), None),
+        (np.zeros(2, np.bool_), np.zeros(2, np.int8), None),
+    ],
+)
+def test_arrays_of_other_types(a: Any, b: Any, same: bool | None) -> None:
+    found = on_common_ground(a, b)
+    if same is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert [each.dtype for each in found] == ([a.dtype, b.dtype] if same else [np.float64, np.float64])
+
+
+def count(elements: int, left_out: int = 0) -> Count:
+    made = Count()
+    made.elements, made.left_out = elements, left_out
+    return made
+
+
+def test_the_sentence_of_a_verdict() -> None:
+    verdict = Verdict("onnxruntime", runs=["a", "b"], outputs={"y": count(6, 2), "z": count(4)})
+    basis = "8 of 10 elements of outputs compared on 2 sets of inputs"
+    assert (verdict.elements, verdict.undefined, verdict.compared) == (10, 2, 8)
+    assert verdict.summary() == f"equal: {basis}"
+    assert (bool(verdict), verdict.equal, verdict.same, verdict.different, verdict.inconclusive) == (
+        True, True, True, False, False,
+    )  # fmt: skip
+    verdict.proven = {"y": "how"}
+    assert verdict.summary() == f"equal: 1 of 2 outputs proven for all inputs; {basis}"
+    verdict.proven = {"y": "how", "z": "how"}
+    assert verdict.summary() == f"equal: proven for all inputs; {basis}"
+    verdict.unsure = ["the first reason", "another"]
+    assert verdict.summary() == f"inconclusive: the first reason; proven for all inputs; {basis}"
+    assert (bool(verdict), verdict.equal, verdict.different, verdict.inconclusive) == (False, False, False, True)
+    verdict.interface = ["the names differ", "more"]
+    assert verdict.summary() == "different: the names differ"
+    assert (verdict.different, verdict.inconclusive, verdict.outcome) == (True, False, "different")
+    assert repr(verdict) == "<Verdict: different: the names differ>"
+
+
+def test_a_notebook_shows_the_outputs_and_the_remarks() -> None:
+    verdict = Verdict("onnxruntime", outputs={"y": count(6, 2), "z": count(4)}, proven={"z": "how"})
+    verdict.unsure, verdict.not_reached, verdict.runtime, verdict.notes = ["u1"], ["r1"], ["t1"], ["n1"]
+    html = verdict._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    cells = [part.split("<")[0] for part in html.split("<td>")[1:]]
+    assert cells == ["y", "tested", "4", "2", "z", "proven", "4", "0"]
+    assert [html.index(text) for text in ("u1", "r1", "t1", "n1")] == sorted(
+        html.index(text) for text in ("u1", "r1", "t1", "n1")
+    )
+
+
+def test_the_sentence_of_a_difference() -> None:
+    difference = Difference((1, 2), "1.0", "2.0", 1, 6)
+    plain = Difference((), "1.0", "2.0", 1, 1)
+    failed = Difference((), "", "does not run: why", 1, 1)
+    for value, found, text, raised in (
+        ("y", difference, "y[1, 2] is 1.0 and 2.0 on inputs mild 1", "y[1, 2] (g) is 2.0 and was 1.0 on inputs mild 1"),
+        ("y", plain, "y is 1.0 and 2.0 on inputs mild 1", "y (g) is 2.0 and was 1.0 on inputs mild 1"),
+        (
+            "",
+            failed,
+            "on inputs mild 1 the second model does not run: why",
+            "on inputs mild 1 the model does not run: why",
+        ),
+    ):
+        verdict = Verdict("e", mismatch=Mismatch("mild 1", value, Site("g"), (None, None), found))
+        assert verdict.summary() == f"different: {text}"
+        with pytest.raises(VerificationError) as error:
+            require_no_difference(verdict, "writing")
+        assert str(error.value) == f"verification failed: after writing, {raised}."
+
+
+@pytest.mark.parametrize(
+    ("dim", "expected"),
+    [
+        ("N", 5), ("N + 1", 6), ("N - M", 2), ("M - N", 0), ("N * M", 15), ("N // 2", 2), ("N / 2", 2), ("N % M", 2),
+        ("-N + 9", 4), ("max(N, M)", 5), ("Min(N, M)", 3), ("floor(N, 9)", 5), ("7", 7), ("N / 0", None),
+        ("N +", None), ("N ** 2", None), ("f()", None), ("'a'", None), ("a.b", None), ("N.M + 1", None),
+        ("batch", None), ("K + 1", "K"),
+    ],
+)  # fmt: skip
+def test_sizes_of_symbolic_dimensions(dim: str, expected: Any) -> None:
+    with warnings.catch_warnings(action="ignore"):
+        found = sized(dim, {"N": 5, "M": 3})
+        unknown = sized("?", {})
+    assert found == (unknown if expected is None else unknown + 1 if expected == "K" else expected)
+
+
+def test_default_sizes_of_dimensions() -> None:
+    def inputs(*shapes: str) -> list[onnx_ir.Value]:
+        names = ", ".join(f"float[{shape}] x{index}" for index, shape in enumerate(shapes))
+        return list(parsed(f"g ({names}) => (float y) {{ y = Neg (x0) }}").graph.inputs)
+
+    alone, row = (default_sizes(inputs(shape))["N"] for shape in ("N", "N,2"))
+    among = default_sizes(inputs("N,M"))["N"]
+    assert len({alone, row, among}) == 3
+    assert default_sizes(inputs("N,2,3")) == {"N": among}
+    assert default_sizes(inputs("N", "N,M")) == {"N": min(alone, among), "M": among}
+    batch = default_sizes(inputs("batch,2"))["batch"]
+    assert batch not in (alone, row, among)
+    assert default_sizes(inputs("batch")) == {"batch": alone}

@@ -1,0 +1,169 @@
+"""Inputs that tell casts apart: found for every two chains that differ, and fed."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import onnx.parser
+import pytest
+from onnx_ir import DataType
+
+import castsmith
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.settings import NEWEST_OPSET
+from castsmith.numerics.critical import critical_values, every_value
+from castsmith.numerics.types import NUMERIC_TYPES, Kind, element_type, type_name
+from castsmith.verification.prove.programs import SOURCE, Program, step
+from castsmith.verification.witnesses import differing, witnesses
+from tests.sampling import check_all, sampled, shortened
+
+TYPES = (*NUMERIC_TYPES, DataType.STRING)
+"""Those that Cast converts."""
+
+Chain = tuple[DataType, ...]
+Settings = tuple[bool, str]
+SETTINGS: tuple[Settings, ...] = ((True, "up"), (False, "up"), (True, "down"), (True, "nearest"))
+
+
+def program(chain: Chain, settings: Settings) -> Program:
+    made = SOURCE
+    for to in chain:
+        made = step("Cast", (int(to), *settings, NEWEST_OPSET), [made])
+    return made
+
+
+def elements(source: DataType) -> Any:
+    """Every element of a type of at most 16 bits; of another, random ones and those that are critical for any type."""
+    row, rng = element_type(source), np.random.default_rng(0)
+    if row.kind is Kind.BOOLEAN:
+        return np.array([False, True])
+    if row.kind is Kind.STRING:
+        numbers = np.concatenate([np.arange(-300, 300) / 8, 2.0 ** np.arange(-30, 60), 2.0 ** np.arange(60) + 1])
+        return np.concatenate([cast(numbers, source), np.array(["nan", "inf", "1e3", "65519", "16777217"], object)])
+    if row.bits <= 16:
+        return every_value(source)
+    codes = rng.integers(0, 1 << row.bits, 1 << 12, dtype=f"u{row.bits // 8}")
+    small = codes >> rng.integers(0, row.bits, len(codes), dtype=codes.dtype)
+    near = rng.choice([-1, 1], 1 << 12) * np.exp2(rng.uniform(-30, 30, 1 << 12))
+    random = [codes.view(source.numpy()), small.view(source.numpy())]
+    random += [near.astype(source.numpy())] if row.kind is Kind.FLOATING else []
+    return np.concatenate([*random, *(critical_values(source, to) for to in NUMERIC_TYPES)])
+
+
+def telling(source: DataType, ours: Chain, theirs: Chain, settings: Settings) -> None:
+    """Where any element tells two chains apart, one of the witnesses does."""
+    pair = program(ours, settings), program(theirs, settings)
+    expected = differing(*pair, elements(source))
+    found = witnesses(*pair, source)
+    assert expected is not None
+    assert found is not None
+    assert bool(len(found)) >= bool(expected.any())
+    told = differing(*pair, found)
+    assert told is not None
+    assert told.all()
+
+
+_TRIPLES = [
+    (source, (first, last), (last,), settings)
+    for settings in SETTINGS
+    for source, first, last in itertools.product(TYPES, repeat=3)
+]
+
+
+def test_every_cast_that_another_one_precedes() -> None:
+    check_all(telling, sampled("casts in a row, and the last of them alone", _TRIPLES, 40))
+
+
+def test_longer_chains() -> None:
+    rng, cases = np.random.default_rng(0), list[Any]()
+    for _ in range(shortened("chains of casts", 2000, 20)):
+        chain = tuple(TYPES[at] for at in rng.integers(0, len(TYPES), rng.integers(4, 7)))
+        settings = SETTINGS[rng.integers(0, len(SETTINGS))]
+        without = rng.integers(1, len(chain) - 1)
+        pair = chain[1:], chain[1:without] + chain[without + 1 :]
+        cases.append((chain[0], *(pair if rng.integers(0, 2) else pair[::-1]), settings))
+    check_all(telling, cases)
+
+
+def model(source: str, to: str, body: str, shape: str = "6", more: str = "", opset: int = 25) -> onnx.ModelProto:
+    shape = shape and f"[{shape}]"
+    head = f'<ir_version: 13, opset_import: ["" : {opset}, "f" : 1]>'
+    return onnx.parser.parse_model(f"{head} g ({source}{shape} x) => ({to}{shape} y) {{ {body} }} {more}")
+
+
+_CASTS = [
+    # the cast that is left out of a chain, by ordinary numbers
+    ("int32", "float16", "int64"), ("int32", "bfloat16", "float8e4m3fn"), ("int64", "bfloat16", "float16"),
+    ("int64", "float", "bfloat16"), ("uint64", "double", "float"), ("uint32", "float", "bfloat16"),
+    ("float", "bfloat16", "int8"), ("double", "bfloat16", "int8"), ("float16", "bfloat16", "float8e8m0"),
+    ("double", "float", "float16"), ("string", "float", "int64"), ("string", "bfloat16", "int8"),
+]  # fmt: skip
+
+
+def number(name: str) -> int:
+    return int(DataType[name.upper()])
+
+
+@pytest.mark.parametrize("shape", ["6", "", "1", "N", "2, 70"])
+def test_chains_that_differ_are_not_called_equal(shape: str) -> None:
+    def check(source: str, first: str, last: str) -> None:
+        through = f"c = Cast <to = {number(first)}> (x) y = Cast <to = {number(last)}> (c)"
+        direct = model(source, last, f"y = Cast <to = {number(last)}> (x)", shape)
+        assert castsmith.verify(model(source, last, through, shape), direct).different
+
+    check_all(check, sampled(f"chains that differ {shape}", _CASTS, 4))
+
+
+_ROUNDED = "h = Cast <to = 16> ({}) {} = Cast <to = 1> (h)"
+_PLACES = {
+    "moved": ("t = Transpose (x) u = Cast <to = 1> (t) {}", "y = Cast <to = 3> ({})", "int8", "2, 3"),
+    "halved": ("k = Constant <value_float = 0.5> () u = Mul (x, k) {}", "y = Cast <to = 3> ({})", "int8", "6"),
+    "clipped": ("u = Relu (x) {}", "z = Constant <value_float = 6.0> () m = Min ({}, z) y = Cast <to = 3> (m)", "int8",
+                "6"),
+    "compared": ("u = Identity (x) {}", "z = Constant <value_float = 41.2> () y = Greater ({}, z)", "bool", "6"),
+    "cut": ("""s = Constant <value_ints = [3]> () e = Constant <value_ints = [4]> () u = Slice (x, s, e) {}""",
+            "w = Cast <to = 3> ({}) v = Expand (w, n) y = Identity (v)", "int8", "6"),
+    "called": ("u = f.h (x) {}", "y = Cast <to = 3> ({})", "int8", "6"),
+    "beside others": ("u = Neg (x) {}", "w = Cast <to = 6> ({}) a = Cast <to = 6> (x) y = Add (a, w)", "int32", "6"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _PLACES)
+def test_a_rounding_within_a_model_is_found(name: str) -> None:
+    before, after, to, shape = _PLACES[name]
+    more = '<domain: "f", opset_import: ["" : 25]> h (p) => (q) { q = Abs (p) }'
+    before = before.replace("{}", "n = Shape (x) {}") if "Expand" in after else before
+    pair = [
+        model(
+            "float", to, f"{before.format(rounded)} {after.format(value)}".replace("[2, 3] y", "[3, 2] y"), shape, more
+        )
+        for rounded, value in ((_ROUNDED.format("u", "r"), "r"), ("", "u"))
+    ]
+    for each in pair:
+        del each.graph.output[0].type.tensor_type.shape.dim[:]
+        each.graph.output[0].type.tensor_type.ClearField("shape")
+    assert castsmith.verify(*pair).different
+
+
+def test_a_difference_that_no_input_reaches_is_not_equality() -> None:
+    """Of a sum of products a few elements are fed, and none of them is within 2**-9 of an integer."""
+    body = "k = Constant <value = float[2, 1] {{0.9, 0.3}}> () m = MatMul (x, k) {} y = Cast <to = 3> ({})"
+    pair = [
+        onnx.parser.parse_model(
+            '<ir_version: 13, opset_import: ["" : 25]> g (float[1, 2] x) => (int8[1, 1] y) {' + body.format(*each) + "}"
+        )
+        for each in ((_ROUNDED.format("m", "r"), "r"), ("", "m"))
+    ]
+    given = [{"x": np.array([[a, b]], np.float32)} for a, b in ((1, 1), (2, 3))]
+    verdict = castsmith.verify(*pair, inputs=given)
+    assert verdict.inconclusive
+    assert verdict.unsure[0].startswith(
+        "no input brings an element to g: y (Cast) on which the models differ, such as "
+    )
+
+
+def test_types_that_have_no_numbers() -> None:
+    for dtype in (DataType.COMPLEX64, DataType.COMPLEX128):
+        assert witnesses(SOURCE, step("Neg", (), [SOURCE]), dtype) is None, type_name(dtype)

@@ -1,0 +1,277 @@
+"""Comparison of interfaces by declaration, and of contents bit by bit: the first element that differs, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.types import Kind, element_type, type_name
+from castsmith.verification.evaluate.conversions import Content, Mask, Tensor, bits_of
+from castsmith.verification.evaluate.promotion import dtype_of
+
+ALL = "all"
+"""The name that accepts a difference of type at every input and output."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first difference of two arrays and the number of different elements.
+
+    `index` is empty for scalars, and if types or shapes differ.
+    """
+
+    index: tuple[int, ...]
+    a: str
+    b: str
+    elements: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """Relation of the two types in which two models hold a value. through: `code`, `wider` or `narrower`."""
+
+    a: DataType
+    b: DataType
+    through: str
+
+    def to_b(self, array: Array) -> Array:
+        """Return an input of the first model in the type of the second."""
+        return array.view(self.b.numpy()) if self.through == "code" else cast(array, self.b)
+
+    def pair(self, a: Array, b: Array) -> tuple[Array, Array]:
+        """Return an output of each in a comparable form."""
+        if dtype_of(a) != self.a or dtype_of(b) != self.b:
+            return a, b
+        if self.through == "code":
+            return a, np.asarray(b, order="C").view(self.a.numpy())
+        return (cast(a, self.b), b) if self.through == "wider" else (a, cast(b, self.a))
+
+
+@dataclass(frozen=True)
+class Interfaces:
+    """The differences of the declared inputs and outputs of two models.
+
+    Attributes:
+        differences: Sentences.
+        outputs: Differences in the element types of outputs, by name, which a run must confirm: the declared types of a
+            model whose operands disagree may be wrong.
+        recoded: Accepted differences.
+    """
+
+    differences: tuple[str, ...]
+    outputs: Mapping[str, str]
+    recoded: Mapping[str, Recoding]
+
+
+def interfaces(a: onnx_ir.Model, b: onnx_ir.Model, accept: Collection[str] = ()) -> Interfaces:
+    """Compare names, order, element types, ranks, fixed sizes and optional inputs.
+
+    Args:
+        accept: The inputs and outputs whose element type may differ, or `all`.
+    """
+    found: list[str] = []
+    pending: dict[str, str] = {}
+    recoded: dict[str, Recoding] = {}
+    for what, left, right in (("input", a.graph.inputs, b.graph.inputs), ("output", a.graph.outputs, b.graph.outputs)):
+        names = [[value.name or "" for value in side] for side in (left, right)]
+        if names[0] != names[1]:
+            kind = "order" if sorted(names[0]) == sorted(names[1]) else "names"
+            texts = (", ".join(side) or "none" for side in names)
+            found.append("the {}s differ in {}: {} and {}".format(what, kind, *texts))
+        others = {value.name or "": value for value in right}
+        for value in left:
+            other = others.get(value.name or "")
+            if other is None:
+                continue
+            shapes = _shapes(what, value, other)
+            if what == "output" and shapes:
+                pending[value.name or ""] = shapes[0]
+                continue
+            found += shapes
+            text = _types(what, value, other)
+            if not text:
+                continue
+            recoding = _recoding(value.dtype, other.dtype)
+            if recoding is not None and ({ALL, value.name or ""} & set(accept)):
+                recoded[value.name or ""] = recoding
+            elif what == "output":
+                pending[value.name or ""] = text
+            else:
+                found.append(text)
+    return Interfaces(tuple(found), pending, recoded)
+
+
+def _types(what: str, a: onnx_ir.Value, b: onnx_ir.Value) -> str:
+    if a.type is None or b.type is None:
+        return "" if what == "output" or a.type == b.type else f"the {what} {a.name} has a type in one model only"
+    return "" if a.type == b.type else f"the {what} {a.name} is {_type_text(a)} and {_type_text(b)}"
+
+
+def _shapes(what: str, a: onnx_ir.Value, b: onnx_ir.Value) -> list[str]:
+    found: list[str] = []
+    if what == "input" and (a.const_value is None) != (b.const_value is None):
+        found.append(f"the input {a.name} has a default in one model only")
+    left, right = (None if each.shape is None else list(each.shape) for each in (a, b))
+    if left is None and right is not None and what == "output":
+        return found  # declared by the second model only
+    sizes = [
+        None if side is None else [dim if isinstance(dim, int) else None for dim in side] for side in (left, right)
+    ]
+    if sizes[0] != sizes[1] and not (what == "output" and _tells_more(sizes[0], sizes[1])):
+        found.append(f"the {what} {a.name} has the shape {_shape_text(a)} and {_shape_text(b)}")
+    return found
+
+
+def _tells_more(a: list[int | None] | None, b: list[int | None] | None) -> bool:
+    """True if the second declares each size that the first does."""
+    return (
+        a is not None and b is not None and len(a) == len(b) and all(x in (None, y) for x, y in zip(a, b, strict=True))
+    )
+
+
+def _shape_text(value: onnx_ir.Value) -> str:
+    if value.shape is None:
+        return "unknown"
+    return f"[{','.join(str(dim) if isinstance(dim, int) else dim.value or '?' for dim in value.shape)}]"
+
+
+def _type_text(value: onnx_ir.Value) -> str:
+    name = "unknown" if value.dtype is None or value.dtype == DataType.UNDEFINED else type_name(value.dtype)
+    kinds = {onnx_ir.SequenceType: f"seq({name})", onnx_ir.OptionalType: f"optional({name})"}
+    return next((text for kind, text in kinds.items() if isinstance(value.type, kind)), name)
+
+
+_BYTE = 8
+
+
+def _recoding(a: DataType | None, b: DataType | None) -> Recoding | None:
+    """Return how `b` holds the values of `a`; None if it cannot."""
+    numbers = (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING)
+    if (
+        a is None
+        or b is None
+        or DataType.UNDEFINED in (a, b)
+        or not all(element_type(t).kind in numbers for t in (a, b))
+    ):
+        return None
+    row, other = element_type(a), element_type(b)
+    coded = row.kind is Kind.FLOATING or (row.kind is Kind.INTEGER and row.signed and row.bits < _BYTE)
+    if coded and other.kind is Kind.INTEGER and not other.signed and other.bits == 8 * a.numpy().itemsize:
+        return Recoding(a, b, "code")
+    return Recoding(a, b, "wider") if embeds(a, b) else Recoding(a, b, "narrower") if embeds(b, a) else None
+
+
+def difference(a: Array, b: Array, open_in_a: Mask = None, *, nan_bits: bool = False) -> Difference | None:
+    """Return the first element that differs in any bit, except where `open_in_a` allows any result.
+
+    Args:
+        nan_bits: NaN of another sign or payload is a difference.
+    """
+    if dtype_of(a) != dtype_of(b) or a.shape != b.shape:
+        return Difference((), _kind(a), _kind(b), a.size, a.size)
+    differ = np.asarray(bits_of(a) != bits_of(b))
+    if differ.ndim > a.ndim:
+        differ = differ.any(axis=-1)
+    if not nan_bits and element_type(dtype_of(a)).kind in (Kind.FLOATING, Kind.COMPLEX):
+        differ &= ~(np.isnan(a) & np.isnan(b))
+    if open_in_a is not None and open_in_a.shape == differ.shape:
+        differ &= ~open_in_a
+    if not differ.any():
+        return None
+    index = tuple(int(i) for i in np.unravel_index(int(differ.argmax()), differ.shape))
+    return Difference(index, element_text(a, index), element_text(b, index), int(differ.sum()), a.size)
+
+
+@dataclass
+class Count:
+    """Counts of the comparison of one output.
+
+    Attributes:
+        elements: All elements that the first model gave.
+        left_out: Those of them that the standard leaves undefined.
+        open_in_b: Compared elements that are undefined in the second model alone.
+        numbers: Compared elements that are not NaN.
+    """
+
+    elements: int = 0
+    left_out: int = 0
+    open_in_b: int = 0
+    numbers: int = 0
+
+    @property
+    def compared(self) -> int:
+        return self.elements - self.left_out
+
+    def add(self, a: Tensor, b: Tensor) -> None:
+        """Count the elements of one result."""
+        known = np.ones(a.array.shape, np.bool_) if a.undefined is None else ~a.undefined
+        self.elements += a.array.size
+        self.left_out += a.array.size - int(known.sum())
+        if b.undefined is not None and b.undefined.shape == known.shape:
+            self.open_in_b += int((b.undefined & known).sum())
+        floating = element_type(dtype_of(a.array)).kind in (Kind.FLOATING, Kind.COMPLEX)
+        self.numbers += int((known & ~np.isnan(a.array)).sum() if floating else known.sum())
+
+
+def compare(a: Content, b: Content, count: Count, recoding: Recoding | None, nan_bits: bool) -> Difference | None:
+    """Return the first difference of two contents; the compared elements are counted."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        pair = (a.array, b.array) if recoding is None else recoding.pair(a.array, b.array)
+        count.add(Tensor(pair[0], a.undefined), b)
+        return difference(*pair, a.undefined, nan_bits=nan_bits)
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for index, (left, right) in enumerate(zip(a, b, strict=True)):
+            found = compare(left, right, count, recoding, nan_bits)
+            if found is not None:
+                return Difference((index, *found.index), found.a, found.b, found.elements, found.of)
+        count.elements += not a  # an empty sequence is compared by its length
+        count.numbers += not a
+        return None
+    if a is None and b is None:
+        count.elements += 1
+        count.numbers += 1
+        return None
+    return Difference((), _content_text(a), _content_text(b), 1, 1)
+
+
+def _content_text(content: Content) -> str:
+    if isinstance(content, list):
+        return f"a sequence of {len(content)}"
+    return "nothing" if content is None else _kind(content.array)
+
+
+def element_text(array: Array, index: tuple[int, ...]) -> str:
+    """Return an element as a number, and as its bits if the number is ambiguous."""
+    element, dtype = array[index], dtype_of(array)
+    if element_type(dtype).kind is not Kind.FLOATING:
+        return repr(element) if dtype is DataType.STRING else str(element)
+    code = int(bits_of(np.asarray(element).reshape(1))[0])
+    return f"{element} (0x{code:0{array.dtype.itemsize * 2}x})"
+
+
+def on_common_ground(a: Array, b: Array) -> tuple[Array, Array] | None:
+    """Return both arrays in a comparable form; None if there is no such form, as for values beside their codes.
+
+    They are unchanged, or converted to numbers if one model has another type of the same kind.
+    """
+    if a.shape != b.shape:
+        return None
+    types = dtype_of(a), dtype_of(b)
+    if types[0] == types[1]:
+        return a, b
+    kinds = {element_type(dtype).kind for dtype in types}
+    if kinds not in ({Kind.FLOATING}, {Kind.INTEGER}) or any(element_type(dtype).bits > 53 for dtype in types):
+        return None
+    return cast(a, DataType.DOUBLE), cast(b, DataType.DOUBLE)
+
+
+def _kind(array: Array) -> str:
+    return f"{type_name(dtype_of(array))}[{', '.join(map(str, array.shape))}]"

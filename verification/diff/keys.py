@@ -1,0 +1,226 @@
+"""Keys of nodes and values: equal in two graphs if the same is computed, whatever the names.
+
+The forward key of a value describes how it is computed from the inputs of its graph; the backward key of a node
+describes the use of its outputs. Each is built once from the keys of its neighbours (hash-consing), in linear time. A
+soft key leaves out attributes and the content of constants, to recognise a node in which those changed.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import onnx.defs
+import onnx_ir
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.verification.diff.tensors import digest
+
+# Properties of graphs that the comparison needs.
+
+Scope = onnx_ir.Graph | onnx_ir.Function
+
+
+def computing_nodes(scope: Scope) -> list[onnx_ir.Node]:
+    """Return the nodes of the scope, except those that only hold a constant: an initializer is equivalent."""
+    return [node for node in scope if not _holds_constant(node)]
+
+
+def _holds_constant(node: onnx_ir.Node) -> bool:
+    return node.op_type == "Constant" and constant_tensor(node.outputs[0]) is not None
+
+
+def operator_key(node: onnx_ir.Node) -> tuple[str, str, str]:
+    domain, op_type, overload = node.op_identifier()
+    return "" if domain in DEFAULT_DOMAINS else domain, op_type, overload
+
+
+def operands(node: onnx_ir.Node) -> list[onnx_ir.Value | None]:
+    """Return the inputs without absent ones at the end."""
+    inputs = list(node.inputs)
+    while inputs and inputs[-1] is None:
+        inputs.pop()
+    return inputs
+
+
+def captured(node: onnx_ir.Node) -> Iterator[onnx_ir.Value]:
+    """Return all values that the subgraphs of the node use, including its own."""
+    for graph in subgraphs(node):
+        for inner in graph.all_nodes():
+            yield from (value for value in inner.inputs if value is not None)
+        yield from graph.outputs
+
+
+def subgraphs(node: onnx_ir.Node) -> Iterator[onnx_ir.Graph]:
+    for attribute in node.attributes.values():
+        if attribute.type == onnx_ir.AttributeType.GRAPH and not attribute.is_ref():
+            yield attribute.as_graph()
+        elif attribute.type == onnx_ir.AttributeType.GRAPHS and not attribute.is_ref():
+            yield from attribute.as_graphs()
+
+
+def from_outside(graph: onnx_ir.Graph) -> set[onnx_ir.Value]:
+    """Return the values of outer graphs that the graph uses, except constants."""
+    nodes = list(graph.all_nodes())
+    made = {value for node in nodes for value in node.outputs}
+    used = {value for node in nodes for value in node.inputs if value is not None} | set(graph.outputs)
+    return {value for value in used - made if constant_tensor(value) is None}
+
+
+# Attributes of a node without those at the default of its operator, which may as well be absent.
+
+
+def attributes_without_defaults(node: onnx_ir.Node, imports: Mapping[str, int] | None) -> dict[str, onnx_ir.Attr]:
+    """Return the attributes that differ from their defaults, by name; all of them if there is no schema."""
+    opset = None if imports is None else opset_of(imports, node.domain)
+    if opset is None:
+        return dict(node.attributes)
+    domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+    defaults = _defaults(domain, node.op_type, opset)
+    return {
+        name: attr for name, attr in node.attributes.items() if name not in defaults or not _same(attr, defaults[name])
+    }
+
+
+@lru_cache(maxsize=4096)
+def _defaults(domain: str, op_type: str, opset: int) -> dict[str, onnx_ir.Attr]:
+    try:
+        schema = onnx.defs.get_schema(op_type, opset, domain)
+    except onnx.defs.SchemaError:
+        return {}
+    given = {name: formal.default_value for name, formal in schema.attributes.items() if formal.default_value.type}
+    return {name: onnx_ir.from_proto(value) for name, value in given.items()}
+
+
+def _same(attribute: onnx_ir.Attr, default: onnx_ir.Attr) -> bool:
+    """True if equal; defaults are numbers and texts, and repr distinguishes zeros of different sign."""
+    return not attribute.is_ref() and attribute.type == default.type and repr(attribute.value) == repr(default.value)
+
+
+ABSENT = -1
+_OUTSIDE = -2
+
+
+@dataclass
+class Keys:
+    """One number for each distinct key. `of` maps the values matched so far in both models to their keys.
+
+    Attributes:
+        imports: The opsets in force in each scope of both models.
+        everything: Compare metadata and unused constants too.
+    """
+
+    table: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
+    of: dict[onnx_ir.Value, int] = field(default_factory=dict[onnx_ir.Value, int])
+    constants: dict[onnx_ir.Value, int | None] = field(default_factory=dict[onnx_ir.Value, int | None])
+    imports: dict[Scope, Mapping[str, int]] = field(default_factory=dict[Scope, Mapping[str, int]])
+    everything: bool = False
+
+    def intern(self, *key: Hashable) -> int:
+        return self.table.setdefault(key, len(self.table))
+
+    def attributes(self, node: onnx_ir.Node) -> dict[str, onnx_ir.Attr]:
+        """Return the attributes of the node that differ from their defaults."""
+        return attributes_without_defaults(node, None if node.graph is None else self.imports.get(node.graph))
+
+    def constant(self, value: onnx_ir.Value) -> int | None:
+        """Return the key of a constant by its content; None for other values."""
+        if value not in self.constants:
+            tensor = constant_tensor(value)
+            self.constants[value] = None if tensor is None else self.intern("constant", digest(tensor))
+        return self.constants[value]
+
+
+def forward_keys(
+    nodes: Iterable[onnx_ir.Node], keys: Keys, known: MutableMapping[onnx_ir.Value, int], *, soft: bool = False
+) -> dict[onnx_ir.Node, int]:
+    """Return the key of each node by operator, attributes and input keys; the outputs are added to `known`."""
+    found: dict[onnx_ir.Node, int] = {}
+    for node in nodes:
+        inputs = tuple(_input_key(value, keys, known, soft=soft) for value in operands(node))
+        attributes = () if soft else attribute_keys(node, keys, known)
+        found[node] = keys.intern("soft" if soft else "node", operator_key(node), inputs, attributes)
+        for index, value in enumerate(node.outputs):
+            known.setdefault(value, keys.intern("output", found[node], index))
+    return found
+
+
+def backward_keys(
+    nodes: Sequence[onnx_ir.Node],
+    keys: Keys,
+    marks: Mapping[onnx_ir.Value, int],
+    *,
+    fixed: Mapping[onnx_ir.Node, int] | None = None,
+) -> dict[onnx_ir.Node, int]:
+    """Return the key of each node by its operator, attributes, constants, and the consumers of its outputs.
+
+    Args:
+        marks: For each value that is an output of the graph, which one.
+        fixed: The keys of nodes that are already matched; the others then get soft keys.
+    """
+    found: dict[onnx_ir.Node, int] = {}
+    consumers: dict[onnx_ir.Value, list[tuple[int, int]]] = {}
+    soft = fixed is not None
+    for node in reversed(nodes):
+        fates = tuple((marks.get(v, ABSENT), tuple(sorted(consumers.get(v, ())))) for v in node.outputs)
+        content: tuple[Hashable, ...] = ()
+        if not soft:
+            constants = tuple(None if v is None else keys.constant(v) for v in operands(node))
+            content = (constants, attribute_keys(node, keys, None))
+        found[node] = keys.intern("back", operator_key(node), fates, content)
+        if fixed is not None and node in fixed:
+            found[node] = fixed[node]
+        for index, value in enumerate(operands(node)):
+            if value is not None:
+                consumers.setdefault(value, []).append((found[node], index))
+        for value in set(captured(node)):
+            consumers.setdefault(value, []).append((found[node], ABSENT))
+    return found
+
+
+def attribute_keys(
+    node: onnx_ir.Node, keys: Keys, known: MutableMapping[onnx_ir.Value, int] | None
+) -> tuple[Hashable, ...]:
+    """Return the attributes by name. Outer values in subgraphs get their keys from `known`, or none without it."""
+    attributes = keys.attributes(node)
+    return tuple((name, attribute_key(attributes[name], keys, known)) for name in sorted(attributes))
+
+
+def attribute_key(attribute: onnx_ir.Attr, keys: Keys, known: MutableMapping[onnx_ir.Value, int] | None) -> Hashable:
+    """Return a key that is equal for attributes of the same type and bit-identical value."""
+    kind = attribute.type
+    if attribute.is_ref():
+        return kind, "ref", attribute.ref_attr_name
+    if kind == onnx_ir.AttributeType.GRAPH:
+        return kind, _graph_key(attribute.as_graph(), keys, known)
+    if kind == onnx_ir.AttributeType.GRAPHS:
+        return kind, tuple(_graph_key(graph, keys, known) for graph in attribute.as_graphs())
+    if kind == onnx_ir.AttributeType.TENSOR:
+        return kind, digest(attribute.as_tensor())
+    if kind == onnx_ir.AttributeType.TENSORS:
+        return kind, tuple(digest(tensor) for tensor in attribute.as_tensors())
+    return kind, repr(attribute.value)
+
+
+def _graph_key(graph: onnx_ir.Graph, keys: Keys, known: MutableMapping[onnx_ir.Value, int] | None) -> int:
+    inner = ChainMap({}, dict.fromkeys(from_outside(graph), _OUTSIDE) if known is None else known)
+    inner.update((value, keys.intern("formal", index)) for index, value in enumerate(graph.inputs))
+    nodes = forward_keys(computing_nodes(graph), keys, inner)
+    outputs = tuple(_input_key(value, keys, inner) for value in graph.outputs)
+    return keys.intern("graph", len(graph.inputs), outputs, tuple(sorted(nodes.values())))
+
+
+def _input_key(
+    value: onnx_ir.Value | None, keys: Keys, known: MutableMapping[onnx_ir.Value, int], *, soft: bool = False
+) -> int:
+    if value is None:
+        return ABSENT
+    constant = keys.constant(value)
+    if constant is None and value in known:
+        return known[value]
+    if constant is None:
+        return keys.intern("unknown", value)
+    return keys.intern("any constant") if soft else constant

@@ -1,0 +1,155 @@
+"""Matching of the nodes of two graphs: strongest evidence first, then weaker evidence for the rest.
+
+First nodes that compute the same, or whose results are used in the same way; then those of which this holds except for
+attributes and constants, if both keys or the names agree; then the same operator under the same name; last similar
+nodes in the same position. Ties are resolved by name, then by order.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir
+
+from castsmith.verification.diff.keys import (
+    Keys,
+    Scope,
+    backward_keys,
+    computing_nodes,
+    forward_keys,
+    operands,
+    operator_key,
+)
+
+Node = onnx_ir.Node
+Value = onnx_ir.Value
+Pairs = Sequence[tuple[Value, Value]]
+
+
+@dataclass
+class Matching:
+    """The nodes of two scopes, the matched pairs, and the keys by which values are known in both.
+
+    `forward` has, for the values of both, how each is computed; equal keys are the same computation.
+    """
+
+    keys: Keys
+    sides: tuple[list[Node], list[Node]]
+    partner: dict[Node, Node] = field(default_factory=dict[Node, Node])
+    taken: set[Node] = field(default_factory=set[Node])
+    forward: dict[Value, int] = field(default_factory=dict[Value, int])
+
+    def left(self, side: int) -> list[Node]:
+        """Return the unmatched nodes of one side."""
+        done = self.taken if side else self.partner
+        return [node for node in self.sides[side] if node not in done]
+
+    def pair(self, a: Node, b: Node) -> None:
+        self.partner[a] = b
+        self.taken.add(b)
+        for left, right in zip(a.outputs, b.outputs, strict=False):
+            self.keys.of[left] = self.keys.of[right] = self.keys.intern("pair", left, right)
+
+    def pair_by(self, key: Callable[[Node], Hashable | None], *, only_named: bool = False) -> None:
+        """Pair nodes of equal key: those of the same names first, then in order unless `only_named`."""
+        for named in (True,) if only_named else (True, False):
+            waiting: dict[Hashable, list[Node]] = {}
+            for node in reversed(self.left(0)):
+                if (found := key(node)) is not None:
+                    waiting.setdefault((found, _names(node) if named else ()), []).append(node)
+            for node in self.left(1):
+                found = key(node)
+                candidates = None if found is None else waiting.get((found, _names(node) if named else ()))
+                if candidates:
+                    self.pair(candidates.pop(), node)
+
+
+def match_nodes(a: Scope, b: Scope, keys: Keys, outputs: Pairs) -> Matching:
+    """Match the nodes of two scopes; `keys` already knows their inputs and outer values.
+
+    Args:
+        outputs: The pairs of corresponding outputs.
+    """
+    matching = Matching(keys, (computing_nodes(a), computing_nodes(b)))
+    marks = {value: index for index, pair in enumerate(outputs) for value in pair}
+    forward, backward = _all_keys(matching, marks, soft=False)
+    matching.pair_by(lambda node: (forward[node], backward[node]))
+    matching.pair_by(lambda node: forward[node])
+    matching.pair_by(lambda node: backward[node])
+    if matching.left(0) and matching.left(1):
+        _match_similar(matching, marks, outputs)
+    return matching
+
+
+def _match_similar(matching: Matching, marks: dict[Value, int], outputs: Pairs) -> None:
+    forward, backward = _all_keys(matching, marks, soft=True)
+    matching.pair_by(lambda node: (forward[node], backward[node]))
+    matching.pair_by(lambda node: forward[node], only_named=True)
+    matching.pair_by(lambda node: backward[node], only_named=True)
+    matching.pair_by(lambda node: (operator_key(node), node.outputs[0].name) if node.outputs else None)
+    matching.pair_by(lambda node: (operator_key(node), node.name) if node.name else None)
+    forward, backward = _all_keys(matching, marks, soft=True)
+    matching.pair_by(lambda node: forward[node] if _computes(node, matching.keys) else None)
+    matching.pair_by(lambda node: backward[node])
+    _pair_neighbours(matching, outputs)
+
+
+def _computes(node: Node, keys: Keys) -> bool:
+    """True if some operand is not constant: soft keys do not distinguish, for example, casts of constants."""
+    return any(value is not None and keys.constant(value) is None for value in node.inputs)
+
+
+def _all_keys(matching: Matching, marks: dict[Value, int], *, soft: bool) -> tuple[dict[Node, int], dict[Node, int]]:
+    """Return forward and backward keys of all nodes; soft ones start from the pairs matched so far."""
+    keys, forward, backward = matching.keys, dict[Node, int](), dict[Node, int]()
+    fixed = {node: keys.intern("pair", *pair) for pair in matching.partner.items() for node in pair} if soft else None
+    for nodes in matching.sides:
+        own: dict[Value, int] = {}
+        forward |= forward_keys(nodes, keys, ChainMap(own, keys.of), soft=soft)
+        backward |= backward_keys(nodes, keys, marks, fixed=fixed)
+        if not soft:
+            matching.forward |= own
+    return forward, backward
+
+
+def _pair_neighbours(matching: Matching, outputs: Pairs) -> None:
+    """Pair unmatched producers of inputs and consumers of outputs of matched nodes, by position."""
+    free = set(matching.left(0)), set(matching.left(1))
+    waiting = list(matching.partner.items())
+    found = [(x.producer(), y.producer()) for x, y in outputs]
+    while all(free) and (found or waiting):
+        for left, right in found:
+            if left in free[0] and right in free[1]:
+                free[0].remove(left)
+                free[1].remove(right)
+                matching.pair(left, right)
+                waiting.append((left, right))
+        found = list(_neighbours(*waiting.pop(), *free)) if waiting else []
+
+
+def _neighbours(a: Node, b: Node, free_a: set[Node], free_b: set[Node]) -> Iterator[tuple[Node | None, Node | None]]:
+    for x, y in zip(operands(a), operands(b), strict=False):
+        if x is not None and y is not None:
+            yield x.producer(), y.producer()
+    for x, y in zip(a.outputs, b.outputs, strict=False):
+        yield from _same_uses(x, y, free_a, free_b)
+
+
+def _same_uses(x: Value, y: Value, free_a: set[Node], free_b: set[Node]) -> Sequence[tuple[Node, Node]]:
+    """Yield unmatched nodes of one operator that take x and y as the same operand."""
+    places: dict[Hashable, list[Node]] = {}
+    for node, index in x.uses():
+        if node in free_a:
+            places.setdefault((operator_key(node), index), []).append(node)
+    found: list[tuple[Node, Node]] = []
+    for node, index in y.uses() if places else ():
+        candidates = places.get((operator_key(node), index))
+        if node in free_b and candidates:
+            found.append((candidates.pop(0), node))
+    return found
+
+
+def _names(node: Node) -> tuple[str | None, ...]:
+    return (node.name, *(value.name for value in node.outputs))

@@ -1,0 +1,420 @@
+"""One operator run by itself, by ONNX Runtime, OpenVINO or the reference implementation of ONNX, in another process.
+
+By itself, because ONNX Runtime merges chains of casts even with its optimization off, and so changes values: the result
+of the whole model in it differs from the meaning of the model. In another process, because an engine that
+crashes or does not end must not end verify too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import math
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import onnx
+import onnx.helper
+import onnx_ir
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.errors import ModelError
+from castsmith.ir.ops.qonnx import QONNX_DOMAINS
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.numerics.errors import present
+from castsmith.verification.evaluate.names import EngineName
+from castsmith.verification.evaluate.promotion import Array, dtype_of
+from castsmith.verification.evaluate.worker import TIMED, receive, send
+
+ENGINES = get_args(EngineName)
+
+OURSELVES = "castsmith"
+"""The name under which conversions, promotions and QONNX's quantizers are recorded: exact arithmetic, not an engine."""
+
+TITLES = {
+    "onnxruntime": "ONNX Runtime",
+    "openvino": "OpenVINO",
+    "reference": "the reference implementation of ONNX",
+    "qonnx": "the package qonnx",
+}
+
+_BY_OPENVINO = ("float32", "float16", "int32", "int8", "uint8", "bool")
+_INT32 = np.iinfo(np.int32)
+_LONGEST_CALL, _SHORTEST_START, _WATCHED_EVERY, _MOST_GONE = 300.0, 10.0, 0.2, 64
+_WALL = 10.0 if TIMED else 1.0
+"""Seconds of the clock for each of the processor, after which a request that waits for ever is ended."""
+
+_OF_MEMORY = ("bad_alloc", "bad allocation", "Failed to allocate", "Unable to allocate", "MemoryError")
+
+
+class EngineError(ModelError):
+    """An engine that is not installed, or an operator that no engine runs on the given operands.
+
+    Attributes:
+        open: An operand depends on a result that the standard leaves undefined.
+        unsupported: No engine has the operator.
+    """
+
+    open = False
+    unsupported = False
+
+
+class LimitError(EngineError):
+    """A comparison exceeded its limits of time or memory."""
+
+
+class CrashError(EngineError):
+    """The process of the engine ended, or was ended after a timeout: `late`."""
+
+    late = False
+
+
+class Process:
+    """The other process, started on first use and again after a crash.
+
+    Attributes:
+        turn: The number of starts.
+        gone: The keys of models that are no longer used.
+        used: Seconds of the processor that all requests took.
+        lock: Held by the requesting thread: the process answers one request at a time.
+    """
+
+    def __init__(self) -> None:
+        self.turn = 0
+        self.gone: deque[int] = deque()
+        self.used = 0.0
+        self.lock = threading.RLock()
+        self._running: subprocess.Popen[bytes] | None = None
+        self._deadline = math.inf
+        self._late = False
+
+    def ask(self, *request: object, seconds: float = _LONGEST_CALL) -> Any:
+        """Return the answer to a request.
+
+        Args:
+            seconds: The limit of processor time; waiting for a processor does not count.
+
+        Raises:
+            EngineError: The request failed.
+            CrashError: The process ended.
+        """
+        with self.lock:
+            return self._ask(request, seconds)
+
+    def _ask(self, request: tuple[object, ...], seconds: float) -> Any:
+        running = self._started()
+        into, out = present(running.stdin, "the input of the process"), present(running.stdout, "its output")
+        self._late, self._deadline = False, time.monotonic() + _WALL * seconds
+        try:
+            send(into, (seconds, *request))
+            done, answer, used = receive(out)
+            self.used += used
+        except (EOFError, OSError):
+            self._deadline = math.inf
+            error = CrashError(self._cause_of_end(running, seconds))
+            error.late = self._late
+            raise error from None
+        except BaseException:
+            self.close()  # a late answer would be read as the answer to the next request
+            raise
+        finally:
+            self._deadline = math.inf
+        if not done:
+            raise EngineError(answer)
+        return answer
+
+    @property
+    def is_alive(self) -> bool:
+        """True if the process runs, so that it holds the models of this turn."""
+        return self._running is not None and self._running.poll() is None
+
+    def close(self) -> None:
+        """End the process."""
+        if self._running is not None:
+            self._running.kill()
+            self._running.wait()
+            self._running = None
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._running is None or not self.is_alive:
+            script = Path(__file__).with_name("worker.py")
+            pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+            self._running = subprocess.Popen([sys.executable, "-P", script], stdin=pipe, stdout=pipe, stderr=nowhere)
+            if not self.turn:
+                threading.Thread(target=self._watch, daemon=True).start()
+            self.turn += 1
+        return self._running
+
+    def _watch(self) -> None:
+        """End requests that wait for ever, with one thread for all: starting one for each takes longer than they do."""
+        while True:
+            time.sleep(_WATCHED_EVERY)
+            running = self._running
+            if running is not None and time.monotonic() > self._deadline:
+                self._late = True
+                running.kill()
+
+    def _cause_of_end(self, running: subprocess.Popen[bytes], seconds: float) -> str:
+        running.kill()
+        code = running.wait()
+        self._running = None
+        self._late |= TIMED and code == -signal.SIGPROF
+        if self._late:
+            self.used += seconds
+            return f"does not end within {seconds:.0f} s"
+        return f"crashed its process ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
+
+
+_PROCESS = Process()
+atexit.register(_PROCESS.close)
+
+
+def process() -> Process:
+    """Return the one process of this program, shared by all threads: starting one takes as long as many comparisons."""
+    return _PROCESS
+
+
+_KEYS = itertools.count()
+
+
+@dataclass
+class Prepared:
+    """A model in the other process; `turn` is the number of the start."""
+
+    kind: str
+    model: bytes
+    fixed: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    key: int = field(default_factory=_KEYS.__next__)
+    turn: int = 0
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, process().gone.append, self.key)
+
+    def ready(self, seconds: float = _LONGEST_CALL) -> None:
+        """Load the model if necessary. Raises EngineError if the engine refuses it."""
+        other = process()
+        with other.lock:
+            if len(other.gone) > _MOST_GONE and other.is_alive:
+                gone = [other.gone.popleft() for _ in range(len(other.gone))]
+                other.ask("forget", gone)
+            if self.turn != other.turn or not other.is_alive:
+                other.ask("prepare", self.key, self.kind, self.model, self.fixed, seconds=seconds)
+                self.turn = other.turn
+
+    def run(self, feeds: Mapping[str, Array], seconds: float = _LONGEST_CALL) -> list[Any]:
+        """Return the outputs for the inputs by name."""
+        with process().lock:
+            self.ready(max(seconds, _SHORTEST_START))
+            return process().ask("run", self.key, dict(feeds), seconds=min(seconds, _LONGEST_CALL))
+
+
+@dataclass
+class Engine:
+    """Runs operators; caches each by its node and input types.
+
+    Attributes:
+        ran: The operators by the engine that ran them, or `castsmith` for its own arithmetic.
+        stood_in: Those which the engine refused, so that the reference implementation ran them.
+        crashes: Descriptions of crashes of the process.
+    """
+
+    name: str
+    ran: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    stood_in: set[str] = field(default_factory=set[str])
+    crashes: list[str] = field(default_factory=list[str])
+    _runs: dict[tuple[object, ...], tuple[str, Prepared]] = field(
+        default_factory=dict[tuple[object, ...], tuple[str, Prepared]]
+    )
+
+    def __post_init__(self) -> None:
+        if self.name not in ENGINES:
+            known = f"{', '.join(ENGINES[:-1])} and {ENGINES[-1]}"
+            raise EngineError(f"unknown engine {self.name!r}; expected {known}.")
+        require_installed(self.name)
+
+    def note(self, who: str, op_type: str) -> None:
+        """Note which engine ran an operator of the type."""
+        self.ran.setdefault(who, set()).add(op_type)
+
+    def run(
+        self,
+        node: onnx_ir.Node,
+        operands: Sequence[Array | None],
+        imports: Mapping[str, int],
+        *,
+        seconds: float = _LONGEST_CALL,
+        fresh: bool = False,
+        extra: Mapping[str, float] | None = None,
+        again: bool = False,
+    ) -> list[Array]:
+        """Return the outputs of the node for the operands, which have supported types.
+
+        Args:
+            fresh: Use a new session, since an operator with a seed continues its random sequence.
+            extra: Additional attributes of the node.
+            again: True for the second attempt, in a new process: one that held many models may have lacked memory.
+        """
+        feeds = {f"i{index}": array for index, array in enumerate(operands) if array is not None}
+        constant = {f"i{i}" for i, value in enumerate(node.inputs) if constant_tensor(value) is not None}
+        key = (node, *((name, dtype_of(array), array.ndim) for name, array in feeds.items()))
+        if fresh or key not in self._runs:
+            self._runs[key] = self._prepared(node, operands, imports, feeds, constant, extra or {})
+        who, prepared = self._runs[key]
+        self.note(who, node.op_type)
+        gathered = _gathered(node, operands) if who == "reference" else None
+        if gathered is not None:
+            return [gathered]
+        given = {name: array for name, array in feeds.items() if name not in prepared.fixed}
+        try:
+            return _placed(node, prepared.run(given, seconds))
+        except CrashError as error:
+            if not again and not error.late:
+                return self.run(node, operands, imports, seconds=seconds, fresh=fresh, extra=extra, again=True)
+            self.crashes.append(f"{TITLES.get(who, who)} {error} in {node.op_type} on {_types_text(feeds)}")
+            if error.late:
+                raise LimitError(f"{node.op_type} {error} on {_types_text(feeds)} (`seconds=` allows more).") from None
+            if who == "reference":
+                raise EngineError(f"{node.op_type} {error} on {_types_text(feeds)}.") from None
+            self._runs[key] = ("reference", Prepared("reference", prepared.model, prepared.fixed))
+            self.stood_in.add(node.op_type)
+            return self.run(node, operands, imports, seconds=seconds, extra=extra)
+        except EngineError as error:
+            kind = LimitError if any(word in str(error) for word in _OF_MEMORY) else EngineError
+            raise kind(f"{node.op_type} does not run on {_types_text(feeds)}: {error}.") from None
+
+    def _prepared(
+        self,
+        node: onnx_ir.Node,
+        operands: Sequence[Array | None],
+        imports: Mapping[str, int],
+        feeds: Mapping[str, Array],
+        constant: set[str],
+        extra: Mapping[str, float],
+    ) -> tuple[str, Prepared]:
+        """Return the engine that runs the node, prepared: the selected one if it supports the node for any numbers.
+
+        If ONNX Runtime supports the node but refuses numbers, such as an index out of range, no other engine replaces
+        it: the reference implementation's result would not be better, and it may not end.
+        """
+        model = _alone(node, operands, imports, extra).SerializeToString()
+        fixed = {name: array for name, array in feeds.items() if name in constant}
+        if node.domain in QONNX_DOMAINS and find_spec("qonnx") is not None:
+            return "qonnx", Prepared("qonnx", model, fixed)
+        if self._takes(operands):
+            prepared = Prepared(self.name, model, fixed)
+            trial = {name: array for name, array in feeds.items() if name not in fixed}
+            if self._reads(node, prepared, trial):
+                return self.name, prepared
+        if self.name != "reference":
+            self.stood_in.add(node.op_type)
+        last = Prepared("reference", model, fixed)
+        try:
+            last.ready()
+        except CrashError:
+            raise
+        except EngineError as error:
+            gone = EngineError(f"no engine supports {node.op_type} of {node.domain or 'ai.onnx'} ({error}).")
+            gone.unsupported = True
+            raise gone from None
+        return "reference", last
+
+    def _reads(self, node: onnx_ir.Node, prepared: Prepared, feeds: Mapping[str, Array]) -> bool:
+        """True if the engine loads the node, tried in a new process after a crash; OpenVINO must run it too."""
+        for again in (False, True):
+            try:
+                prepared.ready()
+                if self.name == "openvino":
+                    prepared.run(feeds)
+                return True
+            except CrashError as error:
+                if again or error.late:
+                    self.crashes.append(f"{TITLES[self.name]} {error} when it reads {node.op_type}")
+                    return False
+            except EngineError:
+                return False
+        return False
+
+    def _takes(self, operands: Sequence[Array | None]) -> bool:
+        """True if the engine is tried at all: only numpy's own types can be inputs of a session."""
+        if self.name == "reference" or any(array is not None and array.dtype.isbuiltin == 2 for array in operands):
+            return False
+        return self.name != "openvino" or all(array is None or _kept_by_openvino(array) for array in operands)
+
+
+def require_installed(engine: str) -> None:
+    """Raise EngineError, with installation instructions, for an engine that is not installed."""
+    if engine != "reference" and find_spec(engine) is None:
+        raise EngineError(
+            f"{TITLES[engine]} is not installed: `pip install {engine}`, or choose the engine `reference`."
+        )
+
+
+def _kept_by_openvino(array: Array) -> bool:
+    """True if OpenVINO computes on the array in its own type; sizes and axes fit in int32."""
+    if array.dtype != np.int64:
+        return array.dtype.name in _BY_OPENVINO
+    return not array.size or (int(array.min()) >= _INT32.min and int(array.max()) <= _INT32.max)
+
+
+def _alone(
+    node: onnx_ir.Node, operands: Sequence[Array | None], imports: Mapping[str, int], extra: Mapping[str, float]
+) -> onnx.ModelProto:
+    """Return a model of this node alone, with additional attributes."""
+    proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
+    proto.attribute.extend(onnx.helper.make_attribute(name, number) for name, number in extra.items())
+    proto.attribute.extend(onnx_ir.serde.serialize_node(node).attribute)
+    proto.input.extend("" if array is None else f"i{index}" for index, array in enumerate(operands))
+    proto.output.extend(f"o{index}" if value.name else "" for index, value in enumerate(node.outputs))
+    inputs = [
+        onnx.helper.make_tensor_value_info(f"i{index}", int(dtype_of(array)), [None] * array.ndim)
+        for index, array in enumerate(operands)
+        if array is not None
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in proto.output if name]
+    graph = onnx.helper.make_graph([proto], "alone", inputs, outputs)
+    opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in imports.items()]
+    if node.domain not in imports and node.domain not in ("", "ai.onnx"):
+        opsets.append(onnx.helper.make_opsetid(node.domain, 1))
+    model = onnx.helper.make_model(graph, opset_imports=opsets)
+    model.ir_version = min(model.ir_version, 10)
+    return model
+
+
+def _gathered(node: onnx_ir.Node, operands: Sequence[Array | None]) -> Array | None:
+    """Return the result of a GatherElements; None for other operators.
+
+    The reference implementation of ONNX refuses tables of more than 64 elements along the axis.
+    """
+    if node.op_type != "GatherElements" or node.domain not in DEFAULT_DOMAINS:
+        return None
+    table, index = operands[:2]
+    axis = node.attributes.get_int("axis", 0) or 0
+    if table is None or index is None or table.ndim != index.ndim or not -table.ndim <= axis < table.ndim:
+        return None
+    across = [shape[:axis] + shape[axis % table.ndim + 1 :] for shape in (table.shape, index.shape)]
+    return np.take_along_axis(table, index.astype(np.int64), axis) if across[0] == across[1] else None
+
+
+def _placed(node: onnx_ir.Node, results: Sequence[Any]) -> list[Array]:
+    """Return the results in the positions of the outputs; None for an absent output."""
+    if any(isinstance(result, list | tuple | dict) for result in results):
+        raise EngineError(
+            "its result is a sequence or a map, which is supported for the sequence operators of ONNX only"
+        )
+    left = iter(results)
+    return [np.asarray(next(left)) if value.name else np.zeros(0) for value in node.outputs]
+
+
+def _types_text(feeds: Mapping[str, Array]) -> str:
+    return " and ".join(f"{dtype_of(a).name.lower()}{list(a.shape)}" for a in feeds.values()) or "no operands"

@@ -1,0 +1,123 @@
+"""Inputs that the caller gives: arrays by name, several sets of them, an .npz, or a folder."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+import onnx_ir
+from numpy.typing import NDArray
+
+from castsmith.ir.errors import ModelError
+from castsmith.numerics.errors import OptionError
+from castsmith.verification.inputs import Feeds
+
+Array = NDArray[Any]
+GivenInputs = (
+    str
+    | os.PathLike[str]
+    | Mapping[str, Array]
+    | Iterable[Mapping[str, Array]]
+    | Iterable[tuple[str, Mapping[str, Array]]]
+)
+"""Arrays by name of the input, several sets of them, with or without a name, an .npz, or a folder."""
+
+_ONLY = "the inputs"
+"""The name of a set that is given alone."""
+
+
+def given_sets(model: onnx_ir.Model, inputs: GivenInputs, *, partial: bool = False) -> Iterator[tuple[str, Feeds]]:
+    """Yield the sets of inputs with their names.
+
+    Args:
+        partial: A set may lack inputs, which only matters where they are read.
+
+    Raises:
+        ModelError: A file cannot be read.
+        OptionError: A set has an unknown name or another value than an array or a list of arrays, or lacks an input.
+    """
+    known = [value.name or "" for value in model.graph.inputs]
+    needed = [value.name or "" for value in model.graph.inputs if value.const_value is None]
+    where = f"{os.fspath(inputs)}: " if isinstance(inputs, str | os.PathLike) else ""
+    for name, feeds in _named(inputs):
+        told = where + (name if name == _ONLY else f"the inputs of {name}")
+        if not isinstance(feeds, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OptionError(f"{told} must map names to arrays, not be of type {type(feeds).__name__}.")
+        unknown = sorted(set(feeds) - set(known))
+        if unknown:
+            raise OptionError(f"{told} are for {unknown[0]!r}; expected {', '.join(known)}.")
+        missing = [each for each in needed if each not in feeds]
+        if missing and not partial:
+            raise OptionError(f"{told} lack {missing[0]!r}.")
+        yield name, {key: _content(value, f"{told}: {key!r}") for key, value in feeds.items()}
+
+
+def _content(value: object, told: str) -> Any:
+    """Return an array, a list of arrays for a sequence, or None for an empty optional; numpy's scalars as arrays."""
+    if value is None or isinstance(value, np.ndarray):
+        return cast("Any", value)
+    if isinstance(value, np.generic):
+        return np.asarray(cast("Any", value))
+    if isinstance(value, list | tuple):
+        return [_content(each, told) for each in cast("Sequence[object]", value)]
+    raise OptionError(f"{told} must be an array or a list of arrays, not of type {type(value).__name__}.")
+
+
+def _named(inputs: GivenInputs) -> Iterator[tuple[str, Mapping[str, Array]]]:
+    if isinstance(inputs, str | os.PathLike):
+        yield from stored_sets(os.fspath(inputs))
+    elif isinstance(inputs, Mapping):
+        yield _ONLY, cast("Mapping[str, Array]", inputs)
+    else:
+        for number, each in enumerate(cast("Iterable[Any]", inputs), 1):
+            yield each if isinstance(each, tuple) else (f"set {number}", each)
+
+
+def stored_sets(source: str | IO[bytes]) -> Iterator[tuple[str, dict[str, Array]]]:
+    """Yield the sets in a folder of .npz, one each, or of .npy, one input each, or in one .npz, named or open.
+
+    `in0/x` of an .npz is the input x of the set in0. Sets named `out...` are expected results, and are left out.
+
+    Raises:
+        ModelError: The source cannot be read; the message names it, or standard input.
+        OptionError: The name is empty.
+    """
+    told = source if isinstance(source, str) else "standard input"
+    if not told:
+        raise OptionError("the name of the file of inputs is empty.")
+    try:
+        yield from _in_folder(Path(source)) if isinstance(source, str) else _in_npz(source, "given")
+    except OSError as error:
+        raise ModelError(f"{told}: the inputs cannot be read ({error.strerror or error}).") from None
+    except (ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error, AttributeError, KeyError):
+        raise ModelError(f"{told}: not an .npz file of arrays.") from None
+
+
+def _in_folder(path: Path) -> Iterator[tuple[str, dict[str, Array]]]:
+    """Yield the sets in a folder, or in one file."""
+    if not path.is_dir():
+        if path.exists() and not path.is_file():
+            raise ModelError(f"{path}: not an ordinary file.")
+        yield from _in_npz(path, path.stem)
+    elif files := sorted(path.glob("*.npz")):
+        for file in files:
+            yield from _in_npz(file, file.stem)
+    elif files := sorted(path.glob("*.npy")):
+        yield path.name, {each.stem: np.load(each, allow_pickle=False) for each in files}
+    else:
+        raise ModelError(f"{path}: the folder has no .npz or .npy file.")
+
+
+def _in_npz(file: Path | IO[bytes], alone: str) -> Iterator[tuple[str, dict[str, Array]]]:
+    """Yield the sets in an .npz; arrays without a set are the set `alone`."""
+    sets: dict[str, dict[str, Array]] = {}
+    with np.load(file, allow_pickle=False) as arrays:
+        for key in arrays.files:
+            name, _, value = key.rpartition("/")
+            sets.setdefault(name or alone, {})[value] = arrays[key]
+    yield from ((name, arrays) for name, arrays in sets.items() if not name.startswith("out"))

@@ -1,0 +1,331 @@
+"""Inputs that find differences: for each type its critical values, in arrays of shapes on which the model runs.
+
+Critical are zeros of both signs, infinities, NaN, subnormals, extremes, small integers, the constants that the
+models compare with, and values that decide the conversion to any type that they convert to: ties, their neighbours,
+and the ends of ranges (`castsmith.numerics.critical`). For a small input, there are as many more sets as are needed
+to feed each value that every test must cover.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.types import Kind, element_type, type_name
+from castsmith.verification.evaluate.limits import FeedError, require_feedable
+from castsmith.verification.evaluate.names import MEMORY
+from castsmith.verification.reach import Needs, Reach
+from castsmith.verification.values import TEXTS, classes_of_values, conversion_targets, neighbourhood, texts_in, within
+
+MILD_SETS = 3
+"""Sets of small integers, which come last: they suit models that use an input as an index or divide by it."""
+
+Set = tuple[str, int]
+"""The kind of a set of inputs and its number among those of the kind."""
+
+Feeds = dict[str, Array | list[Array] | None]
+"""The content of each input: an array, a sequence of arrays, or an empty optional."""
+
+_CYCLE = ("adversarial", "finite", "adversarial", "sparse")
+_ALONE, _IN_A_ROW, _AMONG_OTHERS, _MEMBERS = 512, 64, 5, 2
+_MOST_SETS = 400
+_LARGEST_DRAWN = (1 << 20) + 7
+"""The size of an array from which on its elements repeat: making more takes longer than comparing them."""
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """The array to make: for an input, of a type and shape, as one of the sets, with its source of random numbers.
+
+    Attributes:
+        place: The index of the input, or the number of the member of a sequence.
+    """
+
+    value: onnx_ir.Value
+    dtype: DataType
+    shape: tuple[int, ...]
+    kind: str
+    number: int
+    place: int
+    rng: np.random.Generator
+
+
+class Inputs:
+    """Makes the sets for two models with the inputs of the first; `sizes` are those of symbolic dimensions."""
+
+    def __init__(
+        self, models: Sequence[onnx_ir.Model], reaches: Sequence[Reach], seed: int, memory: int = MEMORY
+    ) -> None:
+        self.values = list(models[0].graph.inputs)
+        self.sizes = default_sizes(self.values)
+        self.seed = seed
+        self.memory = memory
+        self.needs = {value.name or "": Needs() for value in self.values}
+        self._reaches = reaches
+        self._targets = conversion_targets(models)
+        self._texts = list(dict.fromkeys([*texts_in(models), *TEXTS]))
+        self.update()
+
+    def update(self) -> None:
+        """Add requirements that the models are found to have."""
+        for reach in self._reaches:
+            for name, need in reach.needs.items():
+                if name in self.needs:
+                    self.needs[name].narrow(need.low, need.high)
+                    self.needs[name].nonzero |= need.nonzero
+                    self.needs[name].wanted.update(need.wanted)
+                    self.needs[name].demanded.update(need.demanded)
+                    self.needs[name].sizes = self.needs[name].sizes or need.sizes
+        for need in self.needs.values():
+            need.narrow_sizes()
+
+    def plan(self, count: int) -> Iterator[Set]:
+        """Return `count` sets of adversarial inputs and the mild ones."""
+        numbers = dict.fromkeys(_CYCLE, 0)
+        for index in range(count):
+            kind = _CYCLE[index % len(_CYCLE)]
+            numbers[kind] += 1
+            yield kind, numbers[kind]
+        yield from (("mild", number) for number in range(1, MILD_SETS + 1))
+
+    def more(self, count: int) -> Iterator[Set]:
+        """Return the further sets that are needed to feed every value that a test must cover."""
+        fed = sum(1 for kind, _ in self.plan(count) if kind == "adversarial")
+        needed = 0
+        for value in self.values:
+            size, dtype = math.prod(self._shape(value, self.sizes)), _declared(value)
+            pool = len(self._pool(value, dtype)[0])
+            needed = max(needed, 0 if not size else math.ceil(pool / size))
+        yield from (("adversarial", number) for number in range(fed + 1, min(needed, _MOST_SETS) + 1))
+
+    def uniform(self) -> Iterator[Set]:
+        """Yield sets that hold one number everywhere: constants of the models first, to take branches not taken yet."""
+        yield from (("uniform", number) for number in range(1, len(self._everywhere()) + 1))
+
+    def elements(self, sizes: Mapping[str, int]) -> int:
+        """Return the number of elements of a set on these sizes."""
+        return sum(math.prod(self._shape(value, sizes)) for value in self.values)
+
+    def make(self, kind: str, number: int, sizes: Mapping[str, int] | None = None) -> Feeds:
+        """Return the arrays of one set by input name. An input with a default uses it half of the time."""
+        sizes = self.sizes if sizes is None else sizes
+        shapes = {value.name or "": self._shape(value, sizes) for value in self.values}
+        require_feedable(self.values, shapes, self.memory)
+        try:
+            return self._made(kind, number, shapes)
+        except MemoryError:
+            raise FeedError("there is not enough memory for the inputs; give smaller sizes (`dims=`).") from None
+
+    def _made(self, kind: str, number: int, shapes: Mapping[str, tuple[int, ...]]) -> Feeds:
+        feeds: Feeds = {}
+        for place, value in enumerate(self.values):
+            rng = np.random.default_rng((self.seed, number, place, len(kind)))
+            if value.const_value is not None and number % 2 == 0:
+                continue
+            wanted = _Draw(value, _declared(value), shapes[value.name or ""], kind, number, place, rng)
+            if isinstance(value.type, onnx_ir.OptionalType) and number % 2 == 0:
+                feeds[value.name or ""] = None
+            elif _is_sequence(value):
+                members = (replace(wanted, number=number * _MEMBERS + m) for m in range(3))
+                feeds[value.name or ""] = list(map(self._array, members))
+            else:
+                feeds[value.name or ""] = self._array(wanted)
+        return feeds
+
+    def _array(self, draw: _Draw) -> Array:
+        value, dtype, shape = draw.value, draw.dtype, draw.shape
+        kind, number, place, row = draw.kind, draw.number, draw.place, element_type(dtype)
+        size = math.prod(shape)
+        if size > _LARGEST_DRAWN:
+            return np.resize(self._array(replace(draw, shape=(_LARGEST_DRAWN,))), shape)
+        if dtype is DataType.STRING:
+            start = 0 if kind == "mild" else (number - 1) * size + place
+            return np.resize(np.roll(self._pool(value, dtype)[0], -start), shape)
+        if row.kind is Kind.BOOLEAN:
+            flags = draw.rng.integers(0, 2, shape).astype(np.bool_)
+            return np.full(shape, number >> place & 1, np.bool_) if size == 1 or kind == "uniform" else flags
+        must, pool = self._pool(value, dtype)
+        if kind == "uniform":
+            wanted = self._everywhere()[number - 1]
+            if isinstance(wanted, int) and row.kind is Kind.INTEGER and row.min <= wanted <= row.max:
+                return np.full(shape, wanted, dtype.numpy())
+            return self._fitting(value, np.full(shape, float(wanted)), dtype)
+        if kind == "adversarial":
+            # Every number of the pool that must be fed comes first, whatever the shape; then the rest of it.
+            start = (number - 1) * size + place * 7
+            row = must if (number - 1) * size < len(must) else pool
+            return row[(np.arange(size) + start) % len(row)].reshape(shape)
+        plain = self._plain(draw)
+        if kind == "sparse" and size:
+            count = max(1, size // 32)
+            places = draw.rng.choice(size, count, replace=False)
+            plain.reshape(-1)[places] = must[(np.arange(count) + number * count + place) % len(must)]
+        return plain
+
+    def _plain(self, draw: _Draw) -> Array:
+        """Return typical application numbers: of moderate size; masks, positions and tokens."""
+        value, dtype, shape, number, rng = draw.value, draw.dtype, draw.shape, draw.number, draw.rng
+        name, integer = (value.name or "").lower(), element_type(dtype).kind is Kind.INTEGER
+        if "mask" in name:
+            ends = rng.integers(1, max(shape[-1:] or (1,)) + 1, (*shape[:-1], 1)) if shape else np.array(2)
+            marks = np.arange(shape[-1]) < ends if shape else np.array(True)
+            return cast(np.broadcast_to(marks if number % 2 else np.ones_like(marks), shape).astype(np.int64), dtype)
+        if "position" in name and integer and shape:
+            return self._fitting(value, np.broadcast_to(np.arange(shape[-1]), shape).astype(np.float64), dtype)
+        if draw.kind == "mild":
+            least = int(number == MILD_SETS)
+            numbers = rng.integers(least, 2 + least, shape) if integer else rng.normal(0, 1, shape)
+            return self._fitting(value, numbers.astype(np.float64), dtype)
+        numbers = rng.integers(0, 17, shape) if integer else rng.normal(0, 1, shape) * (1, 4, 0.25)[number % 3]
+        need = self.needs[value.name or ""]
+        if integer and math.isfinite(need.low) and math.isfinite(need.high):
+            numbers = rng.integers(max(0, int(need.low)), max(0, int(need.high)) + 1, shape)
+        return self._fitting(value, numbers.astype(np.float64), dtype)
+
+    def _fitting(self, value: onnx_ir.Value, numbers: Array, dtype: DataType) -> Array:
+        """Return the numbers that the type and the bounds of the input allow."""
+        need, row = self.needs[value.name or ""], element_type(dtype)
+        if row.kind is Kind.COMPLEX:
+            return numbers.astype(dtype.numpy())
+        with np.errstate(all="ignore"):
+            if row.kind is Kind.INTEGER:
+                numbers = np.where(np.nan_to_num(numbers) == 0, 1, numbers) if need.nonzero else numbers
+                numbers = np.clip(np.nan_to_num(numbers), max(float(row.min), need.low), min(float(row.max), need.high))
+                high = numbers >= 2.0**63
+                whole = np.where(high, 0, numbers).astype(np.int64).astype(dtype.numpy())
+                return np.where(high, np.array(int(row.max)).astype(dtype.numpy()), whole).astype(dtype.numpy())
+            return cast(np.asarray(numbers, np.float64), dtype)
+
+    def _pool(self, value: onnx_ir.Value, dtype: DataType) -> tuple[Array, Array]:
+        """Return the required values of the input, and all useful ones, in an order that mixes them."""
+        row, need = element_type(dtype), self.needs[value.name or ""]
+        if row.kind is Kind.BOOLEAN:
+            return (every := np.array([False, True])), every
+        if row.kind is Kind.STRING:
+            texts = [*(text for text in need.demanded if isinstance(text, str)), *self._texts]
+            return (every := np.array(texts, object)), every
+        if row.kind is Kind.COMPLEX:
+            parts = classes_of_values(DataType.FLOAT, self._targets)[1]
+            mixed = np.empty(parts.shape, dtype.numpy())
+            mixed.real, mixed.imag = parts, np.random.default_rng(0).permutation(parts)
+            return mixed[:64], mixed
+        must, pool = classes_of_values(dtype, self._targets)
+        wanted = neighbourhood([*need.demanded, *need.wanted], dtype)
+        must, pool = np.concatenate([wanted, must]), np.concatenate([wanted, must, pool])
+        if row.kind is Kind.INTEGER and (math.isfinite(need.low) or math.isfinite(need.high)):
+            must, pool = (within(each, need, dtype) for each in (must, pool))
+        if row.kind is Kind.INTEGER and need.nonzero:
+            must, pool = (each[each.astype(np.float64) != 0] for each in (must, pool))
+        return must, pool
+
+    def _everywhere(self) -> list[float]:
+        """Return the numbers of a uniform set."""
+        demanded = [n for need in self.needs.values() for n in need.demanded if not isinstance(n, str)]
+        found = dict.fromkeys(number for reach in self._reaches for number in reach.wanted)
+        near = [sign * (number + step) for number in found for sign, step in ((1, 0), (1, 1), (1, -1))]
+        rest = [0.0, 1.0, -1.0, 2.0, 3.0, 0.25, -0.25, 5.0, 16.0, 100.0, -100.0, 1e4, -1e4, 1e30, -1e30]
+        return list(dict.fromkeys([*demanded, *near[:96], *rest]))
+
+    def _shape(self, value: onnx_ir.Value, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        if value.shape is None:
+            dtype = _declared(value)
+            raise FeedError(
+                f"the input {value.name} ({type_name(dtype)}) has no declared shape; give the inputs (`inputs=`)."
+            )
+        dims = (
+            dim if isinstance(dim, int) else sized(dim.value, sizes) if dim.value else _AMONG_OTHERS
+            for dim in value.shape
+        )
+        return tuple(_AMONG_OTHERS if dim < 0 else dim for dim in dims)  # some exporters write -1 for unknown
+
+
+def default_sizes(values: Iterable[onnx_ir.Value]) -> dict[str, int]:
+    """Return a size for each symbolic dimension: large if that costs little, so that one set holds many values."""
+    sizes: dict[str, int] = {}
+    for value in values:
+        names = [name for dim in value.shape or () if not isinstance(dim, int) for name in _names(dim.value)]
+        rank = 0 if value.shape is None else value.shape.rank()
+        size = _AMONG_OTHERS if len(set(names)) > 1 or rank > 2 else _ALONE if rank == 1 else _IN_A_ROW
+        for name in names:
+            size = _MEMBERS if "batch" in name.lower() and rank > 1 else size
+            sizes[name] = min(size, sizes.get(name, size))
+    return sizes
+
+
+def sized(dim: str, sizes: Mapping[str, int]) -> int:
+    """Return the size of a symbolic dimension, which may be an expression such as `past + new`."""
+    if dim in sizes:
+        return sizes[dim]
+    try:
+        return max(0, _value(ast.parse(dim, mode="eval").body, sizes))
+    except (SyntaxError, ValueError, ZeroDivisionError):
+        return _AMONG_OTHERS
+
+
+def _names(dim: str | None) -> list[str]:
+    """Return the names in a symbolic dimension: itself, or those in its expression."""
+    try:
+        tree = ast.parse(dim or "", mode="eval")
+        _value(tree.body, {node.id: 2 for node in ast.walk(tree) if isinstance(node, ast.Name)})
+    except (SyntaxError, ValueError, ZeroDivisionError):
+        return [dim] if dim else []
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    return [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id not in called] or ([dim] if dim else [])
+
+
+def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.Name(id=name):
+            return sizes.get(name, _AMONG_OTHERS)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, sizes)
+        case ast.BinOp(left=left, op=op, right=right):
+            a, b = _value(left, sizes), _value(right, sizes)
+            match op:
+                case ast.Add():
+                    return a + b
+                case ast.Sub():
+                    return a - b
+                case ast.Mult():
+                    return a * b
+                case ast.Div() | ast.FloorDiv():
+                    return a // b
+                case ast.Mod():
+                    return a % b
+                case _:
+                    raise ValueError(dim_text(node))
+        case ast.Call(func=ast.Name(id=name), args=args) if args:
+            numbers = [_value(each, sizes) for each in args]
+            return max(numbers) if name.lower() == "max" else min(numbers) if name.lower() == "min" else numbers[0]
+        case _:
+            raise ValueError(dim_text(node))
+
+
+def dim_text(node: ast.expr) -> str:
+    """Return the text of an expression that determines no size."""
+    return ast.unparse(node)
+
+
+def _is_sequence(value: onnx_ir.Value) -> bool:
+    kind = value.type.elem_type if isinstance(value.type, onnx_ir.OptionalType) else value.type
+    return isinstance(kind, onnx_ir.SequenceType)
+
+
+def _declared(value: onnx_ir.Value) -> DataType:
+    unknown = value.dtype in (None, DataType.UNDEFINED)
+    if value.type is not None and (unknown or isinstance(value.type, onnx_ir.SparseTensorType)):
+        kind = value.type if unknown else f"sparse_tensor({type_name(value.type.dtype)})"
+        raise FeedError(f"no inputs can be made for {value.name}, which is of type {kind}.")
+    if value.dtype is None:
+        raise FeedError(f"the input {value.name} has no known element type; give the inputs (`inputs=`).")
+    return value.dtype

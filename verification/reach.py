@@ -1,0 +1,321 @@
+"""Requirements on inputs for a model to run on them and to be covered: bounds, roles and constants to hit.
+
+They are found backwards: from an operator that indexes, or that compares with a constant, to the graph inputs whose
+elements it gets, through moves, conversions, and additions and multiplications of constants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx_ir
+from onnx_ir import AttributeType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import CASTS, operators, traits_of
+from castsmith.ir.ops.traits import Answer, Conversion, Moves, Rounding, Size
+from castsmith.ir.walks import all_nodes
+from castsmith.numerics.types import Kind, element_type
+from castsmith.verification.evaluate.indices import Bound, RangeError, Shape, index_bounds
+
+_MOST_TURNS, _MOST_SIZE, _MOST_CONSTANTS, _MOST_COUNTED = 4, 4, 32, 100
+
+
+_WORTH: Mapping[Size, tuple[tuple[int, int], ...]] = {
+    Size.SHAPE: ((1, _MOST_SIZE),),
+    Size.TIMES: ((1, _MOST_SIZE),),
+    Size.RANGE: ((-8, 8), (-16, 16), (1, _MOST_SIZE)),
+    Size.PAD: ((0, _MOST_SIZE),),
+    Size.RESIZE: ((1, 16),),
+    Size.FRAMES: ((1, _MOST_SIZE),),
+}
+"""Useful values of inputs that determine the size of a result; others are possible."""
+
+_BOUND: dict[str, Bound] = {"Loop": (0, 0, _MOST_TURNS), "TopK": (1, 1, 2)}
+"""The same if the size of the result is bounded anyway."""
+
+_COMPARED = operators(
+    lambda row: row.answer is Answer.COMPARISON or row.on_bits or (row.ordered and row.elementwise)
+) | {"PRelu", "Mod"}
+"""Operators that compare elements with those of another operand, or with a bound."""
+
+_SAME_NUMBERS = operators(lambda row: row.moves is Moves.KEEP and not row.computes) | CASTS
+
+_DECIDING = operators(lambda row: row.answer is Answer.LOGIC) | {"If", "Where"}
+
+
+@dataclass
+class Needs:
+    """Requirements on one graph input. low, high: bounds of its elements. wanted: numbers that it should hold."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    demanded: dict[float | str, None] = field(default_factory=dict[float | str, None])
+    """Elements that it has to hold, since the models differ on them: integers as int, texts as str."""
+    wanted: dict[float, None] = field(default_factory=dict[float, None])
+    nonzero: bool = False
+    """True if integers are divided by it."""
+    sizes: tuple[float, float] | None = None
+    """Useful sizes and iteration counts, if it determines the size of a result."""
+
+    def narrow(self, low: float, high: float) -> None:
+        """Add bounds, unless no number would remain."""
+        if max(low, self.low) <= min(high, self.high):
+            self.low, self.high = max(low, self.low), min(high, self.high)
+
+    def narrow_sizes(self) -> None:
+        """Restrict to useful sizes; those that the models compare with are included."""
+        if self.sizes is not None:
+            low, high = self.sizes
+            self.narrow(low, max(high, *(number + 1 for number in self.wanted if number < _MOST_COUNTED), high))
+
+
+class Reach:
+    """The requirements on the inputs of a model, by name."""
+
+    def __init__(self, model: onnx_ir.Model) -> None:
+        self.needs = {value.name or "": Needs() for value in model.graph.inputs}
+        self.wanted: dict[float, None] = {}
+        """Constants in comparisons anywhere, even without a known path to an input."""
+        self._inputs = set(model.graph.inputs)
+        self._outer = _entries(model)
+        nodes = list(all_nodes(model))
+        for node in nodes:
+            shapes = [_shape(value) for value in node.inputs]
+            for slot, low, high in index_bounds(node, shapes):
+                self._bound(node, slot, low, high)
+            for slot, low, high in _worth(node):
+                if slot < len(node.inputs):
+                    self._bound(node, slot, low, high, sizes=True)
+        for node in nodes:
+            if node.domain in DEFAULT_DOMAINS:
+                self._compare(node)
+                if node.op_type in ("Div", "Mod"):
+                    self._back(node.inputs[1], lambda number: number, self._nonzero, bounding=True, casting=False)
+
+    def repair(self, error: RangeError) -> bool:
+        """Narrow the inputs whose elements were out of range; False if that changes nothing."""
+        before = [(each.low, each.high) for each in self.needs.values()]
+        if error.node is not None:
+            self._bound(error.node, *error.bound)
+        return before != [(each.low, each.high) for each in self.needs.values()]
+
+    def demand(self, value: onnx_ir.Value, elements: Iterable[float | str]) -> None:
+        """Demand inputs that bring these elements to the value."""
+        for element in elements:
+
+            def found(name: str, back: Callable[[float], float | None], element: Any = element) -> None:
+                original = back(element)
+                if original is not None:
+                    self.needs[name].demanded[original] = None
+
+            self._back(value, lambda number: number, found, bounding=False)
+
+    def _bound(self, node: onnx_ir.Node, slot: int, low: int, high: int, *, sizes: bool = False) -> None:
+        def found(name: str, back: Callable[[float], float | None]) -> None:
+            ends = [number for number in (back(low), back(high)) if number is not None]
+            if len(ends) == 2 and sizes:
+                before = self.needs[name].sizes or (-math.inf, math.inf)
+                self.needs[name].sizes = max(before[0], math.ceil(min(ends))), min(before[1], math.floor(max(ends)))
+            elif len(ends) == 2:
+                self.needs[name].narrow(math.ceil(min(ends)), math.floor(max(ends)))
+
+        self._back(node.inputs[slot], lambda number: number, found, bounding=True)
+
+    def _nonzero(self, name: str, _: Callable[[float], float | None]) -> None:
+        self.needs[name].nonzero = True
+
+    def _compare(self, node: onnx_ir.Node) -> None:
+        constants = [_known(value) for value in node.inputs]
+        places = range(len(node.inputs))
+        if node.op_type in _COMPARED:
+            numbers = [number for array in constants if array is not None for number in _numbers(array)]
+            self._want([node.inputs[i] for i in places if constants[i] is None], numbers)
+        elif node.op_type == "QuantizeLinear" and constants[1] is not None and constants[1].dtype.kind == "f":
+            scales = [number for number in _numbers(constants[1])[:4] if math.isfinite(number)]
+            steps = (0.5, 1.5, 2.5, -0.5, -1.5, 3.0, 126.5, 127.5, 128.5, -128.5, 254.5, 255.5)
+            self._want(node.inputs[:1], [step * scale for scale in scales for step in steps])
+        elif node.op_type in _DECIDING:
+            self._want(node.inputs[:1], [0.0, 1.0])
+        floats = [a.as_float() for a in node.attributes.values() if a.type is AttributeType.FLOAT and not a.is_ref()]
+        self._want(node.inputs[:1], [sign * number for number in floats for sign in (1, -1)])
+
+    def _want(self, values: Sequence[onnx_ir.Value | None], numbers: Iterable[float]) -> None:
+        for number in numbers:
+            if len(self.wanted) < 4 * _MOST_CONSTANTS:
+                self.wanted[number] = None
+
+            def found(name: str, back: Callable[[float], float | None], number: float = number) -> None:
+                original = back(number)
+                if original is not None and len(self.needs[name].wanted) < _MOST_CONSTANTS:
+                    self.needs[name].wanted[original] = None
+
+            for value in values:
+                self._back(value, lambda number: number, found, bounding=False)
+
+    def _back(
+        self,
+        value: onnx_ir.Value | None,
+        back: Callable[[float], float | None],
+        found: Callable[[str, Callable[[float], float | None]], None],
+        *,
+        bounding: bool,
+        casting: bool = True,
+    ) -> None:
+        """Call `found` for each graph input whose elements the value holds, with the mapping of its numbers."""
+        stack, met = [(value, back)], set[onnx_ir.Value]()
+        while stack:
+            value, back = stack.pop()
+            if value is None or value in met:
+                continue
+            met.add(value)
+            if value in self._inputs:
+                found(value.name or "", back)
+            for outer in self._outer.get(value, ()):
+                stack.append((outer, back))
+            node = value.producer()
+            if node is None or node.domain not in DEFAULT_DOMAINS:
+                continue
+            if node.op_type in ("Cast", "CastLike") and not casting:
+                continue
+            if node.op_type in _INVERSES:
+                stack += _inverted(node, back)
+            else:
+                stack += [(operand, back) for operand in _carried(node, bounding=bounding)]
+
+
+def _worth(node: onnx_ir.Node) -> Iterator[Bound]:
+    """Return the inputs of the node that determine the size of its result, and useful values of each."""
+    if node.domain not in DEFAULT_DOMAINS:
+        return
+    if node.op_type in _BOUND:
+        yield _BOUND[node.op_type]
+    size = traits_of("", node.op_type).size
+    for place, slot in enumerate(size[1] if size is not None else ()):
+        bounds = _WORTH[size[0]] if size is not None else ()
+        yield (slot, *bounds[min(place, len(bounds) - 1)])
+
+
+def _carried(node: onnx_ir.Node, *, bounding: bool) -> Sequence[onnx_ir.Value | None]:
+    """Return the operands whose elements the results hold. bounding: unchanged, so that a bound of both is the same."""
+    row = traits_of(node.domain, node.op_type)
+    if row.moves is not None or row.conversion is Conversion.CAST:
+        return row.moved(node.inputs)
+    if row.ordered and not row.elementwise:
+        return node.inputs[:1]
+    picks = row.rounding is Rounding.NONE and row.answer is None
+    if bounding or not (picks or row.reduces or row.conversion is Conversion.BITS or node.op_type == "CumSum"):
+        return ()
+    return node.inputs if row.on_bool else node.inputs[:1]
+
+
+def _inverted(
+    node: onnx_ir.Node, back: Callable[[float], float | None]
+) -> Iterator[tuple[onnx_ir.Value | None, Callable[[float], float | None]]]:
+    """Return the operand of arithmetic with a constant, and the inverse mapping."""
+    inverse = _INVERSES[node.op_type]
+    if len(node.inputs) == 1:
+        yield node.inputs[0], lambda number: _safely(inverse, back(number), 0.0, 0)
+        return
+    for place in (0, 1):
+        other = _known(node.inputs[1 - place])
+        if other is not None and other.size == 1 and other.dtype.kind in "iuf":
+            constant = float(other.reshape(()))
+            yield (
+                node.inputs[place],
+                lambda number, constant=constant, place=place: _safely(inverse, back(number), constant, place),
+            )
+
+
+def _safely(
+    inverse: Callable[[float, float, int], float], number: float | None, constant: float, place: int
+) -> float | None:
+    try:
+        return None if number is None else inverse(number, constant, place)
+    except (ArithmeticError, ValueError, TypeError):  # a text has no inverse
+        return None
+
+
+_INVERSES: dict[str, Callable[[float, float, int], float]] = {
+    "Add": lambda y, c, _p: y - c,
+    "Sub": lambda y, c, place: y + c if place == 0 else c - y,
+    "Mul": lambda y, c, _p: y / c,
+    "Div": lambda y, c, place: y * c if place == 0 else c / y,
+    "Neg": lambda y, _c, _p: -y,
+    "Abs": lambda y, _c, _p: y,
+    "Sqrt": lambda y, _c, _p: y * y,
+    "Exp": lambda y, _c, _p: math.log(y),
+    "Log": lambda y, _c, _p: math.exp(y),
+    "Reciprocal": lambda y, _c, _p: 1 / y,
+    "Tanh": lambda y, _c, _p: math.atanh(y),
+    "Sigmoid": lambda y, _c, _p: math.log(y / (1 - y)),
+    "Not": lambda y, _c, _p: 1 - y,
+    "Pow": lambda y, c, place: abs(y) ** (1 / c) if place == 0 else math.log(y, c),
+}
+"""Maps a number that an operator gives to one of its operand; the constant is the other operand."""
+
+
+def _entries(model: onnx_ir.Model) -> dict[onnx_ir.Value, list[onnx_ir.Value]]:
+    """Return the values that become inputs of functions and loop bodies, and results of branches, by those."""
+    found: dict[onnx_ir.Value, list[onnx_ir.Value]] = {}
+
+    def enter(inner: Iterable[onnx_ir.Value], outer: Iterable[onnx_ir.Value | None]) -> None:
+        for value, source in zip(inner, outer, strict=False):
+            found.setdefault(value, []).extend([] if source is None else [source])
+
+    for node in all_nodes(model):
+        function = model.functions.get(node.op_identifier())
+        if function is not None:
+            enter(function.inputs, node.inputs)
+            enter(node.outputs, function.outputs)
+        elif node.domain not in DEFAULT_DOMAINS:
+            continue
+        elif node.op_type == "If":
+            for name in ("then_branch", "else_branch"):
+                enter(node.outputs, node.attributes[name].as_graph().outputs)
+        elif node.op_type == "Loop":
+            body = node.attributes["body"].as_graph()
+            enter(body.inputs, [None, None, *node.inputs[2:]])
+            enter(node.outputs, body.outputs[1:])
+        elif node.op_type in ("Scan", "SequenceMap"):
+            body = node.attributes["body"].as_graph()
+            enter(body.inputs, node.inputs)
+            enter(node.outputs, body.outputs)
+    return found
+
+
+def _shape(value: onnx_ir.Value | None) -> Shape:
+    """Return the declared shape of an operand, with the least possible size for each unknown one."""
+    if value is None:
+        return None
+    tensor = constant_tensor(value)
+    if tensor is not None:
+        return tuple(tensor.shape.numpy())
+    if value.shape is None or not all(isinstance(dim, int) for dim in value.shape):
+        return None
+    return tuple(dim for dim in value.shape if isinstance(dim, int))
+
+
+def _known(value: onnx_ir.Value | None) -> np.ndarray[Any, Any] | None:
+    """Return the array of a constant, also after conversions or reshapes; None for anything else or for large ones."""
+    for _ in range(4):
+        tensor = constant_tensor(value)
+        if tensor is not None:
+            known = tensor.size <= 4096
+            numeric = known and element_type(tensor.dtype).kind in (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING)
+            return tensor.numpy() if numeric else None
+        node = None if value is None else value.producer()
+        if node is None or node.op_type not in _SAME_NUMBERS:
+            return None
+        value = node.inputs[0]
+    return None
+
+
+def _numbers(array: np.ndarray[Any, Any]) -> list[float]:
+    flat = array.reshape(-1)[:_MOST_CONSTANTS]
+    return [number for number in flat.astype(np.float64).tolist() if not math.isnan(number)]

@@ -1,0 +1,437 @@
+"""The comparison of two models: the inputs they are run on, the results compared, and the conclusions.
+
+Each model is run one operator at a time (`verification.evaluate`), so that the meaning of the models is compared and
+not an engine's rewrites. If the engine is a runtime, the second model is also run in it as a whole, and changes made by
+the runtime are reported separately.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import onnx_ir
+
+from castsmith.analysis.inference.walk import known_types
+from castsmith.ir.errors import ModelError, VerificationError
+from castsmith.ir.io.loading import ModelLike, as_model
+from castsmith.ir.io.saving import reloaded
+from castsmith.ir.records import Site
+from castsmith.ir.text import node_item, site_of
+from castsmith.ir.validation import require_known_opset
+from castsmith.ir.walks import all_nodes
+from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.promotion.rules import PromotionRules, as_rules
+from castsmith.numerics.types import type_name
+from castsmith.verification.compare import (
+    Count,
+    Difference,
+    Interfaces,
+    compare,
+    difference,
+    element_text,
+    interfaces,
+    on_common_ground,
+)
+from castsmith.verification.demands import demands
+from castsmith.verification.evaluate.conversions import Tensor
+from castsmith.verification.evaluate.engines import OURSELVES, TITLES, Engine, EngineError
+from castsmith.verification.evaluate.evaluator import Evaluator, Path
+from castsmith.verification.evaluate.indices import depends_on_inputs
+from castsmith.verification.evaluate.limits import Budget, FeedError, LimitError, seconds_for
+from castsmith.verification.evaluate.names import MEMORY
+from castsmith.verification.given import GivenInputs, given_sets
+from castsmith.verification.inputs import Feeds
+from castsmith.verification.prove.proof import Held, Proof, prove
+from castsmith.verification.sets import SETS, Sets
+from castsmith.verification.unseen import open_ends
+from castsmith.verification.verdict import Mismatch, Verdict
+from castsmith.verification.whole import Whole
+
+_SETS_AFTER_PASSES = 6
+
+_MOST_WHOLE, _THIRD, _PART_OF_PROOF = 40, 2, 0.5
+
+
+def verify(
+    a: ModelLike,
+    b: ModelLike,
+    *,
+    engine: str = "onnxruntime",
+    promotion: PromotionRules | str | None = None,
+    sets: int = SETS,
+    seed: int = 0,
+    nan_bits: bool = False,
+    dims: Mapping[str, int] | None = None,
+    inputs: GivenInputs | None = None,
+    accept: Collection[str] = (),
+    seconds: float | None = None,
+    memory: int = MEMORY,
+    prove: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Verdict:
+    """Compare the results of two models bit for bit.
+
+    Args:
+        a: The first model: an onnx_ir.Model, a ModelProto, a torch ONNXProgram, a Result or a path.
+        b: The second model.
+        engine: The engine that runs everything except conversions: `onnxruntime`, `openvino` or `reference`.
+        promotion: The rules for operands that disagree in type, or the name of a preset.
+        sets: The number of sets of adversarial inputs; more if the inputs are small.
+        seed: The seed of random inputs.
+        nan_bits: A NaN of another sign or payload is a difference.
+        dims: Sizes of symbolic dimensions by name.
+        inputs: Sets of inputs that replace the generated ones: arrays by name, several of them, an .npz or a folder.
+        accept: The inputs and outputs whose element type may differ, or `all`; they are compared through it: codes of
+            float8 as uint8, a wider or a narrower type.
+        seconds: The limit of processor time, by default 20 to 120 by the size of the models.
+        memory: The limit of memory in MiB, the models apart. Inputs may take an eighth of it.
+        prove: Report equality only if it is proven for all inputs.
+        progress: Called with the name of each set of inputs before it runs.
+
+    Returns:
+        The verdict, true if the models are equal.
+
+    Raises:
+        ModelError: A model or the inputs cannot be read, or an opset is unsupported.
+        OptionError: The inputs are not those of the model.
+        EngineError: The engine is unknown or not installed.
+        PromotionError: The rules refuse a promotion.
+    """
+    started = time.monotonic()
+    a, b = as_model(a), as_model(b)
+    for model in (a, b):
+        require_known_opset(model)
+    rules = as_rules(promotion)
+    declared = interfaces(a, b, accept)
+    verdict = Verdict(engine, interface=list(declared.differences))
+    runner = Engine(engine)
+    if not verdict.interface:
+        budget = Budget(seconds or seconds_for((a, b)), memory=memory)
+        comparison = _Comparison(a, b, rules, runner, budget, declared, verdict, nan_bits, seed, prove)
+        tried = comparison.sets
+        made = (
+            given_sets(a, inputs, partial=True)
+            if inputs is not None
+            else tried.made(sets, dims or {}, verdict.runs, comparison.wanting)
+        )
+        comparison.all(made, progress)
+    verdict.stood_in = tuple(sorted(runner.stood_in))
+    verdict.computed = {who: tuple(sorted(runner.ran[who])) for who in (OURSELVES, *TITLES) if who in runner.ran}
+    verdict.notes += dict.fromkeys(runner.crashes)
+    verdict.seconds = time.monotonic() - started
+    return verdict
+
+
+def require_same(
+    before: onnx_ir.Model,
+    after: onnx_ir.Model,
+    what: str,
+    **options: Any,
+) -> Verdict:
+    """Compare two models as `verify` does, as read from files, with names resolved again.
+
+    Raises:
+        VerificationError: They differ; the message names the value and the node.
+    """
+    try:
+        after = reloaded(after)
+    except ModelError as error:
+        raise VerificationError(f"verification failed: after {what}, the model cannot be read: {error}") from None
+    settings: dict[str, Any] = {"sets": _SETS_AFTER_PASSES, **options}
+    found = verify(reloaded(before), after, **settings)
+    return require_no_difference(found, what)
+
+
+def require_no_difference(found: Verdict, what: str) -> Verdict:
+    """Return the verdict. Raises VerificationError if the models differ."""
+    if not found.different:
+        return found
+    if found.mismatch is None:
+        raise VerificationError(f"verification failed: after {what}, {found.interface[0]}.")
+    mismatch, here = found.mismatch, found.mismatch.difference
+    if not mismatch.value:
+        raise VerificationError(f"verification failed: after {what}, on inputs {mismatch.inputs} the model {here.b}.")
+    value = f"{mismatch.value}{list(here.index) if here.index else ''} ({mismatch.site})"
+    raise VerificationError(
+        f"verification failed: after {what}, {value} is {here.b} and was {here.a} on inputs {mismatch.inputs}."
+    )
+
+
+@dataclass
+class _Comparison:
+    a: onnx_ir.Model
+    b: onnx_ir.Model
+    rules: PromotionRules
+    runner: Engine
+    budget: Budget
+    declared: Interfaces
+    verdict: Verdict
+    nan_bits: bool
+    seed: int
+    prove: bool
+    first: Evaluator = field(init=False)
+    second: Evaluator = field(init=False)
+    sets: Sets = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.first = Evaluator(self.a, self.rules, self.runner, self.budget)
+        self.second = Evaluator(self.b, self.rules, self.runner, self.budget)
+        recoded = self.declared.recoded.items()
+        held = {name: Held(how.a, how.b, how.through == "code") for name, how in recoded}
+        how: dict[str, Any] = {"rules": self.rules, "nan_bits": self.nan_bits, "held": held}
+        try:
+            self.proof = prove(self.a, self.b, **how, pause=partial(self.budget.require_time, _PART_OF_PROOF))
+        except LimitError:
+            self.proof = Proof.of_nothing()
+            reason = "the models were not read for a proof within the time limit (`seconds=` allows more)"
+            self.verdict.unsure.append(reason)
+        searching = partial(self.budget.has_time, _PART_OF_PROOF)
+        self.demands = demands(self.proof, nan_bits=self.nan_bits, may_search=searching)
+        self.demands.watch((self.first.coverage, self.second.coverage))
+        notes = self.verdict.notes
+        self.sets = Sets(self.a, self.b, self.first, self.budget, self.declared, self.seed, notes, self.demands)
+        self.whole = Whole(self.b, self.runner.name, self.budget.left) if self.runner.name != "reference" else None
+        self.verdict.outputs = {value.name or "": Count() for value in self.a.graph.outputs}
+        self.confirmed: set[str] = set()
+
+    def all(self, sets: Iterator[tuple[str, Feeds]], progress: Callable[[str], None] | None) -> None:
+        """Run the sets until one shows a difference, and draw the conclusions."""
+        try:
+            for name, feeds in sets:
+                if progress is not None:
+                    progress(f"inputs: {name}")
+                self._one(name, feeds)
+                if self.verdict.mismatch is not None:
+                    break
+        except FeedError as error:
+            self.sets.unread = str(error).rstrip(".")
+        if self.verdict.mismatch is None:
+            self._conclude()
+
+    def wanting(self) -> bool:
+        """True while branches were not taken, or comparisons had only one result."""
+        return bool(self._open_ends())
+
+    # ---- one set
+
+    def _one(self, name: str, feeds: Feeds) -> None:
+        """Run both models on one set of inputs, compare the results, and note findings."""
+        verdict, recoded = self.verdict, self.declared.recoded
+        try:
+            expected = self.sets.result(feeds)
+        except EngineError as error:
+            verdict.skipped.append((name, str(error)))
+            return
+        theirs = {k: recoded[k].to_b(v) if k in recoded and isinstance(v, np.ndarray) else v for k, v in feeds.items()}
+        try:
+            found = self.second.run(theirs)
+        except LimitError as error:
+            verdict.skipped.append((name, f"the second model: {error}"))
+            return
+        except EngineError as error:
+            if error.open:
+                verdict.skipped.append((name, f"the second model depends on undefined results: {error}"))
+                return
+            if error.unsupported:
+                verdict.skipped.append((name, f"no engine runs the second model: {error}"))
+                return
+            gone = Difference((), "runs", f"does not run: {str(error).rstrip('.')}", 0, 0)
+            verdict.mismatch = Mismatch(name, "", Site(self.b.graph.name or ""), (None, None), gone)
+            return
+        for output, content in expected.items():
+            text = self.declared.outputs.get(output)
+            here = compare(content, found[output], verdict.outputs[output], recoded.get(output), self.nan_bits)
+            if here is not None:
+                earlier = self._first_difference(name, feeds, theirs)
+                value = next(value for value in self.b.graph.outputs if value.name == output)
+                verdict.mismatch = earlier or self._mismatch(name, value, here, {}, None)
+                return
+            if text is not None:
+                self.confirmed.add(output)
+        verdict.runs.append(name)
+        if self.whole is not None and not verdict.runtime and len(verdict.runs) <= _MOST_WHOLE:
+            verdict.runtime += self.whole.differences(name, theirs, found, self.second, self.nan_bits)
+
+    # ---- the place of a difference
+
+    def _first_difference(self, name: str, feeds: Feeds, theirs: Feeds) -> Mismatch | None:
+        """Run both again with every value kept; return the first of B, in loops and calls too, that differs in A."""
+        known: dict[tuple[Path, str], Tensor] = {}
+        kept = 0
+        self.budget.extend()
+
+        def keep(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
+            nonlocal kept
+            kept += tensor.array.nbytes
+            self.budget.require_memory(kept)
+            known[path, value.name or ""] = tensor
+
+        try:
+            self.first.run(feeds, keep)
+        except LimitError:
+            return None
+        found: list[Mismatch] = []
+        arrays = {key: array for key, array in theirs.items() if isinstance(array, np.ndarray)}
+        outputs = set(self.b.graph.outputs)
+
+        def watch(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
+            arrays[value.name or ""] = tensor.array
+            ours = known.get((path, value.name or ""))
+            if found or ours is None:
+                return
+            recoding = self.declared.recoded.get(value.name or "") if value in outputs else None
+            if recoding is not None:
+                pair = recoding.pair(ours.array, tensor.array)
+            elif value in outputs:
+                pair = ours.array, tensor.array
+            else:
+                pair = on_common_ground(ours.array, tensor.array)
+            here = None if pair is None else difference(*pair, ours.undefined, nan_bits=self.nan_bits)
+            if here is not None:
+                found.append(self._mismatch(name, value, here, arrays, tensor.array, path))
+
+        try:
+            self.second.run(theirs, watch)
+        except LimitError:
+            return None
+        return found[0] if found else None
+
+    def _mismatch(
+        self,
+        name: str,
+        value: onnx_ir.Value,
+        here: Difference,
+        arrays: Mapping[str, Array],
+        array: Array | None,
+        path: Path = (),
+    ) -> Mismatch:
+        node = value.producer()
+        theirs = next((n for n in all_nodes(self.a) if any(o.name == value.name for o in n.outputs)), None)
+        site = site_of(node) if node is not None else Site(self.a.graph.name or "")
+        operands: list[str] = []
+        for operand in node.inputs if node is not None and array is not None else ():
+            content = arrays.get(operand.name or "") if operand is not None else None
+            if operand is not None and content is not None and content.shape == array.shape and here.index:  # type: ignore[union-attr]
+                operands.append(f"{operand.name}{list(here.index)} = {element_text(content, here.index)}")
+        nodes = (
+            None if theirs is None else node_item(theirs, known_types(self.a)),
+            None if node is None else node_item(node, known_types(self.b)),
+        )
+        within = tuple(f"{outer}, iteration {turn}" if turn else outer for outer, turn in path)
+        return Mismatch(name, value.name or "", site, nodes, here, tuple(operands), within)
+
+    # ---- what may be concluded
+
+    def _conclude(self) -> None:
+        verdict = self.verdict
+        self._declared_types()
+        verdict.proven = self.proof.proven
+        tested = [name for name in verdict.outputs if name not in verdict.proven]
+        if not verdict.outputs:
+            verdict.unsure.append("the models have no outputs, so there is nothing to compare")
+        if not verdict.runs:
+            self._nothing_ran()
+        for name in tested if verdict.runs else ():
+            count = verdict.outputs[name]
+            if not count.compared:
+                verdict.unsure.append(f"no element of the output {name} was compared: {self._why_none(count)}")
+            elif not count.numbers:
+                verdict.unsure.append(f"the output {name} was NaN wherever it was compared")
+            if count.open_in_b:
+                text = f"{count.open_in_b} elements of {name} are undefined in the second model alone"
+                verdict.unsure.append(f"{text}: runtimes may differ there")
+        if tested:
+            verdict.unsure += dict.fromkeys(self._open_ends())
+        if (
+            self.whole is not None
+            and self.whole.invalid
+            and not Whole(self.a, self.runner.name, self.budget.call).reason
+        ):
+            verdict.unsure.append(
+                f"{TITLES[self.runner.name]} loads the first model but not the second: {self.whole.reason}"
+            )
+        if self.prove:
+            verdict.unsure += [f"the output {name} is not proven, only tested" for name in tested]
+        if self.sets.unread and verdict.runs and (tested or verdict.unsure):
+            verdict.unsure.append(self.sets.unread)
+        elif tested and _THIRD * len(verdict.runs) < len(verdict.skipped):
+            verdict.unsure.append(
+                f"the models ran on {len(verdict.runs)} sets of inputs and not on {len(verdict.skipped)}"
+            )
+        self._report()
+
+    def _declared_types(self) -> None:
+        """Compare the declared types of outputs: other types are a difference, except for a corrected declaration.
+
+        A declaration is corrected if the first model does not compute its declared type and the second declares the
+        type that both compute.
+        """
+        for name, text in self.declared.outputs.items():
+            value = next(value for value in self.b.graph.outputs if value.name == name)
+            known = self.second.coverage.output_types.get(name)
+            ours = next(value for value in self.a.graph.outputs if value.name == name)
+            shape = self.second.coverage.output_shapes.get(name, ())
+            wrong = ours.dtype != known or not _fits(ours, shape)
+            if name in self.confirmed and known is not None and value.dtype == known and wrong and _fits(value, shape):
+                self.verdict.notes.append(f"{text}; the first model computes the type that the second declares")
+            else:
+                self.verdict.interface.append(text)
+
+    def _nothing_ran(self) -> None:
+        skipped, verdict = self.verdict.skipped, self.verdict
+        reason = skipped[0][1].rstrip(".") if skipped else self.sets.unread or "there are no inputs"
+        sizes = " ".join(f"{name}={size}" for name, size in self.sets.made_up.items())
+        way = f"; sizes of symbolic dimensions were made up: {sizes}; give valid ones (`dims=`)"
+        verdict.unsure.append(f"the models did not run on any of the inputs: {reason}{way if sizes else ''}")
+
+    def _why_none(self, count: Count) -> str:
+        if not count.elements:
+            return "it had no elements"
+        random = sorted(self.first.random)
+        drawn = [name for name in random if name.endswith("(no seed)")]
+        if drawn:
+            return f"it depends on {drawn[0].removesuffix(' (no seed)')} without a seed"
+        return f"all {count.elements} depend on undefined results"
+
+    def _open_ends(self) -> list[str]:
+        """Yield computations that differ between the models and that the inputs did not cover."""
+        return [*self.demands.unmet(), *open_ends(self.proof, self.first, self.second)]
+
+    def _report(self) -> None:
+        verdict = self.verdict
+        for title, evaluator in (("first", self.first), ("second", self.second)):
+            nodes = list(all_nodes(evaluator.model))
+            verdict.not_reached += [f"{text} in the {title} model" for _, _, text in evaluator.coverage.untaken(nodes)]
+            flat = [text for node, text in evaluator.coverage.flat(nodes) if depends_on_inputs(node.outputs[0])]
+            verdict.not_reached += [f"{text} in the {title} model" for text in flat]
+            tables = evaluator.coverage.rows.items() if len(verdict.proven) < len(verdict.outputs) else ()
+            for node, rows in tables:
+                if not rows.all():
+                    text = f"{int((~rows).sum())} of the {rows.size} rows of {site_of(node)} in the {title} model"
+                    verdict.not_reached.append(text)
+            for name in sorted(evaluator.random):
+                seeded = (
+                    "compared because of its seed"
+                    if not name.endswith("(no seed)")
+                    else "omitted with all values that depend on it"
+                )
+                verdict.notes.append(f"{name} in the {title} model draws random numbers: {seeded}")
+        for name, recoding in self.declared.recoded.items():
+            types = f"{type_name(recoding.a)} in the first model and {type_name(recoding.b)} in the second"
+            verdict.accepted.append(f"{name} is {types}, compared through {_THROUGH[recoding.through]}")
+
+
+_THROUGH = {"code": "the code", "wider": "the wider type", "narrower": "the narrower type"}
+
+
+def _fits(value: onnx_ir.Value, shape: tuple[int, ...]) -> bool:
+    """True if a result has the declared shape."""
+    if value.shape is None:
+        return True
+    declared = [dim if isinstance(dim, int) else None for dim in value.shape]
+    return len(declared) == len(shape) and all(a in (None, b) for a, b in zip(declared, shape, strict=True))

@@ -1,0 +1,155 @@
+"""The result of comparing two models: equal, different or inconclusive, with what was compared and what was not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from castsmith.ir.notebook import notebook_html
+from castsmith.ir.records import NodeItem, Site, item_text
+from castsmith.verification.compare import Count, Difference
+
+EQUAL, DIFFERENT, INCONCLUSIVE = "equal", "different", "inconclusive"
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The first value, in the order of B, that differs: one that both models have, or an output.
+
+    Attributes:
+        nodes: The nodes that make it in A and in B; None if no node does.
+        operands: Its operands at the element.
+        within: The outer nodes, by their results, and their iterations, if it is in control flow or a function.
+    """
+
+    inputs: str
+    value: str
+    site: Site
+    nodes: tuple[NodeItem | None, NodeItem | None]
+    difference: Difference
+    operands: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+
+    @property
+    def node_a(self) -> str:
+        """The node that makes it in A, as ONNX text; empty if no node does."""
+        return "" if self.nodes[0] is None else item_text(self.nodes[0])
+
+    @property
+    def node_b(self) -> str:
+        """The node that makes it in B, as ONNX text; empty if no node does."""
+        return "" if self.nodes[1] is None else item_text(self.nodes[1])
+
+
+@dataclass
+class Verdict:
+    """The result of comparing two models. It is true exactly if they are equal: `assert castsmith.verify(a, b)`.
+
+    Attributes:
+        engine: The engine that ran everything except conversions.
+        mismatch: The first value that differs, or None.
+        interface: Differences of the declared inputs and outputs, in words.
+        unsure: Reasons why the models cannot be called equal, in words.
+        runs: The sets of inputs on which both ran.
+        skipped: Sets on which the first does not run, with reasons.
+        outputs: Counts of compared elements of each output.
+        proven: The outputs proven equal for all inputs, with reasons.
+        accepted: Accepted differences of the interface, in words.
+        not_reached: Branches that no input took, loops without iterations, results that never varied or were never
+            finite.
+        runtime: Results of the engine for the whole second model that differ from its meaning.
+        stood_in: Operators that the reference implementation ran instead of the engine.
+        computed: The operators by engine, `castsmith` for exact arithmetic.
+        notes: Further remarks.
+        seconds: The time that the comparison took.
+    """
+
+    engine: str
+    mismatch: Mismatch | None = None
+    interface: list[str] = field(default_factory=list[str])
+    unsure: list[str] = field(default_factory=list[str])
+    runs: list[str] = field(default_factory=list[str])
+    skipped: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    outputs: dict[str, Count] = field(default_factory=dict[str, Count])
+    proven: dict[str, str] = field(default_factory=dict[str, str])
+    accepted: list[str] = field(default_factory=list[str])
+    not_reached: list[str] = field(default_factory=list[str])
+    runtime: list[str] = field(default_factory=list[str])
+    stood_in: tuple[str, ...] = ()
+    computed: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    notes: list[str] = field(default_factory=list[str])
+    seconds: float = 0.0
+
+    def __bool__(self) -> bool:
+        return self.outcome == EQUAL
+
+    @property
+    def outcome(self) -> str:
+        """`different` if there is a difference, `inconclusive` if that is undecided, else `equal`."""
+        if self.mismatch is not None or self.interface:
+            return DIFFERENT
+        return INCONCLUSIVE if self.unsure else EQUAL
+
+    @property
+    def equal(self) -> bool:
+        """True if nothing differs and everything was compared."""
+        return self.outcome == EQUAL
+
+    @property
+    def different(self) -> bool:
+        """True if a value or the interface differs."""
+        return self.outcome == DIFFERENT
+
+    @property
+    def inconclusive(self) -> bool:
+        """True if nothing was found to differ, but not enough was compared."""
+        return self.outcome == INCONCLUSIVE
+
+    @property
+    def same(self) -> bool:
+        """The same as `equal`."""
+        return self.equal
+
+    @property
+    def elements(self) -> int:
+        """The elements of outputs that the first model gave, on all sets."""
+        return sum(count.elements for count in self.outputs.values())
+
+    @property
+    def undefined(self) -> int:
+        """Those of them that were omitted, as the standard leaves them undefined."""
+        return sum(count.left_out for count in self.outputs.values())
+
+    @property
+    def compared(self) -> int:
+        """Those of them that were compared."""
+        return self.elements - self.undefined
+
+    def summary(self) -> str:
+        """One sentence: the outcome and its basis."""
+        if self.mismatch is not None:
+            found = self.mismatch
+            here = found.difference
+            if not found.value:
+                return f"different: on inputs {found.inputs} the second model {here.b}"
+            place = list(here.index) if here.index else ""
+            return f"different: {found.value}{place} is {here.a} and {here.b} on inputs {found.inputs}"
+        if self.interface:
+            return f"different: {self.interface[0]}"
+        text = f"{self.compared} of {self.elements} elements of outputs compared on {len(self.runs)} sets of inputs"
+        if self.proven and len(self.proven) == len(self.outputs):
+            text = f"proven for all inputs; {text}"
+        elif self.proven:
+            text = f"{len(self.proven)} of {len(self.outputs)} outputs proven for all inputs; {text}"
+        return f"equal: {text}" if self.equal else f"inconclusive: {self.unsure[0]}; {text}"
+
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.summary()}>"
+
+    def _repr_html_(self) -> str:
+        head = ("output", "how", "elements compared", "left out")
+        rows = [
+            (name, "proven" if name in self.proven else "tested", str(count.compared), str(count.left_out))
+            for name, count in self.outputs.items()
+        ]
+        lines = [*self.interface, *self.unsure, *self.not_reached, *self.runtime, *self.notes]
+        return notebook_html(self.summary(), [(head, rows)], lines)

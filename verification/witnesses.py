@@ -1,0 +1,239 @@
+"""Elements that tell two functions of one element apart: those that inputs have to hold.
+
+They are looked for where the two may differ: at the critical values of every conversion and comparison in them
+(`castsmith.numerics.critical`), composed over what comes before: the elements at which the result of the earlier steps
+passes a critical value of a later one are found by bisection.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.numerics.cast.codec import Array, code_dtype
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.critical import critical_values, every_value
+from castsmith.numerics.types import Kind, element_type
+from castsmith.verification.evaluate.conversions import bits_of
+from castsmith.verification.evaluate.promotion import dtype_of
+from castsmith.verification.prove.elements import COMPARING, OPERATORS
+from castsmith.verification.prove.programs import FAILURES, Program, run
+
+_MOST_TARGETS = 1 << 13
+_GRID = 1 << 10
+_AT_ONCE = 256
+_PICKED = 6
+_MOST_TRIED = 1 << 18
+_LEAST_TEXT, _LARGEST_TEXT = 2.0**-20, 2.0**66
+
+Mask = NDArray[np.bool_]
+
+
+def witnesses(ours: Program, theirs: Program, dtype: DataType, *, nan_bits: bool = False) -> Array | None:
+    """Return elements of the type for which the first gives a defined result and the second another, spread out.
+
+    Only where there are none, elements for which the second alone is undefined.
+
+    Returns:
+        No element if none was found; None if that cannot be decided.
+    """
+    domain = _domain((ours, theirs), dtype)
+    both = None if domain is None else _compared(ours, theirs, domain, nan_bits=nan_bits)
+    if domain is None or both is None:
+        return None
+    apart, undefined = both
+    found = np.sort(domain[apart if apart.any() else undefined])
+    picked = found[np.unique(np.linspace(0, len(found) - 1, _PICKED).astype(int))] if len(found) else found
+    sizes = [len(each) for each in picked] if dtype is DataType.STRING else np.abs(picked.astype(np.float64))
+    return picked[np.argsort(sizes, kind="stable")]
+
+
+def differing(ours: Program, theirs: Program, elements: Array, *, nan_bits: bool = False) -> Mask | None:
+    """Return for which of the elements the first gives a defined result and the second another or an undefined one.
+
+    Returns:
+        None if that is unknown.
+    """
+    both = _compared(ours, theirs, elements, nan_bits=nan_bits)
+    return None if both is None else both[0] | both[1]
+
+
+def _compared(ours: Program, theirs: Program, elements: Array, *, nan_bits: bool) -> tuple[Mask, Mask] | None:
+    """Return for which elements the first is defined and the bits differ, and for which only the first is defined."""
+    done: dict[Program, Any] = {}
+    try:
+        (a, open_in_a), (b, open_in_b) = (run(program, elements, done, OPERATORS) for program in (ours, theirs))
+        a, b = (np.broadcast_to(array, elements.shape) for array in (a, b))
+    except FAILURES:
+        return None
+    if dtype_of(a) != dtype_of(b):
+        return None
+    apart = np.asarray(bits_of(a) != bits_of(b))
+    if not nan_bits and element_type(dtype_of(a)).kind is Kind.FLOATING:
+        apart &= ~(np.isnan(a) & np.isnan(b))
+    defined = np.True_ if open_in_a is None else ~open_in_a
+    return apart & defined, np.broadcast_to(np.False_ if open_in_b is None else open_in_b & defined, elements.shape)
+
+
+def _domain(programs: Sequence[Program], dtype: DataType) -> Array | None:
+    """Return the elements to try; None for a type of which none are known."""
+    row = element_type(dtype)
+    if row.kind is Kind.STRING:
+        return _texts(programs)
+    if row.kind > Kind.FLOATING:
+        return None
+    if row.bits <= 16:
+        return every_value(dtype)
+    grid = _grid(dtype)
+    points = [grid, critical_values(dtype, *_targets(programs), dtype)]
+    met = set[tuple[Program, Any]]()
+    for part in (part for program in programs for part in _parts(program)):
+        for operand, targets, key in _turns(part, grid):
+            if (operand, key) not in met:
+                met.add((operand, key))
+                points.append(_crossings(operand, targets, grid))
+    return np.concatenate(points)[:_MOST_TRIED]
+
+
+def _parts(program: Program) -> Iterator[Program]:
+    """Yield the program and all programs in it, each once."""
+    stack, met = [program], set[Program]()
+    while stack:
+        here = stack.pop()
+        if here not in met:
+            met.add(here)
+            yield here
+            stack += here.arguments
+
+
+def _targets(programs: Sequence[Program]) -> list[DataType]:
+    """Return the numeric types that the programs cast to."""
+    casts = [part for program in programs for part in _parts(program) if part.op == "Cast"]
+    types = dict.fromkeys(DataType(part.settings[0]) for part in casts)
+    return [dtype for dtype in types if element_type(dtype).kind <= Kind.FLOATING]
+
+
+def _turns(program: Program, grid: Array) -> Iterator[tuple[Program, Array, Any]]:
+    """Yield the operands of the last step, the numbers of each at which its result turns, and a key for these."""
+    if program.op == "Cast" and program.arguments[0].op != "source":
+        operand = program.arguments[0]
+        to = DataType(program.settings[0])
+        dtype = _type_of(operand, grid)
+        numeric = dtype is not None and max(element_type(each).kind for each in (dtype, to)) <= Kind.FLOATING
+        if dtype is not None and numeric:
+            yield operand, critical_values(dtype, to), to
+    if program.op in COMPARING:
+        for operand in program.arguments:
+            others = [each for each in program.arguments if each is not operand and each.op == "constant"]
+            for other in others if operand.op != "constant" else ():
+                number = np.frombuffer(other.constant, DataType(other.settings[0]).numpy())
+                yield operand, neighbours(number), other
+
+
+def _type_of(program: Program, grid: Array) -> DataType | None:
+    try:
+        return dtype_of(run(program, grid[:1], {}, OPERATORS)[0])
+    except FAILURES:
+        return None
+
+
+def _texts(programs: Sequence[Program]) -> Array:
+    """Return the numbers that matter to the types that the programs cast to, as texts; few of very many digits."""
+    texts = {"-0", "nan", "inf", "-inf", "1e3"}
+    for dtype in (DataType.INT64, DataType.UINT64, DataType.DOUBLE) if _targets(programs) else ():
+        numbers = critical_values(dtype, *_targets(programs))
+        size = np.abs(numbers.astype(np.float64))
+        texts.update(
+            cast(numbers[(size == 0) | ((size > _LEAST_TEXT) & (size < _LARGEST_TEXT))], DataType.STRING).tolist()
+        )
+    return np.array(sorted(texts), object)
+
+
+# ---- the order of the elements of a type of 32 or 64 bits
+
+
+def _ordered(array: Array) -> NDArray[Any]:
+    """Return unsigned integers in the order of the elements, of which floats are not NaN."""
+    row = element_type(dtype_of(array))
+    codes = array.view(code_dtype(row))
+    if row.kind is Kind.INTEGER:
+        return codes ^ codes.dtype.type((1 << row.bits - 1) if row.signed else 0)
+    negative = codes >> codes.dtype.type(row.bits - 1) != 0
+    return np.where(negative, ~codes, codes | codes.dtype.type(1 << row.bits - 1))
+
+
+def _elements(ordered: NDArray[Any], dtype: DataType) -> Array:
+    """Return the elements in the places of this order."""
+    row = element_type(dtype)
+    half = ordered.dtype.type(1 << row.bits - 1)
+    if row.kind is Kind.INTEGER:
+        return (ordered ^ (half if row.signed else ordered.dtype.type(0))).view(dtype.numpy())
+    return np.where(ordered < half, ~ordered, ordered ^ half).view(dtype.numpy())
+
+
+@lru_cache(maxsize=8)
+def _grid(dtype: DataType) -> Array:
+    """Return elements of the type in order, from the least to the greatest: evenly spaced by code, and by number."""
+    row = element_type(dtype)
+    ends = np.array([int(row.min), int(row.max)] if row.kind is Kind.INTEGER else [-math.inf, math.inf], dtype.numpy())
+    first, last = (int(each) for each in _ordered(ends))
+    codes = [first + (last - first) * part // (_GRID - 1) for part in range(_GRID)]
+    whole = np.arange(-64 if row.signed else 0, 65).astype(dtype.numpy())
+    grid = np.unique(np.concatenate([np.array(codes, code_dtype(row)), _ordered(whole)]))
+    return _elements(grid, dtype)
+
+
+def neighbours(array: Array) -> Array:
+    """Return the elements, each with the elements next to it in its type; NaN is left out."""
+    row = element_type(dtype_of(array))
+    if row.kind is Kind.INTEGER:
+        numbers = [n + step for n in array.reshape(-1).astype(object).tolist() for step in (0, 1, -1)]
+        return np.array([n for n in numbers if int(row.min) <= n <= int(row.max)], array.dtype)
+    if row.kind is not Kind.FLOATING:
+        return array
+    codes = array.view(code_dtype(row))
+    one = codes.dtype.type(1)
+    near = np.concatenate([codes, codes + one, codes - one]).view(array.dtype)
+    with np.errstate(all="ignore"):
+        return near[~np.isnan(near)]
+
+
+def _crossings(program: Program, targets: Array, grid: Array) -> Array:
+    """Return the elements where the result of the program passes a target, with their neighbours."""
+    if len(targets) > _MOST_TARGETS:
+        targets = np.random.default_rng(0).choice(targets, _MOST_TARGETS, replace=False)
+
+    def results(ordered: NDArray[Any]) -> Array:
+        elements = _elements(ordered, dtype_of(grid))
+        return np.broadcast_to(run(program, elements, {}, OPERATORS)[0], ordered.shape)
+
+    def reached(ordered: NDArray[Any]) -> Mask:
+        with np.errstate(all="ignore"):
+            return np.asarray(results(ordered) >= passed)
+
+    ordered = _ordered(grid)
+    low, high, wanted = list[NDArray[Any]](), list[NDArray[Any]](), list[Array]()
+    try:
+        before = results(ordered)
+        for target in np.array_split(targets, -(-len(targets) // _AT_ONCE)):
+            with np.errstate(all="ignore"):
+                above = before >= target[:, None]
+            row, place = np.nonzero(above[:, 1:] != above[:, :-1])
+            low.append(ordered[place])
+            high.append(ordered[place + 1])
+            wanted.append(target[row])
+        lower, upper, passed = (np.concatenate(each)[:_MOST_TARGETS] for each in (low, high, wanted))
+        above = reached(lower)
+        while np.any(upper - lower > 1):
+            middle = lower + (upper - lower) // lower.dtype.type(2)
+            below = reached(middle) == above
+            lower, upper = np.where(below, middle, lower), np.where(below, upper, middle)
+    except FAILURES:
+        return grid[:0]
+    return neighbours(_elements(np.unique(np.concatenate([lower, upper])), dtype_of(grid)))
