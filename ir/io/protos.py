@@ -306,6 +306,8 @@ def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
     if any(tensor.metadata_props for tensor in all_tensors(model)):
         for tensor in tensors_of(proto):
             _keep_last_entries(tensor)
+    for function in proto.functions:
+        function.domain = function.domain or ""  # onnx requires the field, also where it is empty
     restore_types(proto)
     restore_training(model, proto)
     return proto

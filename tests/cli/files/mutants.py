@@ -224,13 +224,16 @@ def faults(source: Path, change: Change, seed: int, folder: Path, *, verify: boo
 
 
 def is_valid(path: Path) -> bool:
-    """True if onnx accepts the model, as far as its data is in it, and knows its operators."""
+    """True if onnx accepts the model, as far as its data is in it.
+
+    It infers no shapes: whether it sees that those of a mutant do not fit depends on what is folded.
+    """
     try:
         model = onnx.load_model(path, load_external_data=False)
-        onnx.checker.check_model(model, full_check=True)
+        onnx.checker.check_model(model)
     except Exception:  # of onnx, which raises anything
         return False
-    return {opset.domain for opset in model.opset_import} <= {"", "ai.onnx"}
+    return True
 
 
 def prepared(folder: Path) -> Path:

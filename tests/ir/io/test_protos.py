@@ -284,6 +284,15 @@ def test_a_tensor_is_written_under_the_name_of_its_value() -> None:
     assert [each.name for each in to_proto(model).graph.initializer] == ["after"]
 
 
+def test_a_function_of_the_standard_domain_stays_valid() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Relu (x) }
+        <domain: "", opset_import: ["" : 21]> Relu (a) => (b) { b = Neg (a) }"""
+    proto = onnx.parser.parse_model(text)
+    proto.functions[0].domain = ""
+    onnx.checker.check_model(proto)
+    onnx.checker.check_model(to_proto(from_proto(proto)))
+
+
 def test_metadata_of_tensors_are_written_once() -> None:
     tensor = onnx.numpy_helper.from_array(np.ones(2, np.float32), "w")
     for key in ("b", "a"):
