@@ -16,8 +16,10 @@ import onnx_ir
 from numpy.typing import NDArray
 
 from castsmith.ir.errors import ModelError
+from castsmith.ir.walks import nodes_of
 from castsmith.lowering.results import Accuracy, OutputError
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.precision.evidence import prefix_of
 from castsmith.verification.bounds import Bound
 from castsmith.verification.evaluate.conversions import Tensor
 from castsmith.verification.evaluate.engines import Engine, EngineError
@@ -58,18 +60,19 @@ class Reference:
     notes: list[str] = field(default_factory=list[str])
 
     def measured(self) -> dict[str, Bound]:
-        """The least and greatest finite element of each value over all sets."""
-        found: dict[str, Bound] = {}
+        """The least and greatest finite element of each value over all sets, inputs included, by `keys_of`."""
+        found, calls = dict[str, Bound](), _Calls(self.model)
         for _, _, values in self.runs:
-            for (_, name), array in values.items():
+            for (route, name), array in values.items():
                 numbers = _wide(array)
                 numbers = numbers[np.isfinite(numbers)]
                 if numbers.size:
+                    key = calls.prefix(route) + name
                     low, high = float(cast("float", numbers.min())), float(cast("float", numbers.max()))
-                    before = found.get(name)
+                    before = found.get(key)
                     if before is not None:
                         low, high = min(low, before.low), max(high, before.high)
-                    found[name] = Bound(low, high, "measured")
+                    found[key] = Bound(low, high, "measured")
         return found
 
     def evaluator(self, model: onnx_ir.Model) -> Evaluator:
@@ -80,6 +83,24 @@ class Reference:
         """The floating-point values of one run, which has all of the time, and the outputs under the empty route."""
         evaluator.budget = Budget(self.seconds)
         return _values(evaluator, feeds)
+
+
+class _Calls:
+    """The functions in which values are, by their routes."""
+
+    def __init__(self, model: onnx_ir.Model) -> None:
+        self._calls: dict[str, dict[str, onnx_ir.Function]] = {}
+        for prefix, scope in (("", model.graph), *((prefix_of(each), each) for each in model.functions.values())):
+            called = ((node, model.functions.get(node.op_identifier())) for node in nodes_of(scope) if node.outputs)
+            self._calls[prefix] = {node.outputs[0].name or "": each for node, each in called if each is not None}
+
+    def prefix(self, route: Route) -> str:
+        """Return what stands before the names of values there; nothing outside of functions."""
+        prefix = ""
+        for name, _ in route:
+            function = self._calls[prefix].get(name)
+            prefix = prefix if function is None else prefix_of(function)
+        return prefix
 
 
 def reference(
@@ -186,8 +207,13 @@ def measure(before: Reference, after: onnx_ir.Model) -> Accuracy:
 
 
 def _values(evaluator: Evaluator, feeds: Any) -> dict[tuple[Route, str], Array]:
-    """The floating-point values of one run of the model, the outputs under the empty route."""
-    found: dict[tuple[Route, str], Array] = {}
+    """The floating-point values of one run of the model, inputs and outputs under the empty route."""
+    fed = cast("Mapping[str, object]", feeds)
+    found: dict[tuple[Route, str], Array] = {
+        ((), name): array
+        for name, array in fed.items()
+        if isinstance(array, np.ndarray) and array.dtype.kind in _FLOATS
+    }
     left = _MOST_BYTES
 
     def watch(route: Route, value: onnx_ir.Value, tensor: Tensor) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,10 +15,11 @@ from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
 from castsmith.ir.records import Diagnostic, Records, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, all_values, nodes_now, nodes_of
+from castsmith.ir.walks import all_nodes, all_values, nodes_now
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.lowering.fewest import Fewest
+from castsmith.lowering.fitting import Proof
 from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.results import ConvertResult
@@ -27,7 +30,8 @@ from castsmith.numerics.types import element_type
 from castsmith.passes.core.rewrite_pass import note_provenance
 from castsmith.passes.fold.run import FoldConstants
 from castsmith.passes.precision.constants import Fates
-from castsmith.passes.precision.patterns import Pattern, exact_pattern, parse_patterns
+from castsmith.passes.precision.evidence import Known, Stated, keys_of
+from castsmith.passes.precision.patterns import Asked, Pattern, exact_pattern, parse_patterns
 from castsmith.passes.precision.run import ConvertPrecision, PrecisionResult, parse_precision, require_something
 from castsmith.passes.promote.insert import InsertPromoteTypes
 from castsmith.passes.promote.resolve import ResolvePromoteTypes
@@ -36,6 +40,7 @@ from castsmith.targets.target import as_target, load_target
 from castsmith.verification.bounds import Bound, bounds_and
 
 if TYPE_CHECKING:
+    from castsmith.analysis.bounds.analysis import Also
     from castsmith.numerics.types import TypeLike
     from castsmith.targets.target import Target
 
@@ -43,6 +48,8 @@ _MOST = 65504.0
 """The largest float16."""
 MOST_ATTEMPTS = 64
 """Conversions that the search for `max_error` tries at most."""
+_CAREFUL_ATTEMPTS = 3
+"""Conversions that keep only the first node of each path that loses numbers: all of them then, so that few follow."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,8 @@ class Request:
     io: str
     keep: tuple[Pattern, ...]
     lower: tuple[Pattern, ...]
-    bound: Callable[[str], Bound | None] | None
+    bound: Callable[[str], Known | None] | None
+    stated: Mapping[str, tuple[float, float]]
     proven: Mapping[str, Bound]
     fates: Fates
     provenance: bool
@@ -118,14 +126,19 @@ def convert(
         tell("measuring")
         known = reference(given.clone(), measured, dims)
     fates = Fates(wanted)
-    proven = _proven(given, wanted, ranges or {}, fates)
+    stated = _stated(given, ranges or {})
+    # The weights are read for the bounds, and the effects of rounding are found in the same pass.
+    bounded = wanted == DataType.FLOAT16 or stated
+    proven = _bounds_of(given, stated, fates.reader) if bounded else {}
+    evidence = _evidence(known, wanted, made_up=measured == "made-up", search=max_error is not None)
     request = Request(
         wanted,
         as_target(target),
         io_choice(given, True if keep_io_types is None else keep_io_types) if io is None else io,
         parse_patterns(keep, "keep"),
         parse_patterns(lower, "lower"),
-        _bounds(ranges, _evidence(known, wanted, made_up=measured == "made-up", search=max_error is not None), proven),
+        _known(stated, evidence, proven),
+        stated,
         proven,
         fates,
         provenance,
@@ -133,12 +146,23 @@ def convert(
     )
     if known is None or max_error is None:
         work = given if in_place or model_in_memory(model) is None else given.clone()
-        return _measured(_attempt(work, request)[0], known)
-    return _search(given, request, known, max_error)
+        return _measured(_without_losses(work, request).result, known)
+    result = _search(given, request, known, max_error)
+    if not in_place:
+        return result
+    _put_into(given, result.model)
+    return replace(result, model=given)
 
 
 def _silent(_: str) -> None:
     """Announce nothing."""
+
+
+def _put_into(model: onnx_ir.Model, source: onnx_ir.Model) -> None:
+    """Make the content of the source that of the model."""
+    model.graph, model.ir_version = source.graph, source.ir_version
+    model.functions.clear()
+    model.functions.update(source.functions)
 
 
 def _measured(result: ConvertResult, known: Reference | None) -> ConvertResult:
@@ -147,41 +171,106 @@ def _measured(result: ConvertResult, known: Reference | None) -> ConvertResult:
 
 def _search(model: onnx_ir.Model, request: Request, known: Reference, most: float) -> ConvertResult:
     """Keep the fewest nodes with which the error is at most `most`; `MOST_ATTEMPTS` conversions at most."""
-    first, nodes = _attempt(model.clone(), request)
-    first = _measured(first, known)
-    best: tuple[frozenset[str], ConvertResult] | None = None
+    plain = _without_losses(model.clone(), request)
+    first, nodes = _measured(plain.result, known), list(dict.fromkeys(plain.converted(request.to).values()))
+    best: tuple[frozenset[str], _Attempt, ConvertResult] | None = None
 
     def error(kept: frozenset[str]) -> float:
         nonlocal best
-        found = _measured(_attempt(model.clone(), request, kept, most)[0], known) if kept else first
+        attempt, found = plain, first
+        if kept:
+            keep = (*plain.keep, exact_pattern(kept, f"kept so that the error stays below {most:g}"))
+            attempt = _attempt(model.clone(), request, keep)
+            found = _measured(attempt.result, known)
         measured = present(found.error, "the error of the conversion")
         worst = measured.worst if len(measured.sets) == len(known.runs) else float("inf")
         if worst <= most and (best is None or len(kept) < len(best[0])):
-            best = kept, found
+            best = kept, attempt, found
         return worst
 
     search = Fewest(nodes, error, most, MOST_ATTEMPTS)
     search.run()
     if best is None:
-        plain, least = search.known[frozenset()], min(search.known.values())
+        without, least = search.known[frozenset()], min(search.known.values())
         raise OptionError(
-            f"`max_error` {most:g} is not reached: the error is {plain:.3g}, and {least:.3g} if every node is kept"
+            f"`max_error` {most:g} is not reached: the error is {without:.3g}, and {least:.3g} if every node is kept"
             " that can be."
         )
-    return replace(best[1], attempts=len(search.known), kept=tuple(name for name in nodes if name in best[0]))
+    kept, attempt, result = best
+    result = replace(result, attempts=len(search.known), kept=tuple(name for name in nodes if name in kept))
+    return replace(attempt, result=result).told(request, attempt.proof(request)) if kept else result
 
 
-def _attempt(
-    work: onnx_ir.Model, request: Request, kept: Collection[str] = (), most: float = 0.0
-) -> tuple[ConvertResult, list[str]]:
-    """Convert the model itself, and return the first results of the nodes that were converted.
+@dataclass(frozen=True)
+class _Attempt:
+    """One conversion.
 
-    Args:
-        kept: Nodes to leave, by their first results, so that the error stays below `most`.
+    Attributes:
+        result: The result.
+        keep: The patterns of the nodes that were kept.
+        nodes: The nodes of `result.precisions`, by their names there.
+        first: The first result of each node before, by its name.
+        keys: The names by which values were known before.
     """
+
+    result: ConvertResult
+    keep: tuple[Pattern, ...]
+    nodes: Mapping[str, onnx_ir.Node]
+    first: Mapping[onnx_ir.Node, str]
+    keys: Mapping[onnx_ir.Value, str]
+
+    def converted(self, to: DataType) -> dict[onnx_ir.Node, str]:
+        """The nodes that were converted, each with its first result before."""
+        precisions = self.result.precisions
+        return {node: self.first.get(node, "") for name, node in self.nodes.items() if precisions[name][0] == to}
+
+    def proof(self, request: Request) -> Proof | None:
+        """The bounds before and after; None if nothing was proven before."""
+        if not request.proven:
+            return None
+        after = _bounds_of(self.result.model, request.stated)
+        return Proof(self.result.model, request.to, request.proven, after, self.keys)
+
+    def told(self, request: Request, proof: Proof | None) -> ConvertResult:
+        """The result, with a remark where the first result of a node is proven to fit, or may not."""
+        precisions = dict(self.result.precisions)
+        for node, name in ((node, name) for name, node in self.nodes.items()):
+            dtype, reason = precisions[name]
+            if proof is None or not node.outputs or not dtype == request.to == DataType.FLOAT16:
+                continue
+            before = request.proven.get(self.keys.get(node.outputs[0], ""))
+            if proof.fits(node.outputs[0]):
+                precisions[name] = dtype, f"{reason}; its result is proven to fit"
+            elif before is not None and before.magnitude >= _MOST:
+                precisions[name] = dtype, f"{reason}; it may reach {before.magnitude:.6g}: measure it on inputs"
+        return replace(self.result, precisions=precisions)
+
+
+def _without_losses(model: onnx_ir.Model, request: Request) -> _Attempt:
+    """Convert the model; what would make an infinity or NaN of a number, as far as that is proven, stays in float."""
+    keep, kept, before = request.keep, set[str](), model.clone()
+    attempts = 0
+    while True:
+        attempt, attempts = _attempt(model, request, keep), attempts + 1
+        proof = attempt.proof(request)
+        converted = attempt.converted(request.to)
+        losses = {} if proof is None else proof.losses(converted, behind=attempts > _CAREFUL_ATTEMPTS)
+        asked = Asked(request.lower, "", losses).with_all_inside(attempt.result.model) if request.lower else {}
+        names = defaultdict[str, set[str]](set)
+        for node, why in losses.items():
+            if node not in asked and converted[node] not in (*kept, ""):
+                names[why].add(converted[node])
+        if not names:
+            return replace(attempt, result=attempt.told(request, proof))
+        kept.update(*names.values())
+        keep = (*keep, *(exact_pattern(lost, why) for why, lost in names.items()))
+        _put_into(model, before.clone())
+
+
+def _attempt(work: onnx_ir.Model, request: Request, keep: tuple[Pattern, ...]) -> _Attempt:
+    """Convert the model itself; `keep` says which nodes to leave."""
     known = set(all_nodes(work)) if request.provenance else set[onnx_ir.Node]()
-    why = f"kept so that the error stays below {most:g}"
-    keep = (*request.keep, exact_pattern(kept, why)) if kept else request.keep
+    keys = keys_of(work)
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     records, found = Records(), PrecisionResult(work, False)
     steps = (
@@ -224,21 +313,19 @@ def _attempt(
     records.diagnostics += _unsupported(work, request.target, records.diagnostics)
     records.diagnostics += _without_kernel(work, request)
     names = _names(found, results)
-    converted = [each.result for each in found.precisions.values() if each.dtype == request.to and each.result]
     result = ConvertResult(
         work,
         records.rewrites,
         records.refusals,
         records.diagnostics,
         precisions={
-            name: (each.dtype, _told(request, results.get(node, ""), each.dtype, each.reason))
-            for node, name in names.items()
-            if (each := found.precisions[node])
+            name: (each.dtype, each.reason) for node, name in names.items() if (each := found.precisions[node])
         },
         regions={name: region for node, name in names.items() if (region := found.precisions[node].region)},
         operators={name: node.op_type for node, name in names.items()},
     )
-    return result, list(dict.fromkeys(converted))
+    first = {node: each.result for node, each in found.precisions.items()}
+    return _Attempt(result, keep, {name: node for node, name in names.items()}, first, keys)
 
 
 def _as_warnings(records: Records) -> Records:
@@ -303,49 +390,45 @@ def _evidence(known: Reference | None, to: DataType, *, made_up: bool, search: b
     return {name: bound for name, bound in found.items() if not made_up or bound.magnitude > most}
 
 
-def _bounds(
-    ranges: Mapping[str, tuple[float, float]] | None, measured: Mapping[str, Bound], proven: Mapping[str, Bound]
-) -> Callable[[str], Bound | None] | None:
-    """The bounds that the caller states, else those that are proven to fit, else the measured ones, by name.
+def _known(
+    stated: Mapping[str, tuple[float, float]], measured: Mapping[str, Bound], proven: Mapping[str, Bound]
+) -> Callable[[str], Known | None] | None:
+    """What the caller states, else what is proven to fit, else what was measured, by name.
 
     A proven bound beyond the precision may be far from what the value reaches, so that it keeps no node.
     """
-    stated = {name: Bound(float(low), float(high), "proven") for name, (low, high) in (ranges or {}).items()}
     safe = {name: bound for name, bound in proven.items() if bound.magnitude < _MOST}
-    known = {**measured, **safe, **stated}
+    known: dict[str, Known] = {**measured, **safe, **{name: Stated(*ends) for name, ends in stated.items()}}
     return known.get if known else None
 
 
-def _proven(
-    model: onnx_ir.Model, to: DataType, ranges: Mapping[str, tuple[float, float]], fates: Fates
-) -> dict[str, Bound]:
-    """The bounds that hold for every input, for a precision that has less range than float; empty for others.
+def _stated(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """The ranges, by the names of `keys_of`: a name that only functions have counts in each of them."""
+    keys, found = keys_of(model) if ranges else {}, dict[str, tuple[float, float]]()
+    for name, (low, high) in ranges.items():
+        named = {key for key in keys.values() if key == name} or {
+            key for each, key in keys.items() if each.name == name
+        }
+        if not named:
+            known = sorted({each.name for each in keys if each.name})
+            way_out = did_you_mean(name, known, "expected the name of a value")
+            raise OptionError(f"`ranges` names {name!r}, which is no value of the model; {way_out}")
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            raise OptionError(f"invalid range {low}:{high} for {name}; expected two finite numbers, the lower first.")
+        found.update(dict.fromkeys(named, (float(low), float(high))))
+    return found
 
-    The weights are read for them, and the effects of rounding are found in the same pass.
-    """
-    if to != DataType.FLOAT16:
-        return {}
-    inputs = {value.name for value in model.graph.inputs}
-    given = {name: ends for name, ends in ranges.items() if name in inputs}
+
+def _bounds_of(
+    model: onnx_ir.Model, stated: Mapping[str, tuple[float, float]], also: Also | None = None
+) -> dict[str, Bound]:
+    """The bounds that hold for every input in the stated ranges, by name; empty if the model cannot be bounded."""
+    ranges = {name: ends for value in model.graph.inputs if (ends := stated.get(name := value.name or ""))}
     try:
-        found = bounds_and(model, ranges=given, promotion=PromotionRules(promote_unsafe=True), also=fates.reader)
+        found = bounds_and(model, ranges=ranges, promotion=PromotionRules(promote_unsafe=True), also=also)
     except CastsmithError:  # no bound is needed for a conversion
         return {}
-    within = {
-        value.name for function in model.functions.values() for node in nodes_of(function) for value in node.outputs
-    }
-    # A value of a function has one name in all calls, of which each has other bounds.
-    return {name: bound for name, bound in found.items() if bound.how == "proven" and name not in within}
-
-
-def _told(request: Request, result: str, dtype: DataType, reason: str) -> str:
-    """Return the reason for the precision of a node, with a remark if its first result is proven to fit."""
-    bound = request.proven.get(result)
-    if dtype != DataType.FLOAT16 or request.to != dtype or bound is None:
-        return reason
-    if bound.magnitude < _MOST:
-        return f"{reason}; its result is proven to fit"
-    return f"{reason}; it may reach {bound.magnitude:.6g}: measure it on inputs"
+    return {name: bound for name, bound in found.items() if bound.how == "proven"}
 
 
 def io_choice(model: onnx_ir.Model, keep: bool | str | Sequence[str]) -> str:

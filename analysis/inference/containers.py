@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx_ir
 from onnx_ir import OptionalType, SequenceType
 
+from castsmith.analysis.inference.handed_on import handed_on
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import Moves
@@ -72,22 +73,8 @@ def _makes_sequences(node: onnx_ir.Node) -> bool:
 
 
 def _links(model: onnx_ir.Model, node: onnx_ir.Node) -> Iterator[_Link]:
-    function = model.functions.get(node.op_identifier())
-    if function is not None:
-        yield from ((a, b, 0) for a, b in zip(node.inputs, function.inputs, strict=False) if a is not None)
-        yield from ((a, b, 0) for a, b in zip(function.outputs, node.outputs, strict=False))
-    elif node.domain not in DEFAULT_DOMAINS:
-        return
-    elif node.op_type == "Identity":
-        yield node.inputs[0], node.outputs[0], 0
-    elif node.op_type in ("Optional", "OptionalGetElement") and node.inputs:
-        yield node.inputs[0], node.outputs[0], 1 if node.op_type == "Optional" else -1
-    elif node.op_type == "If":
-        for name in ("then_branch", "else_branch"):
-            yield from ((a, b, 0) for a, b in zip(node.attributes[name].as_graph().outputs, node.outputs, strict=True))
-    elif node.op_type == "Loop":
-        body = node.attributes["body"].as_graph()
-        for state, inside, end, result in zip(
-            node.inputs[2:], body.inputs[2:], body.outputs[1:], node.outputs, strict=False
-        ):
-            yield from ((state, inside, 0), (inside, end, 0), (end, result, 0))
+    standard = node.domain in DEFAULT_DOMAINS and node.op_identifier() not in model.functions
+    if standard and node.op_type in ("Identity", "Optional", "OptionalGetElement") and node.inputs:
+        yield node.inputs[0], node.outputs[0], {"Identity": 0, "Optional": 1}.get(node.op_type, -1)
+    elif not (standard and node.op_type == "SequenceMap"):  # its subgraph gets the elements of its sequences
+        yield from ((source, result, 0) for source, result in handed_on(model, node))

@@ -8,6 +8,7 @@ Run `ConvertPrecision(to=...)`, the pass in `run`.
     sensitivity    the nodes of these operators that stay in float
     constants      the constants that fit the precision
     facts          what values hold of constants
+    evidence       what is known of magnitudes, and where the precision ends
     problem        the choice for the whole model
     gains          the worth of converting a node, and the cost of casts
     apply          the changed graph

@@ -241,10 +241,3 @@ def rounded(
     if is_large(tensor) or is_stored(tensor):
         return computed(tensor, to, convert, name)
     return onnx_ir.tensor(np.array(convert(tensor.numpy()), order="C"), dtype=to, name=name)
-
-
-def exceeding_text(value: onnx_ir.Value, greatest: float, how: str, to: DataType) -> str:
-    """Return the reason why a value does not fit: the number that it reaches, and its source."""
-    if greatest < limits(to).overflow:
-        return ""
-    return f"{value.name} reaches {greatest:.6g} ({how}), beyond {type_name(to)}"

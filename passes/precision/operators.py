@@ -16,6 +16,8 @@ from onnx_ir import DataType
 
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import operators
+from castsmith.ir.ops.traits import Conversion
 
 _EXPONENTIAL = "its results span more orders of magnitude than 16 bits hold"
 _SUM = "it adds up many elements, and small ones are lost in a large sum"
@@ -146,5 +148,11 @@ RANGE = GROWING | {"Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "LpPool
 
 LINEAR = frozenset({"Add", "Sub", "Mul", "Div", "Neg"})
 MEANS = frozenset({"ReduceMean", "ReduceSum", "GlobalAveragePool"})
+PASSING = (
+    operators(lambda row: row.rounding is not None or row.conversion is Conversion.CAST)
+    | MEANS
+    | {"AveragePool", "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"}
+)
+"""Operators whose results may be about as large as their operands, if nothing smaller is known of them."""
 SATURATING = {"Tanh": 16.0, "Erf": 8.0, "Sigmoid": 32.0}
 """Operators that give their limit, rounded to 16 bits, for operands from this magnitude on."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
@@ -19,7 +19,6 @@ import onnx_ir
 
 from castsmith.ir.walks import graphs_in
 from castsmith.numerics.errors import OptionError, did_you_mean
-from castsmith.verification.bounds import Bound
 
 _KINDS = ("op", "name", "path")
 _SCOPES = ("pkg.torch.onnx.name_scopes", "namespace", "pkg.torch.onnx.namespace")
@@ -77,15 +76,11 @@ class Wishes:
         keep: The nodes to keep, each with the reason.
         lower: The nodes to convert even if sensitive, each with the reason.
         converted_ports: The names of the inputs and outputs of the model to change.
-        exceeds: Returns the reason why a value does not fit the precision, by its known range; empty if it fits.
-        known: Returns the known bounds of a value.
     """
 
     keep: Mapping[onnx_ir.Node, str]
     lower: Mapping[onnx_ir.Node, str]
     converted_ports: frozenset[str]
-    exceeds: Callable[[onnx_ir.Value], str]
-    known: Callable[[onnx_ir.Value], Sequence[Bound]]
 
 
 class Asked:

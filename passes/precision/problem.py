@@ -28,6 +28,7 @@ from castsmith.numerics.types import type_name
 from castsmith.passes.core.min_cut import Costs
 from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.constants import Carried, Fates, unfit
+from castsmith.passes.precision.evidence import Evidence
 from castsmith.passes.precision.facts import Facts
 from castsmith.passes.precision.operators import Place
 from castsmith.passes.precision.patterns import Wishes
@@ -47,6 +48,7 @@ class Problem:
     imports: Mapping[Scope, Mapping[str, int]]
     aim: Aim
     wishes: Wishes
+    evidence: Evidence
     sizes: Sizes
     fates: Fates
     facts: Facts = field(init=False)
@@ -67,7 +69,12 @@ class Problem:
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """The sensitive nodes."""
-        return Sensitivity(self.aim.to, self.wishes.known)
+        return Sensitivity(self.aim.to, self.evidence.of)
+
+    @cached_property
+    def beyond(self) -> Mapping[onnx_ir.Value, str]:
+        """The values that do not fit the precision by what is known of them, each with the reason."""
+        return self.evidence.beyond(self.facts.concerns)
 
     @cached_property
     def nestings(self) -> Mapping[onnx_ir.Value, Nesting]:
@@ -230,9 +237,12 @@ class Problem:
     def _exceeding(self, node: onnx_ir.Node, ports: Ports) -> str:
         """The reason to leave a node of which an operand or result does not fit. Mask values are lowered instead."""
         values = [node.outputs[index] for index in sorted(ports.gives)]
-        values += [value for index in sorted(ports.follows) if (value := node.inputs[index]) is not None]
-        reasons = (self.wishes.exceeds(value) for value in values if not self.facts.carry_of(value).masks)
-        return next(filter(None, reasons), "")
+        return self._beyond([*values, *(node.inputs[index] for index in sorted(ports.follows))])
+
+    def _beyond(self, values: Iterable[onnx_ir.Value | None]) -> str:
+        """Return the reason why one of the values does not fit."""
+        found = (value for value in values if value is not None and value in self.beyond)
+        return next((self.beyond[value] for value in found if not self.facts.carry_of(value).masks), "")
 
     def _inexact(self, node: onnx_ir.Node, ports: Ports) -> str:
         """Return the reason why a Cast of integers keeps its type: the precision does not hold them."""
@@ -282,6 +292,8 @@ class Problem:
                 self.use(value, function, index, variable)
             self._called[identifier] = [*ins, *outs]
         ports = self._called[identifier]
+        for variable, value in zip(ports, node.inputs, strict=False):
+            self._pass_on(variable, [value])
         if self._is_kept(node):
             for variable in ports:
                 self.costs.fix(variable, yes=False)
@@ -306,14 +318,18 @@ class Problem:
         return found
 
     def _pass_on(self, variable: int, values: Iterable[onnx_ir.Value | None], *results: onnx_ir.Value) -> None:
-        """Note what the results of control flow or of a call hold of constants that do not fit, and keep their type."""
-        found = [self.facts.carry_of(value) for value in values if value is not None]
+        """Note what the results of control flow or of a call hold that does not fit, and keep their type."""
+        sources = [value for value in values if value is not None]
+        found = [self.facts.carry_of(value) for value in sources]
         why = next((each.unfit for each in found if each.unfit), "")
         masks = tuple(dict.fromkeys(mask for each in found for mask in each.masks))
-        if why:
-            self.costs.fix(variable, yes=False)
         if why or masks:
             self.facts.carried.update((value, Carried(why, masks)) for value in results if self.facts.concerns(value))
+        wide = not self.sensitivity.wide.isdisjoint(sources)
+        if wide:
+            self.sensitivity.wide.update(results)
+        if why or wide or self._beyond([*sources, *results]):
+            self.costs.fix(variable, yes=False)
 
     def _port(self, value: onnx_ir.Value, *, given: bool = True) -> int:
         if not self.facts.concerns(value):

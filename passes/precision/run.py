@@ -38,7 +38,8 @@ from castsmith.passes.core.rewrite_pass import RewritePass
 from castsmith.passes.core.session import Session
 from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.apply import Change, apply, regions
-from castsmith.passes.precision.constants import Fates, exceeding_text
+from castsmith.passes.precision.constants import Fates
+from castsmith.passes.precision.evidence import Evidence, Known
 from castsmith.passes.precision.gains import price
 from castsmith.passes.precision.patterns import Asked, Pattern, Wishes, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim
@@ -47,7 +48,6 @@ from castsmith.passes.promote.insert import specialise_functions
 from castsmith.passes.shapes.walk import Shapes
 from castsmith.targets.kernels import DEFAULT_TARGET
 from castsmith.targets.target import Target, as_target, load_target
-from castsmith.verification.bounds import Bound
 
 NAME = "convert-precision"
 SOURCES: dict[DataType, frozenset[DataType]] = {
@@ -112,7 +112,7 @@ class ConvertPrecision(RewritePass):
         sources: The types to convert; by default all others.
         keep: Patterns of nodes to keep.
         lower: Patterns of nodes to convert although they are sensitive.
-        bound: Returns the bounds of a value by its name; None: unknown.
+        bound: Returns what is known of a value by its name, in a function `domain::function/value`; None: nothing.
         fates: The effects of rounding constants to this precision, as far as they are known.
 
     Raises:
@@ -127,7 +127,7 @@ class ConvertPrecision(RewritePass):
     lower: str | tuple[str | Pattern, ...] = option(
         (), OptionInfo("patterns of nodes to convert though sensitive", _texts)
     )
-    bound: Callable[[str], Bound | None] | None = option(None, OptionInfo("bounds of a value by its name", _any))
+    bound: Callable[[str], Known | None] | None = option(None, OptionInfo("bounds of a value by its name", _any))
     fates: Fates | None = option(None, OptionInfo("the known effects of rounding constants", _any))
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
@@ -150,11 +150,9 @@ class ConvertPrecision(RewritePass):
             asked_to_keep.with_all_inside(model),
             asked_to_lower.with_all_inside(model),
             ports_to_convert(model, self.io),
-            self._exceeds(to),
-            self._known,
         )
         fates = Fates(to) if self.fates is None or self.fates.to != to else self.fates
-        problem = Problem(model, inference, imports, aim, wishes, sizes, fates)
+        problem = Problem(model, inference, imports, aim, wishes, Evidence(model, to, self.bound), sizes, fates)
         problem.state()
         price(problem)
         sites = {node: site_of(node) for node in nodes}
@@ -172,21 +170,6 @@ class ConvertPrecision(RewritePass):
         ]
         change.records.refusals += _outputs_that_stay(model, wishes.converted_ports, aim.sources)
         return PrecisionResult(model, bool(change.records.rewrites), change.records, precisions=precisions)
-
-    def _known(self, value: onnx_ir.Value) -> list[Bound]:
-        found = None if self.bound is None else self.bound(value.name or "")
-        return [] if found is None else [found]
-
-    def _exceeds(self, to: DataType) -> Callable[[onnx_ir.Value], str]:
-        bound = self.bound
-
-        def exceeds(value: onnx_ir.Value) -> str:
-            known = None if bound is None else bound(value.name or "")
-            if known is None or known.how == "unknown":
-                return ""
-            return exceeding_text(value, max(abs(known.low), abs(known.high)), known.how, to)
-
-        return exceeds
 
 
 def _outputs_that_stay(

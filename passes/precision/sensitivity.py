@@ -8,7 +8,7 @@ result, unless its bounds show that it fits or its users absorb the overflow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +21,7 @@ from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import Moves
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision.constants import Fate, limits
+from castsmith.passes.precision.evidence import Known, magnitude
 from castsmith.passes.precision.operators import (
     GROWING,
     INSIDE,
@@ -32,7 +33,6 @@ from castsmith.passes.precision.operators import (
     sensitive_reason,
 )
 from castsmith.passes.precision.ports import Ports
-from castsmith.verification.bounds import Bound
 
 _WIDE = 1e38
 """A type that holds such numbers has the range of float."""
@@ -55,13 +55,13 @@ class Sensitivity:
 
     Attributes:
         to: The precision.
-        known: Returns the known bounds of a value.
+        known: Returns what is known of a value.
         following: The nodes that do what their neighbours do, with the reason to prefer float.
         wide: The values that may exceed the precision.
     """
 
     to: DataType
-    known: Callable[[onnx_ir.Value], Sequence[Bound]]
+    known: Callable[[onnx_ir.Value], Known | None]
     following: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
     wide: set[onnx_ir.Value] = field(default_factory=set[onnx_ir.Value])
 
@@ -106,9 +106,11 @@ class Sensitivity:
         return all(self._is_known_to_fit(value, least) for value in node.outputs) or _absorbed(node)
 
     def _is_known_to_fit(self, value: onnx_ir.Value, least: float) -> bool:
-        bounds, most = self.known(value), limits(self.to).overflow
-        sizes = [bound.magnitude * (_MARGIN if bound.how == "measured" else 1.0) for bound in bounds]
-        return any(size < most for size in sizes) and all(bound.magnitude >= least for bound in bounds)
+        known = self.known(value)
+        if known is None:
+            return False
+        size = magnitude(known)
+        return size * (_MARGIN if known.how == "measured" else 1.0) < limits(self.to).overflow and size >= least
 
     def is_square(self, node: onnx_ir.Node) -> bool:
         """True if the node squares its operand."""

@@ -86,7 +86,7 @@ def test_a_stated_range_keeps_a_node_in_float() -> None:
     result = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds(), ranges={"c": (0, 2e5)})
     assert result.error is not None
     assert result.error.overflows == ()
-    assert result.precisions["c"] == (onnx_ir.DataType.FLOAT, "c reaches 200000 (proven), beyond float16")
+    assert result.precisions["c"] == (onnx_ir.DataType.FLOAT, "c reaches 200000 (stated), beyond float16")
 
 
 def test_the_search_keeps_as_few_nodes_as_reach_the_error() -> None:

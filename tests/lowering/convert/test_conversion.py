@@ -67,8 +67,8 @@ def test_nodes_of_one_name_and_of_none_are_told_apart() -> None:
         "n": (DataType.FLOAT16, half + fits),
         "n_1": (DataType.FLOAT16, half + fits),
         "z": (DataType.FLOAT16, half + fits),
-        "t": (DataType.FLOAT16, half),
-        "n_1_1": (DataType.FLOAT16, half),
+        "t": (DataType.FLOAT16, half + fits),
+        "n_1_1": (DataType.FLOAT16, half + fits),
     }
     assert found.operators == {"a": "Add", "n": "MatMul", "n_1": "MatMul", "z": "Erf", "t": "Relu", "n_1_1": "Tanh"}
     assert found.regions == {"a": 1, "n": 1, "n_1": 1, "z": 1, "t": 2, "n_1_1": 2}
@@ -126,13 +126,13 @@ def test_the_choice_of_inputs_and_outputs_as_text() -> None:
     ("high", "told"),
     [
         (30000.0, "; its result is proven to fit"),
-        (32751.0, "; its result is proven to fit"),
-        (32752.0, "; it may reach 65504: measure it on inputs"),
+        (32759.0, "; its result is proven to fit"),
+        (32760.0, "; it may reach 65520: measure it on inputs"),
         (40000.0, "; it may reach 80000: measure it on inputs"),
     ],
 )
 def test_what_is_proven_of_a_result_is_told(high: float, told: str) -> None:
-    """A bound at the largest float16 does not prove that the result fits, and does not keep the node either."""
+    """A bound beyond the largest float16 does not keep the node: the result may be far below it."""
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Add (x, x) }'
     found = converted(text, to="float16", ranges={"x": (0.0, high)})
     assert found.precisions == {"y": (DataType.FLOAT16, TAKEN.format("float16") + told)}
@@ -208,12 +208,31 @@ def test_a_range_that_is_stated_keeps_a_node_before_what_is_measured_or_proven()
     for options, kept in (
         ({}, set[str]()),
         ({"inputs": feeds}, {f"{name} reaches 100000 (measured), beyond float16" for name in "ay"}),
-        ({"inputs": feeds, "ranges": {"a": (0, 9)}}, {"y reaches 100000 (measured), beyond float16"}),
+        (
+            {"inputs": feeds, "ranges": {"a": (0, 9)}},
+            {f"{name} reaches 100000 (measured), beyond float16" for name in "xy"},
+        ),
         ({"ranges": {"a": (0, 65504)}}, set[str]()),
-        ({"ranges": {"a": (0, 65536)}}, {"a reaches 65536 (proven), beyond float16"}),
+        ({"ranges": {"a": (0, 65536)}}, {"a reaches 65536 (stated), beyond float16"}),
     ):  # fmt: skip
         found = converted(text, to="float16", **options)
         assert {reason for _, reason in found.precisions.values() if "beyond" in reason} == kept, options
+
+
+@pytest.mark.parametrize(
+    ("name", "ends", "message"),
+    [
+        ("b", (0, 1), "`ranges` names 'b', which is no value of the model; "),
+        ("a", (1, 0), "invalid range 1:0 for a; expected two finite numbers, the lower first."),
+        ("a", (0, float("inf")), "invalid range 0:inf for a; expected two finite numbers, the lower first."),
+        ("a", (float("nan"), 1), "invalid range nan:1 for a; expected two finite numbers, the lower first."),
+    ],
+)
+def test_a_range_that_says_nothing_is_refused(name: str, ends: tuple[float, float], message: str) -> None:
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { a = Relu (x) y = Neg (a) }'
+    with pytest.raises(OptionError) as error:
+        converted(text, to="float16", ranges={name: ends})
+    assert str(error.value).startswith(message)
 
 
 def test_a_mixed_operand_that_is_left_is_an_error_and_what_was_wrong_before_a_warning() -> None:

@@ -161,8 +161,10 @@ def test_the_bounds_of_a_value_are_those_of_its_finite_elements_in_all_sets() ->
     sets = vectors(([1, -2], [INF, 3]), ([4, -1], [NAN, -7]))
     bounds = reference(model_of("c = Identity (b) y = Add (a, c)"), sets).measured()
     assert {name: (bound.low, bound.high, bound.how) for name, bound in bounds.items()} == {
-        "y": (-8, 1, "measured"),
+        "a": (-2, 4, "measured"),
+        "b": (-7, 3, "measured"),
         "c": (-7, 3, "measured"),
+        "y": (-8, 1, "measured"),
     }
 
 
@@ -170,9 +172,9 @@ def test_a_result_shows_its_summary() -> None:
     assert repr(ConvertResult(model_of("y = Identity (a)"))) == "<ConvertResult: 0 rewrites, 0 refusals, 0 diagnostics>"
 
 
-@pytest.mark.parametrize(("most", "kept"), [(7, "y"), (8, "c y"), (15, "c y"), (16, "c d y")])
+@pytest.mark.parametrize(("most", "kept"), [(7, "a b y"), (8, "a b c y"), (15, "a b c y"), (16, "a b c d y")])
 def test_values_are_kept_up_to_a_number_of_bytes(most: int, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results are compared in any case: the numbers of the outputs alone."""
+    """Inputs and outputs are kept in any case: results are compared."""
     monkeypatch.setattr(accuracy, "_MOST_BYTES", most)
     body = "c = Identity (a) d = Identity (c) y = Identity (d)"
     known = reference(model_of(body), vectors(([1, 2], [3, 4])))

@@ -10,7 +10,7 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.passes.precision import constants
-from castsmith.passes.precision.constants import Fate, exceeding_text, fate_of, limits, rounded, unfit
+from castsmith.passes.precision.constants import Fate, fate_of, limits, rounded, unfit
 
 HALF, BRAIN = DataType.FLOAT16, DataType.BFLOAT16
 
@@ -106,14 +106,6 @@ def test_which_constants_are_unfit() -> None:
         (Fate(4, masks=1), ""),
     ):
         assert unfit("w", fate, HALF) == expected
-
-
-def test_what_is_reached_beyond_the_precision() -> None:
-    value = onnx_ir.Value(name="v")
-    assert exceeding_text(value, 65519.0, "measured", HALF) == ""
-    assert exceeding_text(value, 65520.0, "measured", HALF) == "v reaches 65520 (measured), beyond float16"
-    assert exceeding_text(value, 1e7, "proven", HALF) == "v reaches 1e+07 (proven), beyond float16"
-    assert exceeding_text(value, 1e7, "proven", BRAIN) == ""
 
 
 def test_rounded_once() -> None:

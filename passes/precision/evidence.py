@@ -1,0 +1,133 @@
+"""What is known of the magnitudes of values, by statement, proof or measurement, and where the precision ends.
+
+A value that reaches beyond the largest number of the precision, or stays below its smallest normal one, must not be
+made in it. Nor must those that get its elements: across calls, control flow, sequences, movements, and arithmetic that
+changes little. They count until something is known of one of them that fits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Protocol
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.analysis.inference.handed_on import handed_on
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import traits_of
+from castsmith.ir.ops.traits import Moves
+from castsmith.ir.walks import all_nodes, all_values, subgraphs_of
+from castsmith.numerics.types import type_name
+from castsmith.passes.precision.constants import limits
+from castsmith.passes.precision.operators import PASSING
+
+
+class Known(Protocol):
+    """The least and the greatest element of a value, and how they are known: stated, proven, measured, or unknown."""
+
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def how(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A range that the caller states."""
+
+    low: float
+    high: float
+    how: str = "stated"
+
+
+def keys_of(model: onnx_ir.Model) -> dict[onnx_ir.Value, str]:
+    """Return the names by which values are known: those in a function `domain::function/value`, as in `bounds`."""
+    keys = {value: value.name or "" for value in all_values(model)}
+    for function in model.functions.values():
+        for scope in (function, *subgraphs_of(function)):
+            inner = (value for node in scope for value in node.outputs)
+            keys.update((value, f"{prefix_of(function)}{value.name}") for value in (*scope.inputs, *inner))
+    return keys
+
+
+def prefix_of(function: onnx_ir.Function) -> str:
+    """Return what stands before the name of a value in a function."""
+    return f"{function.domain}::{function.name}/"
+
+
+class Evidence:
+    """What is known of the values of a model, and what of it fits the precision."""
+
+    def __init__(self, model: onnx_ir.Model, to: DataType, bound: Callable[[str], Known | None] | None) -> None:
+        self._model, self._to, self._limits = model, to, limits(to)
+        self._bound, self._keys = bound, {} if bound is None else keys_of(model)
+
+    def of(self, value: onnx_ir.Value) -> Known | None:
+        """Return what is known of the value."""
+        known = None if self._bound is None else self._bound(self._keys.get(value, ""))
+        return None if known is None or known.how == "unknown" else known
+
+    def misfit(self, value: onnx_ir.Value) -> str:
+        """Return the reason why the value does not fit: the number that it reaches, or below which it stays."""
+        known = self.of(value)
+        greatest = 0.0 if known is None else magnitude(known)
+        if known is None or not greatest:
+            return ""
+        if greatest >= self._limits.overflow:
+            return f"{value.name} reaches {greatest:.6g} ({known.how}), beyond {type_name(self._to)}"
+        if greatest < self._limits.normal:
+            return f"{value.name} stays below {greatest:.6g} ({known.how}), where {type_name(self._to)} loses bits"
+        return ""
+
+    def beyond(self, concerns: Callable[[onnx_ir.Value], bool]) -> dict[onnx_ir.Value, str]:
+        """Return the values that do not fit, and those that get their elements, each with the reason.
+
+        concerns: True for a value of a type that is converted. Constants are judged by their elements, not here.
+        """
+        found = {
+            value: why
+            for value in (all_values(self._model) if self._bound is not None else ())
+            if concerns(value) and constant_tensor(value) is None and (why := self.misfit(value))
+        }
+        links: dict[onnx_ir.Value, list[onnx_ir.Value]] = defaultdict(list)
+        for node in all_nodes(self._model) if found else ():
+            for source, receiver in (*handed_on(self._model, node), *_passed(node)):
+                if source is not None:
+                    links[source].append(receiver)
+        waiting = list(found)
+        while waiting:
+            value = waiting.pop()
+            for other in links.get(value, ()):
+                if other not in found and concerns(other) and not self._fits(other):
+                    found[other] = found[value]
+                    waiting.append(other)
+        return found
+
+    def _fits(self, value: onnx_ir.Value) -> bool:
+        return self.of(value) is not None and not self.misfit(value)
+
+
+_MOVING = frozenset(Moves) - {Moves.FLOW, Moves.SHAPE, Moves.CONTENT, Moves.MAKE}
+
+
+def magnitude(known: Known) -> float:
+    """Return the largest absolute value of an element."""
+    return max(abs(known.low), abs(known.high))
+
+
+def _passed(node: onnx_ir.Node) -> Iterator[tuple[onnx_ir.Value | None, onnx_ir.Value]]:
+    """Yield the operands whose elements reach the results, a little changed at most."""
+    if node.domain not in DEFAULT_DOMAINS:
+        return
+    row = traits_of(node.domain, node.op_type)
+    if row.moves in _MOVING:
+        yield from product(row.moved(node.inputs), node.outputs)
+    elif node.op_type in PASSING:
+        yield from product(node.inputs, node.outputs)

@@ -1,0 +1,110 @@
+"""What is said to fit float16 does: random models in stated ranges, executed before and after the conversion."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir
+from numpy.typing import NDArray
+from onnx.reference import ReferenceEvaluator
+
+import castsmith
+from tests.sampling import check_all, sampled
+
+Array = NDArray[Any]
+
+_UNARY = (
+    "Exp", "Log", "Sqrt", "Reciprocal", "Neg", "Abs", "Tanh", "Sigmoid", "Relu", "Identity", "Softplus", "Erf",
+    "Softmax", "LpNormalization", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare", "ReduceLogSumExp",
+)  # fmt: skip
+_BINARY = ("Add", "Sub", "Mul", "Mul", "Div", "Div", "Pow", "Max", "Min", "MatMul")
+_HOLDERS = (
+    "{y} = {call}",
+    "{y} = If (c) <then_branch = t{y} () => (float[4,4] r{y}) {{ r{y} = {call} }},"
+    " else_branch = e{y} () => (float[4,4] s{y}) {{ s{y} = Identity ({a}) }}>",
+    "{y} = Loop (one, yes, {a}) <body = b{y} (int64 i{y}, bool c{y}, float[4,4] t{y}) => (bool d{y}, float[4,4] r{y})"
+    " {{ d{y} = Identity (c{y}) r{y} = {inside} }}>",
+    "{y} = Scan ({a}) <num_scan_inputs = 1, body = b{y} (float[4] t{y}) => (float[4] r{y}) {{ r{y} = {row} }}>",
+    "{y} = loc.F{y} ({a}, {b})",
+)
+_ENDS = (1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 0.1, 0.5, 1.0, 2.0, 30.0, 300.0, 6e4, 1e5, 1e8)
+
+
+def drawn(seed: int) -> tuple[onnx.ModelProto, dict[str, tuple[float, float]]]:
+    """A model each of whose values is an output, and the ranges of its inputs."""
+    draw, body, functions = random.Random(seed), list[str](), list[str]()
+    values, ranges = ["x", "z"], dict[str, tuple[float, float]]()
+    for name in values:
+        low, high = sorted(draw.choices(_ENDS, k=2))
+        ranges[name] = draw.choice(((low, high), (low, high), (-high, -low), (-high, high), (0.0, high)))
+    for number in range(draw.randint(1, 5)):
+        y, a, b = f"v{number}", draw.choice(values), draw.choice(values)
+        operator, holder = draw.choice((*_UNARY, *_BINARY)), draw.choice((_HOLDERS[0], *_HOLDERS))
+        row = operator in ("Neg", "Abs", "Exp", "Log", "Reciprocal", "Sqrt", "Mul", "Add", "Sub", "Div", "Pow")
+        if "Scan" in holder and not row:
+            holder = _HOLDERS[0]
+        call = "{0} ({1})" if operator in _UNARY else "{0} ({1}, {2})"
+        inside, of_row = call.format(operator, f"t{y}", b), call.format(operator, f"t{y}", f"t{y}")
+        body.append(holder.format(y=y, a=a, b=b, call=call.format(operator, a, b), inside=inside, row=of_row))
+        if "loc." in holder:
+            inner = call.format(operator, "p", "q")
+            functions.append(f'<domain: "loc", opset_import: ["": 17]> F{y} (p, q) => (r) {{ r = {inner} }}')
+        values.append(y)
+    outputs = ", ".join(f"float[n{name},m{name}] {name}" for name in values[2:])
+    text = f"""<ir_version: 8, opset_import: ["": 17, "loc": 1]>
+        g (float[4,4] x, float[4,4] z, bool c) => ({outputs})
+        <int64 one = {{1}}, bool yes = {{1}}> {{ {" ".join(body)} }}
+        {" ".join(functions)}"""
+    return onnx.parser.parse_model(text), ranges
+
+
+def fed(seed: int, ranges: dict[str, tuple[float, float]]) -> dict[str, Array]:
+    """Inputs that have the ends of the ranges, and numbers of all magnitudes in between."""
+    rng, feeds = np.random.default_rng(seed), dict[str, Array]()
+    for name, (low, high) in ranges.items():
+        least, most = (
+            (min(abs(low), abs(high)), max(abs(low), abs(high))) if low * high > 0 else (1e-12, max(-low, high))
+        )
+        sizes = np.exp(rng.uniform(np.log(least), np.log(most), 16)).clip(least, most)
+        signs = -1 if high <= 0 else 1 if low >= 0 else rng.choice((-1, 1), 16)
+        numbers = np.array([low, high, *(signs * sizes)[2:]], np.float64)
+        inside = numbers.astype(np.float32).clip(np.float32(low), np.float32(high))
+        feeds[name] = inside.reshape(4, 4) if seed % 3 else np.full((4, 4), inside[seed % 16])
+    return {**feeds, "c": np.array(True)}
+
+
+def run(proto: onnx.ModelProto, feeds: dict[str, Array]) -> dict[str, Array]:
+    evaluator = ReferenceEvaluator(proto)
+    with np.errstate(all="ignore"):
+        results: Any = evaluator.run(None, feeds)
+    return dict(zip((output.name for output in proto.graph.output), results, strict=True))
+
+
+def _check(seed: int) -> None:
+    proto, ranges = drawn(seed)
+    try:
+        onnx.checker.check_model(proto, full_check=True)
+        before = run(proto, feeds := fed(seed, ranges))
+    except Exception:  # shapes that do not fit, whatever that raises
+        return
+    result = castsmith.convert(proto, to="float16", ranges=ranges)
+    after = run(onnx_ir.to_proto(result.model), feeds)
+    proven = castsmith.bounds(proto, ranges=ranges)
+    within = all(
+        bound.how == "proven" and not bound.assumes and max(-bound.low, bound.high) < 6e4 for bound in proven.values()
+    )
+    for name, old in before.items():
+        new, (_, why) = after[name], result.precisions.get(name, ("", ""))
+        if "proven to fit" in why:
+            assert np.isfinite(new).all(), f"{name}: {why}: {old} -> {new}"
+            assert not proven[name].least_magnitude or (new != 0).all(), f"{name}: {why}: {old} -> {new}"
+        if within:
+            assert np.isfinite(new).all() or not np.isfinite(old).all(), f"{name}: {old} -> {new}"
+
+
+def test_what_is_proven_to_fit_is_finite_as_it_runs() -> None:
+    check_all(_check, sampled("models that fit", range(3000), 24))

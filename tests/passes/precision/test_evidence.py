@@ -1,0 +1,72 @@
+"""What is known of a value, and which values do not fit the precision by it."""
+
+from __future__ import annotations
+
+import onnx.parser
+import onnx_ir
+import pytest
+from onnx_ir import DataType
+
+from castsmith.passes.precision.evidence import Evidence, Known, Stated, keys_of
+
+HALF, BRAIN = DataType.FLOAT16, DataType.BFLOAT16
+
+
+def parsed(body: str, more: str = "") -> onnx_ir.Model:
+    text = f"""<ir_version: 8, opset_import: ["": 17, "loc": 1]>
+        g (float[3] x, bool c) => (float[3] y) <float[3] w = {{1, 1, 1}}, int64 n = {{1}}> {{ {body} }} {more}"""
+    return onnx_ir.from_proto(onnx.parser.parse_model(text))
+
+
+def evidence(model: onnx_ir.Model, to: DataType, known: dict[str, Known]) -> Evidence:
+    return Evidence(model, to, known.get)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "to", "why"),
+    [
+        (-65519.0, 0.0, HALF, ""),
+        (-65520.0, 0.0, HALF, "x reaches 65520 (stated), beyond float16"),
+        (0.0, 1e7, BRAIN, ""),
+        (0.0, 0.0, HALF, ""),
+        (0.0, 2.0**-14, HALF, ""),
+        (-(2.0**-15), 0.0, HALF, "x stays below 3.05176e-05 (stated), where float16 loses bits"),
+        (0.0, 2.0**-15, BRAIN, ""),
+    ],
+)
+def test_a_value_that_does_not_fit(low: float, high: float, to: DataType, why: str) -> None:
+    model = parsed("y = Neg (x)")
+    assert evidence(model, to, {"x": Stated(low, high)}).misfit(model.graph.inputs[0]) == why
+    assert evidence(model, to, {"x": Stated(low, high, "unknown")}).misfit(model.graph.inputs[0]) == ""
+
+
+BODIES = {
+    "arithmetic": ("y = Add (x, w)", "", "x y"),
+    "a movement": ("a = Identity (x) y = Reshape (a, n)", "", "x a y"),
+    "its indices": ("i = Cast <to = 7> (x) y = Gather (w, i)", "", "x i"),
+    "If": ("y = If (c) <then_branch = t () => (float[3] r) { r = Neg (x) }, else_branch = e () => (float[3] s)"
+           " { s = Tanh (w) }>", "", "x r y"),
+    "a state of a Loop": ('y = Loop (n, "", x) <body = b (int64 i, bool d, float[3] s) => (bool e, float[3] t)'
+                          " { e = Identity (d) t = Identity (s) }>", "", "x s t y"),
+    "a Scan": ("z, y = Scan (w, x) <num_scan_inputs = 1, body = b (float[3] s, float v) => (float[3] t, float u)"
+               " { t = Identity (s) u = Neg (v) }>", "", "x v u y"),
+    "a function": ("y = loc.F (w, x)", '<domain: "loc", opset_import: ["": 17]> F (p, q) => (r) { r = Neg (q) }',
+                   "x q r y"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "more", "beyond"), BODIES.values(), ids=BODIES)
+def test_what_gets_the_elements_does_not_fit_either(body: str, more: str, beyond: str) -> None:
+    model = parsed(body, more)
+    found = evidence(model, HALF, {"x": Stated(0, 1e6)}).beyond(lambda _: True)
+    assert {value.name for value in found} == set(beyond.split())
+    assert set(found.values()) == {"x reaches 1e+06 (stated), beyond float16"}
+    fits = {key: Stated(0, 1) for value, key in keys_of(model).items() if value.name == "y"}
+    found = evidence(model, HALF, {"x": Stated(0, 1e6), **fits}).beyond(lambda _: True)
+    assert {value.name for value in found} == set(beyond.split()) - {"y"}
+
+
+def test_a_value_of_a_function_is_known_by_the_name_of_the_function() -> None:
+    model = parsed("y = loc.F (w, x)", BODIES["a function"][1])
+    inside = {key for value, key in keys_of(model).items() if (value.name or "-") in "pqr"}
+    assert inside == {"loc::F/p", "loc::F/q", "loc::F/r"}
