@@ -17,7 +17,7 @@ from castsmith.analysis.bounds.interval import Bits, Ends, Interval, anything, c
 from castsmith.analysis.bounds.rounding import is_float
 from castsmith.analysis.bounds.sums import Matrix, part_height
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.io.streaming import in_threads, is_large, is_stored, pieces, rows
+from castsmith.ir.io.streaming import in_threads, is_computed, is_large, is_stored, pieces, rows
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import Kind, element_type
 
@@ -188,7 +188,7 @@ def has_rows(tensor: onnx_ir.TensorProtocol) -> bool:
     """True for a large constant whose parts are whole rows of a matrix, stored one after the other."""
     if not is_read_in_parts(tensor) or len(_dims(tensor)) != 2 or _is_wide(tensor):
         return False
-    return is_stored(tensor) or bool(np.asarray(tensor.numpy()).flags.c_contiguous)
+    return is_stored(tensor) or is_computed(tensor) or bool(np.asarray(tensor.numpy()).flags.c_contiguous)
 
 
 def _has_numbers(tensor: onnx_ir.TensorProtocol) -> bool:

@@ -80,6 +80,11 @@ def is_stored(tensor: onnx_ir.TensorProtocol) -> bool:
     return in_file and tensor.size > min(_MAPPED, PIECE)
 
 
+def is_computed(tensor: onnx_ir.TensorProtocol) -> bool:
+    """True if the elements are computed in pieces when they are read."""
+    return isinstance(tensor, onnx_ir.LazyTensor) and _RECIPE in tensor.meta
+
+
 def computed(
     source: onnx_ir.TensorProtocol, dtype: onnx_ir.DataType, convert: Callable[[Array], Array], name: str
 ) -> onnx_ir.LazyTensor:
