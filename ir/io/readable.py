@@ -110,12 +110,12 @@ def _walk(message: Message, around: Path, survey: Survey) -> None:
     inside = (*around, message)
     for each, value in message.ListFields():
         if each.type == _TEXT:
-            texts = value if each.is_repeated else (value,)
+            texts = (value,) if isinstance(value, str | bytes) else value
             if bytes in map(type, texts):
                 wrong = next(text for text in texts if isinstance(text, bytes))
                 raise ModelError(f"{_place(message, around)}: the {each.name} {wrong!r} is not UTF-8.")
         elif each.type == _MESSAGE:
-            for inner in value if each.is_repeated else (value,):
+            for inner in (value,) if isinstance(value, Message) else value:
                 _walk(inner, inside, survey)
 
 

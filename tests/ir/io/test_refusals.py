@@ -14,6 +14,7 @@ import onnx.parser
 import onnx_ir
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 from onnx import AttributeProto, TensorProto
 
 import castsmith
@@ -337,9 +338,9 @@ def test_a_text_that_is_not_utf8_is_refused_in_every_field(monkeypatch: pytest.M
         message: Any = model
         for each in parents:
             held = getattr(message, each.name)
-            message = held.add() if each.is_repeated else held
-        if last.is_repeated:
-            getattr(message, last.name).append("text")
+            message = held if isinstance(held, Message) else held.add()
+        if not isinstance(texts := getattr(message, last.name), str):
+            texts.append("text")
         else:
             setattr(message, last.name, "text")
         data = model.SerializeToString()
