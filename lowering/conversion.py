@@ -26,7 +26,7 @@ from castsmith.lowering.results import ConvertResult
 from castsmith.lowering.widen.unify import UnifyOperands
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean, present
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.numerics.types import element_type
+from castsmith.numerics.types import element_type, type_name
 from castsmith.passes.core.rewrite_pass import note_provenance
 from castsmith.passes.fold.run import FoldConstants
 from castsmith.passes.precision.constants import Fates
@@ -233,17 +233,33 @@ class _Attempt:
 
     def told(self, request: Request, proof: Proof | None) -> ConvertResult:
         """The result, with a remark where the first result of a node is proven to fit, or may not."""
+        if proof is None:
+            return self.result
         precisions = dict(self.result.precisions)
         for node, name in ((node, name) for name, node in self.nodes.items()):
             dtype, reason = precisions[name]
-            if proof is None or not node.outputs or not dtype == request.to == DataType.FLOAT16:
+            if not node.outputs or not dtype == request.to == DataType.FLOAT16:
                 continue
             before = request.proven.get(self.keys.get(node.outputs[0], ""))
             if proof.fits(node.outputs[0]):
                 precisions[name] = dtype, f"{reason}; its result is proven to fit"
             elif before is not None and before.magnitude >= _MOST:
                 precisions[name] = dtype, f"{reason}; it may reach {before.magnitude:.6g}: measure it on inputs"
-        return replace(self.result, precisions=precisions)
+        # Of inputs without ranges the bounds alone say too little to warn.
+        lost = _lost_outputs(self.result.model, proof) if request.stated else ()
+        diagnostics = [*self.result.diagnostics, *lost]
+        return replace(self.result, precisions=precisions, diagnostics=diagnostics)
+
+
+def _lost_outputs(model: onnx_ir.Model, proof: Proof) -> Iterator[Diagnostic]:
+    """Yield a warning for each output that is finite before the conversion, and may be infinite or NaN after it."""
+    for value in model.graph.outputs:
+        if proof.is_lost(value):
+            message = f"the output {value.name} may be infinite or NaN in {type_name(proof.to)}; before, it is finite"
+            help_ = "measure it on inputs, or keep the types of inputs and outputs"
+            yield Diagnostic(
+                "may-not-fit", Severity.WARNING, Site(model.graph.name or "", value.name or ""), message, help_
+            )
 
 
 def _without_losses(model: onnx_ir.Model, request: Request) -> _Attempt:

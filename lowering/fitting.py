@@ -66,45 +66,44 @@ class Proof:
 
         behind: Also the nodes behind, whose operands are lost; their results may be sound if those are kept.
         """
-        converted, found = dict.fromkeys(converted), dict[onnx_ir.Node, str]()
-        for node in converted:
+        converted, found, seen = dict.fromkeys(converted), dict[onnx_ir.Node, str](), set[onnx_ir.Value]()
+        for node in all_nodes(self.model):
             operands = [value for value in node.inputs if value is not None]
-            first = behind or not any(map(self._is_lost, operands))
-            if not (first and any(map(self._is_lost, node.outputs))) or traits_of(node.domain, node.op_type).products:
+            first = behind or not any(map(self.is_lost, operands))
+            if not (first and any(map(self.is_lost, node.outputs))) or traits_of(node.domain, node.op_type).products:
                 continue
             vanishing = [value for value in operands if self._vanishes(value) and node.op_type not in _WITHOUT_POLE]
+            why = f"it may overflow inside, computed in {type_name(self.to)}"
             if vanishing:
-                found[node] = f"{vanishing[0].name} may become 0 in {type_name(self.to)}"
-                found |= dict.fromkeys(self._makers(vanishing, converted), found[node])
-            elif any(map(self._is_lost, operands)):
-                found[node] = f"its operands may be infinite or NaN in {type_name(self.to)}"
-            elif all(self._before(value).magnitude < limits(self.to).overflow for value in node.outputs):
-                found[node] = f"it may overflow inside, computed in {type_name(self.to)}"
+                why = f"{vanishing[0].name} may become 0 in {type_name(self.to)}"
+                found |= dict.fromkeys(self._makers(vanishing, seen) & converted.keys(), why)
+            elif any(map(self.is_lost, operands)):
+                why = f"its operands may be infinite or NaN in {type_name(self.to)}"
+            elif any(self._before(value).magnitude >= limits(self.to).overflow for value in node.outputs):
+                continue
+            if node in converted:
+                found[node] = why
         return found
 
-    def _makers(
-        self, vanishing: Iterable[onnx_ir.Value], converted: Mapping[onnx_ir.Node, None]
-    ) -> Iterable[onnx_ir.Node]:
-        """Return the converted nodes that compute the values from others that vanish, at any distance."""
-        sources, waiting, seen = self._sources(), list(vanishing), set[onnx_ir.Value]()
-        found = dict[onnx_ir.Node, None]()
+    def _makers(self, vanishing: Iterable[onnx_ir.Value], seen: set[onnx_ir.Value]) -> Set[onnx_ir.Node]:
+        """Return the nodes that compute the values from others that vanish, at any distance, but for values seen."""
+        waiting, found = list(vanishing), dict[onnx_ir.Node, None]()
         while waiting:
             value = waiting.pop()
-            node = value.producer()
             if value in seen or not self._vanishes(value):
                 continue
             seen.add(value)
-            if node is not None and node in converted:
+            waiting += self._sources.get(value, ())
+            if (node := value.producer()) is not None:
                 found[node] = None
-            waiting += sources.get(value, ())
-            waiting += [] if node is None else [each for each in node.inputs if each is not None]
-        return found
+                waiting += [operand for operand in node.inputs if operand is not None]
+        return found.keys()
 
     @cached_property
     def _behind_vanishing(self) -> Set[onnx_ir.Value]:
         """The values that vanish, and those that depend on them."""
         receivers, found = defaultdict[onnx_ir.Value, list[onnx_ir.Value]](list), set[onnx_ir.Value]()
-        for receiver, sources in self._sources().items():
+        for receiver, sources in self._sources.items():
             for source in sources:
                 receivers[source].append(receiver)
         waiting = [value for value in self._names_now if self._vanishes(value)]
@@ -116,6 +115,7 @@ class Proof:
                 waiting += [result for user, _ in value.uses() for result in user.outputs]
         return found
 
+    @cached_property
     def _sources(self) -> Mapping[onnx_ir.Value, list[onnx_ir.Value]]:
         sources = defaultdict[onnx_ir.Value, list[onnx_ir.Value]](list)
         for node in all_nodes(self.model):
@@ -124,7 +124,7 @@ class Proof:
                     sources[receiver].append(source)
         return sources
 
-    def _is_lost(self, value: onnx_ir.Value) -> bool:
+    def is_lost(self, value: onnx_ir.Value) -> bool:
         """True if the value is finite before the conversion, and may be infinite or NaN after it."""
         return _is_sure(self._before(value)) and not _is_sure(self._after(value))
 

@@ -237,6 +237,17 @@ FINDINGS = (
         "Where the runtime registers the operator as a custom operator.",
     ),
     Page(
+        "may-not-fit",
+        "finding",
+        "An output that is finite for all inputs in the given ranges may be infinite or NaN after a conversion.",
+        "What follows from the bounds is not certain to happen: a value may be much smaller than its bound. Inputs and"
+        " outputs that you convert on request are rounded even if they do not fit.",
+        'castsmith.convert("model.onnx", to="float16", ranges={"x": (0, 1e6)}, keep_io_types=False)',
+        "Measure the error on inputs. Keep the types of inputs and outputs, or keep the nodes that may overflow.",
+        ("none",),
+        "Where the error on your inputs is small.",
+    ),
+    Page(
         "nothing-to-convert",
         "finding",
         "One of many models to convert has nothing of a type that is converted, such as a model of integers.",

@@ -82,7 +82,7 @@ class Evidence:
             return ""
         if greatest >= self._limits.overflow:
             return f"{value.name} reaches {greatest:.6g} ({known.how}), beyond {type_name(self._to)}"
-        if greatest < self._limits.normal:
+        if greatest < self._limits.normal and not (known.how == "proven" and greatest < _UNDERFLOW):
             return f"{value.name} stays below {greatest:.6g} ({known.how}), where {type_name(self._to)} loses bits"
         return ""
 
@@ -114,6 +114,8 @@ class Evidence:
         return self.of(value) is not None and not self.misfit(value)
 
 
+_UNDERFLOW = 2.0**-126
+"""Below this, a bound is that of a value that is 0 but for the rounding of float, which is what is proven of zeros."""
 _MOVING = frozenset(Moves) - {Moves.FLOW, Moves.SHAPE, Moves.CONTENT, Moves.MAKE}
 
 

@@ -38,7 +38,7 @@ def _convert(path: str, out: str, to: str, target: str) -> str:
     return _FINE
 
 
-def _check(path: str) -> str:
+def _check(path: str, _: str) -> str:
     import onnx
 
     onnx.checker.check_model(path, full_check=True)
@@ -85,21 +85,23 @@ def outcome(step: Callable[..., str], *arguments: str, seconds: float) -> str:
 
 def judged(path: Path, target: str, to: str, seconds: float) -> tuple[str, str]:
     """Return the kind of the outcome for one model, and the text of what is wrong or refused."""
-    levels = ("ORT_ENABLE_ALL", "ORT_DISABLE_ALL")
     with tempfile.TemporaryDirectory() as folder:
         out = f"{folder}/{path.stem}.onnx"
         converted = outcome(_convert, str(path), out, to, target, seconds=seconds)
         if converted != _FINE:
             return ("refused", converted) if converted.startswith("refused") else ("WRONG convert", converted)
-        checked = outcome(_check, out, seconds=seconds)
-        if checked != _FINE:
-            before = outcome(_check, str(path), seconds=seconds)
-            return ("WRONG invalid" if before == _FINE else "invalid as before", checked)
-        for level in levels:
-            loaded = outcome(_load, out, level, seconds=seconds)
-            if loaded != _FINE:
-                before = outcome(_load, str(path), level, seconds=seconds)
-                return ("WRONG does not load" if before == _FINE else "does not load as before", f"{level}: {loaded}")
+        steps = ((_check, ""), (_load, "ORT_ENABLE_ALL"), (_load, "ORT_DISABLE_ALL"))
+        faults = list[tuple[str, str]]()
+        for step, level in steps:
+            after = outcome(step, out, level, seconds=seconds)
+            if after != _FINE:
+                before = outcome(step, str(path), level, seconds=seconds)
+                name = "invalid" if step is _check else f"does not load ({level})"
+                if before == _FINE:
+                    return f"WRONG {name}", after
+                faults.append((f"{name}, as before", f"{after[:300]} | before: {before[:300]}"))
+        if faults:
+            return faults[0]
     return _FINE, ""
 
 
@@ -123,7 +125,7 @@ def main(words: list[str]) -> int:
         for (path, target), (kind, text) in zip(cases, results, strict=True):
             counts[kind] += 1
             if kind != _FINE:
-                print(f"{kind}: {path} {target}: {text[:400]}", flush=True)
+                print(f"{kind}: {path} {target}:", *text[:700].split(), flush=True)
     print(f"{len(cases)} conversions to {arguments.to}: {dict(counts)}")
     return 1 if any(kind.startswith("WRONG") for kind in counts) else 0
 

@@ -40,6 +40,13 @@ def test_a_value_that_does_not_fit(low: float, high: float, to: DataType, why: s
     assert evidence(model, to, {"x": Stated(low, high, "unknown")}).misfit(model.graph.inputs[0]) == ""
 
 
+def test_what_is_proven_to_be_zero_but_for_rounding_fits() -> None:
+    model = parsed("y = Neg (x)")
+    for high, how, fits in ((2.0**-127, "proven", True), (2.0**-126, "proven", False), (2.0**-127, "stated", False)):
+        found = evidence(model, HALF, {"x": Stated(0, high, how)}).misfit(model.graph.inputs[0])
+        assert (found == "") == fits
+
+
 BODIES = {
     "arithmetic": ("y = Add (x, w)", "", "x y"),
     "a movement": ("a = Identity (x) y = Reshape (a, n)", "", "x a y"),
