@@ -52,6 +52,7 @@ from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.io.stored import release_pages
 from castsmith.ir.io.streaming import is_stored
+from castsmith.ir.ops.attributes import MisfitError
 from castsmith.ir.ops.promote_types import is_convert_promote_types
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import GIVES_BOOL, traits_of
@@ -302,7 +303,7 @@ class Analysis:
         step = Step(node, inputs, self.opset, dims, dtypes, self.known, self._read, self._constants)
         try:
             found = self._results(step)
-        except UnknownRangeError:
+        except (UnknownRangeError, MisfitError):
             self._give_up(node)
             found = [step.anything(index) for index in range(len(node.outputs))]
         inputs.read_all()
@@ -420,18 +421,7 @@ def _by_traits(step: Step) -> list[Interval]:
         return [arithmetic.boolean(step)]
     if row.moves not in _MOVED or not row.holds(node):
         return _unknown(step)
-    moved = [value for value in row.moved(node.inputs) if value is not None]
-    parts = [x for value, x in zip(node.inputs, step.inputs, strict=True) if value in moved and x is not None]
-    if not parts:
-        return _unknown(step)
-    joint = hull([collapsed(part, None) for part in parts])
-    facts = [
-        (dims, joint.dtype if dtype is None else dtype) for dims, dtype in zip(step.dims, step.dtypes, strict=True)
-    ]
-    return [
-        collapsed(joint, dims) if dtype == joint.dtype else step.anything(index)
-        for index, (dims, dtype) in enumerate(facts)
-    ]
+    return movement.joined(step)
 
 
 def opset_of_model(model: onnx_ir.Model) -> int:

@@ -13,10 +13,10 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.bounds.attributes import int_of, ints_of
 from castsmith.analysis.bounds.interval import Interval
 from castsmith.analysis.bounds.rounding import is_float, is_integer, unit_roundoff
 from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.attributes import int_of, ints_of
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import Moves
 from castsmith.numerics.exactness import is_exact

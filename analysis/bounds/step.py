@@ -12,7 +12,6 @@ import numpy as np
 import onnx_ir
 from onnx_ir import AttributeType, DataType
 
-from castsmith.analysis.bounds.attributes import attribute_of, int_of, ints_of
 from castsmith.analysis.bounds.interval import (
     ANYTHING,
     MINUS,
@@ -47,6 +46,8 @@ from castsmith.analysis.bounds.rounding import (
 from castsmith.analysis.bounds.sums import BlockSums, Layout, Matrix
 from castsmith.analysis.bounds.weights import Weights, computed_array, is_followed, weights_of
 from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.attributes import attribute_of, int_of, ints_of, text_of
+from castsmith.numerics.symbols import UNKNOWN, Element
 
 DEFAULTS = "inputs that have a default value keep it"
 LENGTHS = "symbolic dimensions are between 1 and 65536"
@@ -171,19 +172,18 @@ class Step:
         exact = interval.exact
         return None if exact is None else [int(each) for each in exact.reshape(-1)]
 
-    def partly_known(self, index: int) -> list[int | None] | None:
-        """Return the elements of an integer vector, such as a shape; None for unknown elements or an unknown length."""
-        known = self.integers(index)
-        interval = self.optional(index)
+    def elements(self, index: int) -> list[Element] | None:
+        """Return the elements of an integer vector, such as a shape; None for an unknown length."""
+        known, interval = self.integers(index), self.optional(index)
         if known is not None:
-            return list(known)
+            return list[Element](known)
         if interval is None or not is_integer(interval.dtype) or interval.dims is None or len(interval.dims) != 1:
             return None
         length = interval.dims[0]
         if length is None or length > _LONGEST_SHAPE:
             return None
         low, high = (np.broadcast_to(each, (length,)) for each in (interval.low, interval.high))
-        return [int(a) if a == b else None for a, b in zip(low, high, strict=True)]
+        return [int(a) if a == b else UNKNOWN for a, b in zip(low, high, strict=True)]
 
     # Attributes.
 
@@ -237,8 +237,7 @@ class Step:
         return None if found is None else np.asarray(found.numpy())
 
     def text(self, name: str, default: str) -> str:
-        found = attribute_of(self.node, name, AttributeType.STRING)
-        return default if found is None else str(found)
+        return text_of(self.node, name, default)
 
     # Results.
 

@@ -14,10 +14,10 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.bounds.attributes import int_of, ints_of
 from castsmith.analysis.bounds.rounding import is_float, is_integer
 from castsmith.analysis.bounds.sums import BlockSums, Layout, Product, compute
 from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.attributes import int_of, ints_of
 from castsmith.ir.ops.casts import cast_target
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.numerics.cast.convert import cast

@@ -149,7 +149,7 @@ _STANDARD: dict[str, Traits] = {
     "ScatterND": replace(_WRITE, cast_passes=True, carries=True, indices=Indices.TUPLES),
     "TensorScatter": replace(_WRITE, elements=(0, 1), when=None),
     "Constant": _MAKE,
-    "ConstantOfShape": replace(_MAKE, size=_SHAPE_IN_FIRST),
+    "ConstantOfShape": replace(_MAKE, size=_SHAPE_IN_FIRST, carries=True),
     "If": _FLOW,
     "Loop": _FLOW,
     "Scan": _FLOW,

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.ops.moves import Dims
 from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import bit_cast, cast
 from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
@@ -18,7 +19,6 @@ from castsmith.numerics.runtimes.dispatch import cast_as
 from castsmith.numerics.status import Definedness, Finding, cast_status, status_reason
 from castsmith.numerics.trunc import trunc
 from castsmith.numerics.types import type_name
-from castsmith.passes.fold.moves import Dims
 
 
 class Conversion(Protocol):

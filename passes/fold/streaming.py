@@ -19,12 +19,12 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.io.streaming import computed, in_threads, is_large, piece_elements, pieces, regrouped, streamed
+from castsmith.ir.ops.moves import Dims
 from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.quantize.granularity import folded_shape, is_scalar, require_shapes
 from castsmith.numerics.status import Finding, rules_for
 from castsmith.passes.fold.conversions import CastTo, Conversion, DequantizeTo, QuantizeTo
-from castsmith.passes.fold.moves import Dims
 from castsmith.passes.fold.values import Known
 
 

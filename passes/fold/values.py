@@ -19,17 +19,17 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.movement import Operands, may_be_constant, moves_elements, moves_of
+from castsmith.ir.ops.moves import Dims, Move, MoveError, Way, move, operands_of
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import element_bytes
-from castsmith.passes.fold.movement import Operands, may_be_constant, movement_of, moves_elements
-from castsmith.passes.fold.moves import Dims, Move, MoveError, Way, move
 
 _PARAMETERS = 64
 """Largest number of elements of a shape or a list of axes: the largest number of axes in numpy."""
 
-_INDEXED, _INDICES = ("Gather", "ScatterND"), (DataType.INT64, DataType.INT32)
+_INDEXED, _INDICES = (Way.GATHER, Way.SCATTER), (DataType.INT64, DataType.INT32)
 
 _KEPT = 4096
 """Size in bytes up to which a moved copy is kept for the next conversion; views are always kept."""
@@ -156,10 +156,10 @@ class Constants:
     def _plan(self, node: onnx_ir.Node, operands: list[Known | None]) -> list[Known] | None:
         shapes = [None if known is None else known.shape for known in operands]
         opset = opset_of(self.imports[node.graph], "") if node.graph is not None else None
-        plan = movement_of(Operands(node, shapes, lambda index: self._integers(operands[index]), opset or 1))
+        plan = moves_of(Operands(node, shapes, lambda index: self._integers(operands[index]), opset or 1))
         if plan is None:
             return None
-        carried = self._carried(node, operands)
+        carried = self._carried(node, plan[0].way, operands)
         if carried is None:
             return None
         home = self.innermost(carried) or self.innermost(known for known in operands if known is not None)
@@ -170,17 +170,17 @@ class Constants:
             return carried[0]
         return self.derived.setdefault((what, carried, home), Known(carried[0].dtype, what.shape, home, what, carried))
 
-    def _carried(self, node: onnx_ir.Node, operands: list[Known | None]) -> tuple[Known, ...] | None:
+    def _carried(self, node: onnx_ir.Node, way: Way, operands: list[Known | None]) -> tuple[Known, ...] | None:
         """Return the constants whose elements a node moves, without its parameters; None if their types differ."""
         if node.op_type == "ConstantOfShape":
             return self._filling(node)
-        count = {"Concat": len(operands), "Gather": 2, "ScatterND": 3}.get(node.op_type, 1)
+        count = operands_of(way, len(operands))
         carried = tuple(known for known in operands[:count] if known is not None)
-        joined = {"Concat": carried, "ScatterND": carried[::2]}.get(node.op_type, ())
+        joined = {Way.CONCAT: carried, Way.SCATTER: carried[::2]}.get(way, ())
         mixed = len({known.dtype for known in joined}) > 1
         if mixed or len(carried) < count:
             return None
-        return None if node.op_type in _INDEXED and carried[1].dtype not in _INDICES else carried
+        return None if way in _INDEXED and carried[1].dtype not in _INDICES else carried
 
     def _filling(self, node: onnx_ir.Node) -> tuple[Known] | None:
         """Return the scalar with which a ConstantOfShape fills its result; equal scalars are one object."""

@@ -9,8 +9,8 @@ from math import prod
 import onnx_ir
 
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.numerics.symbols import Poly, Symbol
 from castsmith.passes.shapes.elements import Dims
-from castsmith.passes.shapes.symbols import Poly, Symbol
 from castsmith.passes.shapes.walk import Shapes
 
 _MOST = 1 << 40

@@ -17,9 +17,9 @@ import numpy as np
 from onnx_ir import DataType
 
 from castsmith.ir.ops.table import operators
+from castsmith.numerics.symbols import UNKNOWN, Element, Unknown, compared, high_of, low_of, quotient
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.shapes.elements import MOST, Content, Derived, Operation, array_of, holds, is_number
-from castsmith.passes.shapes.symbols import UNKNOWN, Element, Unknown, compared, high_of, low_of, quotient
 
 Scalar = Callable[..., Element]
 

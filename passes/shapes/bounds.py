@@ -10,11 +10,11 @@ from onnx_ir import DataType
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.numerics.symbols import Element, high_of, low_of
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.core.session import Session
 from castsmith.passes.shapes.contents import FOLLOWED
 from castsmith.passes.shapes.run import learned, may_find_something
-from castsmith.passes.shapes.symbols import Element, high_of, low_of
 from castsmith.passes.shapes.walk import Shapes
 
 

@@ -1,8 +1,8 @@
 """Results of operators on small arrays whose elements are known: moves, shapes, and arithmetic.
 
-Every rule is the operator's definition, the same at every opset that has it; moves of elements are those of
-fold-constants, arithmetic is in `castsmith.passes.shapes.arithmetic`. A test compares each rule with the reference
-implementation.
+Every rule is the operator's definition, the same at every opset that has it; moves of elements are in
+`castsmith.ir.ops.movement`, arithmetic is in `castsmith.passes.shapes.arithmetic`. A test compares each rule with the
+reference implementation.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from castsmith.ir.ops.movement import RULES, moves_of
+from castsmith.ir.ops.moves import MoveError, Way, move, operands_of
 from castsmith.ir.ops.table import CASTS, operators
-from castsmith.numerics.types import fits_array
-from castsmith.passes.fold.movement import Operands, movement_of, moves_elements
-from castsmith.passes.fold.moves import MoveError, move
+from castsmith.numerics.symbols import UNKNOWN, Element, product
 from castsmith.passes.shapes.arithmetic import BY_ELEMENT, Scalar, cast_content, each_of, elementwise, picked
 from castsmith.passes.shapes.elements import (
     MOST,
@@ -32,24 +32,20 @@ from castsmith.passes.shapes.elements import (
     is_number,
     of_tensor,
 )
-from castsmith.passes.shapes.symbols import UNKNOWN, Element, product
 
 
 def _moved(node: Operation) -> list[Content | None] | None:
     """Move the elements by the rules of fold-constants."""
-    contents = node.contents
-    shapes = [None if content is None else content.shape for content in contents]
-    if node.node.op_type == "ConstantOfShape":
-        return _filled(node)
-    plan = movement_of(_operands(node, shapes))
-    if plan is None:
+    contents = [_filling(node)] if node.node.op_type == "ConstantOfShape" else node.contents
+    plan = moves_of(node.operands([None if content is None else content.shape for content in contents]))
+    if not plan or any(prod(each.shape) > MOST for each in plan):
         return None
-    count = {"Concat": len(contents), "Gather": 2, "ScatterND": 3}.get(node.node.op_type, 1)
+    count = operands_of(plan[0].way, len(contents))
     arrays = [content for content in contents[:count] if content is not None]
-    if len(arrays) < count or any(prod(each.shape) > MOST for each in plan):
+    if len(arrays) < count:
         return None
-    if node.node.op_type in ("Gather", "ScatterND"):
-        if node.integers(1) is None and not all_integers(arrays[1]):
+    if plan[0].way in (Way.GATHER, Way.SCATTER):
+        if not all_integers(arrays[1]):
             return None
         arrays[1] = arrays[1].astype(np.int64)
     try:
@@ -58,24 +54,16 @@ def _moved(node: Operation) -> list[Content | None] | None:
         return None
 
 
-def _operands(node: Operation, shapes: Sequence[tuple[int, ...] | None]) -> Operands:
-    return Operands(node.node, shapes, node.integers, node.opset)
-
-
 def _as_array(found: Any) -> Content:
     """Return an array for a single element, which numpy returns as a scalar."""
     return cast("Content", found) if isinstance(found, np.ndarray) else array_of([found], ())
 
 
-def _filled(node: Operation) -> list[Content | None] | None:
-    wanted = node.integers(0)
-    if wanted is None or any(dim < 0 for dim in wanted) or prod(wanted) > MOST or not fits_array(wanted):
-        return None
+def _filling(node: Operation) -> Content | None:
+    """Return the scalar with which a ConstantOfShape fills its result."""
     attribute = node.node.attributes.get("value")
     filling = array_of([0], (1,)) if attribute is None else of_tensor(attribute.as_tensor())
-    if filling is None or filling.size != 1:
-        return None
-    return [array_of([filling.ravel()[0]] * prod(wanted), wanted)]
+    return None if filling is None or filling.size != 1 else filling.reshape(())
 
 
 def _shape(node: Operation) -> Content | None:
@@ -100,16 +88,6 @@ def _range(node: Operation) -> Content | None:
     if delta == 0 or len(walk := range(start, limit, delta)) > MOST:
         return None
     return array_of(walk, (len(walk),))
-
-
-def _tile(node: Operation) -> Content | None:
-    content, repeats = node.content(0), node.integers(1)
-    if content is None or repeats is None or len(repeats) != content.ndim or node.opset < 6:
-        return None
-    repeated = [size * times for size, times in zip(content.shape, repeats, strict=True)]
-    if any(times < 0 for times in repeats) or prod(repeated) > MOST or not fits_array(repeated):
-        return None
-    return np.tile(content, repeats)
 
 
 def _gather_elements(node: Operation) -> Content | None:
@@ -241,7 +219,6 @@ _ONE: Mapping[str, Callable[[Operation], Content | None]] = {
     "Shape": _shape,
     "Size": _size,
     "Range": _range,
-    "Tile": _tile,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,
     "Trilu": _trilu,
@@ -249,12 +226,11 @@ _ONE: Mapping[str, Callable[[Operation], Content | None]] = {
     "NonZero": _places,
     "Clip": _clipped,
 }
-_CARRIED = operators(lambda row: row.carries) | {"ConstantOfShape"}
 
-FOLLOWED = frozenset({*_ONE, *_CARRIED})
+FOLLOWED = frozenset({*_ONE, *RULES})
 """The operators whose results are computed."""
 
-COMPUTED = frozenset(_ONE) - CASTS
+COMPUTED = FOLLOWED - CASTS - operators(lambda row: row.carries)
 """Those of them that compute: moves and casts of constants alone are the subject of fold-constants."""
 
 
@@ -262,8 +238,8 @@ def contents_of(node: Operation) -> list[Content | None] | None:
     """Return the elements of each output, as far as they are known; None if unknown."""
     if node.node.op_type not in FOLLOWED or any(a.is_ref() for a in node.node.attributes.values()):
         return None
-    if node.node.op_type in _CARRIED:
-        found = _moved(node) if moves_elements(node.node) else None
+    if node.node.op_type in RULES:
+        found = _moved(node)
     else:
         made = _ONE[node.node.op_type](node)
         found = None if made is None else [made]

@@ -1,6 +1,6 @@
 """Small arrays whose elements are known, and nodes with the facts about their inputs.
 
-Arrays hold Python ints (bool as 0 or 1), exact Fractions, Polys and UNKNOWN (`castsmith.passes.shapes.symbols`).
+Arrays hold Python ints (bool as 0 or 1), exact Fractions, Polys and UNKNOWN (`castsmith.numerics.symbols`).
 `fitted` removes elements that a type does not hold exactly.
 """
 
@@ -16,13 +16,12 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.ir.ops.movement import Dims, Operands
+from castsmith.numerics.symbols import UNKNOWN, Element, Poly, Unknown, high_of, low_of, symbol
 from castsmith.numerics.types import Kind, element_type
-from castsmith.passes.shapes.symbols import UNKNOWN, Element, Poly, Unknown, high_of, low_of, symbol
 
 Content = NDArray[Any]
 """An array of objects: the elements of a value."""
-
-Dims = tuple[Element, ...]
 
 MOST = 1 << 10
 """Largest number of elements of a tracked array: over 570 model files 1 << 14 folds no more, and 1 << 8 less."""
@@ -80,6 +79,14 @@ class Operation:
 
     def content(self, index: int) -> Content | None:
         return self.contents[index] if index < len(self.contents) else None
+
+    def operands(self, shapes: Sequence[Dims | None]) -> Operands:
+        """Return the node as the rules of movement see it."""
+        return Operands(self.node, shapes, self._list, self.opset)
+
+    def _list(self, index: int) -> list[Element] | None:
+        content = self.content(index)
+        return None if content is None or content.ndim > 1 else content.ravel().tolist()
 
     def has(self, index: int) -> bool:
         return index < len(self.node.inputs) and self.node.inputs[index] is not None

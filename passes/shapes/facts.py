@@ -20,10 +20,10 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import operators, traits_of
 from castsmith.ir.ops.traits import Moves
 from castsmith.ir.walks import graphs_in, nodes_of
+from castsmith.numerics.symbols import Element, Poly, Symbol, product, quotient
 from castsmith.numerics.types import element_bytes, element_type
 from castsmith.passes.shapes.dims import NUMPY_OPSET
 from castsmith.passes.shapes.elements import Dims
-from castsmith.passes.shapes.symbols import Element, Poly, Symbol, product, quotient
 from castsmith.passes.shapes.walk import Shapes
 
 _ADDRESSES = 1 << 47

@@ -38,6 +38,7 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of, graphs_in
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.symbols import Poly, Unknown
 from castsmith.numerics.types import Kind, element_type, type_name
 from castsmith.passes.core.options import shared
 from castsmith.passes.core.rewrite_pass import SessionPass
@@ -46,7 +47,6 @@ from castsmith.passes.core.session import Session
 from castsmith.passes.shapes.arithmetic import BY_ELEMENT
 from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED
 from castsmith.passes.shapes.elements import Content
-from castsmith.passes.shapes.symbols import Poly, Unknown
 from castsmith.passes.shapes.targets import REASONS, WITH_TARGETS, constant_target
 from castsmith.passes.shapes.walk import Shapes
 from castsmith.targets.target import Target

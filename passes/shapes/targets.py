@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir
 
+from castsmith.numerics.symbols import Element, Poly, low_of
 from castsmith.passes.shapes.elements import Dims
-from castsmith.passes.shapes.symbols import Element, Poly, low_of
 from castsmith.passes.shapes.walk import Shapes
 
 _END = 2**63 - 1

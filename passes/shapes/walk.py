@@ -19,11 +19,11 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import FLOW
 from castsmith.ir.walks import Scope, graph_of, graphs_in, sources_first
+from castsmith.numerics.symbols import Element, Poly, Symbol, Unknown, symbol
 from castsmith.numerics.types import element_type
 from castsmith.passes.shapes.contents import FOLLOWED, contents_of
 from castsmith.passes.shapes.dims import Names, dims_of
 from castsmith.passes.shapes.elements import Content, Derived, Dims, Operation, of_tensor
-from castsmith.passes.shapes.symbols import Element, Poly, Symbol, Unknown, symbol
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Operators that keep every element: each place keeps its bounds where it can be followed."""
+"""Operators that move elements: each place keeps its bounds where it can be followed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ from castsmith.analysis.bounds.interval import (
     Interval,
     Shares,
     UnknownRangeError,
-    broadcast_dims,
     collapsed,
+    hull,
     interval_of,
     joined_along,
     number,
     with_dims,
 )
-from castsmith.analysis.bounds.step import Rule, Step, axis_of
+from castsmith.analysis.bounds.step import Rule, Step
+from castsmith.ir.ops.movement import RULES as MOVEMENTS, Dims as Shape, Movement, Operands, movement_of
+from castsmith.ir.ops.moves import Way, python_slice
+from castsmith.ir.ops.table import traits_of
+from castsmith.numerics.symbols import Element, Unknown, product, symbol
 
 _MOST_FOLLOWED = 4096
-"""Elements of a filled tensor that are followed one by one."""
+"""Elements of a filled tensor, places along an axis, or indices, that are followed one by one."""
 _LAST = 1 << 62
 """The end of all dimensions."""
 _LONGEST_DIMENSION = 2.0**53
@@ -46,185 +50,185 @@ def _dropout(step: Step) -> list[Interval]:
     return [_identity(step), *(step.anything(index) for index in range(1, len(step.node.outputs)))]
 
 
-def _transpose(step: Step) -> Interval:
-    x = step.input(0)
-    if x.dims is None:
-        return collapsed(x, step.dims[0])
-    perm = step.ints("perm")
-    if perm is None:
-        perm = list(reversed(range(len(x.dims))))
-    if sorted(perm) != [*range(len(x.dims))]:
+def moved(step: Step) -> list[Interval]:
+    """Operators whose movement is in `castsmith.ir.ops.movement`: each place keeps its bounds where it is followed."""
+    shapes = [None if each is None or each.dims is None else tuple(map(_symbolic, each.dims)) for each in step.inputs]
+    movements = movement_of(Operands(step.node, shapes, step.elements, step.opset))
+    if movements is None:
+        return joined(step)
+    return [_placed(step, movement, shapes, index) for index, movement in enumerate(movements)]
+
+
+def _symbolic(dim: int | None) -> Element:
+    """Return the dimension, or a symbol for an unknown one, which shows where the result has it."""
+    return symbol() if dim is None else dim
+
+
+def _number(dim: Element) -> int | None:
+    return dim if isinstance(dim, int) else None
+
+
+def _numbers(dims: Shape) -> list[int]:
+    return [dim for dim in dims if isinstance(dim, int)]
+
+
+def _placed(step: Step, movement: Movement, shapes: Sequence[Shape | None], index: int) -> Interval:
+    x, shape = step.input(0), movement.shape
+    dims = None if shape is None else tuple(map(_number, shape))
+    dims = dims if movement.disputed else step.merged(dims, index)
+    old = shapes[0]
+    if shape is None or dims is None or old is None or len(dims) != len(shape):
+        return collapsed(x if movement.way is not Way.CONCAT else hull(step.operands), dims)
+    match movement.way:
+        case Way.RESHAPE:
+            return _regrouped(x, dims, old, shape)
+        case Way.TRANSPOSE:
+            return _transposed(x, dims, _numbers(movement.detail[0]))
+        case Way.EXPAND:
+            shares = x.shares
+            same = shares is not None and len(dims) == len(old) and old[shares.axis] == shape[shares.axis]
+            return x.moved(lambda ends: ends, dims, shares if same else None)
+        case Way.TILE:
+            many = [axis for axis, times in enumerate(movement.detail[0]) if times != 1]
+            return with_dims(joined_along(x, many), dims)
+        case Way.SLICE:
+            return _sliced(x, dims, old, movement.detail)
+        case Way.CONCAT:
+            return _concatenated(step, dims, *_numbers(movement.detail[0]))
+        case Way.GATHER:
+            return _gathered(x, step.input(1), dims, *_numbers(movement.detail[0]))
+        case Way.SCATTER:
+            return _scattered(step)
+
+
+def joined(step: Step) -> list[Interval]:
+    """Moves of which nothing else is known join what they move."""
+    node = step.node
+    row = traits_of(node.domain, node.op_type)
+    if not row.holds(node):
         raise UnknownRangeError
+    moving = [value for value in row.moved(node.inputs) if value is not None]
+    parts = [x for value, x in zip(node.inputs, step.inputs, strict=True) if value in moving and x is not None]
+    if not parts:
+        raise UnknownRangeError
+    joint = hull([collapsed(part, None) for part in parts])
+    return [
+        collapsed(joint, dims) if dtype in (None, joint.dtype) else step.anything(index)
+        for index, (dims, dtype) in enumerate(zip(step.dims, step.dtypes, strict=True))
+    ]
+
+
+def _scattered(step: Step) -> Interval:
+    """Elements of the first operand, some of them replaced by those of the third, or combined with them."""
+    x, updates = step.input(0), step.input(2)
+    if step.text("reduction", "none") in ("add", "mul"):
+        return step.unbounded()
+    return collapsed(hull([collapsed(x, None), collapsed(updates, None)]), step.merged(x.dims))
+
+
+def _transposed(x: Interval, dims: Dims, perm: list[int]) -> Interval:
     shares = x.shares and replace(x.shares, axis=perm.index(x.shares.axis))
-    dims = step.merged(tuple(x.dims[axis] for axis in perm))
     return x.moved(lambda ends: ends.transpose(perm), dims, shares)
 
 
-def _reshape(step: Step) -> Interval:
-    x = step.input(0)
-    attribute = step.ints("shape")
-    asked = step.partly_known(1) if attribute is None else list[int | None](attribute)
-    dims = step.dims[0]
-    if asked is not None:
-        dims = step.merged(_reshaped(x.dims, asked, bool(step.int("allowzero", 0))))
-    return regrouped(x, dims)
+def _sliced(x: Interval, dims: Dims, old: Shape, parts: Sequence[Sequence[Any]]) -> Interval:
+    """A part of elements that sum up to `most` sums up to no more."""
+    places, unknown = [slice(None)] * len(old), list[int]()
+    for axis, part in enumerate(parts):
+        if not all(isinstance(number, int) for number in part):
+            unknown += [] if tuple(part) == (0, old[axis], 1) else [axis]
+        elif x.low.shape[axis] == old[axis] != 1:
+            places[axis] = python_slice(*part)
+    return joined_along(x, unknown).moved(lambda ends: ends[tuple(places)], dims, x.shares)
 
 
-def _reshaped(dims: Dims | None, asked: Sequence[int | None], allow_zero: bool) -> Dims:
-    found: list[int | None] = []
-    for index, size in enumerate(asked):
-        if size is None:
-            found.append(None)
-        elif size == 0 and not allow_zero:
-            found.append(dims[index] if dims is not None and index < len(dims) else None)
-        else:
-            found.append(None if size < 0 else size)
-    if -1 in asked and dims is not None and None not in dims and found.count(None) == 1:
-        rest = prod(each for each in found if each is not None)
-        total = prod(each for each in dims if each is not None)
-        if rest and total % rest == 0:
-            found[list(asked).index(-1)] = total // rest
-    return tuple(found)
+def _concatenated(step: Step, dims: Dims, axis: int) -> Interval:
+    parts, rank = step.operands, len(dims)
+    lengths = [None if part.dims is None else part.dims[axis] for part in parts]
+    fixed = [length for length in lengths if length is not None]
+    if len(fixed) < len(lengths) or sum(fixed) > _MOST_FOLLOWED:
+        joint = [joined_along(part, [axis], dims) for part in parts]
+        return with_dims(hull(joint, dims), dims)
+    frame = [max(part.low.shape[index] for part in parts) for index in range(rank)]
+
+    def move(name: str) -> Any:
+        sizes = [(*frame[:axis], length, *frame[axis + 1 :]) for length in fixed]
+        arrays = [np.broadcast_to(getattr(part, name), size) for part, size in zip(parts, sizes, strict=True)]
+        return np.concatenate(arrays, axis)
+
+    return step.picked(move("low"), move("high"), dims, *parts, special=move("special"))
 
 
-def regrouped(x: Interval, dims: Dims | None) -> Interval:
+def _gathered(x: Interval, indices: Interval, dims: Dims, axis: int) -> Interval:
+    exact, between, size = indices.exact, len(indices.dims or ()), x.low.shape[axis]
+    if exact is not None and size == (x.dims or ())[axis] != 1 and exact.size <= _MOST_FOLLOWED:
+        places = exact.astype(np.int64)
+        if places.size and (places.min() < -size or places.max() >= size):
+            raise UnknownRangeError
+        return x.moved(lambda ends: np.take(ends, places, axis=axis), dims)
+    joint = joined_along(x, [axis])
+    return joint.moved(lambda ends: ends.reshape(ends.shape[:axis] + (1,) * between + ends.shape[axis + 1 :]), dims)
+
+
+def _regrouped(x: Interval, dims: Dims, old: Shape, shape: Shape) -> Interval:
     """The elements in the same order, in other dimensions. Dimensions that keep their place keep their bounds."""
-    if x.dims is None or dims is None or (x.low.size == 1 and x.shares is None):
+    if x.low.size == 1 and x.shares is None:
         return collapsed(x, dims)
-    rank, new_rank = len(x.dims), len(dims)
     fixed = [dim for dim in dims if dim is not None]
-    if len(fixed) == new_rank and x.low.shape == x.dims:
+    if len(fixed) == len(dims) and x.low.shape == x.dims:
         if prod(fixed) != x.low.size:
             raise UnknownRangeError
-        return x.moved(lambda ends: ends.reshape(fixed), dims, last_kept(x, dims))
-    front = 0
-    while front < min(rank, new_rank) and _same(x.dims[front], dims[front]):
-        front += 1
-    back = 0
-    while back < min(rank, new_rank) - front and _same(x.dims[-1 - back], dims[-1 - back]):
-        back += 1
-    return _split_middle(x, dims, front, back)
+        return x.moved(lambda ends: ends.reshape(fixed), dims, _last_kept(x, old, shape))
+    # Declared numbers where the rule gives none.
+    pairs = zip(shape, dims, strict=True)
+    new = tuple(size if size is not None and isinstance(dim, Unknown) else dim for dim, size in pairs)
+    gone, added = (tuple(axis for axis, dim in enumerate(each) if dim == 1) for each in (old, new))
+    old_rest, new_rest = (tuple(dim for dim in each if dim != 1) for each in (old, new))
+    rest = x.moved(lambda ends: ends.squeeze(gone), tuple(map(_number, old_rest)))
+    found = _split_middle(rest, old_rest, new_rest)
+    return found.moved(lambda ends: np.expand_dims(ends, added), dims, _last_kept(x, old, new))
 
 
-def _same(a: int | None, b: int | None) -> bool:
-    return a is not None and a == b
-
-
-def last_kept(x: Interval, dims: Dims) -> Shares | None:
+def _last_kept(x: Interval, old: Shape, new: Shape) -> Shares | None:
     """The shares along the last axis, if it stays the last one."""
-    if x.shares is None or x.dims is None or x.shares.axis != len(x.dims) - 1 or not dims:
+    if x.shares is None or x.shares.axis != len(old) - 1 or not new:
         return None
-    return replace(x.shares, axis=len(dims) - 1) if _same(x.dims[-1], dims[-1]) else None
+    return replace(x.shares, axis=len(new) - 1) if old[-1] == new[-1] else None
 
 
-def _split_middle(x: Interval, dims: Dims, front: int, back: int) -> Interval:
+def _split_middle(x: Interval, old: Shape, new: Shape) -> Interval:
     """The dimensions between two parts that stay: one is split into several (heads), or several are merged."""
-    old = (x.dims or ())[front : len(x.dims or ()) - back]
-    new = dims[front : len(dims) - back]
+    dims, shorter = tuple(map(_number, new)), min(len(old), len(new))
+    front = next((place for place in range(shorter) if old[place] != new[place]), shorter)
+    shorter -= front
+    back = next((place for place in range(shorter) if old[-1 - place] != new[-1 - place]), shorter)
+    old, new = old[front : len(old) - back], new[front : len(new) - back]
     sizes = x.low.shape[front : x.low.ndim - back]
-    shares = last_kept(x, dims) if back else None
     tail = _matching_tail(old, new)
-    if tail is None or any(size != 1 for size in sizes[: len(sizes) - tail[0]]):
+    if tail is None or any(size != 1 for size in sizes[: len(sizes) - len(tail[0])]):
         joint = joined_along(x, range(front, x.low.ndim - back))
         return joint.moved(
-            lambda ends: ends.reshape(ends.shape[:front] + (1,) * len(new) + ends.shape[ends.ndim - back :]),
-            dims,
-            shares,
+            lambda ends: ends.reshape(ends.shape[:front] + (1,) * len(new) + ends.shape[ends.ndim - back :]), dims
         )
-    kept, made = tail
-    kept_dims = [each for each in old[len(old) - kept :] if each is not None]
-    made_dims = [each for each in new[len(new) - made :] if each is not None]
+    kept, made = map(_numbers, tail)
 
     def move(ends: Any) -> Any:
         before, after = ends.shape[:front], ends.shape[ends.ndim - back :]
-        part = ends.reshape(before + sizes[len(sizes) - kept :] + after)
-        full = np.broadcast_to(part, (*before, *kept_dims, *after))
-        return full.reshape((*before, *(1,) * (len(new) - made), *made_dims, *after))
+        part = ends.reshape(before + sizes[len(sizes) - len(kept) :] + after)
+        full = np.broadcast_to(part, (*before, *kept, *after))
+        return full.reshape((*before, *(1,) * (len(new) - len(made)), *made, *after))
 
-    return x.moved(move, dims, shares)
-
-
-def _matching_tail(old: Dims, new: Dims) -> tuple[int, int] | None:
-    """Return the smallest numbers of last dimensions of each that have the same product; None without a match."""
-    i = j = 0
-    a = b = 1
-    while True:
-        if i and j and a == b:
-            return i, j
-        if (a <= b or j == len(new)) and i < len(old):
-            dim = old[len(old) - 1 - i]
-            if dim is None:
-                return None
-            a, i = a * dim, i + 1
-        elif j < len(new):
-            dim = new[len(new) - 1 - j]
-            if dim is None:
-                return None
-            b, j = b * dim, j + 1
-        else:
-            return None
+    return x.moved(move, dims)
 
 
-def _flatten(step: Step) -> Interval:
-    x = step.input(0)
-    if x.dims is None:
-        return collapsed(x, step.dims[0])
-    axis = step.int("axis", 1)
-    axis += len(x.dims) if axis < 0 else 0
-    products: list[int | None] = []
-    for part in (x.dims[:axis], x.dims[axis:]):
-        fixed = [each for each in part if each is not None]
-        products.append(prod(fixed) if len(fixed) == len(part) else None)
-    return regrouped(x, step.merged(tuple(products)))
-
-
-def _squeeze(step: Step) -> Interval:
-    x = step.input(0)
-    axes = step.axes(None if x.dims is None else len(x.dims))
-    if x.dims is None or (axes is None and None in x.dims):
-        return collapsed(x, step.dims[0])
-    gone = [index for index, dim in enumerate(x.dims) if dim == 1] if axes is None else axes
-    if any(x.dims[axis] not in (1, None) for axis in gone):
-        raise UnknownRangeError
-    dims = tuple(dim for index, dim in enumerate(x.dims) if index not in gone)
-    return x.moved(lambda ends: ends.squeeze(tuple(gone)), step.merged(dims), last_kept(x, dims))
-
-
-def _unsqueeze(step: Step) -> Interval:
-    x, asked = step.input(0), step.axes(None)
-    if x.dims is None or asked is None:
-        return collapsed(x, step.dims[0])
-    rank = len(x.dims) + len(asked)
-    new = sorted({axis_of(axis, rank) for axis in asked})
-    if len(new) < len(asked):
-        raise UnknownRangeError
-    dims = list(x.dims)
-    for axis in new:
-        dims.insert(axis, 1)
-    return x.moved(lambda ends: np.expand_dims(ends, tuple(new)), step.merged(tuple(dims)), last_kept(x, tuple(dims)))
-
-
-def _expand(step: Step) -> Interval:
-    x, asked = step.input(0), step.partly_known(1)
-    dims = step.dims[0]
-    if asked is not None:
-        dims = step.merged(
-            broadcast_dims(x.dims, tuple(each if each is not None and each >= 0 else None for each in asked))
-        )
-    if x.dims is None or dims is None or len(dims) < len(x.dims):
-        return collapsed(x, dims)
-    shares = x.shares
-    same = shares is not None and len(dims) == len(x.dims) and _same(x.dims[shares.axis], dims[shares.axis])
-    return x.moved(lambda ends: ends, dims, shares if same else None)
-
-
-def _tile(step: Step) -> Interval:
-    x, repeats = step.input(0), step.integers(1)
-    if x.dims is None or repeats is None or len(repeats) != len(x.dims):
-        return collapsed(x, step.dims[0])
-    dims = tuple(None if dim is None else dim * times for dim, times in zip(x.dims, repeats, strict=True))
-    many = [axis for axis, times in enumerate(repeats) if times != 1]
-    return with_dims(joined_along(x, many), step.merged(dims))
+def _matching_tail(old: Shape, new: Shape) -> tuple[Shape, Shape] | None:
+    """Return the fewest last dimensions of each that have the same product; None without a match."""
+    products = {product(new[-count:]): new[-count:] for count in range(len(new), 0, -1)}
+    for count in range(1, len(old) + 1):
+        size = product(old[-count:])
+        if isinstance(size, int) and size in products:
+            return old[-count:], products[size]
+    return None
 
 
 def _shape(step: Step) -> Interval:
@@ -253,8 +257,8 @@ def _constant_of_shape(step: Step) -> Interval:
     if filling.size != 1 or filling.dtype.kind in "OSUc":
         raise UnknownRangeError
     value = float(filling.astype(np.float64)[0])
-    asked, partly = step.integers(0), step.partly_known(0)
-    dims = step.merged(None if partly is None else tuple(partly))
+    asked, elements = step.integers(0), step.elements(0)
+    dims = step.merged(None if elements is None else tuple(map(_number, elements)))
     found = collapsed(number(value, step.dtypes[0]), dims)
     if asked is None or min(asked, default=0) < 0 or not 0 < prod(asked) <= _MOST_FOLLOWED:
         return found
@@ -268,17 +272,12 @@ def _trilu(step: Step) -> Interval:
 
 
 RULES: dict[str, Rule] = {
+    **dict.fromkeys(MOVEMENTS, moved),
     "Identity": _identity,
     "Dropout": _dropout,
-    "Transpose": _transpose,
-    "Reshape": _reshape,
-    "Flatten": _flatten,
-    "Squeeze": _squeeze,
-    "Unsqueeze": _unsqueeze,
-    "Expand": _expand,
-    "Tile": _tile,
     "Shape": _shape,
     "Size": _size,
     "ConstantOfShape": _constant_of_shape,
+    "ScatterElements": _scattered,
     "Trilu": _trilu,
 }

@@ -108,7 +108,7 @@ def _work(build: Callable[[int], onnx_ir.Model], count: int, monkeypatch: pytest
             (fold_conversions, "cast"),
             (fold_conversions, "status_reason"),
             (fold_values, "move"),
-            (fold_values, "movement_of"),
+            (fold_values, "moves_of"),
             (fold_values, "constant_tensor"),
         ]:
             counted(module, name)

@@ -19,9 +19,9 @@ from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.survey import survey
 from castsmith.ir.walks import all_nodes, holders, imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.symbols import Poly, Unknown
 from castsmith.passes.shapes.contents import FOLLOWED
 from castsmith.passes.shapes.run import FoldShapes, may_find_something
-from castsmith.passes.shapes.symbols import Poly, Unknown
 from castsmith.passes.shapes.walk import Shapes
 from tests.graphs.golden import read
 from tests.sampling import check_all, sampled

@@ -11,6 +11,7 @@ import numpy as np
 from onnx_ir import DataType
 
 from castsmith.analysis.bounds.interval import ANYTHING, NONE, Interval, UnknownRangeError, collapsed, joined_along
+from castsmith.ir.ops.attributes import MisfitError
 from tests.analysis.bounds.rules.grids import Array, Operand, Reference, box, ruled, step_of, with_special
 from tests.sampling import check_all
 
@@ -116,7 +117,7 @@ def judged(case: Case) -> tuple[str, str]:
             label = f"{index or ''}{name}"
             try:
                 found = ruled(step_of(case.op_type, operands, case.given, opset=case.opset, dims=dims))
-            except UnknownRangeError:
+            except (UnknownRangeError, MisfitError):
                 unknown.append(label)
                 continue
             assert len(found) == case.outputs
@@ -152,13 +153,13 @@ _CASES = (
     Case("Transpose", [(2, 1, 3)], {"perm": [1, 2, 0]}),
     Case("Reshape", [(2, 3), [3, 2]], loose="s0 s1"),
     Case("Reshape", [(2, 3), [-1]], loose="s0 s1"),
-    Case("Reshape", [(2, 3), [0, -1, 1]], loose="s0"),
+    Case("Reshape", [(2, 3), [0, -1, 1]]),
     Case("Reshape", [(2, 6), [2, 2, -1]], loose="s0"),
-    Case("Reshape", [(2, 2, 3), [0, -1]], loose="s0 s1 s2"),
+    Case("Reshape", [(2, 2, 3), [0, -1]], loose="s1 s2"),
     Case("Reshape", [(2, 2, 3), [-1, 3]], loose="s0 s1 s2"),
     Case("Flatten", [(2, 2, 3)], loose="s1 s2"),
     Case("Flatten", [(2, 2, 3)], {"axis": 0}, loose="s0 s1 s2"),
-    Case("Flatten", [(2, 2, 3)], {"axis": -1}, loose="s0 s1 s2"),
+    Case("Flatten", [(2, 2, 3)], {"axis": -1}, loose="s0 s1"),
     Case("Squeeze", [(1, 3, 1)], loose="s0 s2"),
     Case("Squeeze", [(1, 3, 1), [-1]]),
     Case("Squeeze", [(1, 3, 1)], {"axes": [0]}, 11),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from castsmith.analysis.bounds.interval import Interval, UnknownRangeError, possible
+from castsmith.ir.ops.attributes import MisfitError
 from tests.analysis.bounds.rules.grids import Array, Reference, box, ruled, step_of
 from tests.sampling import check_all
 
@@ -123,7 +124,7 @@ def verdicts(
     for ends, each in zip(operands, results, strict=True):
         try:
             found = ruled(step_of(op_type, [of_ends(pair) for pair in ends], given))[0]
-        except UnknownRangeError:
+        except (UnknownRangeError, MisfitError):
             counts["u"] += 1
             continue
         counts[verdict(found, each)] += 1

@@ -1,8 +1,8 @@
-"""Seven ways to move the elements of arrays, as plain data, and their implementations.
+"""Ways to move the elements of arrays, as plain data, and their implementations.
 
 Every operator that moves elements without looking at them is one of these once its axes and shapes are known. The
-shape of a result stands in the move, so that its size is known before memory is taken. All but concat, gather, scatter
-and some reshapes are views that take none.
+shape of a result stands in the move, so that its size is known before memory is taken. All but concat, gather, scatter,
+tile and some reshapes are views that take none.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Way(enum.Enum):
     RESHAPE = "same order, new shape"
     TRANSPOSE = "axes in the order `detail[0]`"
     EXPAND = "broadcast to the shape"
+    TILE = "repeated along each axis, as often as `detail[0]` says"
     SLICE = "for each axis its start, count and step, in `detail`"
     CONCAT = "joined along the axis `detail[0][0]`"
     SCATTER = "the third operand put where the second, a list of indices, says"
@@ -39,6 +40,11 @@ class Move:
     detail: tuple[Dims, ...] = ()
 
 
+def operands_of(way: Way, count: int) -> int:
+    """Return how many of the `count` inputs of a node a move reads, the first ones; the others are parameters."""
+    return {Way.CONCAT: count, Way.GATHER: 2, Way.SCATTER: 3}.get(way, 1)
+
+
 class MoveError(Exception):
     """An invalid move; the text is the reason."""
 
@@ -52,10 +58,11 @@ def move(what: Move, arrays: Sequence[Array]) -> Array:
 
 
 def _slice(what: Move, arrays: Sequence[Array]) -> Array:
-    return arrays[0][tuple(_python_slice(*part) for part in what.detail)]
+    return arrays[0][tuple(python_slice(*part) for part in what.detail)]
 
 
-def _python_slice(start: int, count: int, step: int) -> slice:
+def python_slice(start: int, count: int, step: int) -> slice:
+    """Return the slice that takes `count` elements from `start` on."""
     if count == 0:
         return slice(0, 0)
     # The stop of a walk down to element 0 would be -1, which means the last element in Python.
@@ -79,6 +86,7 @@ _DO: dict[Way, Callable[[Move, Sequence[Array]], Array]] = {
     Way.RESHAPE: lambda what, arrays: arrays[0].reshape(what.shape),
     Way.TRANSPOSE: lambda what, arrays: arrays[0].transpose(what.detail[0]),
     Way.EXPAND: lambda what, arrays: np.broadcast_to(arrays[0], what.shape),
+    Way.TILE: lambda what, arrays: np.tile(arrays[0], what.detail[0]),
     Way.SLICE: _slice,
     Way.CONCAT: lambda what, arrays: np.concatenate(arrays, axis=what.detail[0][0]),
     Way.SCATTER: _scatter,

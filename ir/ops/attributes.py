@@ -1,4 +1,4 @@
-"""Attributes of a node, checked: if one is of another kind, nothing is known of what the node computes."""
+"""Attributes of a node, checked: one of another kind contradicts the definition of its operator."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from typing import Any
 import onnx_ir
 from onnx_ir import AttributeType
 
-from castsmith.analysis.bounds.interval import UnknownRangeError
+
+class MisfitError(Exception):
+    """A node that contradicts the definition of its operator: attributes of another kind, shapes that do not fit."""
 
 
 def attribute_of(node: onnx_ir.Node, name: str, kind: AttributeType) -> Any:
-    """Return the value of the attribute; None if absent. Raises UnknownRangeError if it is of another kind."""
+    """Return the value of the attribute; None if absent.
+
+    Raises:
+        MisfitError: It is of another kind, or a parameter of the enclosing function.
+    """
     attribute = node.attributes.get(name)
     if attribute is None:
         return None
     if attribute.type != kind or attribute.is_ref():
-        raise UnknownRangeError
+        raise MisfitError
     return attribute.value
 
 
@@ -28,3 +34,8 @@ def ints_of(node: onnx_ir.Node, name: str) -> list[int] | None:
 def int_of(node: onnx_ir.Node, name: str, default: int) -> int:
     found = attribute_of(node, name, AttributeType.INT)
     return default if found is None else int(found)
+
+
+def text_of(node: onnx_ir.Node, name: str, default: str) -> str:
+    found = attribute_of(node, name, AttributeType.STRING)
+    return default if found is None else str(found)

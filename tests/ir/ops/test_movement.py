@@ -7,8 +7,8 @@ import onnx.parser
 import onnx_ir
 import pytest
 
-from castsmith.passes.fold.movement import Operands, movement_of, moves_elements
-from castsmith.passes.fold.moves import Move, MoveError, Way, move
+from castsmith.ir.ops.movement import Operands, moves_elements, moves_of
+from castsmith.ir.ops.moves import Move, MoveError, Way, move
 
 SHAPES = {"x": (2, 3, 4), "w": (2, 3), "v": (3,), "h": (), "e": (0, 3), "o": (1, 3), "i": (2, 1), "p": (2,)}
 SHAPES["u"] = (2, 2)
@@ -167,7 +167,7 @@ def test_every_move_beside_what_is_invalid() -> None:
     for opset, node, expected in ROWS:
         found = operands(opset, node)
         assert moves_elements(found.node)
-        assert text_of(movement_of(found)) == expected, (opset, node)
+        assert text_of(moves_of(found)) == expected, (opset, node)
 
 
 def test_an_operator_of_another_domain_moves_nothing() -> None:
