@@ -15,6 +15,8 @@ from .ir.records import (
 )
 from .lowering.check.run import check as check
 from .lowering.conversion import convert as convert
+from .lowering.fit.results import FitResult as FitResult, Step as Step, Way as Way
+from .lowering.fit.run import fit as fit
 from .lowering.pipeline import optimize as optimize
 from .lowering.results import (
     Accuracy as Accuracy,

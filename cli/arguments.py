@@ -51,6 +51,17 @@ def integer(least: int) -> Callable[[str], int]:
     return parse
 
 
+def positive(text: str) -> float:
+    """Return the number above 0. An argparse type."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number above 0")
+    return number
+
+
 def canonical_type(text: str) -> str:
     """Convert the name of an element type to its name in ONNX text; an unknown name is unchanged. An argparse type."""
     from castsmith.numerics.types import parse_type, type_name

@@ -42,6 +42,10 @@ NEEDS: Mapping[str, Mapping[str, tuple[Sequence[str], str]]] = {
         **_RULES,
     },
     "convert": {"dim": (("measure", "max_error"), "it is the size of made-up inputs")},
+    "fit": {
+        "dim": (("max_error", "plan"), "it is the size of generated inputs"),
+        "inputs": (("max_error", "plan"), "the error is measured on them"),
+    },
     "check": {
         **_RULES,
         "strict_device": (("target",), _DEVICE),
@@ -83,6 +87,15 @@ EXCLUDES: Mapping[str, Sequence[Pair]] = {
         Pair("jobs", "dask", _MANY),
         Pair("dry_run", "report", _DRY),
         Pair("measure", "inputs", _GIVEN),
+    ),
+    "fit": (
+        _CONFIG,
+        Pair("exact", "max_error", "the first allows no error"),
+        Pair("diff", "json", _TEXT),
+        Pair("explain", "json", _TEXT),
+        Pair("jobs", "dask", _MANY),
+        Pair("dry_run", "report", _DRY),
+        Pair("dim", "inputs", "the arrays have their own sizes"),
     ),
     "check": (
         _CONFIG,

@@ -12,6 +12,10 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
         REFUSED: "a rewrite was refused, or --verify found a difference; nothing is written",
         INCONCLUSIVE: "the model is written, but --verify could not compare all of it",
     },
+    "fit": {
+        DONE: "the model is written; with --plan: there is a way",
+        REFUSED: "no way leads to a model that the target accepts; nothing is written",
+    },
     "convert": {
         DONE: "the model is written",
         REFUSED: "the result would be invalid; nothing is written",

@@ -45,7 +45,7 @@ def start_quickly() -> None:
 
 
 _SECTIONS = {
-    "models": ("optimize", "convert", "check", "bounds"),
+    "models": ("fit", "optimize", "convert", "check", "bounds"),
     "comparison": ("show", "diff", "verify"),
     "numbers": ("cast", "trunc", "promote"),
     "reference": ("targets", "passes", "explain", "conformance"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from typing import cast
 
 
 def with_command_options(sentence: str) -> str:
@@ -16,7 +17,7 @@ def with_command_options(sentence: str) -> str:
     return _PYTHON.sub(lambda found: _as_command(found[1]), sentence)
 
 
-_PYTHON = re.compile(r"`([a-z]+=|[a-z0-9]+(?:_[a-z0-9]+)+|optimize\([^`]*\))`")
+_PYTHON = re.compile(r"`([a-z]+=|[a-z0-9]+(?:_[a-z0-9]+)+|(?:optimize|convert)\([^`]*\))`")
 _PARAMETERS = {"seconds=": "--time", "dims=": "--dim NAME=SIZE", "inputs=": "--inputs FILE.npz"}
 """Parameters of library functions whose options have another form on the command line, as messages name them."""
 
@@ -32,7 +33,9 @@ def _as_command(code: str) -> str:
         given = keyword.value.keywords if isinstance(keyword.value, ast.Call) else [keyword]  # of PromotionRules
         for each in given:
             value = ast.literal_eval(each.value)
-            words += [_option(each.arg or "")] if value is True else [_option(each.arg or ""), shlex.quote(str(value))]
+            values = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+            flag = _option(each.arg or "")
+            words += [flag] if value is True else [word for part in values for word in (flag, shlex.quote(str(part)))]
     return " ".join(words)
 
 

@@ -43,6 +43,10 @@ GROUPS = {
     "Models": (
         "load",
         "save",
+        "fit",
+        "FitResult",
+        "Step",
+        "Way",
         "optimize",
         "Options",
         "Result",

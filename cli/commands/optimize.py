@@ -32,12 +32,14 @@ from castsmith.cli.text.screen import progress
 from castsmith.cli.text.summary import print_result
 from castsmith.cli.text.terminal import print_line
 from castsmith.cli.usage.optimize import OPTIONS
+from castsmith.cli.wording import with_command_options
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.files import same_name
 from castsmith.ir.io.saving import kept_note, save, write, write_to
 from castsmith.ir.records import Severity
 from castsmith.ir.walks import files_read
 from castsmith.lowering import pipeline
+from castsmith.lowering.fit.results import FitResult
 from castsmith.lowering.registry import PIPELINE, needs_target
 from castsmith.numerics.errors import OptionError
 from castsmith.passes.core.options import Options
@@ -112,7 +114,7 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         print_line(finding_line(shown(arguments.input), record), sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
         _tell_data(arguments, _data(arguments, None, result, ModelSizes(before, measure(result.model), rules)))
-        complain(f"the result would be invalid for {arguments.target or 'any runtime'}, so nothing was written.")
+        _tell_refusal(arguments, result)
         return REFUSED
     with cleaned_up_if_interrupted():
         if arguments.verify:
@@ -123,6 +125,16 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         else:
             _write(arguments, result, sizes, report, drawn)
     return INCONCLUSIVE if result.verdict is not None and result.verdict.inconclusive else DONE
+
+
+def _tell_refusal(arguments: argparse.Namespace, result: Result) -> None:
+    """Say that nothing was written, and what would be needed, if that is known."""
+    reason = f"the result would be invalid for {arguments.target or 'any runtime'}"
+    if isinstance(result, FitResult):
+        reason = f"no way was found to make the model run on {arguments.target}"
+    complain(f"{reason}, so nothing was written.")
+    if isinstance(result, FitResult) and result.hint:
+        complain(f"{with_command_options(result.hint)}.")
 
 
 def _verified(arguments: argparse.Namespace, source: Source, result: Result) -> Result:

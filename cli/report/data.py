@@ -12,6 +12,7 @@ import castsmith
 from castsmith.cli.report.savings import ModelSizes
 from castsmith.cli.wording import with_command_options
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem
+from castsmith.lowering.fit.results import FitResult
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name
 
@@ -43,7 +44,14 @@ def report_data(
         "diagnostics": [diagnostic_data(record) for record in result.diagnostics],
         "verification": None if result.verdict is None else _verification(result.verdict),
         **(_conversion(result) if isinstance(result, ConvertResult) else {}),
+        **(_fit(result, source, output) if isinstance(result, FitResult) else {}),
     }
+
+
+def _fit(result: FitResult, source: str, output: str | None) -> dict[str, Any]:
+    from castsmith.cli.report.fit import plan_data
+
+    return {"fit": plan_data(result, source, output)}
 
 
 def _conversion(result: ConvertResult) -> dict[str, Any]:
@@ -52,11 +60,11 @@ def _conversion(result: ConvertResult) -> dict[str, Any]:
         {"node": name, "type": type_name(dtype), "region": result.regions.get(name, 0), "reason": reason}
         for name, (dtype, reason) in result.precisions.items()
     ]
-    return {"conversion": {"precisions": precisions, "attempts": result.attempts, "error": _accuracy(result.error)}}
+    return {"conversion": {"precisions": precisions, "attempts": result.attempts, "error": accuracy_data(result.error)}}
 
 
-def _accuracy(error: Accuracy | None) -> dict[str, Any] | None:
-    """The measured error; None where nothing was measured. A number that JSON lacks is text."""
+def accuracy_data(error: Accuracy | None) -> dict[str, Any] | None:
+    """Return the measured error; None where nothing was measured. A number that JSON lacks is text."""
     if error is None:
         return None
     leap = None if error.leap is None else {"node": error.leap[0], "error": _number(error.leap[1])}

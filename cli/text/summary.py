@@ -14,6 +14,7 @@ from castsmith.cli.streams import STDOUT, STREAM, shown
 from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
 from castsmith.cli.text.screen import print_lines
 from castsmith.cli.text.terminal import Line, change_text, columns, counted, size_text
+from castsmith.lowering.fit.results import FitResult
 from castsmith.lowering.net import net_rewrites
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name
@@ -47,7 +48,9 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
     output = STDOUT if arguments.output == STREAM else arguments.output
     note = " (--dry-run: nothing is written)" if arguments.dry_run else ""
     yield f"{shown(arguments.input)} -> {output}{note}"
-    if not result.rewrites:
+    if isinstance(result, FitResult):
+        pass  # the plan says what was done
+    elif not result.rewrites:
         yield "  nothing to change"
     else:
         rows = [("pass", "rule", "count", "casts", "bytes"), *_rows(sizes.rules)]
@@ -61,6 +64,10 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
     yield f"  nodes {nodes}, casts {casts}, tensors {tensors}{written}"
     if isinstance(result, ConvertResult):
         yield from _conversion(result)
+    if isinstance(result, FitResult):
+        from castsmith.cli.text.fit import plan_lines
+
+        yield from plan_lines(result, arguments.input, arguments.output)
     if result.refusals:
         how = "" if arguments.explain else " (--explain shows them)"
         yield f"  {counted(len(result.refusals), 'refusal')}{how}"
@@ -95,7 +102,7 @@ def _conversion(result: ConvertResult) -> Iterator[str]:
     if result.error is None:
         yield "  error: not measured (--inputs FILE.npz or --measure)"
     else:
-        yield from _error_lines(result.error)
+        yield from error_lines(result.error)
     if result.attempts > 1:
         wider = counted(len(result.kept), "node")
         yield f"  search: {result.attempts} conversions measured, {wider} kept in a wider type for the error"
@@ -106,7 +113,8 @@ def _kind(reason: str) -> str:
     return reason.partition(" stays in a wider type by default: ")[2] or reason
 
 
-def _error_lines(error: Accuracy) -> Iterator[str]:
+def error_lines(error: Accuracy) -> Iterator[str]:
+    """Yield the measured error of each output, and remarks."""
     yield f"  {error_title(error)}{':' if error.sets else ''}"
     yield from (f"  {line}" for line in columns(error_table(error)) if error.outputs)
     yield from (f"    {note}" for note in error_notes(error))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
-from castsmith.cli.arguments import Commands, add_command, add_inputs, add_json, add_quiet, add_settings
+from castsmith.cli.arguments import Commands, add_command, add_inputs, add_json, add_quiet, add_settings, positive
 from castsmith.cli.usage import optimize
 from castsmith.cli.usage.optimize import add_many, add_models, add_output, add_shown
 
@@ -39,7 +38,7 @@ def add_to(commands: Commands) -> None:
     help_text = "patterns of nodes to convert although their operator is sensitive"
     work.add_argument("--lower", metavar="PATTERN", action="append", default=[], help=help_text)
     help_text = "keep the fewest nodes in their type that limit the relative error to E, measured on inputs"
-    work.add_argument("--max-error", metavar="E", type=_error, help=help_text)
+    work.add_argument("--max-error", metavar="E", type=positive, help=help_text)
     work.add_argument("--measure", action="store_true", help="measure the error on made-up inputs")
     add_many(parser)
     add_shown(parser)
@@ -48,13 +47,3 @@ def add_to(commands: Commands) -> None:
     add_quiet(parser)
     add_json(parser)
     parser.set_defaults(verify=False, promotion=None)
-
-
-def _error(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number above 0")
-    return number

@@ -83,9 +83,9 @@ def add_many(parser: argparse.ArgumentParser) -> None:
     many.add_argument("--skip-unchanged", action="store_true", help=help_text)
 
 
-def add_output(parser: argparse.ArgumentParser, help_text: str) -> None:
-    """Add the options that say where the model is written, and how."""
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help=help_text)
+def add_output(parser: argparse.ArgumentParser, help_text: str, *, needed: bool = True) -> None:
+    """Add the options that say where the model is written, and how; needed: whether a model is always written."""
+    parser.add_argument("-o", "--output", metavar="OUT", required=needed, help=help_text)
     parser.add_argument("--external-data", metavar="NAME", help="file beside OUT for weights of more than 1 KiB")
     parser.add_argument(
         "--reference-data", action="store_true", help="reference data files beside OUT instead of copying their weights"

@@ -19,6 +19,7 @@ from tests.sampling import sampled
 ALWAYS = {
     "optimize": ["in.onnx", "-o", "out.onnx"],
     "convert": ["in.onnx", "-o", "out.onnx", "--to", "float16"],
+    "fit": ["in.onnx", "-o", "out.onnx", "--target", "onnxruntime-cpu"],
     "check": ["in.onnx"],
     "diff": ["in.onnx", "in.onnx"],
     "verify": ["in.onnx", "in.onnx", "--sets=1"],
@@ -150,6 +151,8 @@ ANY_VALUE = {
     "convert --output": "any name is a file; an ending says nothing",
     "optimize --external-data": "any name is a file",
     "convert --external-data": "any name is a file",
+    "fit --output": "any name is a file; an ending says nothing",
+    "fit --external-data": "any name is a file",
     "trunc --scale": "any number is computed with, as the standard would",
     "trunc --zero-point": "any number is computed with, as the standard would",
     "trunc --out-scale": "any number is computed with, as the standard would",

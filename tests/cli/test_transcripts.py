@@ -110,6 +110,11 @@ MODELS = {
         [upper] t = StringNormalizer <case_change_action = "UPPER", stopwords = ["a", "b"]> (s)
         [end] e = Identity (one)
       }}""",
+    "table": f"""{HEAD} table (double[3] amount, float[3] rate) => (float[3] paid) {{
+      [wide] r = Cast <to = 11> (rate)
+      [product] p = Mul (amount, r)
+      [narrow] paid = Cast <to = 1> (p)
+    }}""",
     "lost_a": lost(KINDS[:6]),
     "lost_b": lost((*KINDS[:3], "Neg", *KINDS[4:6])),
 }

@@ -1,0 +1,40 @@
+"""The arguments of castsmith fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from castsmith.cli.arguments import Commands, add_command, add_inputs, add_json, add_quiet, add_settings, positive
+from castsmith.cli.usage import optimize
+from castsmith.cli.usage.optimize import add_many, add_models, add_output, add_shown
+
+_COMMON = ("--output", "--target", "--max-error", "--exact", "--plan", "--inputs", "--report", "--dry-run")
+
+
+def spell_out(words: Sequence[str]) -> list[str]:
+    """Return `--diff=full` as an option of its own, as optimize does."""
+    return optimize.spell_out(words)
+
+
+def add_to(commands: Commands) -> None:
+    parser = add_command(commands, "fit", "fit:run", "make a model run on a target, by the cheapest way", _COMMON)
+    parser.epilog = (
+        "Castsmith tries what optimize and convert can do, and takes the cheapest result that the target accepts. It"
+        f" prints the commands that make the same model. {parser.epilog}"
+    )
+    add_models(parser)
+    add_output(parser, "the file to write; may be IN; - for standard output; a folder for several models", needed=False)
+    work = parser.add_argument_group("processing")
+    help_text = "the runtime to make the model run on (see castsmith targets)"
+    work.add_argument("--target", metavar="T", required=True, help=help_text)
+    help_text = "allow conversions to another precision that keep the relative error of outputs below E"
+    work.add_argument("--max-error", metavar="E", type=positive, help=help_text)
+    work.add_argument("--exact", action="store_true", help="allow no operators that add products in another order")
+    work.add_argument("--plan", action="store_true", help="try all ways, print them ranked, and write nothing")
+    add_many(parser)
+    add_shown(parser)
+    add_inputs(work)
+    add_settings(parser)
+    add_quiet(parser)
+    add_json(parser)
+    parser.set_defaults(verify=False, promotion=None)

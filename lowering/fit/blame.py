@@ -1,0 +1,61 @@
+"""The operators and values that stand in the way, as they are called in the user's file.
+
+A lowered model has nodes that the user never saw. The records of the rewrites lead from such a node back to the one
+that it replaced, and so on to a node of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import onnx_ir
+
+from castsmith.ir.records import Diagnostic, NodeItem, Rewrite, Site
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes
+
+
+def in_users_words(model: onnx_ir.Model, rewrites: Iterable[Rewrite], found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return the findings about what became of the model, each at the node of the model from which it comes.
+
+    Args:
+        model: The model as it was passed.
+        rewrites: What was done to it, in order.
+        found: Findings about the result.
+    """
+    sites = {name: site_of(node) for node in all_nodes(model) for name in _names(node)}
+    makers: dict[str, Rewrite] = {}
+    for rewrite in rewrites:
+        for item in rewrite.made:
+            makers.update(dict.fromkeys((item.name, *item.made) if isinstance(item, NodeItem) else item.made, rewrite))
+    return list(dict.fromkeys(_at_origin(each, sites, makers) for each in found))
+
+
+def _names(node: onnx_ir.Node) -> list[str]:
+    return [name for name in (node.name, *(value.name for value in node.outputs)) if name]
+
+
+def _at_origin(found: Diagnostic, sites: Mapping[str, Site], makers: Mapping[str, Rewrite]) -> Diagnostic:
+    origin = _origin(found.site, sites, makers)
+    if origin is None or origin == found.site:
+        return found
+    return replace(found, site=origin, message=f"{found.message}, which {origin.op or 'it'} is lowered to")
+
+
+def _origin(site: Site, sites: Mapping[str, Site], makers: Mapping[str, Rewrite]) -> Site | None:
+    """Return the place in the model from which the place in the result comes; None if no record tells."""
+    seen = set[str]()
+    names = [name for name in (site.node, site.output) if name]
+    while names:
+        name = names.pop(0)
+        if name in sites and (name not in makers or sites[name].op == site.op):
+            return sites[name]
+        if name in seen or name not in makers:
+            continue
+        seen.add(name)
+        rewrite = makers[name]
+        before = [item for item in rewrite.removed if isinstance(item, NodeItem)]
+        names += [each for item in before for each in (item.name, *item.made) if each]
+        names += [each for each in (rewrite.site.node, rewrite.site.output) if each]
+    return None

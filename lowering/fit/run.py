@@ -1,0 +1,335 @@
+"""fit: try the ways to make a model run on a target, and take the cheapest that the caller allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import onnx_ir
+
+from castsmith.ir.io.loading import ModelLike, as_model
+from castsmith.ir.records import Diagnostic, Severity
+from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
+from castsmith.lowering.check.run import check
+from castsmith.lowering.conversion import convert
+from castsmith.lowering.fit.blame import in_users_words
+from castsmith.lowering.fit.cost import Cost, cost_of
+from castsmith.lowering.fit.results import FitResult, Step, Way
+from castsmith.lowering.fit.ways import conversions, exact_steps, ports_of, traits_of_model
+from castsmith.lowering.pipeline import optimize
+from castsmith.lowering.quantized import nbits
+from castsmith.lowering.results import Accuracy, Result
+from castsmith.numerics.errors import CastsmithError, OptionError, present
+from castsmith.numerics.types import type_name
+from castsmith.targets.target import as_target
+
+if TYPE_CHECKING:
+    from castsmith.targets.target import Target
+
+_NEAR = 1.1
+"""How much more than the model itself a result may cost so that no further way is tried."""
+_TWICE = 2.0
+"""How much more than a result with rounded values an exact one may cost and still be preferred."""
+
+
+def fit(
+    model: ModelLike,
+    *,
+    target: str | Target,
+    exact: bool = False,
+    max_error: float | None = None,
+    inputs: Inputs | None = None,
+    dims: Mapping[str, int] | None = None,
+    all_ways: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> FitResult:
+    """Make a model run on a target, by the cheapest of the ways that `optimize` and `convert` offer.
+
+    Args:
+        model: An onnx_ir.Model, a ModelProto, a torch ONNXProgram, or a path. It is not changed.
+        target: The runtime, or its name.
+        exact: Allow only results that are the same, bit for bit: no operators that add products in another order.
+        max_error: The relative error that outputs may have; without it no value is rounded to another precision.
+        inputs: Arrays to measure the error on: by name, several sets, an .npz, a folder; by default generated ones.
+        dims: Sizes of symbolic dimensions, for generated inputs.
+        all_ways: Try all ways, and do not stop at the first that is good enough.
+        progress: Called with each way before it is tried.
+
+    Returns:
+        The model with the plan that made it. If no way leads to a model that the target accepts, the plan is empty and
+        `diagnostics` has the errors.
+
+    Raises:
+        CastsmithError: ModelError for a model that cannot be read; PromotionError for operands without a common type;
+            TargetError for an unknown target; OptionError for options that contradict each other.
+    """
+    if exact and max_error is not None:
+        raise OptionError("`exact` and `max_error` exclude each other: the first allows no error.")
+    chosen = present(as_target(target), "the target")
+    given = as_model(model)
+    search = _Search(given, chosen, not exact, all_ways, progress or (lambda _: None), cost_of(given))
+    return _decided(search, _Meter(search, max_error, inputs, dims))
+
+
+def _decided(search: _Search, meter: _Meter) -> FitResult:
+    """Try the exact ways, then those that round values if these cost too much, and return the choice."""
+    exact = search.best_exact()
+    cheap = exact is not None and search.is_good
+    lossy = meter.best_conversion(exact) if search.every or not cheap else None
+    if lossy is not None and meter.most is not None:
+        return search.fitted(lossy, "")
+    hint = meter.hint(exact, lossy)
+    return search.refusal(hint) if exact is None else search.fitted(exact, hint)
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Result]] = {"optimize": optimize, "convert": convert}
+
+
+@dataclass
+class _Tried:
+    """A way with the model that it led to, and what `check` finds in it."""
+
+    way: Way
+    result: Result | None = None
+    findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    keeps_ports: bool = True
+    """False if the type of an input or output changed that the target has."""
+
+    @property
+    def cost(self) -> float:
+        """The cost of the result; infinite without one."""
+        return float("inf") if self.way.cost is None else self.way.cost.total
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool, float, int]:
+        """Legal ways first, then exact ones, those that keep inputs and outputs, the cheapest, and the shortest."""
+        return not self.way.legal, self.way.lossy, not self.keeps_ports, self.cost, len(self.way.steps)
+
+
+@dataclass
+class _Search:
+    """The ways that were tried so far.
+
+    Attributes:
+        model: The model as it was passed.
+        target: The runtime.
+        reorder: Operators that add products in another order may be used.
+        every: No way is left out.
+        tell: Called with each step before it is done.
+        before: The cost of the model.
+    """
+
+    model: onnx_ir.Model
+    target: Target
+    reorder: bool
+    every: bool
+    tell: Callable[[str], None]
+    before: Cost
+    tried: list[_Tried] = field(default_factory=list[_Tried])
+
+    @property
+    def is_good(self) -> bool:
+        """True if a way leads to a legal model that costs hardly more than the model itself."""
+        legal = [each for each in self.tried if each.way.legal and each.keeps_ports]
+        return any(each.way.cost is not None and each.way.cost.is_within(_NEAR, self.before) for each in legal)
+
+    def best_exact(self) -> _Tried | None:
+        """Try the ways that round nothing; an error of the first, which has no options, is one of the model."""
+        for step in exact_steps(traits_of_model(self.model), self.target, reorder=self.reorder):
+            if self.every or not (self.is_good or (_may_change_ports(step) and self._best(self.tried))):
+                result = self._run(step, self.model) if self.tried else self._call(step, self.model)
+                self._note((step,), result, lossy=False)
+        return self._best(self.tried)
+
+    def best_behind(self, conversion: Step) -> _Tried | None:
+        """Try the ways that begin with the conversion, until one is legal."""
+        converted, first = self._run(conversion, self.model), len(self.tried)
+        if isinstance(converted, str):
+            self._note((conversion,), converted, lossy=True)
+            return None
+        conversion = replace(conversion, cost=cost_of(converted.model))
+        for step in exact_steps(traits_of_model(converted.model), self.target, reorder=self.reorder):
+            if self.every or not (_may_change_ports(step) or self._best(self.tried[first:])):
+                self._note(*_joined(conversion, converted, step, self._run(step, converted.model)), lossy=True)
+        return self._best(self.tried[first:])
+
+    def is_beside_the_point(self) -> bool:
+        """True if every way leaves the same, so that another precision will not help either."""
+        left = {each.way.obstacles for each in self.tried if each.result is not None}
+        return not self.every and len(left) == 1 and left != {()}
+
+    def _best(self, tried: Iterable[_Tried]) -> _Tried | None:
+        return next((each for each in sorted(tried, key=lambda each: each.rank) if each.way.legal), None)
+
+    def _run(self, step: Step, model: onnx_ir.Model) -> Result | str:
+        """Do the step; return the reason if it cannot be done."""
+        try:
+            return self._call(step, model)
+        except CastsmithError as error:
+            return str(error)
+
+    def _call(self, step: Step, model: onnx_ir.Model) -> Result:
+        self.tell(str(step))
+        return _FUNCTIONS[step.command](model, **{**step.options, "target": self.target})
+
+    def _note(self, steps: tuple[Step, ...], result: Result | str, *, lossy: bool) -> None:
+        """Add a way that was tried, unless one with fewer options came to the same."""
+        if isinstance(result, str):
+            self.tried.append(_Tried(Way(steps, lossy=lossy, obstacles=(result,))))
+            return
+        cost, retyped = cost_of(result.model), dict(_retyped_ports(self.model, result.model))
+        reordered = any(each.rule == nbits.RULE for each in result.rewrites)
+        changes = (*retyped.values(), *(("MatMulNBits adds products in another order",) if reordered else ()))
+        findings = check(result.model, target=self.target)
+        errors = [each.message for each in (*result.diagnostics, *findings) if each.severity is Severity.ERROR]
+        obstacles = tuple(dict.fromkeys(errors))
+        way = Way((*steps[:-1], replace(steps[-1], cost=cost)), not obstacles, cost, changes, lossy, None, obstacles)
+        if not any(_comes_to_the_same(each.way, way) for each in self.tried):
+            keeps_ports = all(ports_of(self.model)[name] in self.target.lacks for name in retyped)
+            self.tried.append(_Tried(way, result, findings, keeps_ports))
+
+    def fitted(self, best: _Tried, hint: str) -> FitResult:
+        """Return the model to which a way led."""
+        result = present(best.result, "the result of a legal way")
+        return FitResult(
+            result.model,
+            result.rewrites,
+            result.refusals,
+            result.diagnostics,
+            plan=list(best.way.steps),
+            changes=best.way.changes,
+            error=best.way.error,
+            before=self.before,
+            ways=self._ways(),
+            findings=best.findings,
+            hint=hint,
+        )
+
+    def refusal(self, hint: str) -> FitResult:
+        """Return the model as it was passed, with what stands in the way of the way that leaves the least."""
+        made = [each for each in self.tried if each.result is not None]
+        nearest = min(made, key=lambda each: (each.way.lossy, len(each.way.obstacles)))
+        result, ways = present(nearest.result, "the result of the first way"), self._ways()
+        help_ = f"{len(ways)} ways were tried" if len(ways) > 1 else "it has no exact replacement"
+        found = (*result.diagnostics, *nearest.findings)
+        errors = [replace(each, help=help_) for each in found if each.severity is Severity.ERROR]
+        diagnostics = in_users_words(self.model, result.rewrites, errors)
+        return FitResult(self.model, diagnostics=diagnostics, before=self.before, ways=ways, hint=hint)
+
+    def _ways(self) -> list[Way]:
+        return [each.way for each in sorted(self.tried, key=lambda each: each.rank)]
+
+
+@dataclass
+class _Meter:
+    """Measures the ways that round values.
+
+    Attributes:
+        search: The search for ways.
+        most: The largest error allowed; None if nothing may be rounded.
+        inputs: The inputs to measure on; generated ones if None.
+        dims: Sizes of symbolic dimensions, for generated inputs.
+        refused: The smallest error of a way that exceeds the largest one allowed.
+    """
+
+    search: _Search
+    most: float | None
+    inputs: Inputs | None
+    dims: Mapping[str, int] | None
+    refused: str = ""
+    _reference: Reference | None = None
+
+    def best_conversion(self, exact: _Tried | None) -> _Tried | None:
+        """Return the cheapest way that rounds values, if the best exact one costs more than twice as much."""
+        found = list[_Tried]()
+        for conversion in self._conversions(exact):
+            if found and not self.search.every:
+                break
+            best = self.search.best_behind(conversion)
+            if self.search.is_beside_the_point():
+                break
+            if best is not None and (exact is None or exact.cost > _TWICE * best.cost) and self._is_accurate(best):
+                found.append(best)
+        return min(found, key=lambda each: each.rank, default=None)
+
+    def _conversions(self, exact: _Tried | None) -> Iterator[Step]:
+        """Yield conversions of the whole model; then of a part, which takes long, if nothing else is legal."""
+        whole = list(conversions(traits_of_model(self.search.model), self.search.target))
+        yield from whole
+        if self.most is not None and exact is None and self.refused:
+            yield from (replace(step, options={**step.options, "max_error": self.most}) for step in whole)
+
+    def _is_accurate(self, tried: _Tried) -> bool:
+        """Measure the error of a way; True if it is allowed, or would be."""
+        try:
+            if self._reference is None:
+                self.search.tell("measuring")
+                self._reference = reference(self.search.model.clone(), self.inputs or "made-up", self.dims)
+            error = measure(self._reference, present(tried.result, "the result of a legal way").model)
+        except CastsmithError as why:
+            tried.way = replace(tried.way, obstacles=(str(why),))
+            self.refused = self.refused or str(why).rstrip(".")
+            return False
+        tried.way = replace(tried.way, error=error)
+        if self.most is None or error.worst <= self.most:
+            return True
+        too_large = f"its error is {error.worst:.2g} on {self._sets(error)}, above {self.most:g}"
+        tried.way = replace(tried.way, obstacles=(too_large,))
+        self.refused = self.refused or f"`{tried.way.steps[0]}` would be legal, but {too_large}"
+        return False
+
+    def _sets(self, error: Accuracy) -> str:
+        count = len(error.sets)
+        return f"{count} set{'' if count == 1 else 's'} of {'generated ' if self.inputs is None else ''}inputs"
+
+    def hint(self, exact: _Tried | None, lossy: _Tried | None) -> str:
+        """Return the sentence about what is not taken: what would allow it, or what it would save."""
+        if lossy is not None and lossy.way.error is not None and lossy.way.cost is not None:
+            error, cost = lossy.way.error, lossy.way.cost
+            return (
+                f"`max_error` {_rounded_up(error.worst)} allows `{lossy.way.steps[0]}`: {cost}, and an error of"
+                f" {error.worst:.2g} on {self._sets(error)}"
+            )
+        others = [each for each in self.search.tried if each.way.lossy and each.way.legal and not each.way.obstacles]
+        cheapest = min(others, key=lambda each: each.cost, default=None)
+        if exact is None or cheapest is None or cheapest.cost >= exact.cost:
+            return self.refused
+        return f"`{cheapest.way.steps[0]}` costs {cheapest.cost / exact.cost:.0%} of this, and rounds values"
+
+
+def _rounded_up(error: float) -> str:
+    """Return the least number of one digit that is not below the error."""
+    if not 0 < error < float("inf"):
+        return "1e-7"
+    power = math.floor(math.log10(error))
+    return f"{math.ceil(error / 10.0**power)}e{power}"
+
+
+def _comes_to_the_same(one: Way, other: Way) -> bool:
+    """True if both begin alike, apart from options, and have the same outcome."""
+    pairs = [(each.steps[0].command, len(each.steps), each.cost, each.changes, each.obstacles) for each in (one, other)]
+    return pairs[0] == pairs[1]
+
+
+def _may_change_ports(step: Step) -> bool:
+    """True if the step may change the types of inputs and outputs, which their users have to follow."""
+    return bool({"interface", "narrow_interface"} & step.options.keys())
+
+
+def _joined(first: Step, converted: Result, step: Step, then: Result | str) -> tuple[tuple[Step, ...], Result | str]:
+    """Return the steps and the result of a conversion and what was done after it; of the conversion, if nothing was."""
+    if isinstance(then, str):
+        return (first, step), then
+    rewrites, refusals = [*converted.rewrites, *then.rewrites], [*converted.refusals, *then.refusals]
+    result = Result(then.model, rewrites, refusals, then.diagnostics)
+    return (first, step) if then.rewrites else (first,), result
+
+
+def _retyped_ports(before: onnx_ir.Model, after: onnx_ir.Model) -> Iterator[tuple[str, str]]:
+    """Yield the name of each input or output whose type is another one, and a phrase that says so."""
+    types = ports_of(after)
+    for name, dtype in ports_of(before).items():
+        if name in types and types[name] != dtype:
+            yield name, f"{name} is {type_name(types[name])} instead of {type_name(dtype)}"

@@ -1,0 +1,109 @@
+"""The ways that may make a model run on a target, in the order in which they are tried.
+
+Exact ways first: the lowering alone, then with the target's own operators, weights of a byte each, and narrower types;
+those that change the types of inputs and outputs last. Then the same behind a conversion to another precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
+from castsmith.ir.ops.table import LINEAR
+from castsmith.ir.walks import all_nodes, all_values
+from castsmith.lowering.fit.results import Step
+from castsmith.lowering.quantized.tensorrt import DOMAIN as TENSORRT_DOMAIN
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.types import CODED_TYPES, Kind, element_type, type_name
+from castsmith.passes.precision.run import SOURCES
+from castsmith.targets.target import Target
+
+_VENDORS = (CONTRIB_DOMAIN, TENSORRT_DOMAIN)
+_NARROWED = (DataType.INT64, DataType.DOUBLE)
+_PRECISIONS = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
+"""The precisions to convert to; one that holds more values first."""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a model has that decides which ways may help it.
+
+    Attributes:
+        types: The element types of its values.
+        ports: Those of its inputs and outputs, by name.
+        quantized: True if it has quantized formats, in operators of the standard or of a vendor.
+    """
+
+    types: frozenset[DataType]
+    ports: Mapping[str, DataType]
+    quantized: bool
+
+    @property
+    def packs_codes(self) -> bool:
+        """True if it may have weights of less than a byte each."""
+        return self.quantized or any(element_type(dtype).bits < 8 for dtype in self.types & {*CODED_TYPES})
+
+
+def traits_of_model(model: onnx_ir.Model) -> Traits:
+    """Return what decides which ways may help the model."""
+    inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+    types = {inference.type_of(value) for value in all_values(model)}
+    quantized = any(node.op_type in LINEAR or node.domain in _VENDORS for node in all_nodes(model))
+    return Traits(frozenset(filter(None, types)), ports_of(model), quantized)
+
+
+def ports_of(model: onnx_ir.Model) -> dict[str, DataType]:
+    """Return the element types of the inputs and outputs, by name."""
+    ports = (*model.graph.inputs, *model.graph.outputs)
+    return {value.name or "": value.dtype for value in ports if value.dtype is not None}
+
+
+def exact_steps(traits: Traits, target: Target, *, reorder: bool) -> Iterator[Step]:
+    """Yield calls of `optimize`, one of which may be enough.
+
+    Args:
+        reorder: Operators that add products in another order may be used.
+    """
+    name: dict[str, Any] = {"target": str(target)}
+    vendors = [each for each in _VENDORS if reorder and traits.quantized and each in target.domains]
+    byte: dict[str, Any] = {"storage": "byte"}
+    narrow: dict[str, Any] = {"narrow": tuple(map(type_name, _narrowed(traits, target)))}
+    yield Step("optimize", name)
+    yield from (Step("optimize", {**name, "vendor": vendor}) for vendor in vendors)
+    if traits.packs_codes:
+        yield Step("optimize", {**name, **byte})
+        yield from (Step("optimize", {**name, "vendor": vendor, **byte}) for vendor in vendors)
+    if narrow["narrow"]:
+        yield Step("optimize", {**name, **narrow})
+    lacking = {dtype for dtype in traits.ports.values() if dtype in target.lacks}
+    if any(dtype in CODED_TYPES or element_type(dtype).kind is Kind.FLOATING for dtype in lacking - {DataType.DOUBLE}):
+        yield Step("optimize", {**name, "interface": "wide"})
+    if narrow["narrow"] and lacking & {*_NARROWED}:
+        yield Step("optimize", {**name, **narrow, "narrow_interface": True})
+
+
+def _narrowed(traits: Traits, target: Target) -> list[DataType]:
+    """Return the types to narrow: those that the target lacks."""
+    return [dtype for dtype in _NARROWED if dtype in traits.types & (target.lacks | target.off_device)]
+
+
+def conversions(traits: Traits, target: Target) -> Iterator[Step]:
+    """Yield calls of `convert` that may help, before one of `optimize`."""
+    for to in _PRECISIONS:
+        sources = SOURCES[to] & traits.types
+        if not sources or not target.computes(to):
+            continue
+        options: dict[str, Any] = {"to": type_name(to), "target": str(target)}
+        if to == DataType.FLOAT:
+            options["lower"] = ("*",)
+        yield Step("convert", options)
+        lacking = [name for name, dtype in traits.ports.items() if dtype in target.lacks and dtype in sources]
+        if lacking:
+            plain = len(lacking) < len(traits.ports) and not any("," in name for name in lacking)
+            yield Step("convert", {**options, "io": ",".join(lacking) if plain else "convert"})

@@ -1,0 +1,186 @@
+"""fit: which way it takes, what it says of the others, and that the plan makes the same model."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import castsmith
+from castsmith.cli.main import main
+from castsmith.ir.records import Severity
+from castsmith.lowering.fit.results import FitResult
+from castsmith.targets.target import Target
+from tests.lowering.fit.models import HEAD, brain_floats, doubles, four_bits, plain
+
+CASES: Mapping[str, tuple[Any, str, dict[str, Any]]] = {
+    "plain": (plain, "onnxruntime-cpu", {}),
+    "4 bits": (four_bits, "onnxruntime-webgpu", {}),
+    "4 bits, exact": (four_bits, "onnxruntime-webgpu", {"exact": True}),
+    "bfloat16": (brain_floats, "onnxruntime-cpu", {}),
+    "bfloat16 with an error": (brain_floats, "onnxruntime-cpu", {"max_error": 0.05}),
+    "double": (doubles, "tensorrt-11", {"max_error": 1e-6}),
+}
+
+
+def fitted(name: str) -> FitResult:
+    model, target, options = CASES[name]
+    return castsmith.fit(model(), target=target, **options)
+
+
+def commands(result: FitResult) -> list[str]:
+    """Return the steps of the plan, without the target."""
+    return [re.sub(r" --target \S+", "", text) for text in result.commands("in.onnx", "out.onnx")]
+
+
+def test_a_legal_model_takes_one_step() -> None:
+    done = list[str]()
+    result = castsmith.fit(plain(), target="onnxruntime-cpu", progress=done.append)
+    assert done == ["optimize(target='onnxruntime-cpu')"]
+    assert commands(result) == ["castsmith optimize in.onnx -o out.onnx"]
+    assert not result.hint
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_result_is_legal(name: str) -> None:
+    result = fitted(name)
+    assert result.plan
+    assert castsmith.check(result.proto, target=CASES[name][1]) == result.findings
+    assert all(each.severity is not Severity.ERROR for each in result.findings)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_commands_of_the_plan_make_the_same_model(name: str, tmp_path: Path, capsys: Any) -> None:
+    onnx.save(CASES[name][0](), tmp_path / "in.onnx")
+    result = fitted(name)
+    for text in result.commands(str(tmp_path / "in.onnx"), str(tmp_path / "out.onnx")):
+        assert main(shlex.split(text)[1:]) == 0, capsys.readouterr().err
+    assert onnx.load(tmp_path / "out.onnx").graph == result.proto.graph
+
+
+def test_it_takes_the_operators_of_the_target() -> None:
+    result = fitted("4 bits")
+    assert commands(result) == ["castsmith optimize in.onnx --vendor com.microsoft -o out.onnx"]
+    assert result.changes == ("MatMulNBits adds products in another order",)
+    assert len(result.model.graph) <= 1.1 * len(four_bits().graph.node)
+
+
+def test_exact_leaves_them_out() -> None:
+    result = fitted("4 bits, exact")
+    assert not result.changes
+    assert {node.domain for node in result.model.graph} == {""}
+
+
+def test_rounding_is_taken_only_where_it_is_allowed_and_saves_half() -> None:
+    exact, rounded = fitted("bfloat16"), fitted("bfloat16 with an error")
+    assert [step.command for step in exact.plan] == ["optimize"]
+    assert exact.error is None
+    assert [step.command for step in rounded.plan] == ["convert"]
+    assert rounded.error is not None
+    assert rounded.error.worst <= 0.05
+    casts = [step.cost.casts for step in (exact.plan[-1], rounded.plan[-1]) if step.cost is not None]
+    assert casts[0] > 2 * casts[1]
+
+
+def test_the_hint_names_an_error_that_suffices() -> None:
+    for model, target in ((brain_floats(), "onnxruntime-cpu"), (doubles(), "tensorrt-11")):
+        hint = castsmith.fit(model, target=target).hint
+        error = re.match(r"`max_error` (\S+) allows `convert", hint)
+        assert error is not None, hint
+        plan = castsmith.fit(model, target=target, max_error=float(error[1])).plan
+        assert plan[0].command == "convert"
+        assert str(plan[0]) in hint
+
+
+def test_inputs_that_the_target_lacks_are_converted_alone() -> None:
+    result = fitted("double")
+    assert result.plan[0].options["io"] == "amount"
+    assert result.changes == ("amount is float instead of double",)
+
+
+def test_an_error_that_is_not_reached_is_stated() -> None:
+    result = castsmith.fit(doubles(), target="tensorrt-11", max_error=1e-12)
+    assert not result.plan
+    assert re.search(r"its error is \S+ on 3 sets of generated inputs, above 1e-12", result.hint)
+
+
+def test_the_error_is_measured_on_the_inputs() -> None:
+    inputs = {"amount": np.array([0.1, 3e30]), "rate": np.array([1, 1], np.float32)}
+    result = castsmith.fit(doubles(), target="tensorrt-11", max_error=1e-6, inputs=inputs)
+    assert result.error is not None
+    assert len(result.error.sets) == 1
+
+
+NO_ERF = Target(
+    "no-erf",
+    newest_opset=22,
+    newest_ir_version=10,
+    types=["float", "int32", "int64", "uint8", "bool"],
+    kernels={"float": {"Add": 7, "Relu": 6}},
+    probed=["Add", "Relu", "Erf", "Gather", "GatherElements", "Clip", "Abs", "Max", "Where", "IsNaN", "Mul", "Div"],
+)
+
+
+def test_a_refusal_names_the_operators_of_the_file() -> None:
+    text = f"{HEAD} g (float[2] x) => (float[2] y) {{ [mine] a = Erf (x) [mine_too] y = Relu (a) }}"
+    result = castsmith.fit(onnx.parser.parse_model(text), target=NO_ERF, max_error=0.1)
+    assert not result.plan
+    assert [(each.site.node, each.message) for each in result.diagnostics] == [
+        ("mine", "no-erf has no Erf of float at opset 21")
+    ]
+    assert all(each.severity is Severity.ERROR for each in result.diagnostics)
+
+
+def test_a_refusal_names_the_operator_from_which_a_lowered_one_comes() -> None:
+    text = f"{HEAD} g (float[2] x) => (float[2] y) {{ [code] a = Cast <to = 17> (x) [mine] y = Cast <to = 1> (a) }}"
+    result = castsmith.fit(onnx.parser.parse_model(text), target=NO_ERF)
+    assert not result.plan
+    assert {each.site.node for each in result.diagnostics} <= {"code", "mine"}
+    assert all(each.message.endswith(", which Cast is lowered to") for each in result.diagnostics)
+
+
+def test_a_conversion_may_help_where_an_exact_way_leaves_one_operator() -> None:
+    text = f"{HEAD} g (double[2] x) => (double[2] y) {{ [mine] y = Gelu (x) }}"
+    result = castsmith.fit(onnx.parser.parse_model(text), target="onnxruntime-cpu", max_error=1e-6)
+    assert [step.command for step in result.plan] == ["convert", "optimize"] or len(result.plan) == 1
+    assert result.error is not None
+
+
+def test_the_model_is_not_changed() -> None:
+    for name, (model, target, options) in CASES.items():
+        before = model()
+        kept = onnx.ModelProto.FromString(before.SerializeToString())
+        castsmith.fit(before, target=target, **options)
+        assert before == kept, name
+
+
+def test_all_ways_are_ranked_and_different() -> None:
+    result = castsmith.fit(four_bits(), target="onnxruntime-webgpu", all_ways=True, max_error=0.1)
+    ranks = [(not way.legal, way.lossy, 0 if way.cost is None else way.cost.total) for way in result.ways]
+    assert ranks == sorted(ranks)
+    assert len({(way.cost, way.obstacles, way.changes, way.lossy) for way in result.ways}) == len(result.ways)
+    assert len(result.ways) > len(fitted("4 bits").ways)
+    assert result.ways[0].steps == tuple(result.plan)
+
+
+def test_exact_and_max_error_exclude_each_other() -> None:
+    with pytest.raises(castsmith.OptionError, match="exclude each other"):
+        castsmith.fit(plain(), target="onnxruntime-cpu", exact=True, max_error=0.1)
+
+
+def test_operands_without_a_common_type_are_an_error_of_the_model() -> None:
+    text = f"{HEAD} g (float[2] x, int64[2] i) => (float[2] y) {{ y = Add (x, i) }}"
+    with pytest.raises(castsmith.PromotionError):
+        castsmith.fit(onnx.parser.parse_model(text), target="onnxruntime-cpu")
+
+
+def test_the_records_and_the_provenance_are_those_of_all_steps() -> None:
+    result = fitted("double")
+    assert {each.pass_name for each in result.rewrites} >= {"convert-precision"}
+    assert result.summary().startswith("convert(to='float'")
