@@ -175,7 +175,7 @@ def kinds(folded: float, side: int) -> dict[str, Kind]:
     return {
         "folded": Kind(10, copied, ("optimize",)),
         "convert": Kind(10, partial(products, side=side), ("convert", "--to", "float16")),
-        "reference": Kind(100, referenced, ("optimize", "--reference-data")),
+        "reference": Kind(100, referenced, ("optimize", "--link-data")),
         "quantized": Kind(1, quantized, ("optimize",)),
         "float8": Kind(2, partial(narrow, dtype=_FLOAT8), _ANDROID),
         "float8-in": Kind(1, partial(narrow, dtype=_FLOAT8, inside=True), _ANDROID),

@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_args
 
+from castsmith.cli.deprecated import RETIRED
 from castsmith.cli.exit_codes import meanings
-from castsmith.cli.help import Parser
+from castsmith.cli.parser import Parser
 from castsmith.numerics.errors import ElementTypeError
 from castsmith.passes.core.options import Options, option_info
 from castsmith.verification.evaluate.names import EngineName
@@ -28,10 +29,10 @@ def add_command(commands: Commands, name: str, run: str, summary: str, common: S
         name: The name.
         run: The function that carries it out, as `module:function` in `castsmith.cli.commands`.
         summary: One phrase for the help.
-        common: The options that -h shows; empty for the first ones.
+        common: The options that --help shows; empty for all.
     """
     parser: Parser = commands.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
-    parser.set_defaults(run=run, parser=parser)
+    parser.run = run
     parser.general.add_argument("--no-color", action="store_true", default=argparse.SUPPRESS, help=_NO_COLOR)
     parser.epilog = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in meanings(name).items()) + "."
     parser.common = common
@@ -73,7 +74,7 @@ def canonical_type(text: str) -> str:
 
 
 def add_options(parser: Any, names: Iterable[str]) -> None:
-    """Add options of `castsmith.optimize`, made from the fields of `Options`.
+    """Add options of `castsmith.optimize`, made from the fields of `Options`; no help shows those that are retired.
 
     Args:
         parser: An argparse parser, or a group of one.
@@ -87,7 +88,8 @@ def add_options(parser: Any, names: Iterable[str]) -> None:
         elif default is False:
             parser.add_argument(flag, action="store_true", help=info.help)
         else:
-            known: dict[str, Any] = {"metavar": info.metavar, "help": info.help, "default": default}
+            help_text = argparse.SUPPRESS if flag in RETIRED else info.help
+            known: dict[str, Any] = {"metavar": info.metavar, "help": help_text, "default": default}
             if info.choices:
                 known["choices"] = info.choices
             if isinstance(default, int):
@@ -114,10 +116,14 @@ def add_quiet(parser: Parser) -> None:
     parser.general.add_argument("-q", "--quiet", action="store_true", help=help_text)
 
 
-def add_json(parser: Parser, *, nested: bool = False) -> None:
-    """Add the option --json. nested: on a parser inside another that has it too."""
-    default = argparse.SUPPRESS if nested else False
-    parser.general.add_argument("--json", action="store_true", default=default, help="print JSON instead of text")
+def add_verbose(parser: Parser) -> None:
+    """Add the option -v."""
+    parser.general.add_argument("-v", "--verbose", action="store_true", help="print each step and its time on stderr")
+
+
+def add_json(parser: Parser) -> None:
+    """Add the option --json."""
+    parser.general.add_argument("--json", action="store_true", help="print JSON instead of text")
 
 
 def add_format(parser: Parser, *others: str) -> None:
@@ -163,14 +169,8 @@ def add_promotion(parser: argparse.ArgumentParser) -> None:
         " JSON file",
     )
     group.add_argument("--promote-unsafe", action="store_true", help="allow promotions that can change values")
-    group.add_argument(
-        "--pytorch-scalar-promotion", action="store_true", help="ignore scalars beside operands with dimensions"
-    )
-    group.add_argument(
-        "--u64-integer-promotion-target",
-        metavar="TYPE",
-        help="common type of uint64 and a signed integer if unsafe promotion is allowed (default: float)",
-    )
+    group.add_argument("--pytorch-scalar-promotion", action="store_true", help=argparse.SUPPRESS)
+    group.add_argument("--u64-integer-promotion-target", metavar="TYPE", help=argparse.SUPPRESS)
 
 
 _COMMA_OUTSIDE_BRACES = re.compile(r",(?![^{]*\})")

@@ -7,7 +7,7 @@ the names that they have in the parser.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from castsmith.numerics.errors import OptionError
@@ -69,11 +69,16 @@ _MANY = "the cluster decides how many models it processes at a time"
 _ZERO = "with --exit-zero no finding fails the run"
 _CONFIG = Pair("config", "no_config", "one names the file of settings, and the other reads none")
 _DRY = "a report is a file, and a dry run writes none (--json prints it)"
+_LOUD = Pair("quiet", "verbose", "one prints less, and the other more")
 _GIVEN = "the first makes up inputs, and the second gives them"
 
 EXCLUDES: Mapping[str, Sequence[Pair]] = {
     "optimize": (
         _CONFIG,
+        _LOUD,
+        Pair("repair_only", "passes", "the first names the passes of repair"),
+        Pair("repair_only", "until", "the first names the passes of repair"),
+        Pair("repair_only", "target", "types that a target lacks are lowered, which is more than repair"),
         Pair("diff", "json", _TEXT),
         Pair("explain", "json", _TEXT),
         Pair("jobs", "dask", _MANY),
@@ -82,6 +87,7 @@ EXCLUDES: Mapping[str, Sequence[Pair]] = {
     ),
     "convert": (
         _CONFIG,
+        _LOUD,
         Pair("diff", "json", _TEXT),
         Pair("explain", "json", _TEXT),
         Pair("jobs", "dask", _MANY),
@@ -90,6 +96,7 @@ EXCLUDES: Mapping[str, Sequence[Pair]] = {
     ),
     "fit": (
         _CONFIG,
+        _LOUD,
         Pair("exact", "max_error", "the first allows no error"),
         Pair("diff", "json", _TEXT),
         Pair("explain", "json", _TEXT),
@@ -116,13 +123,13 @@ _OF_TEXT = {"diff": frozenset({"full"}), "check": frozenset({"all"})}
 """By command: options that other formats than text do not look at."""
 
 
-def given_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> frozenset[str]:
-    """Return the names of the arguments that the words give, without those that have a default alone.
+def given_options(parser: argparse.ArgumentParser, parse: Callable[[], argparse.Namespace]) -> frozenset[str]:
+    """Return the names of the arguments that `parse` gives, without those that have a default alone.
 
     The words have been parsed once; the parser loses its defaults.
     """
     _drop_defaults(parser)
-    return frozenset(vars(parser.parse_args(words)))
+    return frozenset(vars(parse()))
 
 
 def _drop_defaults(parser: argparse.ArgumentParser) -> None:
@@ -147,6 +154,10 @@ def require_needed(arguments: argparse.Namespace) -> None:
 def require_consistent(arguments: argparse.Namespace) -> None:
     """Raise OptionError if two of the options that the command line gives contradict each other."""
     given, command = arguments.given, arguments.command
+    if getattr(arguments, "output", "") is None and not arguments.dry_run and not getattr(arguments, "plan", False):
+        raise OptionError(
+            f"-o OUT is missing: name the file to write, or give --dry-run (see castsmith {command} --help)."
+        )
     for pair in EXCLUDES.get(command, ()):
         if {pair.one, pair.other} <= given:
             raise OptionError(f"{flag(pair.one)} and {flag(pair.other)} exclude each other: {pair.reason}.")
@@ -156,9 +167,9 @@ def require_consistent(arguments: argparse.Namespace) -> None:
     for name in given & _OF_TEXT.get(command, frozenset()):
         if shape not in (None, "text"):
             raise OptionError(f"{flag(name)} and --format {shape} exclude each other: the first concerns text.")
-    both = set(arguments.keep) & set(arguments.lower) if command == "convert" else ()
+    both = set(arguments.keep) & set(arguments.force) if command == "convert" else ()
     if both:
-        raise OptionError(f"--keep and --lower both name {min(both)}: give it to one of them.")
+        raise OptionError(f"--keep and --force both name {min(both)}: give it to one of them.")
 
 
 def flag(name: str) -> str:

@@ -37,7 +37,7 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
 
 ANY_COMMAND: Mapping[int, str] = {
     DONE: "done",
-    UNUSABLE: "bad usage, unreadable input, or output that cannot be written; the error says what was written",
+    UNUSABLE: "bad usage, or a file that cannot be read or written",
 }
 """The meaning of the exit codes of all commands. Also, as in a shell: 130 interrupt, 141 closed pipe, 143 SIGTERM."""
 

@@ -44,8 +44,11 @@ def require_dims(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
 
 
 def require_names_somewhere(arguments: argparse.Namespace, words: Sequence[str], outside: Path | None = None) -> None:
-    """Raise OptionError if --dim or --accept names what is in no model; reads models until each is found."""
-    dims, ports = set(dict(map(_dimension, arguments.dim))), set[str](getattr(arguments, "accept", ())) - {"all"}
+    """Raise OptionError if --dim or --allow-type-change names what is in no model; reads models until each is found."""
+    dims, ports = (
+        set(dict(map(_dimension, arguments.dim))),
+        set[str](getattr(arguments, "allow_type_change", ())) - {"all"},
+    )
     for file, _ in models_of(words, outside=outside) if dims or ports else ():
         try:
             model = load_structure(file)
@@ -55,7 +58,7 @@ def require_names_somewhere(arguments: argparse.Namespace, words: Sequence[str],
         ports -= ports_of([model])
         if not dims and not ports:
             return
-    for option, what, left in (("--dim", "dimension", dims), ("--accept", "input or output", ports)):
+    for option, what, left in (("--dim", "dimension", dims), ("--allow-type-change", "input or output", ports)):
         if left:
             raise OptionError(f"{option} {min(left)}: unknown {what}; the models do not have it.")
 

@@ -6,6 +6,7 @@ is quick: `castsmith.cli.usage` describes the arguments, `castsmith.cli.commands
 
 from __future__ import annotations
 
+import argparse
 import atexit
 import gc
 import os
@@ -14,15 +15,16 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import castsmith
 from castsmith.cli.consistency import given_options
 from castsmith.cli.deferred import defer_sympy
+from castsmith.cli.deprecated import MOVED, renamed
 from castsmith.cli.exit_codes import UNUSABLE, USAGE
-from castsmith.cli.help import Parser, UsageError, flags_of, subcommands
-from castsmith.cli.messages import end_of_help, tell_failure
+from castsmith.cli.messages import complain, end_of_help, tell_failure
 from castsmith.cli.outcome import Failure
+from castsmith.cli.parser import Parser, UsageError, flags_of, subcommands
 from castsmith.cli.running import run_command
 from castsmith.numerics.errors import did_you_mean, most_similar
 
@@ -45,22 +47,21 @@ def start_quickly() -> None:
 
 
 _SECTIONS = {
-    "models": ("fit", "optimize", "convert", "check", "bounds"),
+    "models": ("fit", "optimize", "convert", "check", "bounds", "info"),
     "comparison": ("show", "diff", "verify"),
-    "numbers": ("cast", "trunc", "promote"),
-    "reference": ("targets", "passes", "explain", "conformance"),
-    "shell": ("completion",),
+    "reference": ("cast", "targets", "passes", "explain"),
+    "shell and development": ("completion", "dev"),
 }
 _ORDER = tuple(name for names in _SECTIONS.values() for name in names)
-_VALUES = dict.fromkeys(("cast", "trunc", "promote"), "values") | {"passes": "reference", "completion": "reference"}
+_MODULES = {"passes": "reference", "completion": "reference"}
 """Commands in one module with others."""
 
 
 def _commands() -> tuple[str, ...]:
     """Return all commands, those of modules that `_ORDER` does not mention last; no module is imported."""
     folder = os.path.join(os.path.dirname(__file__), "usage")
-    found = {name.removesuffix(".py") for name in os.listdir(folder) if name.endswith(".py") and name[0] != "_"}
-    return (*_ORDER, *sorted(found - {*_ORDER, *_VALUES.values()}))
+    modules = {name.removesuffix(".py") for name in os.listdir(folder) if name.endswith(".py") and name[0] != "_"}
+    return (*_ORDER, *sorted(modules - {*_ORDER, *_MODULES.values()}))
 
 
 _COMMANDS = _commands()
@@ -70,8 +71,8 @@ _VERSIONS = ("-V", "--version")
 _PURPOSE = "Fix the element types of an ONNX model for its target runtime: exact, explained, repaired."
 
 _EPILOG = (
-    "Exit codes: 0 done, or no difference; 1 refused, findings, or different; 2 bad usage, unreadable input or output"
-    " that cannot be written; 3 inconclusive. The --help of each command gives their meaning. Instead of a"
+    "castsmith help COMMAND explains a command and its exit codes, which are 0 done, or no difference; 1 refused,"
+    " findings, or different; 2 bad usage, or files that cannot be read or written; 3 inconclusive. In the place of a"
     " model, - is standard input or output."
 )
 
@@ -85,25 +86,67 @@ def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> i
     """
     if argv is None:
         start_quickly()
-    words = list(sys.argv[1:] if argv is None else argv)
-    one = bool(words) and (words[0] in _COMMANDS or words[0] in _VERSIONS)  # then no other command has to be imported
-    commands = _modules([word for word in words[:1] if word not in _VERSIONS] if one else _COMMANDS)
-    parser = _parser(commands)
+    words = _with_help(list(sys.argv[1:] if argv is None else argv))
     try:
         _require_sound(words)
-        words = _spelled_out(words, commands)
-        _require_known(parser, words)
-        arguments = parser.parse_args(words)
-        arguments.given = given_options(parser, words)
+        words = _moved(words)
+        parser = _parser(_modules(words[:1] if words[0] in _COMMANDS else _COMMANDS))
+        command, parser, rest = _leaf(parser, words)
+        rest = renamed(command, parser.spell_out(rest))
+        _require_options(parser, rest)
+        arguments = _parsed(parser, rest)
+        arguments.given = given_options(parser, lambda: _parsed(parser, rest))
     except UsageError as error:
         return tell_failure(Failure(USAGE, str(error), "", UNUSABLE), as_json="--json" in words)
     except SystemExit as ending:  # --help or --version
         return end_of_help(ending.code if isinstance(ending.code, int) else 0)
     except OSError as error:  # of a stream that is not buffered
         return end_of_help(0, error)
+    arguments.command, arguments.run, arguments.parser = command, parser.run, parser
     arguments.outcome = outcome
     with _without_colours() if "no_color" in arguments else nullcontext():
         return run_command(arguments)
+
+
+def _with_help(words: list[str]) -> list[str]:
+    """Return the words with `help COMMAND` as `COMMAND --help`; no words ask for help, too."""
+    if not words:
+        return ["--help"]
+    return [*words[1:], "--help"] if words[0] == "help" else words
+
+
+def _moved(words: list[str]) -> list[str]:
+    """Return the words with a command that has moved in its new place."""
+    new = MOVED.get(words[0])
+    if new is None:
+        return words
+    complain(f"castsmith {words[0]} is now castsmith {' '.join(new)}.")
+    return [*new, *words[1:]]
+
+
+def _leaf(parser: Parser, words: Sequence[str]) -> tuple[str, Parser, list[str]]:
+    """Return the name of the command, its parser, and the words for it; options may stand before a nested command."""
+    path, rest = list[str](), list(words)
+    while inner := subcommands(parser):
+        index = next((index for index, word in enumerate(rest) if not word.startswith("-")), None)
+        if index is None:
+            break
+        word = rest.pop(index)
+        if word not in inner:
+            raise UsageError(f"unknown command {word!r}; {did_you_mean(word, inner, f'see {parser.prog} --help')}")
+        path.append(word)
+        parser = cast("Parser", inner[word])
+    return path[1 if path[:1] == ["dev"] and path[1:] else 0] if path else "", parser, rest
+
+
+def _parsed(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
+    """Parse the words; of a group of commands without one of them, print the help."""
+    if not parser.run:
+        parser.parse_args(words)
+        parser.print_help()
+        parser.exit()
+    # options may stand between the files
+    return parser.parse_args(words) if subcommands(parser) else parser.parse_intermixed_args(words)
 
 
 @contextmanager
@@ -121,31 +164,24 @@ def _require_sound(words: Sequence[str]) -> None:
     """Refuse text that cannot be a file name, and `--option=--`, which argparse parses as an option without a value."""
     for word in words:
         try:
-            named = b"\0" not in os.fsencode(word)
+            is_sound = b"\0" not in os.fsencode(word)
         except UnicodeEncodeError:
-            named = False
-        if not named:
+            is_sound = False
+        if not is_sound:
             raise UsageError(f"argument {word[:80]!r}: contains an invalid character.")
         if word.startswith("--") and word.endswith("=--"):
             raise UsageError(f"argument {word[:-3]}: expected a value (see castsmith --help).")
 
 
-def _require_known(parser: Parser, words: Sequence[str]) -> None:
-    """Raise UsageError for an unknown command or option, with the most similar one: argparse names no other."""
-    if not words or words[0].startswith("-"):
-        return
-    inner = subcommands(parser)
-    if words[0] not in inner:
-        way_out = did_you_mean(words[0], inner, "see castsmith --help")
-        raise UsageError(f"unknown command {words[0]!r}; {way_out}")
-    chosen = inner[words[0]]
-    options = [flag for each in (chosen, *subcommands(chosen).values()) for flag in flags_of(each)]
-    given = words[1 : words.index("--")] if "--" in words else words[1:]
-    for word in (each.partition("=")[0] for each in given):
-        if word.startswith("--") and not any(flag.startswith(word) for flag in options):
-            found = most_similar(word[2:], (flag[2:] for flag in options if flag.startswith("--")))
-            way_out = f"did you mean --{found}?" if found else f"see {chosen.prog} --help."
-            raise UsageError(f"unknown option {word}; {way_out}")
+def _require_options(parser: Parser, words: Sequence[str]) -> None:
+    """Raise UsageError for an unknown option, with the most similar one: argparse names no other."""
+    options = flags_of(parser)
+    before = words[: words.index("--")] if "--" in words else words
+    for name in (word.partition("=")[0] for word in before if word.startswith("--")):
+        if not any(flag.startswith(name) for flag in options):
+            similar = most_similar(name[2:], (flag[2:] for flag in options if flag.startswith("--")))
+            way_out = f"did you mean --{similar}?" if similar else f"see {parser.prog} --help-all."
+            raise UsageError(f"unknown option {name}; {way_out}")
 
 
 def whole_parser() -> Parser:
@@ -154,14 +190,8 @@ def whole_parser() -> Parser:
 
 
 def _modules(names: Sequence[str]) -> list[ModuleType]:
-    modules = dict.fromkeys(_VALUES.get(name, name) for name in names)
+    modules = dict.fromkeys(_MODULES.get(name, name) for name in names)
     return [import_module(f"castsmith.cli.usage.{module}") for module in modules]
-
-
-def _spelled_out(words: list[str], commands: Sequence[ModuleType]) -> list[str]:
-    """Return the arguments in a form that argparse can parse, if the selected command provides one."""
-    spell_out = getattr(commands[0], "spell_out", None) if len(commands) == 1 else None
-    return words if spell_out is None else spell_out(words)
 
 
 def _parser(commands: Sequence[ModuleType]) -> Parser:
@@ -170,7 +200,7 @@ def _parser(commands: Sequence[ModuleType]) -> Parser:
     help_text = "print the version and exit"
     version = f"castsmith {castsmith.__version__}"
     parser.general.add_argument(*_VERSIONS, action="version", version=version, help=help_text)
-    parsers = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
+    parsers = parser.add_subparsers(metavar="COMMAND")
     for command in commands:
         command.add_to(parsers)
     return parser

@@ -11,14 +11,14 @@ from typing import cast
 def with_command_options(sentence: str) -> str:
     """Return the sentence with Python options and calls in the syntax of the command line.
 
-    `promote_unsafe` becomes --promote-unsafe, `seconds=` --time, and `optimize(target='qonnx')` becomes
+    `promote_unsafe` becomes --promote-unsafe, `seconds=` --time-limit, and `optimize(target='qonnx')` becomes
     optimize --target qonnx.
     """
     return _PYTHON.sub(lambda found: _as_command(found[1]), sentence)
 
 
 _PYTHON = re.compile(r"`([a-z]+=|[a-z0-9]+(?:_[a-z0-9]+)+|(?:optimize|convert)\([^`]*\))`")
-_PARAMETERS = {"seconds=": "--time", "dims=": "--dim NAME=SIZE", "inputs=": "--inputs FILE.npz"}
+_PARAMETERS = {"seconds=": "--time-limit", "dims=": "--dim NAME=SIZE", "inputs=": "--inputs FILE.npz"}
 """Parameters of library functions whose options have another form on the command line, as messages name them."""
 
 

@@ -1,4 +1,4 @@
-"""Reading a suite that `castsmith conformance export` wrote: its vectors, each file checked against its hash."""
+"""Reading a suite that `castsmith dev conformance export` wrote: its vectors, each file checked against its hash."""
 
 from __future__ import annotations
 

@@ -5,12 +5,12 @@ Each public function is a page of Markdown; docs/hook.py gives them to mkdocs.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import dataclasses
 import html
 import inspect
 import os
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
@@ -24,7 +24,8 @@ import castsmith
 import castsmith.lowering
 import castsmith.passes
 from castsmith.cli.exit_codes import EXIT_CODES, WORST, meanings
-from castsmith.cli.main import main
+from castsmith.cli.main import main, whole_parser
+from castsmith.cli.parser import subcommands
 from castsmith.lowering.registry import PASSES, PIPELINE, needs_target, pass_class, summary
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
@@ -38,7 +39,6 @@ _URLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["pr
 SITE = f"{_URLS['Documentation']}/"
 REPOSITORY = _URLS["Repository"].removesuffix(".git")
 
-_COMMAND = re.compile(r"^  ([a-z]+)(?= |$)", re.MULTILINE)
 GROUPS = {
     "Models": (
         "load",
@@ -77,16 +77,23 @@ GROUPS = {
 
 
 def commands() -> Iterator[str]:
-    """Every command with its --help."""
+    """Every command with its --help-all."""
     yield "# Commands\n"
     yield "Each command accepts a model, also an invalid one, prints what it found, and ends with an exit code.\n"
     overview = _help()
     yield f"```text\n{overview}```\n"
     yield "## Exit codes\n"
     yield from _exit_codes()
-    for name in _COMMAND.findall(overview):
-        yield f"## castsmith {name}\n"
-        yield f"```text\n{_help(name)}```\n"
+    for words in _named(whole_parser()):
+        yield f"## castsmith {' '.join(words)}\n"
+        yield f"```text\n{_help(*words)}```\n"
+
+
+def _named(parser: argparse.ArgumentParser) -> Iterator[tuple[str, ...]]:
+    """Yield the words that name each command, those of a group after it."""
+    for name, inner in subcommands(parser).items():
+        yield (name,)
+        yield from ((name, *words) for words in _named(inner))
 
 
 _STREAMS = """
@@ -104,8 +111,9 @@ file named `-` is `./-`.
 
 ## Options of every command
 
-`-h` shows the common options, `--help` all. `--json` prints a document for programs. `-q` prints only errors, and
-the output of other options, such as `--diff` or `--json`; the exit code gives the result. `--no-color`, as the variable
+`-h` and `--help` show the options that people use, `--help-all` all of them; `castsmith help COMMAND` is the same as
+`--help`. `--json` prints a document for programs. `-q` prints only errors, and the output of other options, such as
+`--diff` or `--json`; the exit code gives the result. `-v` prints each step and its time. `--no-color`, as the variable
 `NO_COLOR`, prints no colours; without a terminal there are none. `optimize --dry-run` and `convert --dry-run` do all
 the work, with the checks of where files would be written, and write nothing, also no report.
 """
@@ -239,7 +247,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
 def _help(*command: str) -> str:
     before, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "82"
     with redirect_stdout(StringIO()) as out:
-        main([*command, "--help"])
+        main([*command, "--help-all"])
     os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
     return out.getvalue()
 

@@ -48,17 +48,19 @@ class Survey:
         yield from (root for root in self.roots if isinstance(root, onnx_ir.Graph))
         yield from self.holders
 
-    def constant_bytes(self) -> int:
-        """Return the bytes of all tensors of the model, in initializers and attributes."""
-        total = 0
+    def constants(self) -> Iterator[onnx_ir.TensorProtocol]:
+        """Yield all tensors of the model, in initializers and attributes."""
         for graph in self.graphs():
             tensors = (value.const_value for value in graph.initializers.values())
-            total += sum(bytes_of_tensor(tensor) for tensor in tensors if tensor is not None)
+            yield from (tensor for tensor in tensors if tensor is not None)
         functions = (root for root in self.roots if isinstance(root, onnx_ir.Function))
         for owner in (*functions, *self.with_tensors):
             for attribute in owner.attributes.data.values():
-                total += sum(map(bytes_of_tensor, _tensors_in(attribute)))
-        return total
+                yield from _tensors_in(attribute)
+
+    def constant_bytes(self) -> int:
+        """Return the bytes of all tensors of the model."""
+        return sum(map(bytes_of_tensor, self.constants()))
 
     def after(self, added: Mapping[onnx_ir.Node, Sequence[onnx_ir.Node]]) -> Survey | None:
         """Return the survey after nodes were removed, and others added; None if that needs another walk.

@@ -36,6 +36,9 @@ PASSES: dict[str, str] = {
 }
 """Every pass, in the order of the pipeline, and its module: one that does not run is not imported."""
 
+REPAIR = ("insert-promote-types", "resolve-promote-types")
+"""The passes that make a model with mixed-type operands valid, and change nothing else."""
+
 _AGAIN = {"place-casts": "simplify-casts", "widen-floats": "simplify-casts"}
 """Passes after which an earlier one may find more.
 
@@ -57,7 +60,7 @@ PIPELINE: tuple[str, ...] = tuple(
 )
 """The passes that `optimize` runs, in order."""
 
-AFTER: dict[str, tuple[str, ...]] = {"lower-custom": ("insert-promote-types", "resolve-promote-types")}
+AFTER: dict[str, tuple[str, ...]] = {"lower-custom": REPAIR}
 """Passes to run after one that changed something: the result of a custom operator had no type before."""
 
 _SPEC = re.compile(r"(?P<name>[a-z0-9-]+|[\w.]+:\w+)(\{(?P<options>[^{}]*)\})?")

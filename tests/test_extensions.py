@@ -38,7 +38,7 @@ class Needs(InPlacePass):
         return PassResult(model, False)
 """
 OPTIMIZE = ("optimize", "{model}", "-o", "{out}")
-SHOW, PROMOTE = ("targets", "show", "bad"), ("promote", "i8", "--promotion", "bad")
+SHOW, PROMOTE = ("targets", "show", "bad"), ("dev", "promote", "i8", "--promotion", "bad")
 RUN, LOWER = (*OPTIMIZE, "--passes", "bad"), (*OPTIMIZE, "--target", "iree")
 BAD = {
     "a module that is not there": ("targets", "nowhere:TARGET", SHOW, "ModuleNotFoundError"),
@@ -49,7 +49,7 @@ BAD = {
     "no promotion file": (
         "promotions",
         "added_by_test:MISSING",
-        ("promote", "i8", "--promotion", "bad"),
+        ("dev", "promote", "i8", "--promotion", "bad"),
         "No such file",
     ),
     "no pass": ("passes", "added_by_test:NUMBER", RUN, "not a subclass of onnx_ir.passes"),
@@ -164,7 +164,7 @@ def test_an_unknown_name_lists_what_packages_add(
     model = write_model(tmp_path / "a.onnx", CLEAN)
     for words in (
         ("check", model, "--target", "none"),
-        ("promote", "i8", "--promotion", "none"),
+        ("dev", "promote", "i8", "--promotion", "none"),
         ("optimize", model, "-o", tmp_path / "b.onnx", "--passes", "none"),
     ):
         assert "acme-thing" in castsmith(*words).err
@@ -177,7 +177,12 @@ def test_what_castsmith_has_itself_stays(castsmith: Command, tmp_path: Path, mon
         "castsmith.passes": {"fold-constants": "sys:maxsize"},
     }
     install(monkeypatch, tmp_path / "installed", "acme-tools", entry_points)
-    for words in (("targets", "show", "iree"), ("targets",), ("promote", "i8", "--promotion", "torch"), ("passes",)):
+    for words in (
+        ("targets", "show", "iree"),
+        ("targets",),
+        ("dev", "promote", "i8", "--promotion", "torch"),
+        ("passes",),
+    ):
         assert castsmith(*words).code == 0
 
 

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 import castsmith
-from castsmith.cli.completion.words import known_values
+from castsmith.cli.commands.reference import known_values
 from castsmith.cli.main import main
 from castsmith.lowering.registry import PASSES, needs_target, pass_class, summary
 from castsmith.numerics.cast.settings import NEWEST_OPSET

@@ -41,7 +41,7 @@ _OF_ALL = frozenset(
             "report",
             "skip_unchanged",
         ),
-        *("quiet", "no_color", "dry_run"),
+        *("quiet", "verbose", "no_color", "dry_run"),
     )
 )
 """Arguments that concern all models together, or each in its own way."""

@@ -328,7 +328,7 @@ PASSES = (
         "A cast converts a value between a node in one type and its users in the other, once for all of them.",
         "ONNX has no implicit conversions; a minimum cut keeps the casts few.",
         "+ x_float16 = Cast <to = float16> (x)",
-        "--io convert avoids the casts at the inputs and outputs of the model; --lower those around an operator.",
+        "--io convert avoids the casts at the inputs and outputs of the model; --force those around an operator.",
         ("converted",),
         "Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
         passes=("convert-precision",),
@@ -350,7 +350,7 @@ PASSES = (
         "A node keeps its type; the reason says why.",
         "The operator is sensitive, the target or the opset lacks it, a constant does not fit, or casts cost more.",
         "Softmax stays in a wider type by default: it divides by a sum of exponentials",
-        "--lower PATTERN converts sensitive nodes; for a lacking kernel name another target or opset.",
+        "--force PATTERN converts sensitive nodes; for a lacking kernel name another target or opset.",
         ("opt-in",),
         "A node that keeps its type fails no run; --explain lists it. If no value of a single model has a type that is"
         " converted, convert refuses the model: exit code 2.",

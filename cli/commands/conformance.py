@@ -1,4 +1,4 @@
-"""castsmith conformance: the suite of vectors for conversions, and what an engine makes of it."""
+"""castsmith dev conformance: the suite of vectors for conversions, and what an engine makes of it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def run_engine(arguments: argparse.Namespace) -> int:
 
 def _engine(name: str) -> str:
     if name not in ENGINES:
-        raise OptionError(f"unknown engine {name!r}; {did_you_mean(name, ENGINES, 'castsmith conformance lists them')}")
+        raise OptionError(
+            f"unknown engine {name!r}; {did_you_mean(name, ENGINES, 'castsmith dev conformance lists them')}"
+        )
     return name
 
 

@@ -54,7 +54,7 @@ def _convert(
         target=arguments.target,
         io=arguments.io,
         keep=arguments.keep,
-        lower=arguments.lower,
+        lower=arguments.force,
         inputs=given["inputs"] if given["inputs"] is not None or not made_up else "made-up",
         dims=given["dims"],
         max_error=arguments.max_error,

@@ -35,8 +35,6 @@ _STEPS = 8
 def run(arguments: argparse.Namespace) -> int:
     if arguments.plan:
         return _print_plan(arguments)
-    if arguments.output is None:
-        raise OptionError("-o OUT is missing: name the file to write, or pass --plan to write nothing.")
     return run_each(arguments, _fit, lambda _: _STEPS)
 
 
@@ -75,7 +73,7 @@ def _print_plan(arguments: argparse.Namespace) -> int:
             raise OptionError(f"--plan writes nothing, so --{option} has no meaning: leave out one of them.")
     (source,) = arguments.input
     require_one_stdin((source, arguments.inputs))
-    with progress(_STEPS, quiet=arguments.quiet) as announce:
+    with progress(_STEPS, quiet=arguments.quiet, verbose=arguments.verbose) as announce:
         announce(f"reading {shown(source)}")
         result = _fitted(arguments, read_model(source_of(source)), announce, all_ways=True)
     if arguments.json:

@@ -40,7 +40,7 @@ from castsmith.ir.records import Severity
 from castsmith.ir.walks import files_read
 from castsmith.lowering import pipeline
 from castsmith.lowering.fit.results import FitResult
-from castsmith.lowering.registry import PIPELINE, needs_target
+from castsmith.lowering.registry import PIPELINE, REPAIR, needs_target
 from castsmith.numerics.errors import OptionError
 from castsmith.passes.core.options import Options
 
@@ -52,12 +52,18 @@ if TYPE_CHECKING:
     from castsmith.lowering.results import Result
 
 
+_NOWHERE = "castsmith-dry-run.onnx"
+"""Stands for the file or folder that a dry run without -o would write."""
+
+
 def run(arguments: argparse.Namespace) -> int:
     return run_each(arguments, _optimize, _steps)
 
 
 def run_each(arguments: argparse.Namespace, work: Work, steps: Callable[[argparse.Namespace], int]) -> int:
     """Do the work on the model, or on each of many; one model for a folder is written there under its name."""
+    if arguments.output is None:  # of a dry run
+        arguments.output = f"{_NOWHERE}/" if means_many(arguments.input) else _NOWHERE
     if arguments.dask is not None or arguments.skip_unchanged or means_many(arguments.input):
         if not means_many(arguments.input, arguments.output):
             option = "--dask" if arguments.dask is not None else "--skip-unchanged"
@@ -96,7 +102,7 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
     for path in filter(None, (output, report)):
         if not arguments.dry_run or path.parent.exists():
             require_writable(path)
-    with progress(steps, quiet=arguments.quiet) as announce:
+    with progress(steps, quiet=arguments.quiet, verbose=arguments.verbose) as announce:
         announce(f"reading {shown(Path(arguments.input).name)}")
         source = source_of(arguments.input)
         model = read_model(source)
@@ -163,6 +169,8 @@ def _verified(arguments: argparse.Namespace, source: Source, result: Result) -> 
 
 def _steps(arguments: argparse.Namespace) -> int:
     """Return the number of progress steps: reading, and each pass."""
+    if arguments.repair_only:
+        return 1 + len(REPAIR)
     if arguments.passes is not None:
         return 1 + len(split_passes(arguments.passes))
     return 1 + sum(1 for name in PIPELINE if arguments.target is not None or not needs_target(name))
@@ -186,8 +194,11 @@ def _optimize(
         if looked_at:
             watched.note(name)
 
+    chosen = given_options(arguments, OPTIONS)
+    if arguments.repair_only:
+        chosen["passes"] = list(REPAIR)
     options = Options(
-        **given_options(arguments, OPTIONS),
+        **chosen,
         promotion=promotion_rules(arguments),
         progress=ahead_of,
         verify=arguments.engine if arguments.verify else None,
@@ -233,13 +244,13 @@ def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Pa
     """Write the model; return its size, and the unused data files of a replaced model that are kept."""
     if output is None:
         return _write_stream(model), []
-    with progress(quiet=arguments.quiet) as announce:
+    with progress(quiet=arguments.quiet, verbose=arguments.verbose) as announce:
         announce(f"writing {output.name}")
         kept = write(
             model,
             output,
             external_data=arguments.external_data,
-            reference_data=arguments.reference_data,
+            reference_data=arguments.link_data,
             shard_bytes=arguments.shard_bytes,
         )
     return output.stat().st_size, kept
@@ -303,7 +314,7 @@ def _require_streams(arguments: argparse.Namespace) -> None:
         raise OptionError("--external-data - is not supported: name a file.")
     if arguments.output != STREAM:
         return
-    for option in ("json", "external_data", "reference_data", "shard_bytes"):
+    for option in ("json", "external_data", "link_data", "shard_bytes"):
         if getattr(arguments, option):
             reason = "print the report too: use --report FILE" if option == "json" else "write files beside it"
             raise OptionError(

@@ -1,26 +1,29 @@
 """Commands on the program itself.
 
 castsmith passes lists the passes with their summaries, in the order in which optimize runs them; castsmith completion
-prints a script that lets a shell complete the command, its options and their values. The script is generated from the
-argument parser of the installed version, and from the targets, presets and passes that are installed then. Completing
-starts no Python.
+prints a script, made by shtab, that lets a shell complete the command, its options and the names of types, targets,
+passes and codes that are installed then. Completing starts no Python.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
-from castsmith.cli.completion.shells import bash_script, fish_script, zsh_script
-from castsmith.cli.completion.words import commands_of, known_values
+from castsmith.cli.codes.catalogue import all_pages
 from castsmith.cli.exit_codes import DONE, UNUSABLE
 from castsmith.cli.extensions import usable
 from castsmith.cli.main import whole_parser
+from castsmith.cli.parser import subcommands
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines
 from castsmith.cli.text.terminal import Line, print_data
 from castsmith.lowering.registry import PASSES, added_passes, needs_target, option_names, pass_class, summary
-from castsmith.numerics.extensions import LOWERINGS, extensions
+from castsmith.numerics.errors import OptionError
+from castsmith.numerics.extensions import LOWERINGS, PROMOTIONS, extensions
+from castsmith.numerics.promotion.rules import PRESETS
+from castsmith.numerics.types import ELEMENT_TYPES, type_name
+from castsmith.targets.target import target_names
 
 
 def run_passes(arguments: argparse.Namespace) -> int:
@@ -49,10 +52,41 @@ def _lines(name: str, *, is_added: bool) -> Iterator[Line]:
 
 
 def run_completion(arguments: argparse.Namespace) -> int:
-    write = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}
-    script = write[arguments.shell](list(commands_of(whole_parser(), known_values())))
+    try:
+        import shtab  # an extra
+    except ImportError:
+        raise OptionError("the completion script is made by shtab: `pip install shtab`, and try again.") from None
+    parser = whole_parser()
+    _list_values(parser, known_values(), shtab.FILE)
+    script = shtab.complete(parser, arguments.shell)
     if arguments.json:
         print_json({"shell": arguments.shell, "script": script})
     else:
         print_data(script)
     return DONE
+
+
+def known_values() -> dict[str, list[str]]:
+    """Return the values of each metavar, if they can be listed."""
+    passes = [*PASSES, *added_passes()]
+    return {
+        "T": target_names(),
+        "NAME": target_names(),
+        "PRESET": [*PRESETS, *(extension.name for extension in extensions(PROMOTIONS))],
+        "PASS": passes,
+        "LIST": passes,
+        "CODE": [page.code for page in all_pages()],
+        "CODES": [page.code for page in all_pages()],
+        "TYPE": [type_name(dtype) for dtype in ELEMENT_TYPES],
+    }
+
+
+def _list_values(parser: argparse.ArgumentParser, values: Mapping[str, Sequence[str]], files: object) -> None:
+    """Make the values that can be listed the choices of arguments, and `files` what shtab completes for the others."""
+    for action in parser._actions:  # pyright: ignore[reportPrivateUsage]  # argparse has no public access
+        if action.choices is None:
+            action.choices = values.get(str(action.metavar))
+        if action.choices is None and action.nargs != 0:
+            action.complete = files  # type: ignore[attr-defined]
+    for inner in subcommands(parser).values():
+        _list_values(inner, values, files)

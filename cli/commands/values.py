@@ -1,12 +1,14 @@
 """Commands on values and types, without a model.
 
-castsmith cast casts values and shows the status of each result, castsmith trunc computes QONNX Trunc of them, and
-castsmith promote gives the common type of some element types, or the reason for a refusal.
+castsmith cast casts values and shows the status of each result, castsmith dev trunc computes QONNX Trunc of them, and
+castsmith dev promote gives the common type of some element types, or the reason for a refusal.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from onnx_ir import DataType
@@ -18,7 +20,7 @@ from castsmith.cli.text.cast import convert, read_value, shown
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines
 from castsmith.cli.text.terminal import print_line, table_lines
-from castsmith.cli.usage.values import given_texts
+from castsmith.cli.usage.cast import given_texts
 from castsmith.cli.wording import with_command_options
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import OptionError, PromotionError, present
@@ -30,11 +32,11 @@ _WIDEST = 64
 
 
 def run_cast(arguments: argparse.Namespace) -> int:
-    source, to = parse_type(arguments.source), parse_type(arguments.to)
+    texts = given_texts(arguments.values)
+    source, to = _source(arguments.source, texts), parse_type(arguments.to)
     _require_meaning(arguments, to)
     round_mode = arguments.round_mode or "up"
     opset = NEWEST_OPSET if arguments.opset is None else arguments.opset
-    texts = given_texts(arguments.values)
     values = [read_value(text, source) for text in texts]
     results = [
         convert(text, value, to, saturate=not arguments.no_saturate, round_mode=round_mode, opset=opset)
@@ -56,6 +58,16 @@ def run_cast(arguments: argparse.Namespace) -> int:
     rows = [(r.text, r.value, r.code, r.result, r.result_code, _standing(r.standing, r.reason)) for r in results]
     print_lines(table_lines([heads, *rows], head=True))
     return DONE
+
+
+def _source(name: str | None, texts: Sequence[str]) -> DataType:
+    """Return the type of the values: the one that is named, or the one of such numbers in Python and numpy."""
+    if name is not None:
+        return parse_type(name)
+    codes = [text for text in texts if "0x" in text.lower()]
+    if codes:
+        raise OptionError(f"{codes[0]} is a code, which needs the type that it is of: add --from TYPE.")
+    return DataType.INT64 if all(re.fullmatch(r"[+-]?\d+", text) for text in texts) else DataType.DOUBLE
 
 
 def _require_meaning(arguments: argparse.Namespace, to: DataType) -> None:

@@ -47,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
             sets=arguments.sets,
             seed=arguments.seed,
             nan_bits=arguments.nan_bits,
-            accept=arguments.accept,
-            seconds=arguments.time,
+            accept=arguments.allow_type_change,
+            seconds=arguments.time_limit,
             memory=arguments.memory,
             prove=arguments.prove,
             progress=announce,
@@ -65,8 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _require_accepted(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
-    """Raise OptionError if --accept names neither an input nor an output; of many models each has some of them."""
+    """Raise OptionError if --allow-type-change names no input or output; of many models each has some of them."""
     known = ports_of(models)
-    for name in arguments.accept:
+    for name in arguments.allow_type_change:
         if name not in known | {"all"} and arguments.outcome is None:
-            raise OptionError(f"--accept {name}: {unknown('input or output', known)}.")
+            raise OptionError(f"--allow-type-change {name}: {unknown('input or output', known)}.")

@@ -19,6 +19,7 @@ from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Rewrite
 from castsmith.ir.survey import survey
 from castsmith.ir.walks import Held, bytes_of_tensor, nodes_of, tensor_places
+from castsmith.numerics.types import type_name
 
 # ModelSizes of a model, for the line that compares before and after.
 
@@ -39,19 +40,34 @@ class Amount:
 
 @dataclass(frozen=True)
 class Measure:
-    """Nodes in graphs, subgraphs and functions; bytes of the tensors; bytes of the file, if there is one."""
+    """Counts and sizes of a model.
+
+    Attributes:
+        nodes: Nodes in graphs, subgraphs and functions.
+        casts: The casts among them.
+        operators: The nodes by operator, the most frequent first.
+        tensor_bytes: Bytes of the tensors.
+        tensor_types: Bytes of the tensors by element type, as ONNX text names it; the largest first.
+        file_bytes: Bytes of the file, if there is one.
+    """
 
     nodes: int
     casts: int
+    operators: Mapping[str, int]
     tensor_bytes: int
+    tensor_types: Mapping[str, int]
     file_bytes: int | None = None
 
 
 def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
-    """Count the nodes, the casts among them and the bytes of the tensors of `model`."""
-    found = survey(model)
-    casts = sum(node.domain in DEFAULT_DOMAINS for node in found.of(CASTS))
-    return Measure(len(found.nodes), casts, found.constant_bytes(), file_bytes)
+    """Count the nodes and the bytes of the tensors of `model`."""
+    nodes, types = survey(model), Counter[str]()
+    casts = sum(node.domain in DEFAULT_DOMAINS for node in nodes.of(CASTS))
+    for tensor in nodes.constants():
+        types[type_name(tensor.dtype)] += bytes_of_tensor(tensor)
+    operators = Counter(node.op_type for node in nodes.nodes)
+    size = types.total()
+    return Measure(len(nodes.nodes), casts, dict(operators.most_common()), size, dict(types.most_common()), file_bytes)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 
@@ -22,13 +23,20 @@ def print_lines(lines: Iterable[Line]) -> None:
 
 
 @contextmanager
-def progress(steps: int | None = None, *, quiet: bool = False) -> Generator[Callable[[str], None]]:
+def progress(
+    steps: int | None = None, *, quiet: bool = False, verbose: bool = False
+) -> Generator[Callable[[str], None]]:
     """Yield a function to call with the name of the current step; it moves a bar on stderr if that is a terminal.
 
     Args:
         steps: The number of calls, if known.
         quiet: Show no bar.
+        verbose: Print a line for each step instead, with the seconds that it took.
     """
+    if verbose:
+        with _timed() as announce:
+            yield announce
+        return
     if quiet or not sys.stderr.isatty():
         yield _say_nothing
         return
@@ -36,6 +44,21 @@ def progress(steps: int | None = None, *, quiet: bool = False) -> Generator[Call
 
     with progress_bar(steps) as announce:
         yield announce
+
+
+@contextmanager
+def _timed() -> Generator[Callable[[str], None]]:
+    """Yield a function to call with the name of each step; each is printed with its time when the next one begins."""
+    running = list[tuple[str, float]]()
+
+    def announce(name: str) -> None:
+        now = time.perf_counter()
+        for step, start in running:
+            print_line(f"castsmith: {now - start:8.3f} s  {step}", sys.stderr)
+        running[:] = [(name, now)] if name else []
+
+    yield announce
+    announce("")
 
 
 def _say_nothing(name: str) -> None:

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from castsmith.cli.report.savings import Amount, ModelSizes, RuleKey
+from castsmith.cli.report.fit import OUTPUT
+from castsmith.cli.report.savings import Amount, Measure, ModelSizes, RuleKey
 from castsmith.cli.streams import STDOUT, STREAM, shown
 from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
 from castsmith.cli.text.screen import print_lines
-from castsmith.cli.text.terminal import Line, change_text, columns, counted, size_text
+from castsmith.cli.text.terminal import Line, columns, counted, size_text
 from castsmith.lowering.fit.results import FitResult
 from castsmith.lowering.net import net_rewrites
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name
 
-_MOST_REASONS, _MOST_NAMES = 6, 3
+_MOST_REASONS, _MOST_NAMES, _MOST_ROWS = 6, 3, 8
 
 
 def print_result(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -> None:
@@ -47,7 +48,8 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
     """Return counts by pass and rule, then the size of the model before and after."""
     output = STDOUT if arguments.output == STREAM else arguments.output
     note = " (--dry-run: nothing is written)" if arguments.dry_run else ""
-    yield f"{shown(arguments.input)} -> {output}{note}"
+    place = f" -> {output}" if "output" in arguments.given else ""
+    yield f"{shown(arguments.input)}{place}{note}"
     if isinstance(result, FitResult):
         pass  # the plan says what was done
     elif not result.rewrites:
@@ -56,27 +58,47 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
         rows = [("pass", "rule", "count", "casts", "bytes"), *_rows(sizes.rules)]
         filled = [index for index in range(len(rows[0])) if any(row[index] for row in rows[1:])]
         yield from columns([row[index] for index in filled] for row in rows)
-    before, after = sizes.before, sizes.after
-    nodes, casts = change_text(str(before.nodes), str(after.nodes)), change_text(str(before.casts), str(after.casts))
-    tensors = change_text(size_text(before.tensor_bytes), size_text(after.tensor_bytes))
-    file = change_text(size_text(before.file_bytes or 0), size_text(after.file_bytes or 0))
-    written = "" if after.file_bytes is None else f", file {file}"
-    yield f"  nodes {nodes}, casts {casts}, tensors {tensors}{written}"
+    yield from columns([("", "before", "after"), *_changes(sizes.before, sizes.after)])
     if isinstance(result, ConvertResult):
         yield from _conversion(result)
     if isinstance(result, FitResult):
         from castsmith.cli.text.fit import plan_lines
 
-        yield from plan_lines(result, arguments.input, arguments.output)
+        yield from plan_lines(result, arguments.input, arguments.output if "output" in arguments.given else OUTPUT)
     if result.refusals:
         how = "" if arguments.explain else " (--explain shows them)"
         yield f"  {counted(len(result.refusals), 'refusal')}{how}"
     if result.verdict is not None:
-        from castsmith.cli.text.verify import as_command, compared_text
+        from castsmith.cli.text.verify import as_command, outcome_texts
 
         verdict = as_command(result.verdict)
-        yield f"  verified: {verdict.outcome}, {compared_text(verdict)}"
+        yield f"  verified: {''.join(outcome_texts(verdict))}"
         yield from (f"    {text}" for text in (*verdict.unsure, *verdict.accepted))
+
+
+def _changes(before: Measure, after: Measure) -> Iterator[tuple[str, str, str]]:
+    """Yield a row for each count and size that differs, and always one for all nodes and for all tensors."""
+    yield "nodes", str(before.nodes), str(after.nodes)
+    yield from _differing(before.operators, after.operators, "operators", str)
+    yield "tensors", size_text(before.tensor_bytes), size_text(after.tensor_bytes)
+    yield from _differing(before.tensor_types, after.tensor_types, "types", size_text)
+    if after.file_bytes is not None:
+        yield "file", size_text(before.file_bytes or 0), size_text(after.file_bytes)
+
+
+def _differing(
+    before: Mapping[str, int], after: Mapping[str, int], what: str, as_text: Callable[[int], str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield a row for each name whose number differs, casts and the largest differences first."""
+    numbers = {name: (before.get(name, 0), after.get(name, 0)) for name in {**before, **after}}
+    changed = {name: pair for name, pair in numbers.items() if pair[0] != pair[1]}
+    names = sorted(changed, key=lambda name: (name != "Cast", -abs(changed[name][0] - changed[name][1])))
+    for name in names[:_MOST_ROWS]:
+        yield f"  {name}", as_text(changed[name][0]), as_text(changed[name][1])
+    rest = [changed[name] for name in names[_MOST_ROWS:]]
+    if rest:
+        first, last = (sum(pair[side] for pair in rest) for side in (0, 1))
+        yield f"  {len(rest)} other {what}", as_text(first), as_text(last)
 
 
 def _rows(rules: Mapping[RuleKey, Amount]) -> Iterator[tuple[str, ...]]:

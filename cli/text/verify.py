@@ -26,7 +26,8 @@ def verdict_lines(a: str, b: str, verdict: Verdict) -> Iterator[Line]:
     elif verdict.interface:
         yield Line(((style, "different"), ("", ": the interfaces differ")), 2)
     else:
-        yield Line(((style, verdict.outcome), ("", f": {compared_text(verdict)}")), 2)
+        outcome, text = outcome_texts(verdict)
+        yield Line(((style, outcome), ("", text)), 2)
     for text in (*verdict.interface, *verdict.unsure):
         yield Line((("", f"  {text}"),), 4)
     for name, count in verdict.outputs.items() if verdict.mismatch is None and not verdict.interface else ():
@@ -48,12 +49,16 @@ def as_command(verdict: Verdict) -> Verdict:
     )
 
 
-def compared_text(verdict: Verdict) -> str:
-    """Return the number of elements compared, and the sets of inputs."""
-    ran = counted(len(verdict.runs), "set") + " of inputs"
-    text = f"{verdict.compared} of {verdict.elements} elements of outputs compared, on {ran}"
-    proven = len(verdict.proven)
-    return f"{text}; {proven} of {counted(len(verdict.outputs), 'output')} proven for all inputs" if proven else text
+def outcome_texts(verdict: Verdict) -> tuple[str, str]:
+    """Return the outcome of models that do not differ, and how far the evidence reaches: equal only what is proven."""
+    proven, elements = len(verdict.proven), f"{verdict.compared} of {verdict.elements} elements of outputs compared"
+    sets = counted(len(verdict.runs), "set") + " of inputs"
+    if verdict.equal and proven == len(verdict.outputs):
+        return "equal", f", proven for all inputs; {elements}, on {sets}"
+    rest = f"; {proven} of {counted(len(verdict.outputs), 'output')} proven for all inputs" if proven else ""
+    if verdict.equal:
+        return "match", f" on {sets}: {elements}{rest}"
+    return verdict.outcome, f": {elements}, on {sets}{rest}"
 
 
 def mismatch_lines(a: str, b: str, found: Mismatch) -> Iterator[Line]:

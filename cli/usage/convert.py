@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from castsmith.cli.arguments import Commands, add_command, add_inputs, add_json, add_quiet, add_settings, positive
-from castsmith.cli.usage import optimize
-from castsmith.cli.usage.optimize import add_many, add_models, add_output, add_shown
+from castsmith.cli.arguments import (
+    Commands,
+    add_command,
+    add_inputs,
+    add_json,
+    add_quiet,
+    add_settings,
+    add_verbose,
+    positive,
+)
+from castsmith.cli.usage.optimize import add_many, add_models, add_output, add_shown, spell_out_diff
 
 _COMMON = (
-    *("--output", "--to", "--target", "--io", "--keep", "--lower", "--max-error", "--inputs", "--report", "--dry-run"),
+    *("--output", "--dry-run", "--to", "--target", "--io", "--keep", "--force", "--max-error", "--measure", "--inputs"),
+    *("--diff", "--report", "--json", "--quiet", "--verbose"),
 )
-
-
-def spell_out(words: Sequence[str]) -> list[str]:
-    """Return `--diff=full` as an option of its own, as optimize does."""
-    return optimize.spell_out(words)
 
 
 def add_to(commands: Commands) -> None:
@@ -26,8 +28,9 @@ def add_to(commands: Commands) -> None:
         "A pattern is a node name, an operator such as Softmax or op:Softmax, or a path of modules such as"
         f" encoder.layer.0; it may contain * and ?. {parser.epilog}"
     )
+    parser.spell_out = spell_out_diff
     add_models(parser)
-    add_output(parser, "the file to write; may be IN; - for standard output; a folder for several models")
+    add_output(parser)
     parser.add_argument("--to", metavar="TYPE", required=True, help="float16, bfloat16 or float")
     work = parser.add_argument_group("processing")
     work.add_argument("--target", metavar="T", help="the runtime to convert for (see castsmith targets)")
@@ -36,7 +39,7 @@ def add_to(commands: Commands) -> None:
     help_text = "patterns of nodes that keep their type"
     work.add_argument("--keep", metavar="PATTERN", action="append", default=[], help=help_text)
     help_text = "patterns of nodes to convert although their operator is sensitive"
-    work.add_argument("--lower", metavar="PATTERN", action="append", default=[], help=help_text)
+    work.add_argument("--force", metavar="PATTERN", action="append", default=[], help=help_text)
     help_text = "keep the fewest nodes in their type that limit the relative error to E, measured on inputs"
     work.add_argument("--max-error", metavar="E", type=positive, help=help_text)
     work.add_argument("--measure", action="store_true", help="measure the error on made-up inputs")
@@ -45,5 +48,6 @@ def add_to(commands: Commands) -> None:
     add_inputs(work)
     add_settings(parser)
     add_quiet(parser)
+    add_verbose(parser)
     add_json(parser)
     parser.set_defaults(verify=False, promotion=None)

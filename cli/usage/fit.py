@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from castsmith.cli.arguments import (
+    Commands,
+    add_command,
+    add_inputs,
+    add_json,
+    add_quiet,
+    add_settings,
+    add_verbose,
+    positive,
+)
+from castsmith.cli.usage.optimize import add_many, add_models, add_output, add_shown, spell_out_diff
 
-from castsmith.cli.arguments import Commands, add_command, add_inputs, add_json, add_quiet, add_settings, positive
-from castsmith.cli.usage import optimize
-from castsmith.cli.usage.optimize import add_many, add_models, add_output, add_shown
-
-_COMMON = ("--output", "--target", "--max-error", "--exact", "--plan", "--inputs", "--report", "--dry-run")
-
-
-def spell_out(words: Sequence[str]) -> list[str]:
-    """Return `--diff=full` as an option of its own, as optimize does."""
-    return optimize.spell_out(words)
+_COMMON = (
+    *("--output", "--dry-run", "--target", "--max-error", "--exact", "--plan", "--inputs", "--diff", "--report"),
+    *("--json", "--quiet", "--verbose"),
+)
 
 
 def add_to(commands: Commands) -> None:
@@ -22,8 +26,9 @@ def add_to(commands: Commands) -> None:
         "Castsmith tries what optimize and convert can do, and takes the cheapest result that the target accepts. It"
         f" prints the commands that make the same model. {parser.epilog}"
     )
+    parser.spell_out = spell_out_diff
     add_models(parser)
-    add_output(parser, "the file to write; may be IN; - for standard output; a folder for several models", needed=False)
+    add_output(parser)
     work = parser.add_argument_group("processing")
     help_text = "the runtime to make the model run on (see castsmith targets)"
     work.add_argument("--target", metavar="T", required=True, help=help_text)
@@ -36,5 +41,6 @@ def add_to(commands: Commands) -> None:
     add_inputs(work)
     add_settings(parser)
     add_quiet(parser)
+    add_verbose(parser)
     add_json(parser)
     parser.set_defaults(verify=False, promotion=None)

@@ -16,6 +16,7 @@ from castsmith.cli.arguments import (
     add_promotion,
     add_quiet,
     add_settings,
+    add_verbose,
     integer,
 )
 
@@ -37,12 +38,12 @@ OPTIONS = (
 """The options of `castsmith.optimize` that the command has under the same names, in the order of its help."""
 
 _COMMON = (
-    *("--output", "--target", "--promotion", "--narrow", "--diff", "--explain", "--report", "--verify"),
-    *("--jobs", "--dry-run"),
+    *("--output", "--dry-run", "--target", "--repair-only", "--promote-unsafe", "--narrow", "--diff", "--explain"),
+    *("--report", "--verify", "--json", "--quiet", "--verbose"),
 )
 
 
-def spell_out(words: Sequence[str]) -> list[str]:
+def spell_out_diff(words: Sequence[str]) -> list[str]:
     """Return `--diff=full` as an option of its own: an option with an optional value would consume IN."""
     return [_FULL_DIFF if word == "--diff=full" else word for word in words]
 
@@ -51,9 +52,17 @@ def add_to(commands: Commands) -> None:
     parser = add_command(
         commands, "optimize", "optimize:run", "fix the element types of a model, and write it", _COMMON
     )
+    parser.description = (
+        "Fix the element types of a model: make promotions explicit, fold and remove casts, simplify the arithmetic on"
+        " shapes, and with --target write types that the runtime lacks in those that it has. Every result keeps its"
+        " bits. castsmith convert changes the precision."
+    )
+    parser.spell_out = spell_out_diff
     add_models(parser)
-    add_output(parser, "the file to write; may be IN; - for standard output; a folder for several models")
+    add_output(parser)
     work = parser.add_argument_group("processing")
+    help_text = "only make mixed-type operands valid: no folding, no removal of casts, no simplification of shapes"
+    work.add_argument("--repair-only", action="store_true", help=help_text)
     add_options(work, OPTIONS)
     add_promotion(parser)
     add_many(parser)
@@ -65,6 +74,7 @@ def add_to(commands: Commands) -> None:
     add_inputs(verification)
     add_settings(parser)
     add_quiet(parser)
+    add_verbose(parser)
     add_json(parser)
 
 
@@ -83,16 +93,16 @@ def add_many(parser: argparse.ArgumentParser) -> None:
     many.add_argument("--skip-unchanged", action="store_true", help=help_text)
 
 
-def add_output(parser: argparse.ArgumentParser, help_text: str, *, needed: bool = True) -> None:
-    """Add the options that say where the model is written, and how; needed: whether a model is always written."""
-    parser.add_argument("-o", "--output", metavar="OUT", required=needed, help=help_text)
-    parser.add_argument("--external-data", metavar="NAME", help="file beside OUT for weights of more than 1 KiB")
-    parser.add_argument(
-        "--reference-data", action="store_true", help="reference data files beside OUT instead of copying their weights"
-    )
-    parser.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files above this size")
-    help_text = "write no files, and print what would be written"
-    parser.add_argument("--dry-run", action="store_true", help=help_text)
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where the model is written, and how."""
+    help_text = "the file to write; may be IN; - for standard output; a folder for several models"
+    parser.add_argument("-o", "--output", metavar="OUT", help=help_text)
+    parser.add_argument("--dry-run", action="store_true", help="do all the work, and write nothing; needs no -o")
+    files = parser.add_argument_group("files of weights")
+    files.add_argument("--external-data", metavar="NAME", help="file beside OUT for weights of more than 1 KiB")
+    help_text = "link to data files beside OUT instead of copying their weights"
+    files.add_argument("--link-data", action="store_true", help=help_text)
+    files.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files above this size")
 
 
 def add_shown(parser: argparse.ArgumentParser) -> None:

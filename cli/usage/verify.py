@@ -44,7 +44,10 @@ def add_to(commands: Commands) -> None:
     )
     add_inputs(parser)
     parser.add_argument(
-        "--time", metavar="SECONDS", type=_seconds, help="stop after this processor time (default: 20 to 120, by size)"
+        "--time-limit",
+        metavar="SECONDS",
+        type=_seconds,
+        help="stop after this processor time (default: 20 to 120, by size)",
     )
     parser.add_argument(
         "--memory",
@@ -54,7 +57,7 @@ def add_to(commands: Commands) -> None:
         help=f"skip what takes more memory, the models apart (default: {MEMORY})",
     )
     parser.add_argument(
-        "--accept",
+        "--allow-type-change",
         metavar="NAME",
         action="append",
         default=[],
@@ -71,5 +74,5 @@ def add_to(commands: Commands) -> None:
 def _seconds(text: str) -> float:
     number = float(text)
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError("--time must be more than 0 seconds")
+        raise argparse.ArgumentTypeError("must be more than 0 seconds")
     return number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import onnx_ir
@@ -116,3 +116,15 @@ def _fold_refusals(model: onnx_ir.Model, *, disputed: bool) -> list[Refusal]:
     records = FoldConstants(max_growth=_ANY_SIZE, fold_disputed=disputed).call(model.clone()).records
     sites = Counter((diagnostic.site, diagnostic.code) for diagnostic in records.diagnostics)
     return [refusal for refusal in records.refusals if sites[refusal.site, "undefined-constant-cast"]]
+
+
+def findings_by_target(model: onnx_ir.Model, targets: Iterable[Target]) -> dict[str, list[Diagnostic]]:
+    """Return what each target does not support or gets wrong, by its name, from one inference of types.
+
+    Raises:
+        OpsetError: The opset of the model is unsupported.
+    """
+    require_known_opset(model)
+    inference, mixed = _inferred(model, PromotionRules())
+    wrong = list(mixed if inference is None else operand_findings(model, inference, PromotionRules()))
+    return {target.name: [*wrong, *target_findings(model, inference, target)] for target in targets}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import onnx
 import onnx.parser
 import pytest
 
-from castsmith.cli.main import main
+from castsmith.cli.main import main, whole_parser
+from castsmith.cli.parser import subcommands
 
 MIXED = """<ir_version: 10, opset_import: ["" : 18]>
 mixed (float[N] x, int16[N] y) => (float[N] z) {
@@ -51,6 +53,13 @@ class Command:
         code = main([str(word) for word in words])
         printed = self._capsys.readouterr()
         return Ended(code, printed.out, printed.err)
+
+
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of each command by the words that name it, such as `dev trunc`."""
+    top = subcommands(whole_parser())
+    inner = {f"dev {name}": parser for name, parser in subcommands(top.pop("dev")).items()}
+    return {**top, **inner}
 
 
 def write_model(path: Path, text: str) -> Path:

@@ -208,7 +208,7 @@ def test_convert_check_and_verify_take_folders(tmp_path: Path, capsys: pytest.Ca
     assert {model["input"] for model in found} == {str(folder / f"{name}.onnx") for name in GOOD}
     for source in GOOD:
         shutil.copy(folder / f"{GOOD[1]}.onnx", out / f"{source}.onnx")
-    for option, name in (("--dim", "Nothing=3"), ("--accept", "Nothing")):
+    for option, name in (("--dim", "Nothing=3"), ("--allow-type-change", "Nothing")):
         assert main(["verify", str(folder), str(folder), option, name]) == 2
         assert "the models do not have it" in capsys.readouterr().err
     assert main(["verify", str(folder), str(folder), UNSAFE, "--sets", "1", "--dim", "batch=2"]) == 0

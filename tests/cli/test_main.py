@@ -20,7 +20,7 @@ from castsmith.cli.commands import reference
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
 from tests.sampling import sampled
 
-COMMANDS = ("optimize", "check", "diff", "cast", "trunc", "promote", "targets", "passes")
+COMMANDS = ("optimize", "check", "diff", "cast", "dev", "info", "targets", "passes")
 
 
 def run_process(*words: str | Path, **settings: object) -> subprocess.CompletedProcess[str]:
@@ -48,7 +48,15 @@ def test_help_names_every_command(castsmith: Command) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        *[(), ("mend",), ("optimize",), ("optimize", "x.onnx"), ("cast", "1"), ("check",), ("diff", "a"), ("promote",)],
+        *[
+            ("mend",),
+            ("optimize",),
+            ("optimize", "x.onnx"),
+            ("cast", "1"),
+            ("check",),
+            ("diff", "a"),
+            ("dev", "promote"),
+        ],
         *[("check", "a", "--wrong"), ("diff", "a", "b", "--format", "svg"), ("targets", "show"), ("passes", "more")],
         ("optimize", "a", "-o", "b", "--max-growth", "much"),
         ("cast", "1", "--from", "f32", "--to", "i8", "--opset", "x"),
@@ -158,7 +166,7 @@ def test_names_that_the_encoding_lacks_are_escaped(tmp_path: Path) -> None:
 def test_the_installed_process_ends_with_the_code_of_main(tmp_path: Path) -> None:
     model = write_model(tmp_path / "a.onnx", CLEAN)
     assert run_process("check", model).returncode == 0
-    assert run_process("promote", "i64", "f32").returncode == 1
+    assert run_process("dev", "promote", "i64", "f32").returncode == 1
     assert run_process("check", tmp_path / "none.onnx").returncode == 2
 
 
@@ -274,10 +282,13 @@ def test_a_signal_ends_the_processes_of_a_batch_too(tmp_path: Path, number: sign
         (("x", "a.onnx"), "unknown command 'x'; see castsmith --help."),
         (("check", "a.onnx", "--targt", "iree"), "unknown option --targt; did you mean --target?"),
         (("targets", "show", "x", "--jsno"), "unknown option --jsno; did you mean --json?"),
-        (("optimize", "a.onnx", "--output=b", "--xyzzy=1"), "unknown option --xyzzy; see castsmith optimize --help."),
+        (
+            ("optimize", "a.onnx", "--xyzzy=1"),
+            "unknown option --xyzzy; see castsmith optimize --help-all.",
+        ),
         (("explain", "fold-constnt"), "unknown code 'fold-constnt'; did you mean 'fold-constant'?"),
         (("check", "a.onnx", "--select", "xyzzy"), "'xyzzy' of a finding; `castsmith explain` lists them."),
-        (("promote", "i8", "--promotion", "trch"), "unknown promotion preset 'trch'; did you mean 'torch'?"),
+        (("dev", "promote", "i8", "--promotion", "trch"), "unknown promotion preset 'trch'; did you mean 'torch'?"),
     ],
     ids=str,
 )

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
 import pytest
 
 from castsmith.cli.consistency import EXCLUDES, NEEDS, flag
-from castsmith.cli.main import whole_parser
-from tests.cli.helpers import CLEAN, Command, is_one_sentence, write_model
+from tests.cli.helpers import CLEAN, Command, is_one_sentence, parsers, write_model
 from tests.sampling import sampled
 
+T = TypeVar("T")
 ALWAYS = {
     "optimize": ["in.onnx", "-o", "out.onnx"],
     "convert": ["in.onnx", "-o", "out.onnx", "--to", "float16"],
@@ -25,8 +26,8 @@ ALWAYS = {
     "verify": ["in.onnx", "in.onnx", "--sets=1"],
     "bounds": ["in.onnx"],
     "cast": ["1", "--from", "f32", "--to", "i8"],
-    "trunc": ["1", "--in-bitwidth", "8", "--out-bitwidth", "4"],
-    "promote": ["f32", "f32"],
+    "dev trunc": ["1", "--in-bitwidth", "8", "--out-bitwidth", "4"],
+    "dev promote": ["f32", "f32"],
 }
 FILES = {
     "deep.json": b"[" * 200_000,
@@ -47,14 +48,8 @@ ODD = [
 ]
 
 
-def parser_of(command: str) -> argparse.ArgumentParser:
-    """Return the parser of one command."""
-    commands = next(action.choices for action in _actions(whole_parser()) if isinstance(action.choices, dict))
-    return cast("dict[str, argparse.ArgumentParser]", commands)[command]
-
-
 def options(command: str) -> list[str]:
-    found = _actions(parser_of(command))
+    found = _actions(parsers()[command])
     named = [action.option_strings[-1] for action in found if action.option_strings and action.nargs != 0]
     return [name for name in named if name != "--dask"]
 
@@ -95,7 +90,7 @@ def require_a_sentence(folder: Path, ended: Any, words: list[str]) -> None:
 def test_an_odd_value_of_an_option_is_refused_in_a_sentence(castsmith: Command, folder: Path, command: str) -> None:
     for option in options(command):
         for value in sampled(f"odd values of options [{command} {option}]", ODD, 8):
-            words = [command, *ALWAYS[command], f"{option}={value}"]
+            words = [*command.split(), *ALWAYS[command], f"{option}={value}"]
             require_a_sentence(folder, castsmith(*words), words)
 
 
@@ -134,10 +129,10 @@ def test_what_is_wrong_is_named(castsmith: Command, folder: Path, words: list[st
 def test_options_take_every_name_of_a_type(castsmith: Command, folder: Path, name: str) -> None:
     narrow = ["optimize", folder / "in.onnx", "-o", "out.onnx", "--narrow", name]
     assert castsmith(*narrow).code == 0
-    assert castsmith("promote", name, name).out == "double\n"
+    assert castsmith("dev", "promote", name, name).out == "double\n"
     assert castsmith("cast", "1", "--from", name, "--to", name).code == 0
     target = ["--promote-unsafe", "--u64-integer-promotion-target", name]
-    assert castsmith("promote", "u64", "i8", *target).out == "double\n"
+    assert castsmith("dev", "promote", "u64", "i8", *target).out == "double\n"
 
 
 # Options that mean nothing: at a nonsense value, beside one that they contradict, without one that they need. The
@@ -153,9 +148,9 @@ ANY_VALUE = {
     "convert --external-data": "any name is a file",
     "fit --output": "any name is a file; an ending says nothing",
     "fit --external-data": "any name is a file",
-    "trunc --scale": "any number is computed with, as the standard would",
-    "trunc --zero-point": "any number is computed with, as the standard would",
-    "trunc --out-scale": "any number is computed with, as the standard would",
+    "dev trunc --scale": "any number is computed with, as the standard would",
+    "dev trunc --zero-point": "any number is computed with, as the standard would",
+    "dev trunc --out-scale": "any number is computed with, as the standard would",
 }
 """Options that take a value which looks like nonsense, with the reason; an empty one is refused for them too."""
 
@@ -179,6 +174,8 @@ VALUES = {
     "sets": "2",
     "seed": "2",
     "out_scale": "2",
+    "passes": "place-casts",
+    "until": "place-casts",
     "fail_on": "error",
     "config": "settings.toml",
     "baseline": "baseline.json",
@@ -203,38 +200,44 @@ def require_refused(castsmith: Command, folder: Path, words: list[str]) -> str:
 def test_an_option_refuses_nonsense_or_is_listed_with_the_reason(
     castsmith: Command, folder: Path, command: str
 ) -> None:
-    for option in with_values(parser_of(command)):
+    for option in with_values(parsers()[command]):
         if option in ELSEWHERE:
             continue
         for value in ("",) if f"{command} {option}" in ANY_VALUE else NONSENSE:
-            require_refused(castsmith, folder, [command, *ALWAYS[command], f"{option}={value}"])
+            require_refused(castsmith, folder, [*command.split(), *ALWAYS[command], f"{option}={value}"])
 
 
 def test_every_command_with_such_options_is_among_them() -> None:
-    commands = next(action.choices for action in _actions(whole_parser()) if isinstance(action.choices, dict))
-    assert {name for name in commands if with_values(parser_of(str(name)))} == set(ALWAYS)
+    assert {name for name, parser in parsers().items() if with_values(parser)} == set(ALWAYS)
 
 
 def given(command: str, name: str) -> str:
-    return f"{flag(name)}={VALUES[name]}" if flag(name) in with_values(parser_of(command)) else flag(name)
+    return f"{flag(name)}={VALUES[name]}" if flag(name) in with_values(parsers()[command]) else flag(name)
+
+
+def named(tables: Mapping[str, T]) -> Iterator[tuple[str, T]]:
+    """Yield what a table says of each command, with the words that name it."""
+    yield from ((words, tables[words.split()[-1]]) for words in parsers() if words.split()[-1] in tables)
 
 
 def test_an_option_that_needs_another_is_refused_without_it(castsmith: Command, folder: Path) -> None:
-    for command, options in NEEDS.items():
+    for command, options in named(NEEDS):
         for name, (others, _) in options.items():
-            said = require_refused(castsmith, folder, [command, *ALWAYS[command], given(command, name)])
+            said = require_refused(castsmith, folder, [*command.split(), *ALWAYS[command], given(command, name)])
             assert said.startswith(f"castsmith: {flag(name)} needs {flag(others[0])}"), command
-            ended = castsmith(command, *ALWAYS[command], given(command, name), given(command, others[0]))
+            ended = castsmith(*command.split(), *ALWAYS[command], given(command, name), given(command, others[0]))
             assert " needs " not in ended.err, (command, name)
 
 
 def test_options_that_exclude_each_other_are_refused_together(castsmith: Command, folder: Path) -> None:
-    for command, pairs in EXCLUDES.items():
+    for command, pairs in named(EXCLUDES):
         for pair in pairs:
             words = [word for word in ALWAYS[command] if not word.startswith("--sets")]
             needed = [given(command, NEEDS[command][name][0][0]) for name in pair[:2] if name in NEEDS.get(command, {})]
             said = require_refused(
-                castsmith, folder, [command, *words, *needed, given(command, pair.one), given(command, pair.other)]
+                castsmith,
+                folder,
+                [*command.split(), *words, *needed, given(command, pair.one), given(command, pair.other)],
             )
             assert said.startswith(f"castsmith: {flag(pair.one)} and {flag(pair.other)} exclude each other"), pair
 
@@ -246,11 +249,14 @@ def test_options_that_exclude_each_other_are_refused_together(castsmith: Command
         (["diff", "in.onnx", "in.onnx", "--json", "--format", "html"], "--json and --format html exclude each other"),
         (["diff", "in.onnx", "in.onnx", "--full", "--format", "html"], "--full and --format html exclude each other"),
         (["check", "in.onnx", "--select=mixed-operand-types", "--ignore=mixed-operand-types"], "both name mixed-op"),
-        (["convert", "in.onnx", "-o", "o.onnx", "--to=f16", "--keep=Relu", "--lower=Relu"], "both name Relu"),
+        (["convert", "in.onnx", "-o", "o.onnx", "--to=f16", "--keep=Relu", "--force=Relu"], "both name Relu"),
         (["verify", "in.onnx", "in.onnx", "--dim", "Q=4"], "--dim Q: unknown dimension; expected N"),
         (["optimize", "in.onnx", "-o", "o.onnx", "--verify", "--dim", "Q=4"], "--dim Q: unknown dimension"),
         (["convert", "in.onnx", "-o", "o.onnx", "--to=f16", "--measure", "--dim", "Q=4"], "--dim Q: unknown dim"),
-        (["verify", "in.onnx", "in.onnx", "--accept", "q"], "--accept q: unknown input or output; expected x, z"),
+        (
+            ["verify", "in.onnx", "in.onnx", "--allow-type-change", "q"],
+            "--allow-type-change q: unknown input or output; expected x, z",
+        ),
         (["cast", "1", "--from", "f32", "--to", "f16", "--round-mode", "up"], "--round-mode is for casts to float8e8"),
         (["cast", "1", "--from", "f32", "--to", "f16", "--no-saturate"], "--no-saturate is for casts to float8"),
     ],
@@ -266,3 +272,65 @@ def test_of_many_models_each_has_some_of_the_dimensions(castsmith: Command, fold
     onnx.save(other, folder / "two" / "b.onnx")
     write_model(folder / "two" / "a.onnx", CLEAN)
     assert castsmith("verify", "two", "two", "--sets=1", "--dim", "N=2", "--dim", "M=3").code == 0
+
+
+def test_options_may_stand_between_files(castsmith: Command, folder: Path) -> None:
+    write_model(folder / "b.onnx", CLEAN)
+    between = castsmith("optimize", "in.onnx", "--target", "onnxruntime-cpu", "b.onnx", "-o", "out/", "--json")
+    assert (between.code, between.err) == (0, "")
+    assert sorted(os.listdir("out")) == ["b.onnx", "in.onnx"]
+    assert castsmith("verify", "in.onnx", "--sets=1", "b.onnx").code == 0
+    assert castsmith("diff", "--json", "in.onnx", "--all", "b.onnx").code == 0
+    assert castsmith("check", "in.onnx", "--ignore", "lossy-cast-chain", "--", "b.onnx").code == 0
+
+
+def test_a_dry_run_needs_no_output(castsmith: Command, folder: Path) -> None:
+    write_model(folder / "b.onnx", CLEAN)
+    before = sorted(os.listdir(folder))
+    for words in (["optimize", "in.onnx"], ["convert", "in.onnx", "--to", "fp16"], ["optimize", "in.onnx", "b.onnx"]):
+        ended = castsmith(*words, "--dry-run")
+        assert (ended.code, ended.err) == (0, "")
+        assert "dry-run.onnx" not in ended.out
+        missing = castsmith(*words)
+        assert (missing.code, is_one_sentence(missing.err), "-o OUT is missing" in missing.err) == (2, True, True)
+    assert sorted(os.listdir(folder)) == before
+
+
+def test_repair_only_repairs_and_does_nothing_else(castsmith: Command, folder: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    g (float[N] x, int16[N] y) => (float[N] z, float[N] i) {
+        a = Cast <to = 11> (x) b = Cast <to = 1> (a) z = Add (b, y) n = Shape (x) r = Reshape (x, n) i = Relu (r) }"""
+    write_model(folder / "m.onnx", text)
+    assert castsmith("optimize", "m.onnx", "-o", "r.onnx", "--repair-only").code == 0
+    kinds = [node.op_type for node in onnx.load("r.onnx").graph.node]
+    assert kinds == ["Cast", "Cast", "Cast", "Add", "Shape", "Reshape", "Relu"]
+    onnx.checker.check_model("r.onnx", full_check=True)
+
+
+@pytest.mark.usefixtures("folder")
+def test_verbose_prints_each_step_on_stderr(castsmith: Command) -> None:
+    ended = castsmith("optimize", "in.onnx", "-o", "out.onnx", "-v")
+    steps = [line.split()[-1] for line in ended.err.splitlines()]
+    assert steps[0] == "in.onnx"
+    assert {"fold-constants", "place-casts", "out.onnx"} <= {*steps}
+    assert all(line.startswith("castsmith: ") and " s  " in line for line in ended.err.splitlines())
+
+
+def test_help_in_every_way_that_people_ask_for_it(castsmith: Command) -> None:
+    for words in (["help"], ["--help"], ["-h"], []):
+        ended = castsmith(*words)
+        assert (ended.code, ended.err, ended.out) == (0, "", castsmith("--help").out)
+    for command in parsers():
+        ended = castsmith("help", *command.split())
+        assert (ended.code, ended.out) == (0, castsmith(*command.split(), "--help").out)
+    assert castsmith("dev").out == castsmith("dev", "--help").out
+    assert castsmith("help", "mend").code == 2
+
+
+def test_the_type_of_values_to_cast_is_that_of_python(castsmith: Command) -> None:
+    assert castsmith("cast", "0.1", "--to", "f16").out == castsmith("cast", "0.1", "--from", "f64", "--to", "f16").out
+    assert castsmith("cast", "-7", "300", "--to", "u8").out == (
+        castsmith("cast", "-7", "300", "--from", "i64", "--to", "u8").out
+    )
+    refused = castsmith("cast", "0x3c00", "--to", "f16")
+    assert (refused.code, is_one_sentence(refused.err), "--from" in refused.err) == (2, True, True)

@@ -126,7 +126,7 @@ def test_arrays_come_from_standard_input(look: Look, tmp_path: Path) -> None:
             ("check ./-", "no such"),
         ],
         *[(f"optimize a -o - {more}", "-o -") for more in ("--json", "--external-data x", "--shard-bytes 9")],
-        *[("optimize a -o - --reference-data", "-o -"), ("check -", "empty, expected")],
+        *[("optimize a -o - --link-data", "-o -"), ("check -", "empty, expected")],
         *[
             ("optimize - -o b", "empty, expected"),
             ("diff a -", "empty, expected"),

@@ -61,7 +61,7 @@ VERDICTS = [
             " the reference implementation ran them",
             "  computed by exact arithmetic: Cast; by the reference implementation of ONNX, each by itself: Op0, Op1,"
             " Op2, Op3, Op4, Op5, Op6, Op7 and 1 more",
-            "  a note on --time",
+            "  a note on --time-limit",
             "  note: the runtime changes this value, not the model: y[0] is 1 and 2",
         ],
     ),
@@ -75,7 +75,7 @@ VERDICTS = [
             computed={"reference": tuple(f"Op{index}" for index in range(8))},
         ),
         [
-            "equal: 6 of 6 elements of outputs compared, on 2 sets of inputs",
+            "match on 2 sets of inputs: 6 of 6 elements of outputs compared",
             "  y: tested, 6 of 6 elements",
             "  not run on inputs three: it divides by 0",
             *(f"  not reached: branch {index}" for index in range(8)),
@@ -138,8 +138,8 @@ def verdict_has_lines(verdict: Verdict, lines: list[str]) -> None:
 
 
 SIZES = ModelSizes(
-    Measure(9, 3, 1500, 2000),
-    Measure(11, 3, 500, 1_250_000),
+    Measure(9, 3, {"Relu": 6, "Cast": 3}, 1500, {"float": 1500}, 2000),
+    Measure(11, 3, {"Relu": 8, "Cast": 3}, 500, {"int8": 500}, 1_250_000),
     {
         ("one", "rule"): Amount(2, 1, 0, 0, 0),
         ("two", "rule"): Amount(0, 1, 2, 10, 1010),
@@ -173,7 +173,13 @@ CONVERSIONS = [
         """\
 a -> b
   nothing to change
-  nodes 9 -> 11, casts 3, tensors 1.5 KB -> 500 B, file 2.0 KB -> 1.2 MB
+           before  after
+  nodes    9       11
+    Relu   6       8
+  tensors  1.5 KB  500 B
+    float  1.5 KB  0 B
+    int8   0 B     500 B
+  file     2.0 KB  1.2 MB
   precision of 16 nodes: 14 float, 1 float16, 1 double; 1 region
     2 left: reason a
     2 left: reason b
@@ -207,7 +213,13 @@ a -> b
   one   rule                 2      +1
   two   rule                        +1 -2  -1.0 KB
   two   (outside its rules)  1             +12 B
-  nodes 9 -> 11, casts 3, tensors 1.5 KB -> 500 B, file 2.0 KB -> 1.2 MB
+           before  after
+  nodes    9       11
+    Relu   6       8
+  tensors  1.5 KB  500 B
+    float  1.5 KB  0 B
+    int8   0 B     500 B
+  file     2.0 KB  1.2 MB
   precision of 1 node: 1 double; 0 regions
     1 left: it overflows
   error: not measured, since the result does not run
@@ -220,6 +232,7 @@ a -> b
 
 def test_conversions(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = argparse.Namespace(input="a", output="b", diff=None, explain=False, quiet=False, dry_run=False)
+    arguments.given = {"output"}
     for result, text in CONVERSIONS:
         print_result(arguments, result, SIZES)
         assert capsys.readouterr().out == text

@@ -174,4 +174,5 @@ def shown(castsmith: Command, words: list[str]) -> list[str]:
     text = "".join((ended.out, *(f"! {line}\n" for line in ended.err.splitlines()), f"exit code {ended.code}\n"))
     text = re.sub(r"\x1b\[([0-9;]*m)", r"<\1>", text).replace("<0m><1m>", "").replace(__version__, "VERSION")
     text = "\n".join(map(str.rstrip, text.split("\n")))
+    text = re.sub(r"(?m)^(  file .*  )\d[\d.]* [KM]?B$", r"\1SIZE", text)
     return re.sub(r"(?<=-> )\d[\d.]* [KM]?B\b", "SIZE", text).split("\n")

@@ -229,7 +229,7 @@ def _summary(record: Record) -> list[object]:
 def _cause_row(record: Record, cause: Cause) -> list[str]:
     vector = cause.vectors[0]
     first = record.details[vector.name]["first"]
-    run = f"`castsmith conformance run --engine {cause.engine} --match {vector.name}`"
+    run = f"`castsmith dev conformance run --engine {cause.engine} --match {vector.name}`"
     cells = (cause.kind, cause.settings, cause.operators(), cause.sources(), cause.targets())
     return [TITLES[cause.engine], *cells, first["input"], first["expected"], first["got"], vector.clause, run]
 

@@ -36,7 +36,7 @@ def test_the_results_page_has_the_engines_of_the_records_with_their_versions() -
     for record in RECORDED.values():
         right = record.statuses.count("r")
         assert f"| {record.version} | {record.date} | {right} |" in page, record.engine
-    assert page.count("`castsmith conformance run --engine") >= 25
+    assert page.count("`castsmith dev conformance run --engine") >= 25
 
 
 @pytest.mark.parametrize(("name", "code", "got"), sampled("scripts of deviations", SCRIPTS, 3), ids=str)

@@ -174,7 +174,7 @@ def test_bad_requests_are_refused_in_a_sentence_and_leave_nothing(
         (("run", "--engine", "onnxruntim"), "did you mean 'onnxruntime'?"),
         (("run", "--engine", "gfloat", "--match", "xyzzy", "--types", "bool"), "no vector has"),
     ):
-        ended = Command(capsys)("conformance", *words)
+        ended = Command(capsys)("dev", "conformance", *words)
         assert ended.code == 2
         assert text in ended.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]

@@ -39,8 +39,8 @@ def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest
     [
         "```python\nprint(1)\n```\n```output\n2\n```",
         "```python\n1 / 0\n```",
-        "```console\n$ castsmith promote int8 int16\nint8\n```",
-        "```console\n$ castsmith promote int8\n...\n```\n```console\n$ echo $?\n7\n```",
+        "```console\n$ castsmith dev promote int8 int16\nint8\n```",
+        "```console\n$ castsmith dev promote int8\n...\n```\n```console\n$ echo $?\n7\n```",
         "```sh\nls\n```",
         "text\n\n    indented\n",
         "```json\n{\n```",

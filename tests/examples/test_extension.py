@@ -46,7 +46,7 @@ def test_the_command_knows_what_it_adds(castsmith: Command, tmp_path: Path) -> N
     assert "lowers com.example.ScaledFloat8Cast (castsmith-acme 1.0)" in castsmith("passes").out
     assert "acme-npu " in castsmith("targets").out
     assert "castsmith-acme" not in castsmith("targets", "show", "acme-npu").err
-    assert castsmith("promote", "i64", "f16", "--promotion", "acme").out == "float16\n"
+    assert castsmith("dev", "promote", "i64", "f16", "--promotion", "acme").out == "float16\n"
     source, output, report = write_model(tmp_path / "a.onnx", MODEL), tmp_path / "b.onnx", tmp_path / "r.json"
     words = ("--passes", PASSES, "--target", "acme-npu", "--promotion", "acme", "--report", report)
     ended = castsmith("optimize", source, "-o", output, *words)
@@ -68,6 +68,6 @@ def test_an_option_of_its_pass(castsmith: Command, tmp_path: Path) -> None:
 
 def test_files_by_path_need_no_package(castsmith: Command) -> None:
     files = ACME / "castsmith_acme"
-    assert castsmith("promote", "i64", "f16", "--promotion", files / "acme-promotion.json").out == "float16\n"
+    assert castsmith("dev", "promote", "i64", "f16", "--promotion", files / "acme-promotion.json").out == "float16\n"
     shown = castsmith("targets", "show", files / "acme-npu.json").out
     assert shown == castsmith("targets", "show", "acme-npu").out

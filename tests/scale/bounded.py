@@ -31,7 +31,7 @@ COMMANDS = {
     "show": ("show", "IN"),
     "diff": ("diff", "IN", "IN"),
     "batch": ("optimize", "IN", "GOOD", "-o", "FOLDER", "-j", "1"),
-    "verify": ("verify", "IN", "IN", "--time", "10"),
+    "verify": ("verify", "IN", "IN", "--time-limit", "10"),
 }
 GOOD = '<ir_version: 10, opset_import: ["": 21]> g (float[2] x) => (float[2] y) { y = Relu (x) }'
 """A model of which nothing is wrong, beside the file in a batch."""

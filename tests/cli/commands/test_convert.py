@@ -63,7 +63,7 @@ def test_explain_tells_why_a_node_is_left(tmp_path: Path, capsys: Any) -> None:
 
 
 def test_patterns_choose_nodes(tmp_path: Path, capsys: Any) -> None:
-    code, output = written(tmp_path, "--to", "float16", "--lower", "op:Exp", "--io", "convert")
+    code, output = written(tmp_path, "--to", "float16", "--force", "op:Exp", "--io", "convert")
     assert code == 0
     assert "Cast" not in {node.op_type for node in onnx.load(output).graph.node}
     assert "3 float16" in capsys.readouterr().out
@@ -153,7 +153,7 @@ def test_elements_of_integer_outputs_that_differ_are_printed(tmp_path: Path, cap
     <float k = {1.0001}> { y = Mul (x, k) i = ArgMax <axis = 1, keepdims = 0> (y) }"""
     onnx.save(onnx.parser.parse_model(text), tmp_path / "a.onnx")
     np.savez(tmp_path / "data.npz", x=np.array([[1, 1.0001], [2, 3]], np.float32))
-    words = ["convert", str(tmp_path / "a.onnx"), "-o", str(tmp_path / "b.onnx"), "--to", "float16", "--lower", "*"]
+    words = ["convert", str(tmp_path / "a.onnx"), "-o", str(tmp_path / "b.onnx"), "--to", "float16", "--force", "*"]
     assert main([*words, "--inputs", str(tmp_path / "data.npz")]) == 0
     told = capsys.readouterr().out
     assert "error on 1 set of inputs:\n    output i: 1 of 2 elements differs\n" in told

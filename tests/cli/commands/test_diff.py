@@ -344,7 +344,7 @@ def test_a_conversion_is_a_line_for_each_region(castsmith: Command, tmp_path: Pa
     for index, each in enumerate(proto.graph.node):
         each.name = f"n{index}"
     onnx.save(onnx.shape_inference.infer_shapes(proto), a)
-    assert castsmith("convert", a, "-o", b, "--to", "float16", "--keep", "name:n20", "--lower", "op:Relu").code == 0
+    assert castsmith("convert", a, "-o", b, "--to", "float16", "--keep", "name:n20", "--force", "op:Relu").code == 0
     short, full = castsmith("diff", a, b).out, castsmith("diff", a, b, "--full").out
     regions = [line for line in short.splitlines() if "converted from" in line]
     assert regions == [

@@ -1,4 +1,4 @@
-"""castsmith promote, targets and passes."""
+"""castsmith dev promote, targets and passes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tests.cli.helpers import CHAIN, Command, is_one_sentence, write_model
     ids=str,
 )
 def test_promote(castsmith: Command, words: tuple[str, ...], common: str) -> None:
-    ended = castsmith("promote", *words)
+    ended = castsmith("dev", "promote", *words)
     assert (ended.code, ended.out, ended.err) == (0, f"{common}\n", "")
-    assert json.loads(castsmith("promote", "--json", *words).out)["common"] == common
+    assert json.loads(castsmith("dev", "promote", "--json", *words).out)["common"] == common
 
 
 @pytest.mark.parametrize(
@@ -44,24 +44,24 @@ def test_promote(castsmith: Command, words: tuple[str, ...], common: str) -> Non
     ids=str,
 )
 def test_presets(castsmith: Command, words: tuple[str, ...], code: int, answer: str) -> None:
-    ended = castsmith("promote", *words)
+    ended = castsmith("dev", "promote", *words)
     assert (ended.code, ended.out.strip()) == (code, answer)
 
 
 def test_a_refused_promotion_says_which_option_allows_it(castsmith: Command) -> None:
-    ended = castsmith("promote", "i64", "f32")
+    ended = castsmith("dev", "promote", "i64", "f32")
     assert (ended.code, ended.out) == (1, "")
     assert is_one_sentence(ended.err)
     assert "int64 with float" in ended.err
     assert "--promote-unsafe" in ended.err
-    data = json.loads(castsmith("promote", "i64", "f32", "--json").out)
+    data = json.loads(castsmith("dev", "promote", "i64", "f32", "--json").out)
     assert data["common"] is None
     assert data["refusal"]["option"] == "promote_unsafe"
 
 
 @pytest.mark.parametrize("words", [("i7",), ("i8", "--scalar", "1"), ("i8", "--u64-integer-promotion-target", "x")])
 def test_promote_refuses_bad_words(castsmith: Command, words: tuple[str, ...]) -> None:
-    ended = castsmith("promote", *words)
+    ended = castsmith("dev", "promote", *words)
     assert (ended.code, ended.out) == (2, "")
     assert is_one_sentence(ended.err)
 
@@ -138,7 +138,7 @@ def test_passes(castsmith: Command) -> None:
     ids=str,
 )
 def test_trunc(castsmith: Command, words: tuple[str, ...], results: list[str]) -> None:
-    command = ("trunc", *words, "--in-bitwidth", "8", "--out-bitwidth", "4")
+    command = ("dev", "trunc", *words, "--in-bitwidth", "8", "--out-bitwidth", "4")
     ended = castsmith(*command, "--json")
     assert (ended.code, ended.err) == (0, "")
     data = json.loads(ended.out)
@@ -158,7 +158,7 @@ def test_trunc(castsmith: Command, words: tuple[str, ...], results: list[str]) -
     ],
 )
 def test_trunc_refuses_in_a_sentence(castsmith: Command, words: tuple[str, ...], said: str) -> None:
-    ended = castsmith("trunc", "--in-bitwidth", "8", "--out-bitwidth", "4", *words)
+    ended = castsmith("dev", "trunc", "--in-bitwidth", "8", "--out-bitwidth", "4", *words)
     assert (ended.code, ended.out) == (2, "")
     assert is_one_sentence(ended.err)
     assert said in ended.err

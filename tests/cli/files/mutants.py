@@ -187,7 +187,7 @@ def commands(path: Path, original: Path, output: Path, draw: random.Random) -> l
         ["show", str(path)],
         ["diff", str(path), str(original)],
         ["verify", str(original), str(path), "--sets", "1", "--engine", "reference"],
-        ["verify", str(path), str(path), "--sets", "1", "--time", "5", "--prove"],
+        ["verify", str(path), str(path), "--sets", "1", "--time-limit", "5", "--prove"],
     ]
 
 

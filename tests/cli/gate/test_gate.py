@@ -25,8 +25,7 @@ from castsmith.cli.gate.settings import KEYS
 from castsmith.cli.streams import STREAM
 from castsmith.ir.records import Severity
 from castsmith.lowering.check.run import check
-from tests.cli.helpers import CLEAN, Command, is_one_sentence, write_model
-from tests.cli.test_options import parser_of
+from tests.cli.helpers import CLEAN, Command, is_one_sentence, parsers, write_model
 
 FOLLOWED = """<ir_version: 10, opset_import: ["" : 21], producer_name: "pytorch">
 g (float16[N] x, float s) => (float16[N] z) <float16[N] a, float16[N] b> {
@@ -198,7 +197,7 @@ def test_what_is_wrong_in_settings_is_named(castsmith: Command, folder: Path, te
 
 
 def test_every_key_is_an_option() -> None:
-    options = {each for action in actions(parser_of("check")) for each in action.option_strings}
+    options = {each for action in actions(parsers()["check"]) for each in action.option_strings}
     assert {f"--{key}" for key in KEYS} <= options
 
 

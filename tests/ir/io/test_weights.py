@@ -316,7 +316,7 @@ def test_optimizing_a_model_over_itself_leaves_one_data_file(tmp_path: Path) -> 
     path = tmp_path / "m.onnx"
     castsmith.save(from_proto(weights_model({"w": weight(DataType.FLOAT, 2000)})), path, external_data="m.onnx.data")
     before = array_of(castsmith.load(path)).copy()
-    for options in ([], [], ["--reference-data"], []):
+    for options in ([], [], ["--link-data"], []):
         assert main(["optimize", str(path), "-o", str(path), *options]) == 0
         assert len(list(tmp_path.iterdir())) == 2
         np.testing.assert_array_equal(array_of(castsmith.load(path)), before)

@@ -1,0 +1,113 @@
+"""castsmith info: what a model holds, and what each target says of it, in a line each."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import onnx_ir
+
+from castsmith.cli.exit_codes import DONE
+from castsmith.cli.models import read_model, size_of, source_of
+from castsmith.cli.report.savings import measure
+from castsmith.cli.streams import shown
+from castsmith.cli.text.json import print_json
+from castsmith.cli.text.screen import print_lines
+from castsmith.cli.text.terminal import Line, counted, size_text, table_lines
+from castsmith.ir.records import Diagnostic, Severity
+from castsmith.ir.text import type_text
+from castsmith.ir.walks import files_read
+from castsmith.lowering.check.run import findings_by_target
+from castsmith.targets.target import load_target, target_names
+
+_MOST_OPERATORS, _MOST_PORTS = 12, 20
+
+
+def run(arguments: argparse.Namespace) -> int:
+    source = source_of(arguments.input)
+    model = read_model(source)
+    facts = _facts(model, size_of(source))
+    findings = findings_by_target(model, map(load_target, target_names()))
+    facts["targets"] = {name: _verdict(found) for name, found in findings.items()}
+    if arguments.json:
+        print_json({"model": arguments.input, **facts})
+    else:
+        print_lines(_lines(shown(arguments.input), facts))
+    return DONE
+
+
+def _facts(model: onnx_ir.Model, file_bytes: int) -> dict[str, Any]:
+    sizes = measure(model)
+    return {
+        "producer": " ".join(filter(None, (model.producer_name, model.producer_version))) or None,
+        "ir_version": model.ir_version,
+        "opsets": dict(model.opset_imports),
+        "inputs": _ports(value for value in model.graph.inputs if value.name not in model.graph.initializers),
+        "outputs": _ports(model.graph.outputs),
+        "nodes": sizes.nodes,
+        "functions": len(model.functions),
+        "operators": sizes.operators,
+        "tensor_bytes": sizes.tensor_bytes,
+        "tensor_types": sizes.tensor_types,
+        "file_bytes": file_bytes,
+        "data_files": {str(path): os.stat(path).st_size for path in sorted(files_read(model))},
+    }
+
+
+def _ports(values: Iterable[onnx_ir.Value]) -> list[dict[str, str]]:
+    return [{"name": value.name or "", "type": type_text(value)} for value in values]
+
+
+def _verdict(findings: Sequence[Diagnostic]) -> dict[str, Any]:
+    """Return what a target says: the number of errors and of warnings, and the first of the most severe."""
+    errors = [found for found in findings if found.severity is Severity.ERROR]
+    warnings = [found for found in findings if found.severity is Severity.WARNING]
+    first = next(iter([*errors, *warnings]), None)
+    return {
+        "errors": len(errors),
+        "warnings": len(warnings),
+        "unknown": sum(found.code == "target-unknown" for found in findings),
+        "first": None if first is None else first.message,
+    }
+
+
+def _lines(name: str, facts: Mapping[str, Any]) -> Iterator[Line]:
+    files = [f"{path} {size_text(size)}" for path, size in facts["data_files"].items()]
+    yield Line((("bold", name), ("", f"  {', '.join([size_text(facts['file_bytes']), *files])}")), 2)
+    opsets = ", ".join(f"{domain or 'opset'} {version}" for domain, version in facts["opsets"].items())
+    types = ", ".join(f"{dtype} {size_text(size)}" for dtype, size in facts["tensor_types"].items())
+    rows = [
+        ("producer", facts["producer"] or "not stated"),
+        ("version", f"IR {facts['ir_version']}, {opsets or 'no opset'}"),
+        *_port_rows("input", facts["inputs"]),
+        *_port_rows("output", facts["outputs"]),
+        ("nodes", f"{facts['nodes']}: {_operators(facts['operators'])}" if facts["nodes"] else "0"),
+        ("functions", str(facts["functions"])),
+        ("weights", f"{size_text(facts['tensor_bytes'])}: {types}" if types else "none"),
+    ]
+    yield from table_lines(rows, "  ")
+    yield Line(())
+    yield Line((("bold", "targets"), ("", " (castsmith check --target T says more)")))
+    yield from table_lines([(target, _said(verdict)) for target, verdict in facts["targets"].items()], "  ")
+
+
+def _port_rows(title: str, ports: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
+    yield from ((title, f"{port['name']}: {port['type']}") for port in ports[:_MOST_PORTS])
+    if len(ports) > _MOST_PORTS:
+        yield title, f"... and {len(ports) - _MOST_PORTS} more"
+
+
+def _operators(operators: Mapping[str, int]) -> str:
+    names = [f"{name} {count}" for name, count in operators.items()]
+    rest = len(names) - _MOST_OPERATORS
+    return ", ".join([*names[:_MOST_OPERATORS], *([f"{counted(rest, 'other operator')}"] if rest > 0 else [])])
+
+
+def _said(verdict: Mapping[str, Any]) -> str:
+    errors, warnings = verdict["errors"], verdict["warnings"]
+    if not errors and not warnings:
+        return "no obstacle known, but not all is known of this target" if verdict["unknown"] else "takes it"
+    numbers = [counted(number, noun) for number, noun in ((errors, "error"), (warnings, "warning")) if number]
+    return f"{', '.join(numbers)}: {verdict['first']}"

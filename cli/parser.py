@@ -1,0 +1,133 @@
+"""The argument parser: a help that shows the options that people use, one that shows all, and errors of one line."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, cast
+
+from castsmith.cli.text.terminal import print_data, print_text
+
+GENERAL = "general"
+"""The title of the last group: options that every command has."""
+
+_WIDEST = 100
+
+
+class UsageError(Exception):
+    """Invalid command-line arguments."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser with a help of the common options and one of all, whose error is one line.
+
+    Attributes:
+        run: The function that carries the command out, as `module:function` in `castsmith.cli.commands`; empty for a
+            group of commands.
+        spell_out: Gives words in a form that argparse can parse.
+        common: The options that --help shows; empty for all.
+        sections: Of a parser with commands: the commands by purpose, for its help.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, add_help=False, formatter_class=_formatter, **settings)
+        self.run = ""
+        self.spell_out: Callable[[list[str]], list[str]] = list
+        self.common: Sequence[str] = ()
+        self.sections: dict[str, Sequence[str]] = {}
+        group = self.add_argument_group(GENERAL)
+        group.add_argument("-h", "--help", action="help", help="show this help and exit")
+        group.add_argument("--help-all", nargs=0, action=_HelpOfAll, help="show all options and exit")
+
+    @property
+    def general(self) -> Any:
+        """The group of the options that every command has."""
+        return next(group for group in self._action_groups if group.title == GENERAL)
+
+    def format_help(self) -> str:
+        """Return the help with the common options."""
+        return self._help({*self.common, "--help", "--help-all"} if self.common else set(flags_of(self)))
+
+    def format_help_of_all(self) -> str:
+        """Return the help with all options."""
+        return self._help(set(flags_of(self)))
+
+    def _help(self, flags: set[str]) -> str:
+        required = [action for action in self._actions if action.required or not action.option_strings]
+        positional = [action for action in self._actions if not action.option_strings]
+        formatter = _formatter(f"{self.prog} [options]")
+        formatter.add_usage(None, required, ())
+        formatter.add_text(self.description)
+        commands = _commands(positional)
+        _add_section(formatter, "arguments", [action for action in positional if not isinstance(action.choices, dict)])
+        for title, names in (self.sections or {"commands": list(commands)}).items():
+            _add_section(formatter, title, [commands[name] for name in names if name in commands])
+        for group in sorted(self._action_groups, key=lambda group: group.title == GENERAL):
+            _add_section(formatter, group.title, [each for each in _options(group) if flags & {*each.option_strings}])
+        if any(not _all_in(group, flags) for group in self._action_groups):
+            titles = [group.title for group in self._action_groups if not flags & {*_flags(group)} and _flags(group)]
+            more = f", and options of {', '.join(map(str, titles))}" if titles else ""
+            formatter.add_text(f"{self.prog} --help-all shows all options{more}.")
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        print_data(message) if file in (None, sys.stdout) else print_text(message, file)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message.rstrip('.')} (see {self.prog} --help).")
+
+
+def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the commands of the parser, by name."""
+    commands: dict[str, argparse.ArgumentParser] = {}
+    for action in parser._actions:  # pyright: ignore[reportPrivateUsage]  # argparse has no public access
+        if isinstance(action.choices, dict):
+            commands |= cast("dict[str, argparse.ArgumentParser]", action.choices)
+    return commands
+
+
+def flags_of(parser: argparse.ArgumentParser) -> list[str]:
+    """Return the options of the parser in all their forms, hidden ones included."""
+    return [flag for action in parser._actions for flag in action.option_strings]  # pyright: ignore[reportPrivateUsage]
+
+
+class _HelpOfAll(argparse.Action):
+    """The option --help-all."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *others: object) -> NoReturn:
+        del others
+        print_data(parser.format_help_of_all() if isinstance(parser, Parser) else parser.format_help())
+        parser.exit()
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    width = min(shutil.get_terminal_size().columns - 2, _WIDEST)
+    return argparse.HelpFormatter(prog, max_help_position=26, width=width)
+
+
+def _options(group: Any) -> list[argparse.Action]:
+    return [action for action in group._group_actions if action.option_strings]
+
+
+def _flags(group: Any) -> list[str]:
+    return [flag for action in _options(group) for flag in action.option_strings]
+
+
+def _all_in(group: Any, flags: set[str]) -> bool:
+    shown = (action for action in _options(group) if action.help != argparse.SUPPRESS)
+    return all(flags & {*action.option_strings} for action in shown)
+
+
+def _add_section(formatter: argparse.HelpFormatter, title: str | None, actions: Iterable[argparse.Action]) -> None:
+    formatter.start_section("options" if title == "optional arguments" else title)
+    formatter.add_arguments(actions)
+    formatter.end_section()
+
+
+def _commands(actions: Iterable[argparse.Action]) -> dict[str, argparse.Action]:
+    """Return the commands of a parser as actions, which the formatter prints, by name."""
+    inner = [action for action in actions if isinstance(action.choices, dict)]
+    return {each.dest: each for action in inner for each in action._get_subactions()}  # type: ignore[attr-defined]  # pyright: ignore

@@ -1,0 +1,89 @@
+"""castsmith info: what a model holds, as text and as data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from castsmith.targets.target import target_names
+from tests.cli.helpers import MIXED, Command, write_model
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A model with a function, a subgraph, weights of two types, and a type that most targets lack."""
+    text = """<ir_version: 10, opset_import: ["" : 21, "own" : 1], producer_name: "tool", producer_version: "3">
+    main (float[N, 2] x, bool c) => (float[N, 2] z, float8e4m3fn[N, 2] q) {
+        a = own.twice (x)
+        q = Cast <to = 17> (a)
+        b = If (c) <then_branch = t () => (float[N, 2] u) { u = Add (a, w) },
+                    else_branch = e () => (float[N, 2] v) { v = Neg (a) }>
+        z = Relu (b)
+    }
+    <domain: "own", opset_import: ["" : 21]> twice (x) => (y) { y = Add (x, x) }"""
+    proto = onnx.parser.parse_model(text)
+    weights = {"w": np.ones(2, np.float32), "n": np.ones((3, 5), np.int64)}
+    proto.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    path = tmp_path / "m.onnx"
+    onnx.save(proto, path)
+    return path
+
+
+def test_the_data(castsmith: Command, model: Path) -> None:
+    ended = castsmith("info", model, "--json")
+    data = json.loads(ended.out)
+    assert (ended.code, ended.err) == (0, "")
+    assert (data["producer"], data["ir_version"], data["opsets"]) == ("tool 3", 10, {"": 21, "own": 1})
+    assert data["inputs"] == [{"name": "x", "type": "float[N, 2]"}, {"name": "c", "type": "bool[]"}]
+    assert data["outputs"][1] == {"name": "q", "type": "float8e4m3fn[N, 2]"}
+    assert (data["nodes"], data["functions"]) == (7, 1)
+    assert data["operators"] == {"Add": 2, "twice": 1, "Cast": 1, "If": 1, "Relu": 1, "Neg": 1}
+    assert (data["tensor_bytes"], data["tensor_types"]) == (128, {"int64": 120, "float": 8})
+    assert (data["file_bytes"], data["data_files"]) == (model.stat().st_size, {})
+    assert set(data["targets"]) == set(target_names())
+    verdicts = {name: castsmith("check", model, "--target", name, "--json") for name in ("onnxruntime-cpu", "tract")}
+    for name, checked in verdicts.items():
+        levels = [finding["severity"] for finding in json.loads(checked.out)["findings"]]
+        verdict = data["targets"][name]
+        assert (verdict["errors"], verdict["warnings"]) == (levels.count("error"), levels.count("warning"))
+
+
+def test_the_text(castsmith: Command, model: Path) -> None:
+    out = castsmith("info", model).out
+    for line in (
+        "  producer   tool 3",
+        "  version    IR 10, opset 21, own 1",
+        "  input      x: float[N, 2]",
+        "  output     q: float8e4m3fn[N, 2]",
+        "  nodes      7: Add 2, twice 1, Cast 1, If 1, Neg 1, Relu 1",
+        "  weights    128 B: int64 120 B, float 8 B",
+    ):
+        assert line in out.splitlines()
+    assert len(out.partition("\ntargets")[2].splitlines()) == 1 + len(target_names())
+
+
+def test_a_mixed_model_is_accepted_by_no_target(castsmith: Command, tmp_path: Path) -> None:
+    data = json.loads(castsmith("info", write_model(tmp_path / "a.onnx", MIXED), "--json").out)
+    assert all(verdict["errors"] for verdict in data["targets"].values())
+
+
+def test_the_data_files(castsmith: Command, model: Path, tmp_path: Path) -> None:
+    proto = onnx.load(model)
+    other = tmp_path / "o.onnx"
+    onnx.save(proto, other, save_as_external_data=True, location="o.bin", size_threshold=0)
+    size = (tmp_path / "o.bin").stat().st_size
+    assert list(json.loads(castsmith("info", other, "--json").out)["data_files"].values()) == [size]
+    assert "o.bin 128 B" in castsmith("info", other).out
+
+
+def test_a_model_without_anything(castsmith: Command, tmp_path: Path) -> None:
+    graph = helper.make_graph([], "empty", [], [])
+    onnx.save(helper.make_model(graph), tmp_path / "e.onnx")
+    out = castsmith("info", tmp_path / "e.onnx").out
+    assert "  nodes      0\n" in out
+    assert "  weights    none\n" in out
