@@ -26,12 +26,12 @@ from castsmith.cli.output import require_writable, write_file
 from castsmith.cli.promotion import promotion_rules
 from castsmith.cli.streams import require_one_stdin, shown
 from castsmith.cli.text.findings import as_command, finding_line
-from castsmith.cli.text.json import print_json
+from castsmith.cli.text.json import json_text
 from castsmith.cli.text.screen import print_lines, progress
-from castsmith.cli.text.terminal import Line, counted, print_data, print_line, print_text
+from castsmith.cli.text.terminal import Line, counted, print_data, print_line
 from castsmith.cli.usage.check import FAIL_ON
 from castsmith.lowering.check.run import check
-from castsmith.numerics.errors import OptionError
+from castsmith.numerics.errors import OptionError, printable
 from castsmith.targets.target import as_target
 
 if TYPE_CHECKING:
@@ -57,13 +57,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.outcome is not None:
         return _part(arguments, promotion, target)
     files = [file for file, _ in models_of(arguments.input)]
-    baseline = _baseline(arguments, files)
+    baseline, also = _baseline(arguments, files), _also(arguments, files)
     checked = [_judged(each, rules) for each in _checked(arguments, files, promotion, target)]
     if baseline is not None and arguments.write_baseline:
         _write_baseline(baseline, checked, rules)
         return worst(each.failure.exit_code for each in checked if each.failure is not None)
     if baseline is not None:
         checked = [baseline.without(each, rules) for each in checked]
+    for path, shape in also.items():
+        write_file(path, _text(shape, arguments, checked, baseline))
     _print(arguments, checked, baseline)
     codes = [exit_code(each, arguments.fail_on or FAIL_ON) for each in checked]
     return worst(DONE if code == REFUSED and arguments.exit_zero else code for code in codes)
@@ -173,34 +175,54 @@ def _write_baseline(baseline: Baseline, checked: Sequence[Checked], rules: Rules
 
 def _print(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: Baseline | None) -> None:
     shape = format_of(arguments)
-    if shape == "json":
-        print_json(_data(arguments, checked, baseline))
-        return
-    if shape in ("sarif", "markdown", "github"):
-        _print_for_hosts(shape, checked, arguments.target)
+    if shape in _FORMATS:
+        print_data(_text(shape, arguments, checked, baseline))
+    elif shape == "github":
+        from castsmith.cli.gate.comments import workflow_commands
+
+        for line in workflow_commands(checked):
+            print_line(line)
     elif sys.stdout.isatty() and not arguments.quiet:
         print_lines(grouped_lines(checked, everything=arguments.all))
     elif not arguments.quiet:
         print_lines(
             Line((("", finding_line(shown(each.file), record)),), 4) for each in checked for record in each.findings
         )
-    if baseline is not None and baseline.fixed:
+    if baseline is not None and baseline.fixed and shape != "json":
         fixed = counted(baseline.fixed.total(), "finding")
         complain(f"{fixed} of {baseline.path} fixed: --write-baseline removes what is fixed.")
 
 
-def _print_for_hosts(shape: str, checked: Sequence[Checked], target: str | None) -> None:
-    """Print the findings in a format of hosts of code."""
-    from castsmith.cli.gate.comments import markdown_text, workflow_commands
-    from castsmith.cli.gate.sarif import sarif_text
+_FORMATS = ("json", "sarif", "markdown")
+"""Formats of a whole file."""
 
+
+def _also(arguments: argparse.Namespace, files: Sequence[str]) -> dict[Path, str]:
+    """Return the formats of the files that --also names. Raises OptionError or ModelError."""
+    formats = dict[Path, str]()
+    for text in arguments.also:
+        shape, _, file = text.partition("=")
+        if shape not in _FORMATS or not file:
+            raise OptionError(f"--also {text} is not FORMAT=FILE with a format of {', '.join(_FORMATS)}.")
+        formats[Path(file)] = shape
+    named = {"the baseline": [None if arguments.baseline is None else Path(arguments.baseline)]}
+    require_apart({**settings_files(arguments), **named, "the model": map(Path, files)}, {"--also": formats})
+    for path in formats:
+        require_writable(path)
+    return formats
+
+
+def _text(shape: str, arguments: argparse.Namespace, checked: Sequence[Checked], baseline: Baseline | None) -> str:
+    """Return the findings as the content of a file of one of `_FORMATS`."""
+    if shape == "json":
+        return json_text(_data(arguments, checked, baseline))
     if shape == "sarif":
-        print_data(sarif_text(checked, target))
-    elif shape == "markdown":
-        print_text(markdown_text(checked, target))
-    else:
-        for line in workflow_commands(checked):
-            print_line(line)
+        from castsmith.cli.gate.sarif import sarif_text
+
+        return sarif_text(checked, arguments.target)
+    from castsmith.cli.gate.comments import markdown_text
+
+    return printable(markdown_text(checked, arguments.target))
 
 
 def _data(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: Baseline | None) -> dict[str, Any]:

@@ -48,5 +48,7 @@ def add_to(commands: Commands) -> None:
     add_promotion(parser)
     add_jobs(parser)
     add_format(parser, "sarif", "github", "markdown")
+    help_text = "write the findings to a file too: json, sarif or markdown, such as sarif=findings.sarif"
+    parser.add_argument("--also", metavar="FORMAT=FILE", action="append", default=[], help=help_text)
     add_settings(parser)
     add_quiet(parser)

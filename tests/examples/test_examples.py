@@ -167,7 +167,7 @@ def test_the_workflow_and_the_action_run_their_lines(tmp_path: Path, monkeypatch
                 lines = " ".join(step["run"] for step in steps if "run" in step)
                 assert f"${name}" in lines or name in ("GH_TOKEN", "PYTHONSAFEPATH")
             codes.append(shell(tmp_path, monkeypatch, "bash", "-e", "-o", "pipefail", "-c", step["run"]))
-        assert codes == [*[0] * (len(codes) - 1), 1]
+        assert sorted(codes) == [*[0] * (len(codes) - 1), 1]
         assert "mixed-operand-types" in (tmp_path / written).read_text()
     assert "mixed-operand-types" in (tmp_path / "summary.md").read_text()
     called = (tmp_path / "called").read_text().splitlines()

@@ -25,7 +25,7 @@ from castsmith.cli.gate.settings import KEYS
 from castsmith.cli.streams import STREAM
 from castsmith.ir.records import Severity
 from castsmith.lowering.check.run import check
-from tests.cli.helpers import CLEAN, Command, is_one_sentence, parsers, write_model
+from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, parsers, write_model
 
 FOLLOWED = """<ir_version: 10, opset_import: ["" : 21], producer_name: "pytorch">
 g (float16[N] x, float s) => (float16[N] z) <float16[N] a, float16[N] b> {
@@ -318,3 +318,17 @@ def test_processes_find_the_same(castsmith: Command, monkeypatch: pytest.MonkeyP
     asked = castsmith("check", "models", "none.onnx", "--json", "--promotion", "numpy", "-j", "2")
     assert (asked.out, asked.code) == (alone, 2)
     assert "none.onnx" in asked.err
+
+
+def test_one_run_gives_several_formats(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_model(tmp_path / "a.onnx", MIXED)
+    formats = {"json": "a.json", "sarif": "a.sarif", "markdown": "a.md"}
+    also = [f"--also={shape}={file}" for shape, file in formats.items()]
+    ended = castsmith("check", "a.onnx", "--format", "github", *also)
+    assert (ended.code, ended.out) == (1, castsmith("check", "a.onnx", "--format", "github").out)
+    for shape, file in formats.items():
+        assert (tmp_path / file).read_text() == castsmith("check", "a.onnx", "--format", shape).out
+    for wrong in ("github=a.txt", "sarif", "sarif=", "sarif=a.onnx", "sarif=none/a.sarif"):
+        refused = castsmith("check", "a.onnx", "--also", wrong)
+        assert (refused.code, refused.out, is_one_sentence(refused.err)) == (2, "", True), wrong
