@@ -7,6 +7,8 @@ import re
 import shlex
 from typing import cast
 
+from castsmith.lowering.fit.results import flag_of
+
 
 def with_command_options(sentence: str) -> str:
     """Return the sentence with Python options and calls in the syntax of the command line.
@@ -24,20 +26,16 @@ _PARAMETERS = {"seconds=": "--time-limit", "dims=": "--dim NAME=SIZE", "inputs="
 
 def _as_command(code: str) -> str:
     if code.endswith("="):
-        return _PARAMETERS.get(code) or _option(code.removesuffix("="))
+        return _PARAMETERS.get(code) or flag_of(code.removesuffix("="))
     tree = ast.parse(code, mode="eval").body
     if not isinstance(tree, ast.Call):
-        return _option(code)
+        return flag_of(code)
     words = [ast.unparse(tree.func)]
     for keyword in tree.keywords:
         given = keyword.value.keywords if isinstance(keyword.value, ast.Call) else [keyword]  # of PromotionRules
         for each in given:
             value = ast.literal_eval(each.value)
             values = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
-            flag = _option(each.arg or "")
+            flag = flag_of(each.arg or "")
             words += [flag] if value is True else [word for part in values for word in (flag, shlex.quote(str(part)))]
     return " ".join(words)
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"

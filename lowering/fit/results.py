@@ -38,9 +38,14 @@ class Step:
         return f"{self.command}({', '.join(f'{name}={value!r}' for name, value in self.options.items())})"
 
 
+def flag_of(name: str) -> str:
+    """Return the option of the command line for a parameter of the function of that name."""
+    return "--force" if name == "lower" else f"--{name.replace('_', '-')}"
+
+
 def _words(name: str, value: object) -> list[str]:
     """Return an option of a function as words of a command line."""
-    flag = f"--{name.replace('_', '-')}"
+    flag = flag_of(name)
     if isinstance(value, bool):
         return [flag] if value else []
     parts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
