@@ -43,6 +43,8 @@ class _Form:
     required: tuple[str, ...]
     may_be_undefined: frozenset[str] = frozenset()
     """Attributes whose default is 0, which is not an element type."""
+    tensors: tuple[bool, ...] = ()
+    """For each output, whether it can only be a tensor."""
 
 
 def nonconformity(
@@ -173,6 +175,7 @@ def _form(domain: str, op_type: str, opset: int) -> _Form | None:
         {name: _type_of(attribute) for name, attribute in known.items()},
         tuple(name for name, attribute in attributes.items() if attribute.required),
         frozenset(name for name, attribute in known.items() if _defaults_to_zero(attribute)),
+        tuple(all(text.startswith("tensor(") for text in formal.types) for formal in schema.outputs),
     )
 
 
@@ -291,6 +294,8 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
             if type(value.name) not in _TEXT:
                 raise ModelError(f"{place}: the name of a value, {value.name!r}, is not UTF-8.")
             _require_shallow_type(value, place)
+            if type(value.type) in _NESTED:
+                _require_nested(node, value, around)
     for value in scope.outputs:
         if value.producer() is None and not (value.is_graph_input() or value.is_initializer()):
             raise ModelError(f"{place}: graph {scope.name!r} does not define its output {value.name!r}.")
@@ -361,6 +366,22 @@ def _require_shallow_type(value: onnx_ir.Value, place: str) -> None:
         inner, depth = inner.elem_type, depth + 1
     if depth > DEEPEST_GRAPHS:
         raise ModelError(f"{place}: the type of {value.name!r} is nested deeper than {DEEPEST_GRAPHS} levels.")
+
+
+_NESTED = (onnx_ir.SequenceType, onnx_ir.OptionalType)
+
+
+def _require_nested(node: onnx_ir.Node, value: onnx_ir.Value, around: _Around) -> None:
+    """Refuse a sequence or an optional value that a node declares where its operator makes a tensor."""
+    if node.domain in QONNX_DOMAINS or node.op_identifier() in around.functions:
+        return
+    form = _form(node.domain, node.op_type, opset_of(around.imports, node.domain) or 0)
+    index = value.index() or 0
+    if form is not None and index < len(form.tensors) and form.tensors[index]:
+        kind = "a sequence" if isinstance(value.type, onnx_ir.SequenceType) else "an optional value"
+        raise ModelError(
+            f"{around.place}: {site_of(node)}: {value.name!r} is declared {kind}, but {node.op_type} makes a tensor."
+        )
 
 
 def require_calls_end(model: onnx_ir.Model, place: str) -> None:

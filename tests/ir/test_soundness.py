@@ -130,6 +130,27 @@ def test_a_node_does_not_fit_its_schema(opset: int, node: str, sentence: str) ->
         castsmith.optimize(model)
 
 
+@pytest.mark.parametrize(
+    ("node", "declared", "sentence"),
+    [
+        ("Cast <to = 10> (x)", "seq(float16[2])", "'y' is declared a sequence, but Cast makes a tensor"),
+        ("Add (x, x)", "optional(float[2])", "'y' is declared an optional value, but Add makes a tensor"),
+        ("Identity (x)", "seq(float[2])", ""),
+        ("SequenceConstruct (x)", "seq(float[2])", ""),
+        ("f.h (x)", "optional(float[2])", ""),
+    ],
+)
+def test_a_tensor_that_is_declared_a_sequence_or_an_optional_value(node: str, declared: str, sentence: str) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : 21, "f" : 1]> g (float[2] x) => ({declared} y) {{ y = {node} }}
+      <domain: "f", opset_import: ["" : 21]> h (p) => (q) {{ q = Optional (p) }}"""
+    model = onnx.parser.parse_model(text)
+    if sentence:
+        with pytest.raises(ModelError, match=sentence):
+            castsmith.optimize(model)
+    else:
+        castsmith.optimize(model)
+
+
 def test_two_inputs_of_one_name() -> None:
     with pytest.raises(ModelError, match="graph 'g': two inputs have the name 'x', and only one of them could be kept"):
         castsmith.optimize(model_of([helper.make_node("Neg", ["x"], ["y"])], inputs=("x", "x")))

@@ -167,3 +167,12 @@ def test_a_difference_that_no_input_reaches_is_not_equality() -> None:
 def test_types_that_have_no_numbers() -> None:
     for dtype in (DataType.COMPLEX64, DataType.COMPLEX128):
         assert witnesses(SOURCE, step("Neg", (), [SOURCE]), dtype) is None, type_name(dtype)
+
+
+def test_a_cast_to_the_type_of_a_value_whose_type_is_unknown() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21, "custom" : 1]> g (float[2] x) => (y) {{
+        s = {} (x)
+        y = CastLike (x, s)
+    }}"""
+    ours, theirs = (onnx.parser.parse_model(text.format(name)) for name in ("custom.A", "custom.B"))
+    assert castsmith.verify(ours, theirs).inconclusive

@@ -102,7 +102,7 @@ class Functions:
     def _step(self, key: tuple[Any, ...]) -> Program | None:
         _, op, attributes, inputs, _, count = key
         how = self.book.step_of(op, attributes, inputs)
-        if how is None and op[1] not in ELEMENTWISE and not attributes:
+        if how is None and op[1] not in ELEMENTWISE | CASTS and not attributes:
             how = op[1], ()
         if how is None or count != 1 or None in inputs[:1]:
             return None
