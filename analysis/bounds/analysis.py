@@ -33,6 +33,7 @@ from castsmith.analysis.bounds.reading import Reader, interval_of_tensor, is_rea
 from castsmith.analysis.bounds.rounding import is_float, is_integer, limits_of, rounded, widest
 from castsmith.analysis.bounds.rules import (
     arithmetic,
+    attention,
     convolution,
     foreign,
     functions,
@@ -75,6 +76,7 @@ RULES: Mapping[str, Rule] = {
     **convolution.RULES,
     **quantization.RULES,
     **recurrent.RULES,
+    **attention.RULES,
     **signal.RULES,
 }
 

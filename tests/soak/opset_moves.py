@@ -89,7 +89,8 @@ def move(name: str, proto: onnx.ModelProto, to: int, case: TestCase) -> Outcome:
 def run_both(name: str, before: onnx.ModelProto, after: onnx.ModelProto, case: TestCase) -> Outcome:
     """Compare what both give in ONNX Runtime, without optimization and with all of it, and the data of the test."""
     tensors = all(value.type.HasField("tensor_type") for value in (*before.graph.input, *before.graph.output))
-    inputs, data = ([array_of_case(each) for each in part] for part in present(case.data_sets, "the data")[0])
+    parts = present(case.data_sets, "the data")[0] if tensors else ([], [])
+    inputs, data = ([array_of_case(each) for each in part] for part in parts)
     ran = Outcome("moved, not run")
     for level in LEVELS:
         try:

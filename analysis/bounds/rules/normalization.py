@@ -46,7 +46,7 @@ _STASHED = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16
 _SKIPS = ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
 _WIDE = ("LayerNormalization", "RMSNormalization", *_SKIPS)
 """Operators that compute the variance in float, whatever their type, unless `stash_type` says otherwise."""
-_CENTERED = ("LayerNormalization", "InstanceNormalization", "SkipLayerNormalization")
+_CENTERED = ("LayerNormalization", "InstanceNormalization", "SkipLayerNormalization", "GroupNormalization")
 """Operators that subtract the mean."""
 _EPSILON: dict[str, float] = dict.fromkeys(_SKIPS, 1e-12)
 """Epsilon where no attribute says it, if it is not 1e-5."""
@@ -130,7 +130,8 @@ def _inner_type(step: Step) -> DataType:
     dtype = step.dtypes[0]
     if dtype is None or not is_float(dtype):
         raise UnknownRangeError
-    if step.node.op_type not in _WIDE or dtype == DataType.DOUBLE:
+    wide = step.node.op_type in _WIDE or (step.node.op_type == "GroupNormalization" and step.opset >= 21)
+    if not wide or dtype == DataType.DOUBLE:
         return dtype
     stashed = step.int("stash_type", DataType.FLOAT)
     if stashed not in _STASHED:
@@ -162,7 +163,8 @@ def normalized(step: Step, x: Interval, axes: Sequence[int], scale: Interval, of
     if op_type in _CENTERED and epsilon > 0:
         factor, lost, kernels = _one_pass(step, x, axes, dtype)
         norm, radius, assumes = norm * factor + lost, radius * factor + lost, assumes | kernels
-        if factor > 1 and overflows(x.size * x.size * count, count, dtype, known=x.bounded):
+        squares = factor > 1 or op_type == "GroupNormalization"
+        if squares and overflows(x.size * x.size * count, count, dtype, known=x.bounded):
             special = special | NAN
     found = scaled_rows(step, x, radius, scale, offset, special)
     found = replace(found, assumes=found.assumes | assumes)
@@ -272,6 +274,26 @@ def _on_channels(interval: Interval, rank: int) -> Interval:
     return interval.moved(lambda ends: ends.reshape(shape), (1, interval.dims[0], *(1,) * (rank - 2)))
 
 
+def _group_norm(step: Step) -> Interval:
+    """Groups of channels, each with its places, over their deviation; the scale is one of channels since opset 21."""
+    x, groups = step.input(0), step.int("num_groups", 0)
+    if x.dims is None or len(x.dims) < 2 or x.dims[1] is None or groups < 1 or x.dims[1] % groups:
+        raise UnknownRangeError
+    apart = (x.dims[0], groups, x.dims[1] // groups, *x.dims[2:])
+    channels = groups, apart[2] if step.opset >= 21 else 1
+
+    def grouped(vector: Interval) -> Interval:
+        on = _on_channels(vector, len(apart))
+        size = channels if on.low.size == math.prod(channels) else (1, 1)
+        return on.moved(
+            lambda ends: ends.reshape(1, *size, *(1,) * (len(apart) - 3)), (1, *channels, *(1,) * (len(apart) - 3))
+        )
+
+    scale, offset = grouped(step.input(1)), grouped(step.input(2))
+    found = normalized(replace(step, dims=[apart]), collapsed(x, apart), range(2, len(apart)), scale, offset)
+    return found.moved(lambda ends: ends.reshape(ends.shape[0], -1, *ends.shape[3:]), x.dims)
+
+
 def _batch_norm(step: Step) -> Interval:
     x, dtype, dims = step.input(0), step.dtypes[0], step.input(0).dims
     if x.dims is None:
@@ -306,5 +328,6 @@ RULES: dict[str, Rule] = {
     "LayerNormalization": _layer_norm,
     "RMSNormalization": _layer_norm,
     "InstanceNormalization": _instance_norm,
+    "GroupNormalization": _group_norm,
     "BatchNormalization": _batch_norm,
 }

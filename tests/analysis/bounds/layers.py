@@ -141,6 +141,50 @@ def instance_norm(case: Case) -> None:
     case.node("InstanceNormalization", x, case.floats(channels), case.floats(channels), **given)
 
 
+def group_norm(case: Case) -> None:
+    """One of a small variance beside its epsilon: runtimes compute it as E[x^2] - E[x]^2, as the standard does."""
+    groups, each = case.pick(1, 2, 3), case.pick(1, 2)
+    sizes = case.pick((), (3,), (2, 4))
+    wide = case.opset >= 21 and case.dtype in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    most = case.pick(
+        0.01, 0.5, *((30.0, 1e-30) if wide or case.dtype in (TensorProto.FLOAT, TensorProto.DOUBLE) else ())
+    )
+    x = case.x(case.pick(1, 2), groups * each, *sizes, low=-most, high=case.pick(most, 0.0))
+    shape = groups * each if case.opset >= 21 else groups
+    parts = [case.floats(shape) if case.coin(0.7) else case.x(shape) for _ in range(2)]
+    case.node("GroupNormalization", x, *parts, num_groups=groups, epsilon=case.pick(0.1, 0.2))
+
+
+def attention(case: Case) -> None:
+    batch, heads, q, k, width = case.pick(1, 2), case.pick(1, 2), case.pick(1, 3), case.pick(1, 2, 5), case.pick(2, 4)
+    flat = case.coin(0.4)
+    given: dict[str, Any] = {"q_num_heads": 2 * heads, "kv_num_heads": heads} if flat else {}
+    shapes = [(q, 2 * heads, width), (k, heads, width), (k, heads, width)]
+    parts = [case.x(batch, n, number * size) if flat else case.x(batch, number, n, size) for n, number, size in shapes]
+    past = [case.x(batch, heads, 3, width) for _ in range(2)] if case.coin(0.3) else []
+    total = k + (3 if past else 0)
+    mask = case.pick("", "", case.x(q, total), case.x(q, total, low=0, high=1, dtype=TensorProto.BOOL))
+    if case.coin(0.5):
+        given["scale"] = case.pick(1.0, 0.1, 4.0)
+    if case.coin(0.3):
+        given["softcap"] = case.pick(5.0, 1e-3)
+    case.node("Attention", *parts, mask, *past, is_causal=case.pick(0, 0, 1), count=3 if past else 1, **given)
+
+
+def rotary(case: Case) -> None:
+    batch, heads, turns, width = case.pick(1, 2), case.pick(1, 2), case.pick(1, 3), case.pick(4, 8)
+    flat, partial = case.coin(), width == 8 and case.coin()
+    x = case.x(batch, turns, heads * width) if flat else case.x(batch, heads, turns, width)
+    half = width // 4 if partial else width // 2
+    placed = case.coin()
+    shape = (5, half) if placed else (batch, turns, half)
+    caches = [case.floats(*shape, low=-1, high=1) if case.coin() else case.x(*shape) for _ in range(2)]
+    places = [case.constant(case.rng.integers(0, 5, (batch, turns)))] if placed else []
+    given: dict[str, Any] = {"num_heads": heads} if flat else {}
+    given |= {"rotary_embedding_dim": 2 * half, "num_heads": heads} if partial else {}
+    case.node("RotaryEmbedding", x, *caches, *places, interleaved=case.pick(0, 1), **given)
+
+
 def batch_norm(case: Case) -> None:
     x, channels, _, _ = spatial(case)
     least = case.pick(0.0, 0.1, -0.5)
@@ -288,6 +332,9 @@ OPERATORS: dict[str, Make] = {
     "RMSNormalization": layer_norm("RMSNormalization"),
     "InstanceNormalization": instance_norm,
     "BatchNormalization": batch_norm,
+    "GroupNormalization": group_norm,
+    "Attention": attention,
+    "RotaryEmbedding": rotary,
     "Softmax": softmax("Softmax"),
     "LogSoftmax": softmax("LogSoftmax"),
     "Resize": resize,
