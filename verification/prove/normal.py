@@ -99,7 +99,7 @@ class Normal(Book):
             return first
         if kind == "Shape":
             inputs = (self._root(first),)
-            ends = {name: int(value[1]) for name, value in attributes}
+            ends = {name: int(settings[name][1]) for name in ("start", "end") if name in settings}
             sizes = self.sizes.get(inputs[0] or 0)
             part = [None] if sizes is None else sizes[ends.get("start", 0) : ends.get("end")]
             if None not in part:

@@ -47,6 +47,10 @@ REWRITES = {
         "g (float[N, 3] x) => (int64[1] y) { a = Neg (x) y = Shape <start = 1> (a) }",
         "g (float[N, 3] x) => (int64[1] y) { y = Constant <value_ints = [3]> () }",
     ),
+    "an attribute that the schema does not have": (
+        "g (float[N, 3] x) => (int64[1] y) { y = Shape <start = 1, other = 1.5> (x) }",
+        "g (float[N, 3] x) => (int64[1] y) { y = Constant <value_ints = [3]> () }",
+    ),
     "a promotion": (
         "g (float16[N] x, float[N] z) => (float[N] y) { y = Add (x, z) }",
         "g (float16[N] x, float[N] z) => (float[N] y) { c = Cast <to = 1> (x) y = Add (c, z) }",
