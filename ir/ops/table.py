@@ -305,7 +305,7 @@ _STANDARD: dict[str, Traits] = {
     "MatMulInteger": _INTEGER_PRODUCT,
     "AffineGrid": Traits(size=_SHAPE_IN_SECOND),
     "Col2Im": Traits(size=_SHAPE_IN_SECOND),
-    "MaxUnpool": Traits(size=_SHAPE_IN_SECOND),
+    "MaxUnpool": Traits(size=(Size.SHAPE, (2,))),
     "DFT": Traits(size=_TIMES_SECOND),
     "STFT": Traits(size=(Size.FRAMES, (1, 3))),
     "TfIdfVectorizer": Traits(

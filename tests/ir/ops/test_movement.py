@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx.parser
 import onnx_ir
 import pytest
+from onnx.reference import ReferenceEvaluator
 
 from castsmith.ir.ops.movement import Operands, moves_elements, moves_of
-from castsmith.ir.ops.moves import Move, MoveError, Way, move
+from castsmith.ir.ops.moves import Move, MoveError, Way, move, operands_of
 
 SHAPES = {"x": (2, 3, 4), "w": (2, 3), "v": (3,), "h": (), "e": (0, 3), "o": (1, 3), "i": (2, 1), "p": (2,)}
 SHAPES["u"] = (2, 2)
@@ -135,7 +138,7 @@ ROWS: list[Row] = [
 ]  # fmt: skip
 
 
-def operands(opset: int, text: str) -> Operands:
+def parsed(opset: int, text: str) -> tuple[onnx.ModelProto, dict[str, tuple[int, ...]]]:
     """Read a node; a list in place of an operand is one whose integers are known."""
     head, _, inputs = text.rpartition("(")
     names, lists = list[str](), dict[str, tuple[int, ...]]()
@@ -148,8 +151,12 @@ def operands(opset: int, text: str) -> Operands:
     outputs = "y, z" if head.startswith("Split") else "y"
     known = ", ".join(f"float[N] {name}" for name in dict.fromkeys(names) if name)
     node_text = f"g ({known}) => ({outputs}) {{ {outputs} = {head}({', '.join(names)}) }}"
-    model = onnx_ir.from_proto(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> {node_text}'))
-    (node,) = model.graph
+    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> {node_text}'), lists
+
+
+def operands(opset: int, text: str) -> Operands:
+    proto, lists = parsed(opset, text)
+    (node,) = onnx_ir.from_proto(proto).graph
     given = ["" if value is None else value.name or "" for value in node.inputs]
     shapes = [(len(lists[name]),) if name in lists else SHAPES.get(name) for name in given]
     return Operands(node, shapes, lambda index: lists.get(given[index]), opset)
@@ -168,6 +175,27 @@ def test_every_move_beside_what_is_invalid() -> None:
         found = operands(opset, node)
         assert moves_elements(found.node)
         assert text_of(moves_of(found)) == expected, (opset, node)
+
+
+def test_moves_give_what_the_operators_compute() -> None:
+    for opset, text, expected in ROWS:
+        if expected == "-" or opset < 5:  # the reference has no older Reshape
+            continue
+        proto, lists = parsed(opset, text)
+        fed: dict[str, np.ndarray[Any, Any]] = {name: np.array(numbers, np.int64) for name, numbers in lists.items()}
+        for place, name in enumerate(proto.graph.node[0].input):
+            if name and name not in fed:
+                array = np.arange(np.prod(SHAPES[name])).reshape(SHAPES[name])
+                fed[name] = (
+                    array * 3 // 2 % 2 if place == 1 and text.startswith(("Gather", "ScatterND")) else array + 10.0
+                )
+        moves = moves_of(operands(opset, text))
+        assert moves is not None
+        arrays = [fed[name] for name in proto.graph.node[0].input if name]
+        arrays = [np.zeros(())] if text.startswith("ConstantOfShape") else arrays
+        arrays = arrays[: operands_of(moves[0].way, len(arrays))]
+        for what, wanted in zip(moves, ReferenceEvaluator(proto).run(None, fed), strict=True):
+            np.testing.assert_array_equal(move(what, arrays), wanted, text)
 
 
 def test_an_operator_of_another_domain_moves_nothing() -> None:
