@@ -57,7 +57,7 @@ from castsmith.ir.ops.attributes import MisfitError
 from castsmith.ir.ops.promote_types import is_convert_promote_types
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import GIVES_BOOL, traits_of
-from castsmith.ir.ops.traits import Moves
+from castsmith.ir.ops.traits import OF_OPERANDS, Moves
 from castsmith.ir.walks import graphs_in, nodes_of
 from castsmith.numerics.types import MOST_DIMENSIONS
 
@@ -80,17 +80,7 @@ RULES: Mapping[str, Rule] = {
     **signal.RULES,
 }
 
-_MOVED = (
-    Moves.KEEP,
-    Moves.PERMUTE,
-    Moves.SELECT,
-    Moves.SPLIT,
-    Moves.REPEAT,
-    Moves.JOIN,
-    Moves.CHOOSE,
-    Moves.PACK,
-    Moves.UNPACK,
-)
+_MOVED = OF_OPERANDS | {Moves.PACK, Moves.UNPACK}
 """Movements after which an element is one of those before; sequences and optional values have one entry for all."""
 _WALKS, _WALKS_OF_NODE = 20_000, 64
 """Nodes of subgraphs that are walked, and so many more for each node of the model: loops in loops walk theirs often."""

@@ -33,7 +33,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS, operators, traits_of
-from castsmith.ir.ops.traits import Answer, Moves
+from castsmith.ir.ops.traits import OF_OPERANDS, Answer, Moves
 from castsmith.ir.walks import sources_first
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import Kind, element_type
@@ -233,10 +233,6 @@ def _count(node: onnx_ir.Node, known: Ranges) -> Range | None:
     return Range(0, _LARGEST if dims is None else prod(dims))
 
 
-_MOVED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
-"""Moves that give elements of their operands only."""
-
-
 def _move(node: onnx_ir.Node, known: Ranges) -> Range | None:
     """Return the range of a move: that of the operands that hold elements."""
     row = traits_of(node.domain, node.op_type)
@@ -351,7 +347,7 @@ _RULES: Mapping[str, _Rule] = {
     "Mod": _mod,
     "BitwiseAnd": _masked,
     "ConstantOfShape": _constant_of_shape,
-    **dict.fromkeys(operators(lambda row: row.moves in _MOVED), _move),
+    **dict.fromkeys(operators(lambda row: row.moves in OF_OPERANDS), _move),
     **dict.fromkeys(("Max", "Min"), _extremes),
     **dict.fromkeys(ARITHMETIC, _arithmetic),
     "Trilu": _with_zeros,

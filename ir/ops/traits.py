@@ -30,6 +30,14 @@ class Moves(Enum):
     CONTENT = "none: the result says how much a sequence or an optional value holds"
 
 
+WHOLE = frozenset({Moves.KEEP, Moves.PERMUTE, Moves.REPEAT})
+"""Moves of one operand that leave no element out."""
+OF_ONE = WHOLE | {Moves.SELECT, Moves.SPLIT}
+"""Moves that give elements of one operand only."""
+OF_OPERANDS = OF_ONE | {Moves.JOIN, Moves.CHOOSE}
+"""Moves that give elements of operands only."""
+
+
 class Rounding(Enum):
     """Effect on exact numbers: the number of roundings in the operator's definition."""
 

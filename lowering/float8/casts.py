@@ -13,7 +13,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import MOVERS, operators, traits_of
-from castsmith.ir.ops.traits import Moves
+from castsmith.ir.ops.traits import OF_OPERANDS, Moves
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.choose import Encoding, can_encode, decode, encode
 from castsmith.lowering.encodings.ladder import round_in_place
@@ -24,10 +24,7 @@ from castsmith.targets.target import Target
 
 # Operators that only move elements, or ignore them: they act on codes as on values.
 
-_WAYS = (
-    *(Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.REPEAT),
-    *(Moves.JOIN, Moves.CHOOSE, Moves.FILL, Moves.WRITE),
-)
+_WAYS = (OF_OPERANDS - {Moves.SPLIT}) | {Moves.FILL, Moves.WRITE}
 _WITH_ONE_TENSOR = MOVERS & operators(lambda row: row.moves in _WAYS)
 """Operators that move the elements of tensors into one tensor."""
 

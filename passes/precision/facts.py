@@ -15,16 +15,14 @@ from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
-from castsmith.ir.ops.traits import Answer, Moves
+from castsmith.ir.ops.traits import OF_OPERANDS, Answer, Moves
 from castsmith.numerics.embedding import embeds
 from castsmith.passes.precision.constants import NOTHING, Carried, Fate, Fates, unfit
 from castsmith.passes.precision.operators import BOUNDS, MASK_PASSES
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.sensitivity import is_raised
 
-_FOLLOWED = frozenset(
-    {Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE, Moves.WRITE}
-)
+_FOLLOWED = OF_OPERANDS | {Moves.WRITE}
 """Moves of elements whose results are still constants."""
 
 

@@ -18,7 +18,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
-from castsmith.ir.ops.traits import Moves
+from castsmith.ir.ops.traits import OF_ONE
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision.constants import Fate, limits
 from castsmith.passes.precision.evidence import Known, magnitude
@@ -45,8 +45,6 @@ _LEAST_SQUARE = 2.0**-8
 
 _MOST_STEPS = 8
 """Nodes that are followed to where an overflow is absorbed."""
-
-_MOVING = frozenset({Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT})
 
 
 @dataclass
@@ -153,7 +151,7 @@ def _is_added(value: onnx_ir.Value, steps: int = 0) -> bool:
 
 
 def _adds(node: onnx_ir.Node, steps: int) -> bool:
-    if traits_of(node.domain, node.op_type).moves in _MOVING:
+    if traits_of(node.domain, node.op_type).moves in OF_ONE:
         return all(_is_added(value, steps + 1) for value in node.outputs)
     computed = [value for value in node.inputs if value is not None and constant_tensor(value) is None]
     return node.op_type in ("Add", "Sub") and node.domain in DEFAULT_DOMAINS and len(computed) == 2
@@ -173,7 +171,7 @@ def _number(value: onnx_ir.Value | None) -> float | None:
 
 def _passes(node: onnx_ir.Node) -> bool:
     """True if the results of the node are as large as what it reads: a mean, a movement, arithmetic with constants."""
-    if node.op_type in MEANS or traits_of(node.domain, node.op_type).moves in _MOVING:
+    if node.op_type in MEANS or traits_of(node.domain, node.op_type).moves in OF_ONE:
         return True
     others = [value for value in node.inputs if value is not None and constant_tensor(value) is None]
     return node.op_type in LINEAR and len(others) == 1
@@ -212,7 +210,7 @@ def _users(value: onnx_ir.Value) -> Iterator[onnx_ir.Node]:
 
 def _scale(node: onnx_ir.Node, value: onnx_ir.Value, base: onnx_ir.Value | None) -> float | None:
     """Return the factor by which the node multiplies the value; None if it does something else."""
-    if traits_of(node.domain, node.op_type).moves in _MOVING:
+    if traits_of(node.domain, node.op_type).moves in OF_ONE:
         return 1.0
     if len(node.inputs) != 2 or node.op_type not in LINEAR:
         return None

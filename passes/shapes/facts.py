@@ -18,7 +18,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import operators, traits_of
-from castsmith.ir.ops.traits import Moves
+from castsmith.ir.ops.traits import WHOLE
 from castsmith.ir.walks import graphs_in, nodes_of
 from castsmith.numerics.symbols import Element, Poly, Symbol, product, quotient
 from castsmith.numerics.types import element_bytes, element_type
@@ -65,9 +65,6 @@ def limits(shapes: Shapes) -> Iterator[Limit]:
 
 _BROADCASTS = operators(lambda row: row.elementwise)
 
-_CARRYING = (Moves.KEEP, Moves.PERMUTE, Moves.REPEAT)
-"""Moves that leave no element out."""
-
 
 def _of_index(node: onnx_ir.Node, shapes: Shapes) -> Iterator[Limit]:
     shape, axis = shapes.shape(node.inputs[0]), node.attributes.get_int("axis", 0) or 0
@@ -86,7 +83,7 @@ def _carried(value: onnx_ir.Value | None) -> onnx_ir.Node | None:
     node = None if value is None else value.producer()
     while node is not None and node.domain in DEFAULT_DOMAINS:
         row = traits_of("", node.op_type)
-        if row.moves not in _CARRYING or not row.holds(node) or node.inputs[0] is None:
+        if row.moves not in WHOLE or not row.holds(node) or node.inputs[0] is None:
             return node
         node = node.inputs[0].producer()
     return node

@@ -20,7 +20,7 @@ from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.qonnx import QONNX_DOMAINS, flag, is_trunc, read_trunc, trunc_operands
 from castsmith.ir.ops.schemas import op_formals
 from castsmith.ir.ops.table import LINEAR, MOVERS, operators, traits_of
-from castsmith.ir.ops.traits import Moves
+from castsmith.ir.ops.traits import OF_ONE, Moves
 from castsmith.numerics.cast.convert import bit_cast, cast
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import CastsmithError, present
@@ -49,8 +49,7 @@ Content = Tensor | list["Content"] | None
 
 _BY_ELEMENT = operators(lambda row: row.elementwise)
 
-_WITHIN_ONE = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.FILL)
-_MOVED = operators(lambda row: row.moves in _WITHIN_ONE and row.elements == (0,)) & MOVERS
+_MOVED = operators(lambda row: row.moves in OF_ONE | {Moves.FILL} and row.elements == (0,)) & MOVERS
 """Operators that only move elements of their first operand."""
 
 

@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 
 from castsmith.ir.ops.table import CASTS, operators
-from castsmith.ir.ops.traits import Answer, Moves
+from castsmith.ir.ops.traits import WHOLE, Answer
 from castsmith.numerics.cast.codec import Array
 from castsmith.verification.prove.normal import Normal
 from castsmith.verification.prove.programs import ELEMENTWISE, EXACT, SOURCE, Operators, Program, constant, step
 
 _MOST_STEPS = 64
 
-_IN_PLACE = operators(
-    lambda row: row.moves in (Moves.KEEP, Moves.PERMUTE, Moves.REPEAT) and row.elements == (0,) and not row.computes
-)
+_IN_PLACE = operators(lambda row: row.moves in WHOLE and row.elements == (0,) and not row.computes)
 """Operators whose result holds each element of the first operand."""
 
 _FUNCTIONS = CASTS | {"BitCast", "Where", "Clip"}

@@ -18,7 +18,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.ops.table import operators, traits_of
-from castsmith.ir.ops.traits import Moves
+from castsmith.ir.ops.traits import OF_OPERANDS
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.common import common_type
@@ -35,10 +35,9 @@ Inputs = tuple[int | None, ...]
 _MOST_STEPS, _MOST_SOURCES, _DEEPEST = 40, 24, 64
 _LARGEST_FOLDED = 1 << 20
 
-_ARRANGED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
 _MOVED = {
     op_type: traits_of("", op_type).elements
-    for op_type in operators(lambda row: row.moves in _ARRANGED and not row.computes)
+    for op_type in operators(lambda row: row.moves in OF_OPERANDS and not row.computes)
 }
 """Operators that only move elements, and the operands whose elements they move; None: all of them."""
 
