@@ -1,6 +1,7 @@
 """Results as HTML for notebooks: `_repr_html_` of Result, ModelDiff, Verdict and Bounds.
 
-The HTML is self-contained: a sentence, tables and a list. Names in models are untrusted, so every text is escaped.
+The HTML is self-contained: a sentence, then tables that open with a click and scroll within the cell, and a list.
+Names in models are untrusted, so every text is escaped.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 def notebook_html(summary: str, tables: Iterable[Table], lines: Iterable[str] = ()) -> str:
-    """Return the summary in bold, each table that has rows, and the lines as a list."""
+    """Return the summary in bold, each table that has rows, folded below its first title, and the lines as a list."""
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    shown = "".join(_table(head, rows) for head, rows in tables if rows)
+    shown = "".join(folded(f"{head[0]} ({len(rows)})", (head, rows)) for head, rows in tables if rows)
     return f"<p><b>{escape(summary)}</b></p>{shown}{f'<ul>{items}</ul>' if items else ''}"
 
 
 def folded(title: str, table: Table) -> str:
-    """Return the table below its title, shown when that is opened."""
-    return f"<details><summary>{escape(title)}</summary>{_table(*table)}</details>"
+    """Return the table below its title, shown when that is opened; what is wider than the cell scrolls in it."""
+    scrolled = f'<div style="max-width: 100%; overflow-x: auto">{_table(*table)}</div>'
+    return f"<details><summary>{escape(title)}</summary>{scrolled}</details>"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -135,12 +135,20 @@ class Verdict:
             return f"different: {found.value}{place} is {here.a} and {here.b} on inputs {found.inputs}"
         if self.interface:
             return f"different: {self.interface[0]}"
-        text = f"{self.compared} of {self.elements} elements of outputs compared on {len(self.runs)} sets of inputs"
-        if self.proven and len(self.proven) == len(self.outputs):
-            text = f"proven for all inputs; {text}"
-        elif self.proven:
-            text = f"{len(self.proven)} of {len(self.outputs)} outputs proven for all inputs; {text}"
-        return f"equal: {text}" if self.equal else f"inconclusive: {self.unsure[0]}; {text}"
+        outcome, evidence = self.evidence()
+        return outcome + evidence if self.equal else f"{outcome}: {self.unsure[0]}; {evidence.removeprefix(': ')}"
+
+    def evidence(self) -> tuple[str, str]:
+        """Return the outcome of models that do not differ, and its evidence: equal is only what is proven."""
+        elements = f"{self.compared} of {self.elements} elements of outputs compared"
+        proven, sets = len(self.proven), f"{len(self.runs)} set{'' if len(self.runs) == 1 else 's'} of inputs"
+        if self.equal and proven == len(self.outputs):
+            return "equal", f", proven for all inputs; {elements}, on {sets}"
+        outputs = f"{len(self.outputs)} output{'' if len(self.outputs) == 1 else 's'}"
+        rest = f"; {proven} of {outputs} proven for all inputs" if proven else ""
+        if self.equal:
+            return "match", f" on {sets}: {elements}{rest}"
+        return self.outcome, f": {elements}, on {sets}{rest}"
 
     def __repr__(self) -> str:
         return f"<Verdict: {self.summary()}>"

@@ -291,7 +291,12 @@ def _page(arguments: argparse.Namespace, drawn: Seen, result: Result, sizes: Mod
     title = f"{arguments.input} \u2192 {arguments.output}"
     goal = f"for {arguments.target}" if arguments.target else "without a target"
     sub = f"castsmith {castsmith.__version__} {arguments.command}, {goal}"
-    return report_page(title, sub, drawn, result, sizes)
+    page = report_page(title, sub, drawn, result, sizes)
+    if isinstance(result, FitResult):
+        from castsmith.cli.text.fit import plan_lines
+
+        page["plan"] = list(plan_lines(result, arguments.input, arguments.output))
+    return page
 
 
 def _html(page: dict[str, Any]) -> str:

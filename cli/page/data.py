@@ -78,6 +78,9 @@ def report_page(title: str, sub: str, before: Seen, result: Result, sizes: Model
         ("tensors", change_text(size_text(first.tensor_bytes), size_text(last.tensor_bytes), _ARROW)),
         ("file", change_text(size_text(first.file_bytes or 0), size_text(last.file_bytes or 0), _ARROW)),
     ]
+    if result.verdict is not None:
+        outcome, evidence = result.verdict.evidence()
+        figures.append(("verified", outcome + evidence.partition(":")[0].partition(";")[0]))
     page = _page(title, sub, figures, items, before.around, around(result.model), before.map)
     rules = [{"group": name, "rule": rule, **_amount(amount)} for (name, rule), amount in sizes.rules.items()]
     return {**page, "rules": rules, **(_conversion(result) if isinstance(result, ConvertResult) else {})}
@@ -240,13 +243,17 @@ def _nodes_at(model: onnx_ir.Model, sites: Sequence[Site]) -> list[tuple[NodeIte
 
 def _rewrite(record: Rewrite, whole: Overview) -> Entry:
     reason = f"{record.reason} [{effect_text(record)}]"
-    made = _item("rewrite", record.pass_name, record.rule, record.site, reason, record.removed, record.made)
+    drawn = tuple(record.removed) != tuple(record.made)
+    made = _item(
+        "rewrite", record.pass_name, record.rule, record.site, reason, record.removed, record.made, drawn=drawn
+    )
     return {**made, "at": whole.places(record.removed, record.made)}
 
 
 def _refusal(record: Refusal, nodes: Sequence[Item], whole: Overview) -> Entry:
     witness = f" (witness: {record.witness})" if record.witness else ""
-    made = _item("refusal", record.pass_name, record.rule, record.site, record.reason + witness, nodes, ())
+    texts = record.pass_name, record.rule, record.site, record.reason + witness
+    made = _item("refusal", *texts, nodes, (), drawn=False)
     return {**made, "at": whole.places(nodes, ())}
 
 
@@ -316,8 +323,9 @@ def html_text(data: dict[str, Any]) -> str:
     if len(text) > _LARGE:
         text = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
     folder = files("castsmith.cli") / "page"
-    page, style, script = ((folder / name).read_text("utf-8") for name in ("page.html", "page.css", "page.js"))
-    for mark, content in (("/*STYLE*/", style), ("/*SCRIPT*/", script), ("/*DATA*/", text)):
+    names = ("page.html", "page.css", "map.js", "page.js")
+    page, style, map_script, script = ((folder / name).read_text("utf-8") for name in names)
+    for mark, content in (("/*STYLE*/", style), ("/*MAP*/", map_script), ("/*SCRIPT*/", script), ("/*DATA*/", text)):
         before, _, after = page.partition(mark)
         page = before + content + after
     return page

@@ -10,6 +10,7 @@ import onnx_ir
 
 from castsmith.ir.records import Item, NodeItem, ValueItem
 from castsmith.ir.walks import all_nodes
+from castsmith.passes.precision.patterns import paths_of
 
 _MOST_WITH_EDGES = 3000
 """Number of nodes up to which the map has edges."""
@@ -23,6 +24,9 @@ class Overview:
         depths: The length of the longest path to each node.
         operators: The operator of each node, as an index of `names`.
         names: The operators.
+        labels: The name of each node, or of its first result.
+        modules: The module of each node, as an index of `paths`.
+        paths: The paths of modules, with `/` between their steps.
         edges: Pairs of nodes, one after the other; empty for large models.
         makers: The node that makes each value, by name.
         users: The first node that uses each value, by name.
@@ -31,6 +35,9 @@ class Overview:
     depths: list[int] = field(default_factory=list[int])
     operators: list[int] = field(default_factory=list[int])
     names: list[str] = field(default_factory=list[str])
+    labels: list[str] = field(default_factory=list[str])
+    modules: list[int] = field(default_factory=list[int])
+    paths: list[str] = field(default_factory=list[str])
     edges: list[int] = field(default_factory=list[int])
     makers: dict[str, int] = field(default_factory=dict[str, int])
     users: dict[str, int] = field(default_factory=dict[str, int])
@@ -49,12 +56,13 @@ class Overview:
 
     def data(self) -> dict[str, Any]:
         """Return what the page draws."""
-        return {"depths": self.depths, "operators": self.operators, "names": self.names, "edges": self.edges}
+        nodes = {"depths": self.depths, "operators": self.operators, "labels": self.labels, "modules": self.modules}
+        return {**nodes, "names": self.names, "paths": self.paths, "edges": self.edges}
 
 
 def overview(model: onnx_ir.Model) -> Overview:
     """Return the map of the model."""
-    found, known = Overview(), dict[str, int]()
+    found, known, paths = Overview(), dict[str, int](), dict[str, int]()
     nodes = list(all_nodes(model))
     for index, node in enumerate(nodes):
         depth = 0
@@ -68,6 +76,9 @@ def overview(model: onnx_ir.Model) -> Overview:
                     found.edges += (maker, index)
         found.depths.append(depth)
         found.operators.append(known.setdefault(node.op_type, len(known)))
+        found.labels.append(node.name or (node.outputs[0].name or "" if node.outputs else ""))
+        module = max(paths_of(node), key=len, default=())
+        found.modules.append(paths.setdefault("/".join(module), len(paths)))
         found.makers.update({value.name or "": index for value in node.outputs if value.name})
     for index, node in enumerate(nodes):
         first = min(
@@ -75,5 +86,5 @@ def overview(model: onnx_ir.Model) -> Overview:
         )
         if not node.inputs and first is not None:  # a constant is beside its first user
             found.depths[index] = max(found.depths[first] - 1, 0)
-    found.names = list(known)
+    found.names, found.paths = list(known), list(paths)
     return found

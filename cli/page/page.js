@@ -145,35 +145,6 @@ function picture(drawing, around, label) {
   return svg;
 }
 
-/* ---- the map of the whole graph: from left to right by depth, changed nodes on top; a click opens the change ---- */
-
-const TALL = 150, MARK = 4, LEAST = 5;
-
-function graphMap(map, items, open) {
-  const count = map.depths.length, deepest = Math.max(...map.depths, 0) + 1, lanes = [];
-  const lane = map.depths.map((depth) => (lanes[depth] = (lanes[depth] || 0) + 1) - 1);
-  const widest = Math.max(...lanes.filter(Boolean), 1), wide = 1100, step = wide / deepest;
-  const at = (index) => [(map.depths[index] + 0.5) * step, TALL / 2 + ((lane[index] + 0.5 - lanes[map.depths[index]] / 2) * (TALL - 12)) / Math.max(widest, 6)];
-  const svg = draw("svg", { viewBox: `0 0 ${wide} ${TALL}`, class: "overview", role: "img", "aria-label": "Map of the graph" });
-  const round = (number) => number.toFixed(1);
-  let lines = "";
-  for (let i = 0; i < map.edges.length; i += 2) lines += `M${at(map.edges[i]).map(round)}L${at(map.edges[i + 1]).map(round)}`;
-  if (lines) svg.append(draw("path", { d: lines, class: "thin" }));
-  const size = Math.max(1, Math.min(6, step * 0.6)), dots = new Set();
-  for (let index = 0; index < count; index++) { const [x, y] = at(index); dots.add(`${Math.round(x - size / 2)},${Math.round(y)}`); }
-  svg.append(draw("path", { d: [...dots].map((place) => `M${place}h${round(size)}`).join(""), class: "dots", style: `stroke-width: ${round(size)}` }));
-  const marked = new Map();
-  items.forEach((item, index) => (item.at || []).forEach((node) => { if (!marked.has(node)) marked.set(node, index); }));
-  for (const [node, index] of marked) {
-    const [x, y] = at(node), mark = draw("rect", { x: round(x - MARK / 2 - size / 4), y: round(y - MARK / 2 - size / 4), width: MARK + size / 2, height: MARK + size / 2, class: `at ${items[index].kind}` });
-    mark.append(draw("title", {}, `${items[index].place}: ${items[index].rule}`));
-    mark.addEventListener("click", () => open(index));
-    svg.append(mark);
-  }
-  const text = `The whole graph by depth: ${count} nodes, changes at ${marked.size} of them (a click shows the change)`;
-  return element("figure", { class: "map" }, element("figcaption", {}, text), svg);
-}
-
 /* ---- the page ---- */
 
 function start(data, prefix = "") {
@@ -198,17 +169,10 @@ function start(data, prefix = "") {
   }));
   if (kinds.length < 2) byId("kind").hidden = true;
   if (groups.size) byId("summary").append(rulesTable(groups));
-  if (data.overview && data.overview.depths.length >= LEAST) byId("summary").append(graphMap(data.overview, items, show));
-  if (data.map && data.map.length) byId("summary").append(precisionMap(data.map));
+  if (data.overview && data.overview.depths.length) byId("summary").append(graphMap(data.overview, items, show, data.map));
   if (data.error) byId("summary").append(errorTable(data.error));
+  if (data.plan) byId("summary").append(element("figure", { class: "map" }, element("pre", {}, data.plan.map((line) => line.slice(2)).join("\n"))));
   let entries = [], shown = 0, drawn = 0, current = -1, open = false;
-
-  function precisionMap(nodes) {
-    const types = [...new Set(nodes.map((node) => node.type))];
-    const key = types.map((type) => element("span", {}, element("i", { class: `cell t-${type}` }), `${type} ${nodes.filter((node) => node.type === type).length}`));
-    const cells = nodes.map((node) => element("i", { class: `cell t-${node.type}`, title: `${node.name} (${node.op}): ${node.type}\n${node.reason}` }));
-    return element("figure", { class: "map" }, element("figcaption", {}, "Precision of each node, in the order of the model ", ...key), element("div", {}, ...cells));
-  }
 
   function errorTable({ title, table, notes }) {
     const cells = (kind, row) => element("tr", {}, ...row.map((text, index) => element(kind, index ? { class: "n" } : {}, text)));

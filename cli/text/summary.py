@@ -69,10 +69,10 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
         how = "" if arguments.explain else " (--explain shows them)"
         yield f"  {counted(len(result.refusals), 'refusal')}{how}"
     if result.verdict is not None:
-        from castsmith.cli.text.verify import as_command, outcome_texts
+        from castsmith.cli.text.verify import as_command
 
         verdict = as_command(result.verdict)
-        yield f"  verified: {''.join(outcome_texts(verdict))}"
+        yield f"  verified: {''.join(verdict.evidence())}"
         yield from (f"    {text}" for text in (*verdict.unsure, *verdict.accepted))
 
 

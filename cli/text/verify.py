@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from castsmith.cli.text.rewrites import item_line
-from castsmith.cli.text.terminal import Line, counted
+from castsmith.cli.text.terminal import Line
 from castsmith.cli.wording import with_command_options
 from castsmith.verification.evaluate.engines import OURSELVES, TITLES
 from castsmith.verification.verdict import Mismatch, Verdict
@@ -26,7 +26,7 @@ def verdict_lines(a: str, b: str, verdict: Verdict) -> Iterator[Line]:
     elif verdict.interface:
         yield Line(((style, "different"), ("", ": the interfaces differ")), 2)
     else:
-        outcome, text = outcome_texts(verdict)
+        outcome, text = verdict.evidence()
         yield Line(((style, outcome), ("", text)), 2)
     for text in (*verdict.interface, *verdict.unsure):
         yield Line((("", f"  {text}"),), 4)
@@ -47,18 +47,6 @@ def as_command(verdict: Verdict) -> Verdict:
         skipped=[(name, with_command_options(reason)) for name, reason in verdict.skipped],
         notes=[with_command_options(text) for text in verdict.notes],
     )
-
-
-def outcome_texts(verdict: Verdict) -> tuple[str, str]:
-    """Return the outcome of models that do not differ, and how far the evidence reaches: equal only what is proven."""
-    proven, elements = len(verdict.proven), f"{verdict.compared} of {verdict.elements} elements of outputs compared"
-    sets = counted(len(verdict.runs), "set") + " of inputs"
-    if verdict.equal and proven == len(verdict.outputs):
-        return "equal", f", proven for all inputs; {elements}, on {sets}"
-    rest = f"; {proven} of {counted(len(verdict.outputs), 'output')} proven for all inputs" if proven else ""
-    if verdict.equal:
-        return "match", f" on {sets}: {elements}{rest}"
-    return verdict.outcome, f": {elements}, on {sets}{rest}"
 
 
 def mismatch_lines(a: str, b: str, found: Mismatch) -> Iterator[Line]:

@@ -92,7 +92,7 @@ def test_a_notebook_shows_each_record_with_every_name_escaped() -> None:
     assert result.summary().endswith(f"verified: {result.verdict.summary()}")
     assert html.escape(result.summary()) in shown
     assert "<script>" not in shown
-    net, _, every = shown.partition("<details>")
+    net, _, every = shown.partition("<details><summary>every rewrite")
     composed = net_rewrites(result.rewrites, result.model)
     assert net.count("<tr>") == 1 + len(composed) < every.count("<tr>") == 1 + len(result.rewrites)
     texts = (text for each in (*composed, *result.rewrites) for text in (each.rule, each.before, each.after))

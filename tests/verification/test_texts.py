@@ -170,18 +170,21 @@ def count(elements: int, left_out: int = 0) -> Count:
 
 def test_the_sentence_of_a_verdict() -> None:
     verdict = Verdict("onnxruntime", runs=["a", "b"], outputs={"y": count(6, 2), "z": count(4)})
-    basis = "8 of 10 elements of outputs compared on 2 sets of inputs"
+    basis = "8 of 10 elements of outputs compared"
     assert (verdict.elements, verdict.undefined, verdict.compared) == (10, 2, 8)
-    assert verdict.summary() == f"equal: {basis}"
+    assert verdict.summary() == f"match on 2 sets of inputs: {basis}"
     assert (bool(verdict), verdict.equal, verdict.same, verdict.different, verdict.inconclusive) == (
         True, True, True, False, False,
     )  # fmt: skip
     verdict.proven = {"y": "how"}
-    assert verdict.summary() == f"equal: 1 of 2 outputs proven for all inputs; {basis}"
+    assert verdict.summary() == f"match on 2 sets of inputs: {basis}; 1 of 2 outputs proven for all inputs"
     verdict.proven = {"y": "how", "z": "how"}
-    assert verdict.summary() == f"equal: proven for all inputs; {basis}"
+    assert verdict.summary() == f"equal, proven for all inputs; {basis}, on 2 sets of inputs"
     verdict.unsure = ["the first reason", "another"]
-    assert verdict.summary() == f"inconclusive: the first reason; proven for all inputs; {basis}"
+    assert (
+        verdict.summary()
+        == f"inconclusive: the first reason; {basis}, on 2 sets of inputs; 2 of 2 outputs proven for all inputs"
+    )
     assert (bool(verdict), verdict.equal, verdict.different, verdict.inconclusive) == (False, False, False, True)
     verdict.interface = ["the names differ", "more"]
     assert verdict.summary() == "different: the names differ"

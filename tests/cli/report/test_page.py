@@ -72,10 +72,10 @@ def test_the_page_asks_for_nothing_and_holds_everything(castsmith: Command, tmp_
 
 def test_names_cannot_leave_the_data(castsmith: Command, tmp_path: Path) -> None:
     text = report(castsmith, hostile_model(tmp_path / "a.onnx")).read_text()
-    assert text.count("<script") == 2
+    assert text.count("<script") == 3
     assert HOSTILE not in text
     assert data_of(text)["items"][0]["place"].startswith(HOSTILE)
-    assert html_text({"title": "/*SCRIPT*/"}).count('"use strict"') == 1
+    assert html_text({"title": "/*SCRIPT*/"}).count('"use strict"') == 2
 
 
 def test_many_rewrites_are_a_small_file(castsmith: Command, tmp_path: Path) -> None:
@@ -342,3 +342,53 @@ def test_in_chromium_edges_of_several_outputs_are_apart(castsmith: Command, tmp_
     assert len(starts) == 8
     assert all(len(set(paths)) == len(paths) for paths in found)
     assert len({path.partition("H")[0] for path in found[0]}) == len(found[0])
+
+
+def test_the_map_knows_names_and_modules(castsmith: Command, tmp_path: Path) -> None:
+    whole = data_of(report(castsmith, chain_of_casts(tmp_path / "a.onnx", 4)).read_text())["overview"]
+    assert whole["labels"][:4] == [
+        *(f"/layer.0/{kind}" for kind in ("quantize", "dequantize", "relu")),
+        "/layer.1/quantize",
+    ]
+    assert [whole["paths"][number] for number in whole["modules"]] == [f"layer/{index // 3}" for index in range(12)]
+
+
+def test_in_chromium_the_map_zooms_and_tells_names(castsmith: Command, tmp_path: Path) -> None:
+    page = report(castsmith, chain_of_casts(tmp_path / "a.onnx", 30))
+    script = """
+        const svg = document.querySelector('.overview'), box = svg.getBoundingClientRect();
+        const view = () => svg.getAttribute('viewBox').split(' ').map(Number);
+        const bars = () => [...document.querySelectorAll('.bar')].map((each) => each.textContent);
+        const buttons = [...document.querySelectorAll('.zoom button')], click = (index) => buttons[index].click();
+        const whole = view(), first = bars();
+        const place = { clientX: box.left + box.width / 180, clientY: box.top + box.height / 2 };
+        svg.dispatchEvent(new PointerEvent('pointermove', place));
+        const tip = document.querySelector('.tip').textContent;
+        click(0);
+        const nearer = view();
+        svg.dispatchEvent(new PointerEvent('pointerdown', { clientX: 500 }));
+        svg.dispatchEvent(new PointerEvent('pointermove', { clientX: 400 }));
+        window.dispatchEvent(new PointerEvent('pointerup'));
+        const moved = view();
+        click(1); click(2);
+        document.querySelector('.bar').click();
+        const module = view();
+        return { whole, first, tip, nearer, moved, module, legend: document.querySelector('.legend').textContent };
+    """
+    found = run_in_page(page, script)
+    assert found["first"] == [f"layer.{index}" for index in range(30)]
+    assert found["tip"].startswith("/layer.0/quantize (Cast)\nlayer/0\n")
+    assert found["nearer"][2] == found["whole"][2] / 2
+    assert found["moved"][0] > found["nearer"][0]
+    assert 0 < found["module"][2] < found["whole"][2] / 8
+    assert found["legend"].startswith("30 nodes60 casts")
+
+
+def test_only_what_changes_something_is_drawn(castsmith: Command, tmp_path: Path) -> None:
+    page = report(castsmith, chain_of_casts(tmp_path / "a.onnx", 3))
+    items = data_of(page.read_text())["items"]
+    assert {item["drawn"] for item in items if item["kind"] == "rewrite"} == {True}
+    source = write_model(tmp_path / "u.onnx", MIXED)
+    assert castsmith("convert", source, "-o", tmp_path / "c.onnx", "--to", "fp16", "--report", page).code == 0
+    skipped = [item["drawn"] for item in data_of(page.read_text())["items"] if item["kind"] == "refusal"]
+    assert True not in skipped
