@@ -248,7 +248,16 @@ class _Attempt:
         # Of inputs without ranges the bounds alone say too little to warn.
         lost = _lost_outputs(self.result.model, proof) if request.stated else ()
         diagnostics = [*self.result.diagnostics, *lost]
-        return replace(self.result, precisions=precisions, diagnostics=diagnostics)
+        magnitudes = dict(self._magnitudes(request))
+        return replace(self.result, precisions=precisions, diagnostics=diagnostics, magnitudes=magnitudes)
+
+    def _magnitudes(self, request: Request) -> Iterator[tuple[str, float]]:
+        """Yield the name of each node whose first result was bounded before, and its largest magnitude."""
+        for name, node in self.nodes.items():
+            key = self.keys.get(node.outputs[0], "") if node.outputs else ""
+            bound = None if request.bound is None else request.bound(key)
+            if bound is not None and bound.how != "unknown":
+                yield name, max(abs(bound.low), abs(bound.high))
 
 
 def _lost_outputs(model: onnx_ir.Model, proof: Proof) -> Iterator[Diagnostic]:

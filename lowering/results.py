@@ -148,6 +148,7 @@ class ConvertResult(Result):
         regions: The number of the region of each converted node, by its name.
         operators: The operator of each of these nodes.
         error: The measured error; None if it was not measured.
+        magnitudes: The largest magnitude of the first result of each node before, by its name, where it is known.
         attempts: The number of conversions that the search for `max_error` measured.
         kept: The nodes that this search kept in a wider type, by their first results.
     """
@@ -156,5 +157,6 @@ class ConvertResult(Result):
     regions: Mapping[str, int] = field(default_factory=dict[str, int])
     operators: Mapping[str, str] = field(default_factory=dict[str, str])
     error: Accuracy | None = None
+    magnitudes: Mapping[str, float] = field(default_factory=dict[str, float])
     attempts: int = 1
     kept: tuple[str, ...] = ()

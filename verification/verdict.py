@@ -135,20 +135,8 @@ class Verdict:
             return f"different: {found.value}{place} is {here.a} and {here.b} on inputs {found.inputs}"
         if self.interface:
             return f"different: {self.interface[0]}"
-        outcome, evidence = self.evidence()
+        outcome, evidence = evidence_of(self)
         return outcome + evidence if self.equal else f"{outcome}: {self.unsure[0]}; {evidence.removeprefix(': ')}"
-
-    def evidence(self) -> tuple[str, str]:
-        """Return the outcome of models that do not differ, and its evidence: equal is only what is proven."""
-        elements = f"{self.compared} of {self.elements} elements of outputs compared"
-        proven, sets = len(self.proven), f"{len(self.runs)} set{'' if len(self.runs) == 1 else 's'} of inputs"
-        if self.equal and proven == len(self.outputs):
-            return "equal", f", proven for all inputs; {elements}, on {sets}"
-        outputs = f"{len(self.outputs)} output{'' if len(self.outputs) == 1 else 's'}"
-        rest = f"; {proven} of {outputs} proven for all inputs" if proven else ""
-        if self.equal:
-            return "match", f" on {sets}: {elements}{rest}"
-        return self.outcome, f": {elements}, on {sets}{rest}"
 
     def __repr__(self) -> str:
         return f"<Verdict: {self.summary()}>"
@@ -161,3 +149,16 @@ class Verdict:
         ]
         lines = [*self.interface, *self.unsure, *self.not_reached, *self.runtime, *self.notes]
         return notebook_html(self.summary(), [(head, rows)], lines)
+
+
+def evidence_of(verdict: Verdict) -> tuple[str, str]:
+    """Return the outcome of models that do not differ, and its evidence: equal is only what is proven."""
+    elements = f"{verdict.compared} of {verdict.elements} elements of outputs compared"
+    proven, sets = len(verdict.proven), f"{len(verdict.runs)} set{'' if len(verdict.runs) == 1 else 's'} of inputs"
+    if verdict.equal and proven == len(verdict.outputs):
+        return "equal", f", proven for all inputs; {elements}, on {sets}"
+    outputs = f"{len(verdict.outputs)} output{'' if len(verdict.outputs) == 1 else 's'}"
+    rest = f"; {proven} of {outputs} proven for all inputs" if proven else ""
+    if verdict.equal:
+        return "match", f" on {sets}: {elements}{rest}"
+    return verdict.outcome, f": {elements}, on {sets}{rest}"

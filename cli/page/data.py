@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from castsmith.lowering.results import ConvertResult, Result
 from castsmith.numerics.types import type_name
 from castsmith.verification.diff.interface import Change
 from castsmith.verification.diff.models import ModelDiff
+from castsmith.verification.verdict import evidence_of
 
 Entry = dict[str, Any]
 
@@ -79,7 +81,7 @@ def report_page(title: str, sub: str, before: Seen, result: Result, sizes: Model
         ("file", change_text(size_text(first.file_bytes or 0), size_text(last.file_bytes or 0), _ARROW)),
     ]
     if result.verdict is not None:
-        outcome, evidence = result.verdict.evidence()
+        outcome, evidence = evidence_of(result.verdict)
         figures.append(("verified", outcome + evidence.partition(":")[0].partition(";")[0]))
     page = _page(title, sub, figures, items, before.around, around(result.model), before.map)
     rules = [{"group": name, "rule": rule, **_amount(amount)} for (name, rule), amount in sizes.rules.items()]
@@ -110,12 +112,16 @@ def _conversion(result: ConvertResult) -> dict[str, Any]:
     return {"map": _map(result), "error": measured}
 
 
-def _map(result: ConvertResult) -> list[dict[str, str]]:
-    """Return the nodes that compute with floating-point numbers, in the order of the model, with type and reason."""
-    return [
+def _map(result: ConvertResult) -> list[dict[str, Any]]:
+    """Return the nodes that compute with floating-point numbers, in the order of the model: type, reason, magnitude."""
+    nodes: list[dict[str, Any]] = [
         {"name": name, "op": result.operators.get(name, ""), "type": type_name(dtype), "reason": reason}
         for name, (dtype, reason) in result.precisions.items()
     ]
+    for node in nodes:
+        if node["name"] in result.magnitudes:
+            node["magnitude"] = min(result.magnitudes[node["name"]], sys.float_info.max)  # JSON has no infinity
+    return nodes
 
 
 def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: ModelDiff) -> dict[str, Any]:

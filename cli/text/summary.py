@@ -70,9 +70,10 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
         yield f"  {counted(len(result.refusals), 'refusal')}{how}"
     if result.verdict is not None:
         from castsmith.cli.text.verify import as_command
+        from castsmith.verification.verdict import evidence_of
 
         verdict = as_command(result.verdict)
-        yield f"  verified: {''.join(verdict.evidence())}"
+        yield f"  verified: {''.join(evidence_of(verdict))}"
         yield from (f"    {text}" for text in (*verdict.unsure, *verdict.accepted))
 
 

@@ -10,7 +10,7 @@ from castsmith.cli.text.rewrites import item_line
 from castsmith.cli.text.terminal import Line
 from castsmith.cli.wording import with_command_options
 from castsmith.verification.evaluate.engines import OURSELVES, TITLES
-from castsmith.verification.verdict import Mismatch, Verdict
+from castsmith.verification.verdict import Mismatch, Verdict, evidence_of
 
 _WHO = {**{engine: f"{title}, each by itself" for engine, title in TITLES.items()}, OURSELVES: "exact arithmetic"}
 _MOST_NAMES = 8
@@ -26,7 +26,7 @@ def verdict_lines(a: str, b: str, verdict: Verdict) -> Iterator[Line]:
     elif verdict.interface:
         yield Line(((style, "different"), ("", ": the interfaces differ")), 2)
     else:
-        outcome, text = verdict.evidence()
+        outcome, text = evidence_of(verdict)
         yield Line(((style, outcome), ("", text)), 2)
     for text in (*verdict.interface, *verdict.unsure):
         yield Line((("", f"  {text}"),), 4)

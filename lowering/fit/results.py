@@ -40,7 +40,11 @@ class Step:
 
 def flag_of(name: str) -> str:
     """Return the option of the command line for a parameter of the function of that name."""
-    return "--force" if name == "lower" else f"--{name.replace('_', '-')}"
+    return f"--{_OTHER_NAMES.get(name, name).replace('_', '-')}"
+
+
+_OTHER_NAMES = {"lower": "force"}
+"""Parameters whose options have another name."""
 
 
 def _words(name: str, value: object) -> list[str]:
