@@ -12,7 +12,8 @@ QUICK := tests/passes/test_golden.py tests/ir tests/analysis/inference tests/ver
 	tests/passes/test_managers.py tests/examples/test_extension.py tests/test_extensions.py \
 	tests/packaging/test_packaging.py tests/test_models.py
 QUICK_NEEDS := pytest pytest-xdist hypothesis onnxruntime
-SEED ?= 1
+MODULE ?= numerics/trunc.py
+TESTS ?= tests/numerics/test_trunc.py
 PYTHONS ?= python3.12 python3.13
 
 # With it each process that a test starts would compile all that it imports.
@@ -45,9 +46,17 @@ test: $(VENV)/test.stamp
 exhaustive: $(VENV)/test.stamp
 	CASTSMITH_COMPLETE=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
 
-# Mistakes planted one at a time, and the share of them that the tests of each package notice. Takes minutes.
+# Mistakes that cosmic-ray plants in one module, one at a time, and those that its tests do not notice. Takes minutes; the module
+# is changed meanwhile, and is as before afterwards.
 mutants: $(VENV)/test.stamp
-	$(BIN)/python -m tests.mutants --seed $(SEED)
+	$(BIN)/pip install --quiet 'cosmic-ray>=8.4'
+	printf '%s\n' '[cosmic-ray]' 'module-path = "$(MODULE)"' 'timeout = 120.0' 'excluded-modules = []' \
+		'test-command = "$(BIN)/python -m pytest -x -q -p no:cacheprovider $(TESTS)"' \
+		'[cosmic-ray.distributor]' 'name = "local"' > $(VENV)/mutants.toml
+	$(BIN)/cosmic-ray init --force $(VENV)/mutants.toml $(VENV)/mutants.sqlite
+	$(BIN)/cosmic-ray baseline $(VENV)/mutants.toml
+	$(BIN)/cosmic-ray exec $(VENV)/mutants.toml $(VENV)/mutants.sqlite
+	$(BIN)/cr-report --show-diff --surviving-only $(VENV)/mutants.sqlite
 
 # Every recorded benchmark that needs no other software, and the pages with its tables; `ARGUMENTS=--list` says how long each
 # takes. Takes up to two hours, and 30 GB in the folder given as `ARGUMENTS="--folder DIR"`.
