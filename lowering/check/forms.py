@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.disagreement import rank_of
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.casts import idle_attributes
@@ -36,6 +37,7 @@ def form_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
     yield from _attribute_findings(model, inference, target)
     yield from _quantization_findings(model, inference, target)
     yield from _convolution_findings(model, inference, target)
+    yield from _crash_findings(model, inference, target)
 
 
 def _attribute_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
@@ -72,6 +74,61 @@ def _convolution_findings(model: onnx_ir.Model, inference: Inference, target: Ta
             message = f"{target} may have no kernel for this {node.op_type} of float16 in groups"
             way_out = f"keep it in float: `convert(keep=[{node.name!r}])`"
             yield Diagnostic("target-lacks-form", Severity.WARNING, site_of(node), message, way_out, "grouped")
+
+
+def _crash_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+    """Yield the products of transposed batches at which the target ends the process.
+
+    ONNX Runtime 1.32 fuses Transpose, Cast and MatMul without asking whether it knows the ranks; the Cast may be one
+    that it inserts, before a MatMul of float16. It infers some ranks that are not declared: without them this may be.
+    """
+    for node in all_nodes(model) if target.breaks_cast_after_transpose else ():
+        if node.op_type != "MatMul" or node.domain not in DEFAULT_DOMAINS:
+            continue
+        ranks = [_rank(value, inference) for value in node.inputs]
+        dtype = inference.type_of(node.inputs[0])
+        if (ranks[0] is not None and ranks[0] == ranks[1]) or dtype not in _FUSED:
+            continue
+        sources = [_behind_cast(value) for value in node.inputs]
+        sources += node.inputs if dtype == DataType.FLOAT16 else ()
+        if not any(map(_moves_batch, sources)):
+            continue
+        certain = dtype != DataType.FLOAT16 and None not in ranks
+        severity = Severity.ERROR if certain else Severity.WARNING
+        message = (
+            f"{target} {'ends' if certain else 'may end'} the process when it loads this MatMul of a transposed batch"
+            f" {'of another rank' if None not in ranks else 'whose rank is not declared'}"
+        )
+        way_out = "put the Cast before the Transpose, or declare operands of one rank"
+        yield Diagnostic("target-lacks-form", severity, site_of(node), message, way_out, "transposed-batch")
+
+
+_FUSED = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16)
+
+
+def _rank(value: onnx_ir.Value | None, inference: Inference) -> int | None:
+    """Return the rank that is declared, or that of the value which Casts and Transposes are of."""
+    while value is not None:
+        rank, node = rank_of(value, inference.ranks), value.producer()
+        if rank is not None:
+            return rank
+        value = node.inputs[0] if node is not None and node.op_type in ("Cast", "Transpose") else None
+    return None
+
+
+def _behind_cast(value: onnx_ir.Value | None) -> onnx_ir.Value | None:
+    """Return what a Cast makes the value of; None for another value, and for a result of the model."""
+    node = None if value is None or value.is_graph_output() else value.producer()
+    return node.inputs[0] if node is not None and node.op_type == "Cast" and node.domain in DEFAULT_DOMAINS else None
+
+
+def _moves_batch(value: onnx_ir.Value | None) -> bool:
+    """True if a Transpose moves the first axis behind the others, or before the last."""
+    node = None if value is None else value.producer()
+    perm = node.attributes.get("perm") if node is not None and node.op_type == "Transpose" else None
+    order = [] if perm is None or perm.is_ref() else list(perm.as_ints())
+    rest = list(range(1, len(order)))
+    return len(order) > 2 and order in ([*rest[:-1], 0, rest[-1]], [*rest, 0])
 
 
 def _quantization_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:

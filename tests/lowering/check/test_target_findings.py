@@ -12,6 +12,7 @@ from onnx_ir import DataType
 
 from castsmith import check
 from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.ir.records import Severity
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES
@@ -312,3 +313,34 @@ def _leaving(text: str, target: Target) -> list[str]:
     notes = [each for each in check(model_of(text), target=target) if each.code == "leaves-device"]
     assert {each.help for each in notes} <= {STRICT}
     return [each.message for each in notes]
+
+
+@pytest.mark.parametrize(
+    ("body", "severity"),
+    [
+        ("t = Transpose <perm = [1, 0, 2]> (k) c = Cast <to = 1> (t) y = MatMul (c, two)", Severity.ERROR),
+        ("t = Transpose <perm = [1, 2, 0]> (k) c = Cast <to = 1> (t) y = MatMul (two, c)", Severity.ERROR),
+        (
+            "t = Transpose <perm = [1, 0, 2]> (k) c = Cast <to = 11> (t) d = Cast <to = 11> (two) y = MatMul (c, d)",
+            Severity.ERROR,
+        ),
+        (
+            "t = Transpose <perm = [1, 0, 2]> (k) c = Cast <to = 1> (t) u = Reshape (two, s) y = MatMul (c, u)",
+            Severity.WARNING,
+        ),
+        ("u = Reshape (k, s) t = Transpose <perm = [1, 0, 2]> (u) y = MatMul (t, k)", Severity.WARNING),
+        ("t = Transpose <perm = [1, 0, 2]> (k) c = Cast <to = 1> (t) y = MatMul (c, three)", None),
+        ("t = Transpose <perm = [0, 2, 1]> (k) c = Cast <to = 1> (t) y = MatMul (c, two)", None),
+        ("t = Transpose <perm = [1, 0, 2]> (k) c = Cast <to = 6> (t) d = Cast <to = 6> (two) y = MatMul (c, d)", None),
+        ("t = Transpose <perm = [1, 0, 2]> (three) y = MatMul (t, two)", None),
+    ],
+)
+def test_products_of_transposed_batches_that_end_the_process(body: str, severity: Severity | None) -> None:
+    """In ONNX Runtime 1.32; tests.targets.hazards runs one of them."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 21]> g (float16[A,B,C] k, float[A,B] two,
+        float[A,B,C] three, int64[L] s) => (y) {{ {body} }}"""
+    )
+    for target, expected in (("onnxruntime-cpu", severity), ("tensorrt-10", None)):
+        found = [each.severity for each in check(model, target=target) if each.subject == "transposed-batch"]
+        assert found == ([] if expected is None else [expected])
