@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 # Tests that take seconds and depend on how the libraries behave.
-QUICK := tests/passes/test_golden.py tests/ir tests/analysis/inference tests/verification tests/lowering/test_custom.py \
+QUICK := tests/passes/test_golden.py tests/ir tests/analysis tests/verification tests/lowering/test_custom.py \
 	tests/lowering/opset/test_version.py \
 	tests/targets/test_targets.py tests/numerics/cast/test_cast.py \
 	tests/numerics/promotion/test_promotion.py tests/numerics/promotion/test_promotion_files.py tests/cli/commands/test_optimize.py \

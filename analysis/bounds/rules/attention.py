@@ -20,8 +20,6 @@ from castsmith.analysis.bounds.step import LENGTHS, LONGEST, Rule, Step, spoilt
 
 _TYPES = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
 _RANKS = (3, 4)
-_MASKED_ROWS_ARE_ZERO = 24
-"""Opset from which the result for a row that is masked throughout is 0; it is NaN before."""
 
 
 def _attention(step: Step) -> list[Interval]:
@@ -84,7 +82,7 @@ def _of_scores(step: Step, keys: list[Interval], dtype: DataType) -> np.uint8:
         over |= np.isinf(rounded(np.asarray(-total), np.asarray(total), narrowest)).any() and (
             known or math.isfinite(total)
         )
-    return NAN if over or not finite or _may_mask_rows(step, mask) else NONE
+    return NAN if over or not finite or _may_mask_rows(mask) else NONE
 
 
 def _precision(step: Step, dtype: DataType) -> DataType:
@@ -102,9 +100,9 @@ def _head_size(step: Step, query: Interval) -> float:
     return float(query.dims[-1] // (max(step.int("q_num_heads", 1), 1) if len(query.dims) == 3 else 1))
 
 
-def _may_mask_rows(step: Step, mask: Interval | None) -> bool:
-    """True if a row may be masked throughout, where that gives NaN."""
-    if mask is None or step.opset >= _MASKED_ROWS_ARE_ZERO:
+def _may_mask_rows(mask: Interval | None) -> bool:
+    """True if a row may be masked throughout: that gives NaN, or 0 in newer releases of onnx."""
+    if mask is None:
         return False
     return mask.least <= 0 if mask.dtype == DataType.BOOL else bool(mask.minus.any())
 

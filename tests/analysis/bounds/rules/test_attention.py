@@ -31,7 +31,7 @@ def bound(node: str, ranges: dict[str, tuple[float, float]]) -> castsmith.Bound:
         (23, "float[3, 4]", "is_causal = 0", "", True),
         (23, "float[3, 4]", "is_causal = 1, softcap = 2.0", ", m", True),
         (23, "bool[3, 4]", "is_causal = 0", ", m", False),  # it may mask a row throughout
-        (24, "bool[3, 4]", "is_causal = 0", ", m", True),
+        (24, "bool[3, 4]", "is_causal = 0", ", m", False),
         (24, "float16[3, 4]", "is_causal = 0", ", m", False),  # of which the sum with a score is not known
         (23, "float[3, 4]", "scale = -1.0", "", False),  # whose root is NaN
         (23, "float[3, 4]", "scale = 1e37", "", False),
