@@ -163,8 +163,7 @@ def normalized(step: Step, x: Interval, axes: Sequence[int], scale: Interval, of
     if op_type in _CENTERED and epsilon > 0:
         factor, lost, kernels = _one_pass(step, x, axes, dtype)
         norm, radius, assumes = norm * factor + lost, radius * factor + lost, assumes | kernels
-        squares = factor > 1 or op_type == "GroupNormalization"
-        if squares and overflows(x.size * x.size * count, count, dtype, known=x.bounded):
+        if factor > 1 and overflows(x.size * x.size * count, count, dtype, known=x.bounded):
             special = special | NAN
     found = scaled_rows(step, x, radius, scale, offset, special)
     found = replace(found, assumes=found.assumes | assumes)
@@ -190,6 +189,8 @@ def _one_pass(step: Step, x: Interval, axes: Sequence[int], dtype: DataType) -> 
         return 1.0, 4 * unit * size / math.sqrt(epsilon) if x.bounded else 0.0, frozenset({TWO_PASSES})
     if ratio <= _CANCELLED:
         return 1 / math.sqrt(1 - ratio), lost, frozenset()
+    if step.node.op_type == "GroupNormalization":  # by its definition: the root may be of a negative number
+        raise UnknownRangeError
     shortest = math.prod(dims[axis] or 1 for axis in axes)
     if x.bounded and (step.node.op_type in _SKIPS or shortest < _SHORT):
         return math.sqrt(1 + ratio), lost, frozenset()
