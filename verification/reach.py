@@ -181,7 +181,7 @@ class Reach:
             node = value.producer()
             if node is None or node.domain not in DEFAULT_DOMAINS:
                 continue
-            if node.op_type in ("Cast", "CastLike") and not casting:
+            if node.op_type in CASTS and not casting:
                 continue
             if node.op_type in _INVERSES:
                 stack += _inverted(node, back)

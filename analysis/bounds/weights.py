@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,17 @@ from onnx_ir import DataType
 from castsmith.analysis.bounds.rounding import is_float, is_integer
 from castsmith.analysis.bounds.sums import BlockSums, Layout, Product, compute
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops.attributes import int_of, ints_of
+from castsmith.ir.ops.attributes import int_of
 from castsmith.ir.ops.casts import cast_target
+from castsmith.ir.ops.movement import RULES, Operands, moves_of
+from castsmith.ir.ops.moves import move
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import operators
+from castsmith.ir.ops.traits import Moves
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.quantize.linear import dequantize_linear
+from castsmith.numerics.types import MOST_DIMENSIONS
 
 Array = np.ndarray[Any, Any]
 
@@ -123,46 +127,19 @@ def _dequantize(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array 
         return None
 
 
-def _transpose(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array | None:
-    del opset
-    array, perm = operands[0], ints_of(node, "perm")
-    perm = [*reversed(range(array.ndim))] if perm is None else perm
-    return array.transpose(perm) if sorted(perm) == [*range(array.ndim)] else None
+def _moved(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array | None:
+    """A move of all elements, each once."""
+    shapes = [operand.shape for operand in operands]
+    moves = moves_of(Operands(node, shapes, lambda index: _integers(operands[index]), opset))
+    return None if moves is None else move(moves[0], operands[:1])
 
 
-def _same_elements(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array | None:
-    """The elements in the dimensions that are declared, or that Reshape asks for."""
-    del opset
-    array, shape = operands[0], node.outputs[0].shape
-    if node.op_type == "Identity":
-        return array
-    if node.op_type == "Reshape" and len(operands) > 1 and 0 not in operands[1]:
-        dims = [int(each) for each in operands[1]]
-    elif shape is not None and all(isinstance(dim, int) for dim in shape):
-        dims = [int(dim) for dim in shape.numpy()]
-    else:
-        return None
-    return array.reshape(dims) if is_shape_of(dims, array.size) else None
-
-
-def is_shape_of(dims: Sequence[int], size: int) -> bool:
-    """True if so many elements have these dimensions, one of which may be -1."""
-    rest = prod(dim for dim in dims if dim >= 0)
-    match [dim for dim in dims if dim < 0]:
-        case []:
-            return rest == size
-        case [-1]:
-            return rest > 0 and size % rest == 0
-        case _:
-            return False
+def _integers(array: Array) -> list[int] | None:
+    return [int(each) for each in array.ravel()] if array.dtype.kind == "i" and array.size <= MOST_DIMENSIONS else None
 
 
 _COMPUTED = {
     "Cast": _cast,
     "DequantizeLinear": _dequantize,
-    "Transpose": _transpose,
-    "Identity": _same_elements,
-    "Reshape": _same_elements,
-    "Unsqueeze": _same_elements,
-    "Squeeze": _same_elements,
+    **dict.fromkeys(RULES.keys() & operators(lambda row: row.moves in (Moves.KEEP, Moves.PERMUTE)), _moved),
 }

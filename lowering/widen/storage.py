@@ -96,7 +96,7 @@ def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.
     if node.op_identifier() in model.functions:
         return None
     opset = opset_of(model.graph.opset_imports, "") or 0
-    cast_from = types.get(x, x.dtype) if node.op_type in ("Cast", "CastLike") and (x := node.inputs[0]) else None
+    cast_from = types.get(x, x.dtype) if node.op_type in CASTS and (x := node.inputs[0]) else None
     since, operator = rounds_since(cast_from)
     if opset < since and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
         return f"rounding the result of {node.op_type} needs {operator}: raise the opset from {opset} to {since}"

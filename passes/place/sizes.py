@@ -9,6 +9,7 @@ from math import prod
 import onnx_ir
 
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import CASTS
 from castsmith.numerics.symbols import Poly, Symbol
 from castsmith.passes.shapes.elements import Dims
 from castsmith.passes.shapes.walk import Shapes
@@ -76,7 +77,7 @@ def _known(shape: Dims) -> Iterator[int | Poly]:
 def _before_cast(value: onnx_ir.Value) -> onnx_ir.Value | None:
     """Return the value that a Cast converts to this one, which has its shape; None if no Cast makes it."""
     node = value.producer()
-    if node is None or node.op_type not in ("Cast", "CastLike") or node.domain not in DEFAULT_DOMAINS:
+    if node is None or node.op_type not in CASTS or node.domain not in DEFAULT_DOMAINS:
         return None
     return node.inputs[0]
 

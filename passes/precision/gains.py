@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops.table import traits_of
+from castsmith.ir.ops.table import CASTS, traits_of
 from castsmith.ir.ops.traits import Moves
 from castsmith.passes.place.problem import LAUNCH_BYTES
 from castsmith.passes.place.sizes import Sizes
@@ -117,7 +117,7 @@ def _price_value(problem: Problem, value: onnx_ir.Value, uses: Sequence[Use], co
     for use in uses:
         if use.wants == ANYTHING and isinstance(use.place, onnx_ir.Node) and use.place in problem.nodes:
             variable, ports = problem.nodes[use.place]
-            if use.index in ports.anything and use.place.op_type in ("Cast", "CastLike"):
+            if use.index in ports.anything and use.place.op_type in CASTS:
                 problem.costs.pay(made, variable, cost)
                 problem.costs.pay(variable, made, cost)
     if len(wanted) < 2:

@@ -17,7 +17,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops.table import operators, traits_of
+from castsmith.ir.ops.table import CASTS, operators, traits_of
 from castsmith.ir.ops.traits import OF_OPERANDS
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import PromotionError
@@ -94,7 +94,7 @@ class Normal(Book):
         inputs = promoted
         if kind == "Identity" or (kind == "Dropout" and op[2] >= 7 and len(inputs) < 3 and index == 0):
             return first
-        if kind in ("Cast", "CastLike") and cast_to(kind, settings, inputs, self.types) == self.types.get(first, 0):
+        if kind in CASTS and cast_to(kind, settings, inputs, self.types) == self.types.get(first, 0):
             return first
         if kind == "Shape":
             inputs = (self._root(first),)
@@ -152,7 +152,7 @@ class Normal(Book):
         kind, settings = op[1], dict(attributes)
         if kind not in ELEMENTWISE and kind != "CastLike":
             return None
-        if kind in ("Cast", "CastLike"):
+        if kind in CASTS:
             to = cast_to(kind, settings, inputs, self.types)
             if to is None:
                 return None

@@ -9,6 +9,7 @@ from typing import Any
 import onnx.defs
 from onnx_ir import DataType
 
+from castsmith.ir.ops.table import CASTS
 from castsmith.numerics.types import ELEMENT_TYPES
 from castsmith.verification.prove.values import Attributes
 
@@ -41,7 +42,7 @@ def result_type(op: Op, attributes: Attributes, inputs: Inputs, index: int, type
     """Return the element type of an output by the schema: fixed, or that of an input of the same type variable."""
     if not has_schema(op):
         return None
-    if op[1] in ("Cast", "CastLike"):
+    if op[1] in CASTS:
         return cast_to(op[1], dict(attributes), inputs, types)
     if op[1] == "BitCast":
         return _named(dict(attributes))
