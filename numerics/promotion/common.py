@@ -37,9 +37,16 @@ __all__ = ["PRESETS", "Operand", "PromotionRules", "Rank", "common_type", "promo
 
 Operand = tuple[TypeLike, Rank]
 
-_NO_OPENVINO_RULE = frozenset(
-    parse_type(name) for name in ("f8e4m3fnuz", "f8e5m2fnuz", "f8e8m0", "f6e2m3", "f6e3m2", "f4e2m1", "i2", "u2")
+_OF_OPENVINO = frozenset(
+    map(
+        parse_type,
+        [
+            *("bool", "i4", "u4", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"),
+            *("f8e4m3fn", "f8e5m2", "f16", "bf16", "f32", "f64"),
+        ],
+    )
 )
+"""The types for which the rules of OpenVINO say which promotions are safe."""
 
 
 def promote_types(
@@ -187,7 +194,7 @@ def _refusal(source: DataType, common: DataType, *, dimensioned: bool) -> tuple[
         wide_enough = c.bits >= s.bits if s.signed == c.signed else c.signed and 2 * c.bits >= s.bits
         if not wide_enough:
             return "scalar", "could lose the scalar's value: a safe promotion needs a dimensioned type that is as wide"
-    if {source, common} & _NO_OPENVINO_RULE and not embeds(source, common):
+    if not {source, common} <= _OF_OPENVINO and not embeds(source, common):
         return "exactness", f"could change a value: {type_name(common)} does not hold all of {type_name(source)}"
     return None
 
