@@ -20,6 +20,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import Rule
 from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import CASTS
@@ -36,6 +37,27 @@ from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
 
 NAME = "lower-casts"
+
+
+WRAP_BEFORE_CAST = Rule(
+    "wrap-before-cast",
+    "The low bits of an integer are taken before a cast to a narrower type, which the target holds in a wider one.",
+    why="The target neither wraps nor clips: OpenVINO holds int16 in int32, so 70000 stays 70000.",
+    example=(
+        "- y = Cast <to = uint16> (x)\n"
+        "+ n = Cast <to = int32> (x)\n"
+        "+ low = BitwiseAnd (n, 65535)\n"
+        "+ y = Cast <to = uint16> (low)"
+    ),
+    advice="If refused, raise the opset to 18, which has BitwiseAnd.",
+)
+COMPARE_WITH_ZERO = Rule(
+    "compare-with-zero",
+    "A cast to bool becomes a comparison with 0.",
+    why="The target casts some numbers, or NaN, to False.",
+    example="- y = Cast <to = bool> (x)\n+ zero = Equal (x, 0)\n+ y = Not (zero)",
+    advice="If refused, raise the opset to 11, which compares floats.",
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +78,11 @@ class LowerCasts(SessionPass):
     Attributes:
         target: The runtime that the model is for.
     """
+
+    codes = (
+        WRAP_BEFORE_CAST,
+        COMPARE_WITH_ZERO,
+    )
 
     target: Target
 
@@ -80,11 +107,11 @@ class LowerCasts(SessionPass):
         constants: list[onnx_ir.Value] = []
         build = Builder(new_constants(constants, f"{pair.node.outputs[0].name}_"))
         if self.target.keeps_high_bits(pair.source, pair.to):
-            rule = "wrap-before-cast"
+            rule = WRAP_BEFORE_CAST.code
             why = f"{self.target} holds {type_name(pair.to)} in a wider type, and does not wrap"
             y = build.cast(_low_bits(build, pair.x, pair.to), pair.to)
         elif pair.to == DataType.BOOL and pair.source not in CODED_TYPES and (wrong := self._wrong(pair)):
-            rule, why = "compare-with-zero", f"{self.target} casts {type_name(pair.source)} to bool wrongly: {wrong}"
+            rule, why = COMPARE_WITH_ZERO.code, f"{self.target} casts {type_name(pair.source)} to bool wrongly: {wrong}"
             y = build.op("Not", build.op("Equal", pair.x, 0))
         else:
             return None

@@ -12,12 +12,15 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.ir.codes import FindingCode
 from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
 from castsmith.ir.records import Diagnostic, Records, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values, nodes_now
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
+from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
+from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
 from castsmith.lowering.opset.loading import FitLoader
@@ -50,6 +53,20 @@ MOST_ATTEMPTS = 64
 """Conversions that the search for `max_error` tries at most."""
 _CAREFUL_ATTEMPTS = 3
 """Conversions that keep only the first node of each path that loses numbers: all of them then, so that few follow."""
+
+
+MAY_NOT_FIT = FindingCode(
+    "may-not-fit",
+    "An output that is finite for all inputs in the given ranges may be infinite or NaN after a conversion.",
+    why=(
+        "What follows from the bounds is not certain to happen: a value may be much smaller than its bound. Inputs "
+        "and outputs that you convert on request are rounded even if they do not fit."
+    ),
+    example='castsmith.convert("model.onnx", to="float16", ranges={"x": (0, 1e6)}, keep_io_types=False)',
+    advice="Measure the error on inputs. Keep the types of inputs and outputs, or keep the nodes that may overflow.",
+    fix="none",
+    silence="Where the error on your inputs is small.",
+)
 
 
 @dataclass(frozen=True)
@@ -267,7 +284,7 @@ def _lost_outputs(model: onnx_ir.Model, proof: Proof) -> Iterator[Diagnostic]:
             message = f"the output {value.name} may be infinite or NaN in {type_name(proof.to)}; before, it is finite"
             help_ = "measure it on inputs, or keep the types of inputs and outputs"
             yield Diagnostic(
-                "may-not-fit", Severity.WARNING, Site(model.graph.name or "", value.name or ""), message, help_
+                MAY_NOT_FIT.code, Severity.WARNING, Site(model.graph.name or "", value.name or ""), message, help_
             )
 
 
@@ -400,7 +417,7 @@ def _without_kernel(model: onnx_ir.Model, request: Request) -> Iterator[Diagnost
         return
     inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
     for each in unreported_errors(model, inference, load_target("onnxruntime-cpu"), ()):
-        if each.code == "target-lacks-kernel":
+        if each.code == TARGET_LACKS_KERNEL.code:
             way_out = "give a target to leave the nodes in float for which it has no kernel"
             yield replace(each, severity=Severity.NOTE, help=way_out)
             return
@@ -478,7 +495,7 @@ def _left_mixed(model: onnx_ir.Model) -> list[Diagnostic]:
     nodes = [*inference.disagreements, *(node for node, found in inference.illegal.items() if found)]
     return [
         Diagnostic(
-            "mixed-operand-types",
+            MIXED_OPERAND_TYPES.code,
             Severity.ERROR,
             site_of(node),
             f"the operands of {node.name or node.op_type} are not of one type after the conversion",

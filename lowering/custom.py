@@ -28,21 +28,36 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference, infer_element_types
+from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes, drop_unused_domains
 from castsmith.lowering.builder import Builder
+from castsmith.lowering.opset.obstacles import CHANGE_OPSET
 from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, extensions, loaded
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewrite_pass import DROP_UNUSED, SessionPass
 from castsmith.passes.core.rewriting import Replacement, detach, run_rules
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
 NAME = "lower-custom"
 _RULES = PromotionRules(promote_unsafe=True)
+
+
+LOWER_CUSTOM = Rule(
+    "lower-custom",
+    (
+        "An operator of another domain is replaced by the lowering that a user, a package or Castsmith has for it: "
+        "Castsmith has those of ONNX Runtime and TensorRT for quantized formats."
+    ),
+    why="The target lacks the operator; the lowering states the reason and how exact it is.",
+    example="- y = com.example.ScaledFloat8Cast (x, scale)\n+ q = Div (x, scale)\n+ y = Cast <to = float8e4m3fn> (q)",
+    advice="If refused, the lowering gives the reason; `castsmith passes` lists the packages that lower operators.",
+    safety=(Effect.BIT_EXACT, Effect.IN_WIDER_TYPE, Effect.AS_DEFINED),
+)
 
 
 class NodeBuilder(Builder):
@@ -162,6 +177,12 @@ class LowerCustom(SessionPass):
         ExtensionError: The lowering of a package raises an error of its own.
     """
 
+    codes = (
+        DROP_UNUSED,
+        LOWER_CUSTOM,
+        CHANGE_OPSET,
+    )
+
     target: Target
     lowerings: Mapping[str, Lowering] = field(default_factory=dict[str, Lowering])
 
@@ -214,12 +235,12 @@ class LowerCustom(SessionPass):
         site, obstacle = Site(model.graph.name or ""), obstacle_to_opset(model, to, session.inference(_RULES).types)
         if obstacle is not None:
             reason = f"the replacement needs opset {to}, but {obstacle.site}: {obstacle.reason}"
-            records.refusals.append(Refusal(NAME, "opset", site, reason))
+            records.refusals.append(Refusal(NAME, CHANGE_OPSET.code, site, reason))
             return records, refused
         move_to_opset(model, to)
         session.changed()
         text = "this opset introduces operators of the replacement; every other node has the same meaning under it"
-        records.rewrites.append(Rewrite(NAME, "opset", site, f"opset {now}", f"opset {to}", text))
+        records.rewrites.append(Rewrite(NAME, CHANGE_OPSET.code, site, f"opset {now}", f"opset {to}", text))
         return records, refused
 
     def _import_standard(self, model: onnx_ir.Model) -> list[Scope]:

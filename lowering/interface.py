@@ -7,6 +7,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import cast_node
 from castsmith.ir.records import Effect, Rewrite, Site, ValueItem
@@ -16,10 +17,28 @@ from castsmith.numerics.types import Kind, element_type, type_name
 from castsmith.passes.core.options import Interface
 from castsmith.passes.core.session import Session
 
-NARROW_INTERFACE = "narrow-interface"
-"""The rule that narrow-types names for inputs and outputs."""
 WIDE: Interface = "wide"
 """Inputs and outputs are numbers of a type that all runtimes support."""
+
+
+NARROW_INTERFACE = Rule(
+    "narrow-interface",
+    "Graph inputs of int64 or double become int32 or float, and so do outputs that are known to fit.",
+    why="The option `narrow_interface` requests it.",
+    example="- int64[N] ids\n+ int32[N] ids",
+    advice="Feed and read the type that the record names.",
+    safety=(Effect.INTERFACE,),
+    silence="Leave out --narrow-interface.",
+)
+WIDEN_INTERFACE = Rule(
+    "widen-interface",
+    "A graph input or output of a narrow type becomes a wider number, cast inside the model.",
+    why="The option `interface=wide` requests it, so that callers need no codes.",
+    example="- float8e4m3fn[N] x\n+ float[N] x, and x_float8e4m3fn = Cast <to = float8e4m3fn> (x)",
+    advice="Feed and read float, or a byte for an integer; an input that the type lacks is rounded.",
+    safety=(Effect.INTERFACE,),
+    silence="Leave out --interface wide.",
+)
 
 
 def wide_type(dtype: DataType) -> DataType:
@@ -35,7 +54,7 @@ def widen_interface(session: Session, pass_name: str, dtypes: Collection[DataTyp
 
     Each number of the type is one of the wider type; another number fed to an input is cast, and so rounded.
     """
-    to, rule, reason = {dtype: wide_type(dtype) for dtype in dtypes}, "widen-interface", "requested to be wide"
+    to, rule, reason = {dtype: wide_type(dtype) for dtype in dtypes}, WIDEN_INTERFACE.code, "requested to be wide"
     inputs = convert_inputs(session, pass_name, rule, to, reason)
     return [*inputs, *convert_outputs(session, pass_name, rule, to, reason)]
 

@@ -10,6 +10,7 @@ import onnx_ir
 from onnx_ir.passes import PassBase
 
 from castsmith.collection import paused_collection
+from castsmith.ir.codes import FindingCode
 from castsmith.ir.io.loading import ModelLike, own_model
 from castsmith.ir.ops.qonnx import TRUNCS
 from castsmith.ir.records import Diagnostic, Effect, Rewrite, RewriteResult, Severity, Site
@@ -36,6 +37,17 @@ _MOST_ROUNDS = 8
 
 Every rewrite lowers a measure (`castsmith.passes.core.cost`), so that no run should get there.
 """
+
+
+UNSETTLED = FindingCode(
+    "unsettled",
+    "The passes of optimize still change the model after their largest number of rounds.",
+    why="Two of them undo each other, which is a defect. The result is valid, and computes the same.",
+    example="optimize model.onnx -o optimized.onnx",
+    advice="Please report the model. Passes that you name (--passes) run once each.",
+    fix="none",
+    silence="Always: nothing is wrong with the result.",
+)
 
 
 def optimize(
@@ -228,7 +240,7 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
         message = f"the passes still change the model after {_MOST_ROUNDS} rounds"
         help_ = "the result is valid; please report the model"
         site = Site(session.model.graph.name or "")
-        session.records.diagnostics.append(Diagnostic("unsettled", Severity.NOTE, site, message, help_))
+        session.records.diagnostics.append(Diagnostic(UNSETTLED.code, Severity.NOTE, site, message, help_))
     if passes is None and until is None:
         _report_what_is_left(session, replace(rules, promote_unsafe=True), chosen)
     if before is not None and verdict is None:
@@ -252,9 +264,10 @@ def _report_what_is_left(session: Session, rules: PromotionRules, target: Target
     if target is not None:
         from castsmith.lowering.check.device import device_findings
         from castsmith.lowering.check.target import unreported_errors
+        from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET
 
         # That a type stays is one cause, which the finding about the result states.
-        told[:] = [each for each in told if each.code != "type-not-in-target"]
+        told[:] = [each for each in told if each.code != TYPE_NOT_IN_TARGET.code]
         told += unreported_errors(session.model, inference, target, told)
         told += device_findings(session.model, inference, target)
 

@@ -13,7 +13,7 @@ from castsmith.cli.streams import shown
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.lowering.conversion import convert
 from castsmith.lowering.results import ConvertResult
-from castsmith.passes.precision.run import nothing_to_convert, parse_precision
+from castsmith.passes.precision.run import NOTHING_TO_CONVERT, nothing_to_convert, parse_precision
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -65,7 +65,9 @@ def _convert(
 
 def _as_it_is(model: onnx_ir.Model, why: str) -> Result:
     """Return the result for one of many models that has nothing to convert: it belongs to the others, unchanged."""
-    told = Diagnostic("nothing-to-convert", Severity.NOTE, Site(model.graph.name or ""), why, "it is written unchanged")
+    told = Diagnostic(
+        NOTHING_TO_CONVERT.code, Severity.NOTE, Site(model.graph.name or ""), why, "it is written unchanged"
+    )
     return ConvertResult(model, diagnostics=[told])
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 
-from castsmith.cli.codes.catalogue import all_pages
+from castsmith.cli.catalogue import all_codes
 from castsmith.cli.exit_codes import DONE, UNUSABLE
 from castsmith.cli.extensions import usable
 from castsmith.cli.main import whole_parser
@@ -75,8 +75,8 @@ def known_values() -> dict[str, list[str]]:
         "PRESET": [*PRESETS, *(extension.name for extension in extensions(PROMOTIONS))],
         "PASS": passes,
         "LIST": passes,
-        "CODE": [page.code for page in all_pages()],
-        "CODES": [page.code for page in all_pages()],
+        "CODE": [code.code for code in all_codes()],
+        "CODES": [code.code for code in all_codes()],
         "TYPE": [type_name(dtype) for dtype in ELEMENT_TYPES],
     }
 

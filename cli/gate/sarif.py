@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from castsmith import __version__
-from castsmith.cli.codes.catalogue import page_of
+from castsmith.cli.catalogue import code_named
 from castsmith.cli.gate.baseline import fingerprint
 from castsmith.cli.gate.judging import Checked
 from castsmith.cli.streams import STREAM
@@ -68,7 +68,7 @@ def _told(checked: Checked) -> dict[str, Any]:
 
 
 def _rule(code: str, level: Severity) -> dict[str, Any]:
-    page = page_of(code)
+    page = code_named(code)
     rule: dict[str, Any] = {"id": code, "name": "".join(map(str.capitalize, code.split("-")))}
     rule["defaultConfiguration"] = {"level": _LEVEL[level]}
     if page is None:

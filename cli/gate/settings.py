@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from castsmith.cli.gate.codes import LEVELS, known_codes
+from castsmith.cli.gate.codes import LEVELS, is_finding, known_codes
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import parse_type
@@ -195,10 +195,9 @@ def _codes(path: Path, key: str, value: object) -> list[str]:
 
 
 def _require_codes(path: Path, key: str, codes: Iterable[str]) -> None:
-    known = known_codes()
     for code in codes:
-        if code not in known:
-            way_out = did_you_mean(code, known, "`castsmith explain` lists them")
+        if not is_finding(code):
+            way_out = did_you_mean(code, known_codes(), "`castsmith explain` lists them")
             raise _wrong(path, key, f"unknown code {code!r} of a finding; {way_out}")
 
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from castsmith.cli.wording import with_command_options
 from castsmith.ir.records import Diagnostic
+from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
 
 
 def as_command(found: Diagnostic) -> Diagnostic:
     """Return the finding with Python options in the syntax of the command line."""
-    message = with_command_options(found.message) if found.code == "mixed-operand-types" else found.message
+    message = with_command_options(found.message) if found.code == MIXED_OPERAND_TYPES.code else found.message
     return replace(found, message=message, help=with_command_options(found.help))
 
 

@@ -15,6 +15,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference, called_with_several_types
+from castsmith.ir.codes import FindingCode
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.casts import CastNode, chain_verdict, read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
@@ -34,6 +35,54 @@ _TELLING = (0.1, 1 / 3, 3, 1 + 2**-11 + 2**-40, 1e5, 300, 70_000, 2**24 + 1, 2**
 
 _NEAR = 2
 """Largest relative distance between a saturating bound and the largest number of a type."""
+
+
+LOSSY_CAST_CHAIN = FindingCode(
+    "lossy-cast-chain",
+    "A value is cast to a type that does not hold it and then to a type that would have held it.",
+    why=(
+        "The lost precision does not return. It may be intended, to simulate a narrow type; often it is left over "
+        "from a pass that inserted casts around each operator."
+    ),
+    example=(
+        "a = Cast <to = float16> (x)  # (float[N]) -> float16[N]\ny = Cast <to = float> (a)  # 0.1 becomes 0.0999756"
+    ),
+    advice="Remove both casts if the rounding is unintended; otherwise use --ignore lossy-cast-chain.",
+    fix="manual",
+    silence="Where the rounding is intended, such as to simulate a narrow type.",
+)
+DOUBLE_ROUNDING = FindingCode(
+    "double-rounding",
+    "A floating-point value is rounded to one type and then to a narrower one.",
+    why="The first rounding may produce a tie, so that the second rounds differently than a single rounding.",
+    example=(
+        "a = Cast <to = float> (x)  # (double[N]) -> float[N]\ny = Cast <to = float16> (a)  # 1.00048828 becomes 1"
+    ),
+    advice="Cast directly to the final type.",
+    fix="manual",
+    silence="Where the first rounding is intended, such as that of another device.",
+)
+NAN_LOST_IN_CHAIN = FindingCode(
+    "nan-lost-in-chain",
+    "A floating-point value is cast to a type that has no NaN and back.",
+    why="NaN becomes a number that depends on the runtime, and the NaN can no longer be detected.",
+    example="a = Cast <to = int32> (x)  # (float[N]) -> int32[N]\ny = Cast <to = float> (a)",
+    advice="Round in the floating-point type (Floor, Round, ...), or test with IsNaN before the casts.",
+    fix="manual",
+    silence="Where no NaN occurs.",
+)
+NAN_LOST_BY_CLIP = FindingCode(
+    "nan-lost-by-clip",
+    "Clip, Min or Max saturates a value before a cast to a narrower floating-point type.",
+    why=(
+        "For a NaN operand some runtimes return a bound, so that NaN becomes the largest number. Cast to float8 "
+        "saturates by itself and keeps NaN."
+    ),
+    example="c = Clip (x, -448, 448)\ny = Cast <to = float8e4m3fn> (c)",
+    advice="Leave the saturation to the cast; for types that do not saturate restore NaN: Where (IsNaN (x), x, c).",
+    fix="manual",
+    silence="Where no NaN occurs.",
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +119,7 @@ def cast_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagno
             yield found
         elif value is not None and (text := _saturates(value, last.to, inference)):
             way_out = "leave saturation to the cast if it saturates, or restore NaN after it with IsNaN and Where"
-            yield Diagnostic("nan-lost-by-clip", Severity.WARNING, site_of(node), text, way_out)
+            yield Diagnostic(NAN_LOST_BY_CLIP.code, Severity.WARNING, site_of(node), text, way_out)
 
 
 def _unmoved(value: onnx_ir.Value | None) -> onnx_ir.Value | None:
@@ -112,19 +161,19 @@ def _classified(node: onnx_ir.Node, chain: _Chain, verdict: Collapse) -> Diagnos
     if _floats(a, c) and a.has_nan and c.has_nan and not b.has_nan:
         message = f"{chain} loses NaN, which {type_name(b.dtype)} does not have"
         way_out = "round in the floating-point type, for example with Floor or Round, to keep NaN"
-        return Diagnostic("nan-lost-in-chain", Severity.NOTE, site, message, way_out)
+        return Diagnostic(NAN_LOST_IN_CHAIN.code, Severity.NOTE, site, message, way_out)
     if verdict.witness is None:
         return None
     value, through, at_once = _example(chain, verdict.witness)
     if embeds(a.dtype, c.dtype):
         message = f"{chain} loses values that {type_name(c.dtype)} holds: {value} becomes {through}"
         return Diagnostic(
-            "lossy-cast-chain", Severity.NOTE, site, message, "remove both unless the rounding is intended"
+            LOSSY_CAST_CHAIN.code, Severity.NOTE, site, message, "remove both unless the rounding is intended"
         )
     if _floats(a, b, c) and not embeds(a.dtype, b.dtype) and not embeds(b.dtype, c.dtype):
         message = f"{chain} rounds twice: {value} becomes {through}, and by one cast {at_once}"
         way_out = f"cast from {type_name(a.dtype)} to {type_name(c.dtype)} directly if one rounding is intended"
-        return Diagnostic("double-rounding", Severity.WARNING, site, message, way_out)
+        return Diagnostic(DOUBLE_ROUNDING.code, Severity.WARNING, site, message, way_out)
     return None
 
 

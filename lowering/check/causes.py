@@ -12,8 +12,10 @@ from castsmith.ir.ops.schemas import OpKey, actual_inputs, actual_outputs, op_ke
 from castsmith.ir.records import Diagnostic, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.lowering.check.types import MIXED_OPERAND_TYPES, OUTPUT_TYPE_MISMATCH, VALUE_TYPE_MISMATCH
+from castsmith.passes.promote.operands import TYPE_NOT_ALLOWED
 
-_OF_TYPES = ("mixed-operand-types", "type-not-allowed", "value-type-mismatch", "output-type-mismatch")
+_OF_TYPES = (MIXED_OPERAND_TYPES.code, TYPE_NOT_ALLOWED.code, VALUE_TYPE_MISMATCH.code, OUTPUT_TYPE_MISMATCH.code)
 """Codes of findings about the type of a result or operand, those that cause others first."""
 
 

@@ -9,6 +9,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import FindingCode
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, op_key, opset_of, since_version
 from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Conversion, Moves
@@ -26,6 +27,24 @@ OF_RESULT = operators(
 _OF_BOTH = operators(lambda row: row.conversion is Conversion.CAST)
 
 Imports = Mapping[Scope, Mapping[str, int]]
+
+
+LEAVES_DEVICE = FindingCode(
+    "leaves-device",
+    "Nodes run on the CPU, because the device of the target lacks their types.",
+    why=(
+        "ONNX Runtime leaves what an execution provider lacks to that of the CPU; each change of place copies "
+        "tensors, and the device waits. Values that the standard prescribes, such as the shape of a Reshape, are not "
+        "counted."
+    ),
+    example="y = Add (x, x)  # (int64[N]) for onnxruntime-webgpu",
+    advice=(
+        "Use --narrow int64, or change the type in the model; --strict-device makes it an error. In ONNX Runtime the "
+        "session option session.disable_cpu_ep_fallback does."
+    ),
+    fix="on-request",
+    silence="Where the nodes are few and their values small; the message counts both.",
+)
 
 
 def device_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
@@ -46,7 +65,7 @@ def device_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
             f" {', '.join(lacking)}: {_listed(away)}; tensors of {size} bytes{more} go between the two"
         )
         site, way_out = Site(model.graph.name or ""), "`strict_device` makes the types that the device lacks an error"
-        yield Diagnostic("leaves-device", Severity.NOTE, site, message, way_out, target.name)
+        yield Diagnostic(LEAVES_DEVICE.code, Severity.NOTE, site, message, way_out, target.name)
 
 
 def _causes(node: onnx_ir.Node, inference: Inference, target: Target, imports: Imports) -> Iterator[str]:

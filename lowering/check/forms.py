@@ -10,6 +10,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.disagreement import rank_of
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import FindingCode
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.casts import idle_attributes
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
@@ -31,6 +32,24 @@ _WAYS_OUT = {
 }
 
 
+TARGET_LACKS_FORM = FindingCode(
+    "target-lacks-form",
+    "An operator in a form that the target does not take.",
+    why=(
+        "TensorRT quantizes symmetrically: zero points are constants of zeros, scales are positive, int4 is for "
+        "weights alone, and blocks lie along one of the last two axes. TensorRT 11 requires one type of the operands "
+        "of Pow, GridSample, RMSNormalization, Attention and QuantizeLinear, which the standard lets differ."
+    ),
+    example="y = QuantizeLinear (x, scale, zero_point {3})  # for tensorrt-11",
+    advice=(
+        "Quantize the model again, symmetrically: another zero point gives other numbers, so optimize changes "
+        "nothing. Operands of several types are cast by optimize and convert to one that holds all of them."
+    ),
+    fix="manual",
+    silence="Where a plugin of the runtime takes the form.",
+)
+
+
 def form_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
     """Yield the nodes whose operator the target supports, but not in this form."""
     yield from _operand_findings(model, inference, target)
@@ -47,7 +66,7 @@ def _attribute_findings(model: onnx_ir.Model, inference: Inference, target: Targ
         for name in idle_attributes(node, like):
             message = f"{target} does not load this {node.op_type}: {name} has no effect on its type"
             way_out = f"`optimize(target={str(target)!r})` removes it"
-            yield Diagnostic("target-lacks-form", Severity.ERROR, site_of(node), message, way_out, name)
+            yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site_of(node), message, way_out, name)
 
 
 def _operand_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
@@ -63,7 +82,7 @@ def _operand_findings(model: onnx_ir.Model, inference: Inference, target: Target
             names = " and ".join(type_name(dtype) for dtype in dict.fromkeys(found.values()))
             message = f"{target} requires one type of the operands of {node.op_type}, which are {names}"
             way_out = f"`optimize(target={str(target)!r})` casts them to a type that holds both, if there is one"
-            yield Diagnostic("target-lacks-form", Severity.ERROR, site_of(node), message, way_out, "one-type")
+            yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site_of(node), message, way_out, "one-type")
 
 
 def _convolution_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
@@ -73,7 +92,7 @@ def _convolution_findings(model: onnx_ir.Model, inference: Inference, target: Ta
         if grouped and node.domain in DEFAULT_DOMAINS and inference.type_of(node.inputs[0]) == DataType.FLOAT16:
             message = f"{target} may have no kernel for this {node.op_type} of float16 in groups"
             way_out = f"keep it in float: `convert(keep=[{node.name!r}])`"
-            yield Diagnostic("target-lacks-form", Severity.WARNING, site_of(node), message, way_out, "grouped")
+            yield Diagnostic(TARGET_LACKS_FORM.code, Severity.WARNING, site_of(node), message, way_out, "grouped")
 
 
 def _crash_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
@@ -143,7 +162,7 @@ def _quantization_findings(model: onnx_ir.Model, inference: Inference, target: T
         if broken is not None:
             message = f"{target} does not take this {node.op_type}: {QUANTIZATION_RULES[broken]}"
             way_out = _WAYS_OUT.get(broken, _WAY_OUT)
-            yield Diagnostic("target-lacks-form", Severity.ERROR, site_of(node), message, way_out, broken)
+            yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site_of(node), message, way_out, broken)
 
 
 def _input(node: onnx_ir.Node, index: int) -> onnx_ir.Value | None:

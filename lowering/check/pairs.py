@@ -9,6 +9,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import FindingCode
 from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import CASTS
@@ -26,6 +27,29 @@ LEFT = "check that your values are not among those, or that their last bits do n
 """Way out of what is left to the target."""
 
 
+TARGET_LACKS_KERNEL = FindingCode(
+    "target-lacks-kernel",
+    "The target has no kernel for an operator on its type in the model.",
+    why="The target refuses to load the model. Its file lists the measured operators and types.",
+    example="onnxruntime-cpu has no MatMul of bfloat16 at opset 20",
+    advice="Run optimize --target, which computes it in another type or replaces it if that is exact.",
+    fix="automatic",
+    silence="Where a plugin or another release of the runtime has the kernel.",
+)
+TARGET_MISCOMPUTES_CAST = FindingCode(
+    "target-miscomputes-cast",
+    "The target computes a cast differently from the standard.",
+    why=(
+        "The wrong results were measured; the target's file has the evidence (castsmith targets show T). A note is "
+        "about how the target holds a type, such as int64 in 32 bits or float16 in float: that stays as it is."
+    ),
+    example="q = Cast <to = float8e4m3fn, saturate = 0> (x) gives 448 where the standard says NaN",
+    advice="Run optimize --target, which replaces the cast by exact operators.",
+    fix="automatic",
+    silence="Where your values are not among those with wrong results.",
+)
+
+
 def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
     """Yield casts that are wrong, each at its place; and those that do not load or are left to the target, by kind."""
     imports, ranges = imports_by_scope(model), Ranges(inference)
@@ -34,7 +58,7 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
     for node in all_nodes(model):
         opset = 1 if node.graph is None else opset_of(imports[node.graph], "") or 1
         if wrong := _divides_in_float(node, inference, target, opset):
-            yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), wrong, replaced)
+            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.WARNING, site_of(node), wrong, replaced)
         like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
         meaning = read_cast(node, like) if node.op_type in CASTS else None
         x = node.inputs[0] if node.inputs else None
@@ -53,19 +77,19 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
             note(left, f"{target} casts {pair} otherwise: it {entry.wrong}", node)
         elif entry is not None:
             message = f"{target} computes {pair} wrongly: it {entry.wrong}"
-            yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), message, replaced)
+            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.WARNING, site_of(node), message, replaced)
         elif target.keeps_high_bits(source, to):
             message = f"{target} computes {pair} wrongly: it holds {type_name(to)} in a wider type, and does not wrap"
-            yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), message, replaced)
+            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.WARNING, site_of(node), message, replaced)
         if "casts-are-merged" in target.hazards and _follows_wide_integer(x, source, to, inference):
             note(left, f"{target} makes this cast and the one before it one: numbers beyond int32 change", node)
         if target.leaves_unrounded(source, to):
             note(left, f"{target} holds {type_name(to)} in a wider type, so this cast does not round", node)
     for reason, found in refused.items():
         way_out = f"{replaced} if there is an exact replacement"
-        yield Diagnostic("target-lacks-kernel", Severity.ERROR, found.first, reason + found.more(), way_out, reason)
+        yield Diagnostic(TARGET_LACKS_KERNEL.code, Severity.ERROR, found.first, reason + found.more(), way_out, reason)
     for reason, found in left.items():
-        yield Diagnostic("target-miscomputes-cast", Severity.NOTE, found.first, reason + found.more(), LEFT, reason)
+        yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.NOTE, found.first, reason + found.more(), LEFT, reason)
 
 
 def _follows_wide_integer(x: onnx_ir.Value, source: DataType, to: DataType, inference: Inference) -> bool:
@@ -91,7 +115,7 @@ def narrowed_findings(model: onnx_ir.Model, inference: Inference, target: Target
             wide, small = type_name(dtype), type_name(holder)
             message = f"{target} holds {wide} in {small}: numbers that {small} lacks change, first in {value.name}"
             site = Site(model.graph.name or "")
-            yield Diagnostic("target-miscomputes-cast", Severity.NOTE, site, message, LEFT, type_name(dtype))
+            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.NOTE, site, message, LEFT, type_name(dtype))
 
 
 def _divides_in_float(node: onnx_ir.Node, inference: Inference, target: Target, opset: int) -> str:

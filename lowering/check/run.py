@@ -9,6 +9,7 @@ from dataclasses import replace
 import onnx_ir
 
 from castsmith.analysis.inference.walk import Inference, infer_element_types
+from castsmith.ir.codes import FindingCode
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
@@ -18,13 +19,39 @@ from castsmith.lowering.check.casts import cast_findings
 from castsmith.lowering.check.causes import with_causes
 from castsmith.lowering.check.target import target_findings
 from castsmith.lowering.check.trunc import trunc_findings
-from castsmith.lowering.check.types import declared_findings, operand_findings, operator_findings, result_findings
+from castsmith.lowering.check.types import (
+    MIXED_OPERAND_TYPES,
+    declared_findings,
+    operand_findings,
+    operator_findings,
+    result_findings,
+)
 from castsmith.numerics.errors import CastsmithError, PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
-from castsmith.passes.fold.run import FoldConstants
+from castsmith.passes.fold.run import UNDEFINED_CONSTANT_CAST, FoldConstants
 from castsmith.targets.target import Target, as_target
 
 _ANY_SIZE = 2**62
+
+
+DISPUTED_CONSTANT_CAST = FindingCode(
+    "disputed-constant-cast",
+    "A cast of a constant has an element on which the schema and trusted runtimes disagree.",
+    why="The schema is ambiguous, as for infinity to a fnuz type before opset 24.",
+    example="y = Cast <to = float8e4m3fnuz> (w {inf})  at opset 19",
+    advice="Use --fold-disputed to fold by the schema's own table.",
+    fix="opt-in",
+    silence="Where only one runtime runs the model.",
+)
+CONSTANT_MALFORMED = FindingCode(
+    "constant-malformed",
+    "A constant cannot be read.",
+    why="Its bytes do not fit its type and shape, or its type is not an ONNX element type.",
+    example="float[4] w with 3 elements",
+    advice="Export the model again.",
+    fix="manual",
+    silence="Never: the constant is not the exported one.",
+)
 
 
 def check(
@@ -71,7 +98,7 @@ def _inferred(model: onnx_ir.Model, rules: PromotionRules) -> tuple[Inference | 
         return infer_element_types(model, replace(rules, promote_unsafe=True)), []
     except PromotionError as error:  # string or complex in joined branches or states: not the fault of one node
         text = str(error).rstrip(".")
-        return None, [Diagnostic("mixed-operand-types", Severity.ERROR, Site(model.graph.name or ""), text)]
+        return None, [Diagnostic(MIXED_OPERAND_TYPES.code, Severity.ERROR, Site(model.graph.name or ""), text)]
 
 
 def _all_findings(
@@ -99,23 +126,23 @@ def _constant_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
     except (ModelError, PromotionError):
         return  # an unreadable Trunc, or branches without a common type, which are separate findings
     except CastsmithError as error:
-        yield Diagnostic("constant-malformed", Severity.ERROR, Site(model.graph.name or ""), str(error).rstrip("."))
+        yield Diagnostic(CONSTANT_MALFORMED.code, Severity.ERROR, Site(model.graph.name or ""), str(error).rstrip("."))
         return
     for refusal in refused:
-        kind = "undefined" if undefined[refusal] else "disputed"
+        if undefined[refusal]:
+            kind, code, way_out = "undefined", UNDEFINED_CONSTANT_CAST.code, "change the constant"
+        else:
+            kind, code = "disputed", DISPUTED_CONSTANT_CAST.code
+            way_out = "`fold_disputed` folds it by the schema's own table"
         undefined[refusal] -= 1
         message = f"the result of this cast is {kind}: {refusal.reason}"
-        way_out = {
-            "undefined": "change the constant",
-            "disputed": "`fold_disputed` folds it by the schema's own table",
-        }[kind]
-        yield Diagnostic(f"{kind}-constant-cast", Severity.WARNING, refusal.site, message, way_out)
+        yield Diagnostic(code, Severity.WARNING, refusal.site, message, way_out)
 
 
 def _fold_refusals(model: onnx_ir.Model, *, disputed: bool) -> list[Refusal]:
     records = FoldConstants(max_growth=_ANY_SIZE, fold_disputed=disputed).call(model.clone()).records
     sites = Counter((diagnostic.site, diagnostic.code) for diagnostic in records.diagnostics)
-    return [refusal for refusal in records.refusals if sites[refusal.site, "undefined-constant-cast"]]
+    return [refusal for refusal in records.refusals if sites[refusal.site, UNDEFINED_CONSTANT_CAST.code]]
 
 
 def findings_by_target(model: onnx_ir.Model, targets: Iterable[Target]) -> dict[str, list[Diagnostic]]:

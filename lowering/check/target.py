@@ -10,6 +10,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import FindingCode
 from castsmith.ir.naming import same_names
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.qonnx import is_quantizer, runs_in_qonnx
@@ -21,7 +22,7 @@ from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed, values_of
 from castsmith.lowering.check.forms import form_findings
 from castsmith.lowering.check.occurrences import Occurrences, note
-from castsmith.lowering.check.pairs import narrowed_findings, pair_findings
+from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL, narrowed_findings, pair_findings
 from castsmith.lowering.float8.needs import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
 from castsmith.targets.kernels import varied_input
@@ -29,6 +30,75 @@ from castsmith.targets.target import Target
 
 _NO_REPLACEMENT = "it has no exact replacement here: change the model or choose another target"
 """Way out of what `optimize` leaves; `check` names `optimize` itself."""
+
+
+TARGET_LACKS_TYPE = FindingCode(
+    "target-lacks-type",
+    "The model has values of a type that the target does not support.",
+    why="The target refuses to load the model.",
+    example="onnxruntime-android has no float8e4m3fn",
+    advice="Run optimize --target, which lowers the supported types.",
+    fix="automatic",
+    silence="Where a plugin or another release of the runtime has the type.",
+)
+TARGET_LACKS_OPERATOR = FindingCode(
+    "target-lacks-operator",
+    "The model has an operator of QONNX or of ONNX Runtime, which the target does not have.",
+    why="The target refuses to load the model. An operator of ONNX Runtime is a warning: a plugin may have its name.",
+    example="onnxruntime-cpu has no operator Trunc of qonnx.custom_op.general",
+    advice=(
+        "Run optimize --target, which replaces operators of QONNX and quantizers by standard operators; if it "
+        "refuses, make the parameters it names constants, or raise the opset. Export without the optimizer of ONNX "
+        "Runtime."
+    ),
+    fix="automatic",
+    silence="Where the runtime registers the operator as a custom operator.",
+)
+TARGET_MISFUSES = FindingCode(
+    "target-misfuses",
+    "The target fuses an operator with others into an unsupported or different operator.",
+    why="The target's own optimizer refuses the model, or changes its results; this depends on the neighbouring nodes.",
+    example="onnxruntime-cpu drops a Relu before QuantizeLinear to float8e4m3fn, which is correct for uint8 only",
+    advice="Run optimize --target, which replaces the operator so that it is not fused.",
+    fix="automatic",
+    silence="Where the runtime runs without its own graph optimization.",
+)
+TARGET_UNKNOWN = FindingCode(
+    "target-unknown",
+    "The target's file does not state a fact about what the target supports.",
+    why="Nothing is changed on a guess, and nothing is reported about what is not known.",
+    example="the newest opset of a target is unknown",
+    advice="Add the fact to your own copy of the file: castsmith targets show T --json prints the format.",
+    fix="manual",
+    silence="Where the fact does not concern your model.",
+)
+OPSET_TOO_NEW = FindingCode(
+    "opset-too-new",
+    "The model's opset is newer than the target accepts.",
+    why="The target refuses to load the model.",
+    example="opset 28, and the target accepts at most 26",
+    advice="Run optimize --target, which lowers it if that changes nothing, and otherwise names the obstacle.",
+    fix="automatic",
+    silence="Where another release of the runtime accepts the opset.",
+)
+SAME_NODE_NAMES = FindingCode(
+    "same-node-names",
+    "Several nodes of one graph have one name, and the target does not load such a graph.",
+    why="ONNX Runtime refuses the model: `two nodes with same node name`. onnx.checker accepts it.",
+    example="three Casts of the name graph_input_cast0",
+    advice="Run optimize --target, which gives each node a name of its own.",
+    fix="automatic",
+    silence="Never for this target: it refuses the model.",
+)
+IR_VERSION_TOO_NEW = FindingCode(
+    "ir-version-too-new",
+    "The model's IR version is newer than the target accepts.",
+    why="The target refuses to load the file.",
+    example="IR version 14, and the target accepts at most 13",
+    advice="Run optimize --target, which lowers it if the model uses no feature of the newer version.",
+    fix="automatic",
+    silence="Where another release of the runtime accepts the IR version.",
+)
 
 
 def unreported_errors(
@@ -73,7 +143,7 @@ def _unknown_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnost
         listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
         message = f"the facts about {target} do not include its {listed}, so these are not checked"
         way_out = "state them in a target file of your own to have them checked"
-        yield Diagnostic("target-unknown", Severity.NOTE, Site(model.graph.name or ""), message, way_out)
+        yield Diagnostic(TARGET_UNKNOWN.code, Severity.NOTE, Site(model.graph.name or ""), message, way_out)
 
 
 def _version_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
@@ -82,11 +152,11 @@ def _version_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnost
     way_out = f"{lowering_to(target)} lowers it if that changes nothing"
     if opset > (target.fallback or target).newest_opset:
         message = f"the model is of opset {opset} and {target} accepts at most {target.newest_opset}"
-        yield Diagnostic("opset-too-new", Severity.ERROR, site, message, way_out)
+        yield Diagnostic(OPSET_TOO_NEW.code, Severity.ERROR, site, message, way_out)
     if model.ir_version > target.newest_ir_version:
         newest = target.newest_ir_version
         message = f"the model is of IR version {model.ir_version} and {target} accepts at most {newest}"
-        yield Diagnostic("ir-version-too-new", Severity.ERROR, site, message, way_out)
+        yield Diagnostic(IR_VERSION_TOO_NEW.code, Severity.ERROR, site, message, way_out)
 
 
 def _name_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
@@ -94,7 +164,7 @@ def _name_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]
     for nodes in same_names(model) if target.refuses_same_names else ():
         message = f"{target} does not load a graph in which {len(nodes)} nodes are named {nodes[0].name!r}"
         way_out = f"{lowering_to(target)} gives each a name of its own"
-        yield Diagnostic("same-node-names", Severity.ERROR, site_of(nodes[1]), message, way_out, nodes[0].name or "")
+        yield Diagnostic(SAME_NODE_NAMES.code, Severity.ERROR, site_of(nodes[1]), message, way_out, nodes[0].name or "")
 
 
 def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Target) -> Iterator[Diagnostic]:
@@ -115,7 +185,7 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
             site = Site(model.graph.name or "")
             way_out = f"{lowering_to(target)} lowers the supported types"
             subject = f"{target.name} {type_name(dtype)}"
-            yield Diagnostic("target-lacks-type", Severity.ERROR, site, message, way_out, subject)
+            yield Diagnostic(TARGET_LACKS_TYPE.code, Severity.ERROR, site, message, way_out, subject)
 
 
 def _operator_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
@@ -131,7 +201,7 @@ def _operator_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnos
             if known:
                 message = f"{target} does not run this {node.op_type} of {node.domain}"
             way_out = f"{lowering_to(target)} replaces it if its parameters are constant"
-            yield Diagnostic("target-lacks-operator", Severity.ERROR, site_of(node), message, way_out)
+            yield Diagnostic(TARGET_LACKS_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
 
 
 def _foreign_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
@@ -144,7 +214,7 @@ def _foreign_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnost
     for op_type, each in found.items():
         message = f"{target} has no operator {op_type} of {CONTRIB_DOMAIN}{each.more()}: it needs a plugin"
         way_out = f"{lowering_to(target)} replaces quantizers; otherwise export without the optimizer of ONNX Runtime"
-        yield Diagnostic("target-lacks-operator", Severity.WARNING, each.first, message, way_out, op_type)
+        yield Diagnostic(TARGET_LACKS_OPERATOR.code, Severity.WARNING, each.first, message, way_out, op_type)
 
 
 def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
@@ -164,14 +234,14 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
                 note(misfused, reason, node)
     way_out = f"{lowering_to(target)} replaces it if there is an exact replacement"
     for reason, found in lacking.items():
-        yield Diagnostic("target-lacks-kernel", Severity.ERROR, found.first, reason + found.more(), way_out, reason)
+        yield Diagnostic(TARGET_LACKS_KERNEL.code, Severity.ERROR, found.first, reason + found.more(), way_out, reason)
     for reason, found in misfused.items():
-        yield Diagnostic("target-misfuses", Severity.WARNING, found.first, reason + found.more(), way_out, reason)
+        yield Diagnostic(TARGET_MISFUSES.code, Severity.WARNING, found.first, reason + found.more(), way_out, reason)
     if unknown:
         names = ", ".join(type_name(dtype) for dtype in unknown)
         message = f"the operators of {target} that support {names} are unknown"
         way_out = f"{lowering_to(target)} replaces all of them"
-        yield Diagnostic("target-unknown", Severity.WARNING, Site(model.graph.name or ""), message, way_out)
+        yield Diagnostic(TARGET_UNKNOWN.code, Severity.WARNING, Site(model.graph.name or ""), message, way_out)
 
 
 def lowering_to(target: Target) -> str:

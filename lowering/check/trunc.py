@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir
 from numpy.typing import NDArray
 
+from castsmith.ir.codes import FindingCode
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.qonnx import TruncNode, is_trunc, read_trunc, trunc_operands
@@ -23,6 +24,38 @@ Parameters = dict[str, NDArray[np.float64]]
 _FINN = "finn.custom_op.general"
 
 
+TRUNC_MALFORMED = FindingCode(
+    "trunc-malformed",
+    "A QONNX Trunc node matches no version of Trunc.",
+    why="Its number of inputs or its attributes fit neither version.",
+    example="y = qonnx.custom_op.general.Trunc (x, scale)",
+    advice="Export the model again with qonnx or brevitas.",
+    fix="manual",
+    silence="Never: the result of the node is not defined.",
+)
+TRUNC_VERSION_GUESSED = FindingCode(
+    "trunc-version-guessed",
+    "The domain of a Trunc node is not imported, so its version follows from its number of inputs.",
+    why="The two versions of QONNX Trunc compute different results.",
+    example="five inputs: treated as version 1",
+    advice="Import the domain with the intended version.",
+    fix="manual",
+    silence="Where the version in the message is the intended one.",
+)
+TRUNC_SUSPICIOUS = FindingCode(
+    "trunc-suspicious",
+    "The parameters of a QONNX Trunc are probably wrong.",
+    why=(
+        "QONNX accepts them: with more output bits than input bits nothing is truncated, and version 2 divides by the "
+        "power of two nearest to out_scale / scale for every ratio."
+    ),
+    example="y = qonnx.custom_op.general.Trunc (x, scale {1}, zeropt {0}, in_bits {4}, out_bits {8})",
+    advice="Correct the parameter that the message names, or export the model again.",
+    fix="manual",
+    silence="Where the message describes the intended parameters.",
+)
+
+
 def trunc_findings(nodes: Iterable[onnx_ir.Node], imports: Mapping[Scope, Mapping[str, int]]) -> Iterator[Diagnostic]:
     """Yield Trunc nodes of no version, of a guessed one, and suspicious ones; arguments as in `result_findings`."""
     for node in nodes:
@@ -33,15 +66,15 @@ def trunc_findings(nodes: Iterable[onnx_ir.Node], imports: Mapping[Scope, Mappin
             rounding_function(meaning.rounding_mode)
         except (ModelError, TruncError) as error:
             text = str(error).removeprefix(f"{site_of(node)}: ").rstrip(".")
-            yield Diagnostic("trunc-malformed", Severity.ERROR, site_of(node), text, "change the node in the model")
+            yield Diagnostic(TRUNC_MALFORMED.code, Severity.ERROR, site_of(node), text, "change the node in the model")
             continue
         if meaning.guessed:
             message = (
                 f"{node.domain} is not imported, so version {meaning.version} of Trunc is inferred from its inputs"
             )
-            yield Diagnostic("trunc-version-guessed", Severity.WARNING, site_of(node), message, "import the domain")
+            yield Diagnostic(TRUNC_VERSION_GUESSED.code, Severity.WARNING, site_of(node), message, "import the domain")
         for message, way_out in _suspicions(node, meaning):
-            yield Diagnostic("trunc-suspicious", Severity.WARNING, site_of(node), message, way_out)
+            yield Diagnostic(TRUNC_SUSPICIOUS.code, Severity.WARNING, site_of(node), message, way_out)
 
 
 def _suspicions(node: onnx_ir.Node, meaning: TruncNode) -> Iterator[tuple[str, str]]:

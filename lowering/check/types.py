@@ -8,6 +8,7 @@ import onnx_ir
 
 from castsmith.analysis.inference.disagreement import Disagreement
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import FindingCode
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.qonnx import is_trunc
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_formals, op_key, opset_of
@@ -18,8 +19,52 @@ from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.common import common_type
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.passes.promote.operands import TYPE_NOT_ALLOWED
 
 # Nodes of undefined operators: their results are unknown, and runtimes refuse the model.
+
+
+MIXED_OPERAND_TYPES = FindingCode(
+    "mixed-operand-types",
+    "Operands that ONNX requires to have one type have several.",
+    why="The checker accepts such a model by default, and every runtime rejects it.",
+    example="z = Add (x, y)  # (float[N], int64[N]) -> float[N]",
+    advice="Run optimize, which promotes them; --promote-unsafe where the common type does not hold every value.",
+    fix="promoted",
+    silence="Never: no runtime loads the model.",
+)
+UNKNOWN_OPERATOR = FindingCode(
+    "unknown-operator",
+    "An operator that the model's opset does not have, or of a domain that it does not import.",
+    why=(
+        "Its result types are unknown, so inference stops there, and runtimes refuse the model. ONNX Runtime saves "
+        "some of its own operators in the standard domain: no other runtime supports those."
+    ),
+    example="y = Gelu (x)  # at opset 19; Gelu needs opset 20",
+    advice=(
+        "Import the opset that has the operator, or set the node's domain to the one that defines it and import that."
+    ),
+    fix="manual",
+    silence="Where your runtime registers the operator as a custom operator.",
+)
+VALUE_TYPE_MISMATCH = FindingCode(
+    "value-type-mismatch",
+    "The declared type of an intermediate value differs from the type that its node gives.",
+    why="Runtimes that trust the declaration read the bits as the wrong type; others refuse the model.",
+    example="float[N] a declared; a = Cast <to = int32> (x)",
+    advice="Run optimize, which corrects the declaration.",
+    fix="automatic",
+    silence="Never: the correction costs nothing.",
+)
+OUTPUT_TYPE_MISMATCH = FindingCode(
+    "output-type-mismatch",
+    "The declared type of a model output differs from the type that its node gives.",
+    why="Callers of the model rely on the declared type.",
+    example="(int32[N] y) declared; y = Add (x, x)  # float[N]",
+    advice="Run optimize: the declaration follows the value, or with --keep-output-types the value is cast back.",
+    fix="automatic",
+    silence="Where callers do not read the declared type.",
+)
 
 
 def operator_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
@@ -38,7 +83,7 @@ def operator_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
             way_out = "import the opset that has it, or set the node's domain to the one that defines it"
         else:
             continue
-        yield Diagnostic("unknown-operator", Severity.WARNING, site_of(node), message, way_out)
+        yield Diagnostic(UNKNOWN_OPERATOR.code, Severity.WARNING, site_of(node), message, way_out)
 
 
 _OPTION_HINT = " (`promote_unsafe` allows it)"
@@ -57,13 +102,13 @@ def operand_findings(model: onnx_ir.Model, inference: Inference, rules: Promotio
         value = node.inputs[index]
         state = value.name if value else index
         message = f"the state {state} is widened by the body, so its initial value must be cast to {_name(dtype)}"
-        yield Diagnostic("mixed-operand-types", Severity.ERROR, site_of(node), message, "optimize casts it")
+        yield Diagnostic(MIXED_OPERAND_TYPES.code, Severity.ERROR, site_of(node), message, "optimize casts it")
     for (graph, index), dtype in inference.output_conversions.items():
         message = (
             f"the output {graph.outputs[index].name} must be cast to {_name(dtype)} to match the other branch or state"
         )
         site, subject = Site(graph.name or ""), f"output {graph.outputs[index].name}"
-        yield Diagnostic("mixed-operand-types", Severity.ERROR, site, message, "optimize casts it", subject)
+        yield Diagnostic(MIXED_OPERAND_TYPES.code, Severity.ERROR, site, message, "optimize casts it", subject)
 
 
 def result_findings(
@@ -92,7 +137,7 @@ def result_findings(
                 where = f"opset {key[2]}" if key[0] in DEFAULT_DOMAINS else f"version {key[2]} of {key[0]}"
                 message = f"{node.op_type} of {where} does not support {_name(dtype)}, the type of {value.name}"
                 way_out = "raise the opset, or choose another type in the model"
-                yield Diagnostic("type-not-allowed", Severity.ERROR, site_of(node), message, way_out)
+                yield Diagnostic(TYPE_NOT_ALLOWED.code, Severity.ERROR, site_of(node), message, way_out)
 
 
 def declared_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagnostic]:
@@ -104,9 +149,9 @@ def declared_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Di
                 found = inference.types.get(value)
                 if found is None or value.dtype in (None, onnx_ir.DataType.UNDEFINED, found):
                     continue
-                what, code = "value", "value-type-mismatch"
+                what, code = "value", VALUE_TYPE_MISMATCH.code
                 if value.is_graph_output():
-                    what, code = "output", "output-type-mismatch"
+                    what, code = "output", OUTPUT_TYPE_MISMATCH.code
                 message = f"the {what} {value.name} is declared {_name(value.dtype)} but is {_name(found)}"
                 yield Diagnostic(code, Severity.ERROR, site_of(node), message, "optimize corrects the declaration")
 
@@ -126,7 +171,7 @@ def _mixed(disagreement: Disagreement, rules: PromotionRules, torch: PromotionRu
     asked = "is declared with their common type" if disagreement.as_declared else "needs operands of one type"
     message = f"{node.op_type} {asked}, but has {operands}"
     return Diagnostic(
-        "mixed-operand-types", Severity.ERROR, site_of(node), message, _way_out(disagreement, rules, torch)
+        MIXED_OPERAND_TYPES.code, Severity.ERROR, site_of(node), message, _way_out(disagreement, rules, torch)
     )
 
 
@@ -143,10 +188,10 @@ def _not_taken(found: Disagreement) -> Diagnostic:
             else f"{node.op_type} does not support {operand}"
         )
         way_out = "cast the operand in the model"
-        return Diagnostic("type-not-allowed", Severity.ERROR, site, message, way_out)
+        return Diagnostic(TYPE_NOT_ALLOWED.code, Severity.ERROR, site, message, way_out)
     as_what = f"makes it {found.pairwise}" if found.pairwise else f"computes it in {_name(found.common)}"
     message = f"{node.op_type} does not support {operand} at this opset"
-    return Diagnostic("type-not-allowed", Severity.ERROR, site, message, f"optimize {as_what}")
+    return Diagnostic(TYPE_NOT_ALLOWED.code, Severity.ERROR, site, message, f"optimize {as_what}")
 
 
 def _way_out(disagreement: Disagreement, rules: PromotionRules, torch: PromotionRules | None) -> str:

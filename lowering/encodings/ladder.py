@@ -15,6 +15,8 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.ir.codes import Rule
+from castsmith.ir.records import Effect
 from castsmith.lowering.builder import Builder, at_least, dtype_of
 from castsmith.lowering.formats import NarrowPolicy, corners, sign_bit, top_exponent
 from castsmith.lowering.qonnx.trunc import round_as
@@ -28,6 +30,15 @@ _BARRIER = {DataType.FLOAT: 2.0**125, DataType.DOUBLE: 2.0**1000}
 """Larger than any intermediate result."""
 _BULGE = 1 - 1 / math.log(2) - math.log2(math.log(2))
 """The most by which log2(1 + f) exceeds f: 0.0861, at f = 0.443."""
+
+
+ROUND_IN_PLACE = Rule(
+    "round-in-place",
+    "A result stored in float is rounded to the precision of the type that it represents.",
+    why="The next operator expects a value of that type.",
+    example="+ y = the float nearest to s that bfloat16 has",
+    safety=(Effect.BIT_EXACT, Effect.BIT_EXACT_BUT_NAN, Effect.IN_WIDER_TYPE),
+)
 
 
 def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:

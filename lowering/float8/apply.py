@@ -8,6 +8,7 @@ from dataclasses import replace
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.table import operators
@@ -15,6 +16,7 @@ from castsmith.ir.ops.traits import Conversion
 from castsmith.ir.records import Effect, Records, Rewrite, Site
 from castsmith.ir.text import node_item, node_items, site_of, value_item
 from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding
+from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.encodings.storage import (
     as_codes,
     can_be_packed,
@@ -26,8 +28,8 @@ from castsmith.lowering.encodings.storage import (
 )
 from castsmith.lowering.float8.casts import rounds_in_place
 from castsmith.lowering.float8.needs import is_coded
-from castsmith.lowering.float8.plan import NAME, Plan
-from castsmith.lowering.opset.obstacles import move_to_opset
+from castsmith.lowering.float8.plan import LOWER_OPERATOR, NAME, Plan
+from castsmith.lowering.opset.obstacles import CHANGE_OPSET, move_to_opset
 from castsmith.numerics.errors import InternalError, present
 from castsmith.numerics.types import element_type
 from castsmith.passes.core.rewriting import Replacement, apply_replacement, place_constant
@@ -42,6 +44,22 @@ _SEQUENCE_REASONS = {
 _DECODERS = operators(lambda row: row.conversion in (Conversion.CAST, Conversion.DEQUANTIZE))
 _DECODED = "a table of the 256 codes, made by the codec"
 _ROUNDED = "the codes are made from floats, so those are rounded in place"
+
+
+MOVE_CODES = Rule(
+    "move",
+    "An operator that only moves elements is applied to codes instead of values.",
+    why="Reshape, Transpose and similar operators do not depend on the elements.",
+    example="- y = Reshape (x, s)  # float8e4m3fn\n+ y = Reshape (x, s)  # uint8",
+)
+STORE_AS_CODES = Rule(
+    "store-as-codes",
+    "Constants, inputs and outputs of a type that the target lacks become uint8 codes.",
+    why="The target cannot hold the type; a code is the same bits.",
+    example="- float8e4m3fn[4] w\n+ uint8[4] w",
+    advice="Feed and read the codes of inputs and outputs that changed, which the record names.",
+    safety=(Effect.BIT_EXACT, Effect.INTERFACE),
+)
 
 
 def apply_plan(
@@ -60,7 +78,9 @@ def apply_plan(
         for attribute in retyped_attributes(node, plan.coded, DataType.UINT8, as_codes):
             node.attributes[attribute.name] = attribute
         text = "only moves elements, so it moves their codes in the same way"
-        records.rewrites.append(Rewrite(NAME, "move", site_of(node), before, node_item(node, plan.types), text))
+        records.rewrites.append(
+            Rewrite(NAME, MOVE_CODES.code, site_of(node), before, node_item(node, plan.types), text)
+        )
     for constant in plan.constants.values():
         if not constant.uses():
             continue
@@ -74,7 +94,9 @@ def apply_plan(
         move_to_opset(model, plan.new_opset)
         text = "this opset introduces BitCast; every other node has the same meaning under it"
         site = Site(model.graph.name or "")
-        records.rewrites.append(Rewrite(NAME, "opset", site, f"opset {before}", f"opset {plan.new_opset}", text))
+        records.rewrites.append(
+            Rewrite(NAME, CHANGE_OPSET.code, site, f"opset {before}", f"opset {plan.new_opset}", text)
+        )
 
 
 def _retype(model: onnx_ir.Model, value: onnx_ir.Value, plan: Plan, reason: str, records: Records) -> None:
@@ -86,7 +108,7 @@ def _retype(model: onnx_ir.Model, value: onnx_ir.Value, plan: Plan, reason: str,
     effect = Effect.INTERFACE if interface else Effect.BIT_EXACT
     site = Site(model.graph.name or "", value.name or "")
     text = f"its codes, a byte each, because {reason}"
-    records.rewrites.append(Rewrite(NAME, "store-as-codes", site, before, value_item(value), text, effect))
+    records.rewrites.append(Rewrite(NAME, STORE_AS_CODES.code, site, before, value_item(value), text, effect))
 
 
 def _pack(plan: Plan, value: onnx_ir.Value, target: Target, namer: Namer, reason: str) -> Rewrite:
@@ -110,7 +132,7 @@ def _pack(plan: Plan, value: onnx_ir.Value, target: Target, namer: Namer, reason
     graph.insert_before(graph[0], nodes)
     text = f"its codes, packed in bytes as before, because {reason}"
     after = [value_item(packed), *node_items(nodes, plan.types)]
-    return Rewrite(NAME, "store-as-codes", site, before, after, text)
+    return Rewrite(NAME, STORE_AS_CODES.code, site, before, after, text)
 
 
 def _is_interface(model: onnx_ir.Model, value: onnx_ir.Value) -> bool:
@@ -130,7 +152,7 @@ def _apply_expansion(session: Session, plan: Plan, node: onnx_ir.Node, namer: Na
     if made is not None and expansion.output is made.x:
         reason = "the codes are only decoded, which is rounding in place"
         effect = Effect.BIT_EXACT if plan.context.sequence in NEEDS_BITCAST else Effect.BIT_EXACT_BUT_NAN
-        wanted = Replacement("round-in-place", reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
+        wanted = Replacement(ROUND_IN_PLACE.code, reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
         return _recorded(session, plan, node, wanted, namer)
     expansion.output.shape = old.shape or expansion.output.shape
     expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if is_coded(old, plan.types, plan.coded) else old.name
@@ -139,7 +161,9 @@ def _apply_expansion(session: Session, plan: Plan, node: onnx_ir.Node, namer: Na
     inexact = loses_sign and plan.context.sequence not in NEEDS_BITCAST
     reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else _ROUNDED if rounds else _DECODED
     effect = Effect.BIT_EXACT_BUT_NAN if inexact else Effect.BIT_EXACT
-    wanted = Replacement(f"lower-{node.op_type}", reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
+    wanted = Replacement(
+        LOWER_OPERATOR.of(node.op_type), reason, expansion.nodes, outputs=(expansion.output,), effect=effect
+    )
     return _recorded(session, plan, node, wanted, namer)
 
 

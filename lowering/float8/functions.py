@@ -10,6 +10,7 @@ from itertools import zip_longest
 
 import onnx_ir
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_node, new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.table import named_types
@@ -32,6 +33,14 @@ from castsmith.passes.core.session import Session
 DOMAIN = "castsmith.lowering"
 _LARGEST_INSIDE = 1
 _FIRST_IR_VERSION = 8
+
+
+INLINE_FUNCTIONS = Rule(
+    "inline-functions",
+    "Model-local functions in which something is lowered become their nodes, at each call.",
+    why="Functions have no constants of their own, and different calls may need different nodes.",
+    example="- y = local.f (x)\n+ the nodes of f",
+)
 
 
 class Functions:
@@ -183,7 +192,7 @@ def inline_functions(session: Session, names: set[onnx_ir.OperatorIdentifier], p
             model.opset_imports.setdefault(domain, opset)
         nodes, outputs = _written_out(function, node, namer)
         apply_replacement(
-            session, pass_name, node, Replacement("inline-functions", "", nodes, outputs=outputs), namer, {}
+            session, pass_name, node, Replacement(INLINE_FUNCTIONS.code, "", nodes, outputs=outputs), namer, {}
         )
         waiting += [inner for each in nodes for inner in _with_those_inside(each) if inner.op_identifier() in names]
     for name in names:
@@ -191,7 +200,9 @@ def inline_functions(session: Session, names: set[onnx_ir.OperatorIdentifier], p
     session.changed()
     text = ", ".join(sorted(f"{domain}.{name}" for domain, name, _ in names))
     reason = "the lowering of codes in a function depends on each call"
-    return Rewrite(pass_name, "inline-functions", Site(model.graph.name or ""), text, "its nodes, at each call", reason)
+    return Rewrite(
+        pass_name, INLINE_FUNCTIONS.code, Site(model.graph.name or ""), text, "its nodes, at each call", reason
+    )
 
 
 def _written_out(

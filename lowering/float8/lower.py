@@ -20,16 +20,31 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.codes import FindingCode
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.walks import all_nodes
+from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.encodings.storage import PACKED, declared_values, inferred_declared, mentioned_types
-from castsmith.lowering.float8.apply import apply_plan, leftover
-from castsmith.lowering.float8.functions import Functions, functions_with_codes, inline_functions, obstacle_to_inlining
-from castsmith.lowering.float8.needs import Types, is_coded, other_types_that_target_lacks, reasons_to_lower
-from castsmith.lowering.float8.plan import NAME, make_plan, wrap_expansions
-from castsmith.lowering.interface import WIDE, widen_interface
+from castsmith.lowering.float8.apply import MOVE_CODES, STORE_AS_CODES, apply_plan, leftover
+from castsmith.lowering.float8.functions import (
+    INLINE_FUNCTIONS,
+    Functions,
+    functions_with_codes,
+    inline_functions,
+    obstacle_to_inlining,
+)
+from castsmith.lowering.float8.needs import (
+    TYPE_NOT_IN_TARGET,
+    Types,
+    is_coded,
+    other_types_that_target_lacks,
+    reasons_to_lower,
+)
+from castsmith.lowering.float8.plan import LOWER_OPERATOR, NAME, make_plan, wrap_expansions
+from castsmith.lowering.interface import WIDE, WIDEN_INTERFACE, widen_interface
+from castsmith.lowering.opset.obstacles import CHANGE_OPSET
 from castsmith.numerics.errors import require
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES
@@ -37,6 +52,25 @@ from castsmith.passes.core.options import Encoding, Interface, Storage, choice_i
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
+
+FLOAT8_NOT_LOWERED = FindingCode(
+    "float8-not-lowered",
+    "The target lacks a float8 type that some node needs, and that node cannot be replaced exactly.",
+    why="A partly lowered model would not load, so no node is lowered.",
+    example="MatMul on float8e4m3fn",
+    advice="See the refusals with --explain, and change those nodes.",
+    fix="manual",
+    silence="Never for this target: it refuses the model.",
+)
+SEQUENCE_AT_RISK = FindingCode(
+    "sequence-at-risk",
+    "An encoding that replaces an operator is exposed to a hazard of the target.",
+    why="The target's own optimization may change the result of the encoding, for example by reassociating constants.",
+    example="the target contracts multiplication and addition",
+    advice="Turn that optimization off, and run castsmith verify.",
+    fix="manual",
+    silence="Where castsmith verify finds no difference on the device.",
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +88,19 @@ class LowerFloat8(SessionPass):
         storage: `packed` keeps large weights of 4 and 2 bits packed, which the graph unpacks, `byte` one code in each
             byte.
     """
+
+    codes = (
+        LOWER_OPERATOR,
+        MOVE_CODES,
+        STORE_AS_CODES,
+        INLINE_FUNCTIONS,
+        CHANGE_OPSET,
+        WIDEN_INTERFACE,
+        ROUND_IN_PLACE,
+        FLOAT8_NOT_LOWERED,
+        SEQUENCE_AT_RISK,
+        TYPE_NOT_IN_TARGET,
+    )
 
     target: Target
     sequence: Encoding = option("auto", choice_info("encoding of conversions", Encoding))
@@ -79,7 +126,7 @@ class LowerFloat8(SessionPass):
             return self._lower_without_functions(session, opset, records)
         obstacle = obstacle_to_inlining(model, names)
         if obstacle is not None:
-            refusal = Refusal(NAME, "inline-functions", Site(model.graph.name or ""), obstacle)
+            refusal = Refusal(NAME, INLINE_FUNCTIONS.code, Site(model.graph.name or ""), obstacle)
             reasons = self._reasons(model, types, opset)
             records.refusals.append(refusal)
             records.diagnostics += [_not_lowered([refusal], reason) for reason in list(reasons.values())[:1]]
@@ -146,7 +193,7 @@ def _needs_shapes(model: onnx_ir.Model) -> bool:
 
 def _met(model: onnx_ir.Model, target: Target, hazard: str) -> Diagnostic:
     message = f"{target} may change the result of the encoding: {target.hazards[hazard]}"
-    return Diagnostic("sequence-at-risk", Severity.WARNING, Site(model.graph.name or ""), message)
+    return Diagnostic(SEQUENCE_AT_RISK.code, Severity.WARNING, Site(model.graph.name or ""), message)
 
 
 def _not_lowered(refusals: list[Refusal], reason: str) -> Diagnostic:
@@ -154,4 +201,4 @@ def _not_lowered(refusals: list[Refusal], reason: str) -> Diagnostic:
     message = f"the values must become codes, because {reason}, but {first.reason}"
     if others:
         message += f"; {others} more nodes cannot be replaced"
-    return Diagnostic("float8-not-lowered", Severity.ERROR, first.site, message)
+    return Diagnostic(FLOAT8_NOT_LOWERED.code, Severity.ERROR, first.site, message)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.codes import FindingCode
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
@@ -23,6 +24,17 @@ from castsmith.targets.target import Target
 
 Types = Mapping[onnx_ir.Value, DataType]
 Coded = Collection[DataType]
+
+
+TYPE_NOT_IN_TARGET = FindingCode(
+    "type-not-in-target",
+    "The target lacks a type of the model that Castsmith cannot replace.",
+    why="The emitted model would not load.",
+    example="the target has no complex64",
+    advice="Change the model, or choose another target.",
+    fix="manual",
+    silence="Never for this target: it refuses the model.",
+)
 
 
 @dataclass(frozen=True)
@@ -102,7 +114,7 @@ def other_types_that_target_lacks(model: onnx_ir.Model, target: Target, types: T
         if dtype is not None and dtype in target.lacks and dtype not in (*CODED_TYPES, *HALF_TYPES, *found):
             message = f"{value.name} is {type_name(dtype)}, which {target} lacks and which has no replacement"
             site = Site(model.graph.name or "", value.name or "")
-            found[dtype] = Diagnostic("type-not-in-target", Severity.ERROR, site, message)
+            found[dtype] = Diagnostic(TYPE_NOT_IN_TARGET.code, Severity.ERROR, site, message)
     return list(found.values())
 
 

@@ -11,10 +11,11 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import Rule
 from castsmith.ir.constants import new_constant
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.records import NodeItem, Refusal
+from castsmith.ir.records import Effect, NodeItem, Refusal
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder
@@ -41,6 +42,16 @@ from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
 # The encoding that makes codes from floats, and the opset that it needs.
+
+
+LOWER_OPERATOR = Rule(
+    "lower-*",
+    "An operator on a type that the target lacks becomes exact operators that it has (lower-Cast, for example).",
+    why="The values are kept as codes in uint8, and the operator is computed on codes.",
+    example="- y = Cast <to = float8e4m3fn> (x)\n+ 27 nodes on integers, bit for bit the same",
+    advice="If refused, the reason names the node; change its type in the model.",
+    safety=(Effect.BIT_EXACT, Effect.BIT_EXACT_BUT_NAN),
+)
 
 
 def choose_sequence(
@@ -199,7 +210,7 @@ def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequ
         else:
             reason = _unsettled(node, inference) or _move(plan, node, target)
         if reason is not None:
-            plan.refusals.append(Refusal(NAME, f"lower-{node.op_type}", site_of(node), reason))
+            plan.refusals.append(Refusal(NAME, LOWER_OPERATOR.of(node.op_type), site_of(node), reason))
     for codes in plan.context.encoded:
         _drop_unused_codes(plan, codes)
     return plan

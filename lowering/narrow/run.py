@@ -25,6 +25,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Ranges
+from castsmith.ir.codes import FindingCode, Rule
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
@@ -47,6 +48,25 @@ from castsmith.targets.target import Target
 NAME = "narrow-types"
 
 
+ASSUMED_LARGEST_DIM = FindingCode(
+    "assumed-largest-dim",
+    "narrow-types assumed that no dimension exceeds the given number.",
+    why="A model leaves dimensions open; counting in int32 is correct up to that number.",
+    example="optimize --narrow int64 --largest-dim 1000000",
+    advice="Without --largest-dim only values that are correct for all dimensions are narrowed.",
+    fix="none",
+    silence="Where each dimension of your inputs stays below the number.",
+)
+NARROW_OPERATOR = Rule(
+    "narrow",
+    "An operator on int64 or double computes in int32 or float. Refused, with a number, if a value may not fit.",
+    why="The option `narrow` requests it, and every operand and result is known to fit.",
+    example="- k = Add (n, one)  # int64\n+ k = Cast <to = int64> (Add (n_int32, one_int32))",
+    advice="If refused, insert a Clip, give `--largest-dim`, or request a narrow interface.",
+    silence="Leave out --narrow.",
+)
+
+
 @dataclass(frozen=True)
 class NarrowTypes(SessionPass):
     """Narrow int64 to int32 and double to float where the result is identical for every input.
@@ -57,6 +77,12 @@ class NarrowTypes(SessionPass):
         largest_dim: Upper bound of every dimension that the model does not fix; 0 if unknown.
         target: As in SimplifyCasts.
     """
+
+    codes = (
+        NARROW_OPERATOR,
+        NARROW_INTERFACE,
+        ASSUMED_LARGEST_DIM,
+    )
 
     narrow: TypeLike | Sequence[TypeLike] = shared("narrow")
     narrow_interface: bool = shared("narrow_interface")
@@ -69,19 +95,19 @@ class NarrowTypes(SessionPass):
             return RewriteResult(model, False, records)
         to, reason = {dtype: NARROWER[dtype] for dtype in wanted}, "requested to be narrow"
         if self.narrow_interface:
-            records.rewrites += convert_inputs(session, NAME, NARROW_INTERFACE, to, reason)
+            records.rewrites += convert_inputs(session, NAME, NARROW_INTERFACE.code, to, reason)
         inference = session.inference(PromotionRules())
         facts = Facts(inference, Ranges(inference, self.largest_dim) if self.largest_dim else Ranges(inference))
         if self.narrow_interface:
             fitting = {value for value in model.graph.outputs if inference.type_of(value) in to and facts.fits(value)}
-            records.rewrites += convert_outputs(session, NAME, NARROW_INTERFACE, to, reason, fitting)
+            records.rewrites += convert_outputs(session, NAME, NARROW_INTERFACE.code, to, reason, fitting)
         places, namer = list(_places(model, facts, wanted, self.target, records)), session.namer()
         for place in worth_it(places, inference):
             wanted = _narrowed(place)
             records.rewrites.append(apply_replacement(session, NAME, place.node, wanted, namer, inference.types))
         if self.largest_dim and records.rewrites:
             message, site = f"assumed: no dimension exceeds {self.largest_dim}", Site(model.graph.name or "")
-            records.diagnostics.append(Diagnostic("assumed-largest-dim", Severity.NOTE, site, message))
+            records.diagnostics.append(Diagnostic(ASSUMED_LARGEST_DIM.code, Severity.NOTE, site, message))
         return RewriteResult(model, bool(records.rewrites), records)
 
 
@@ -100,7 +126,7 @@ def _places(
                 refusal = _obstacle(node, dtype, ins, outs, facts)
                 if refusal is None and not takes_type(node, ins[0], NARROWER[dtype], imports, target):
                     lacking = f"the target has no kernel of {node.op_type} for {type_name(NARROWER[dtype])}"
-                    refusal = Refusal(NAME, "narrow", site_of(node), lacking)
+                    refusal = Refusal(NAME, NARROW_OPERATOR.code, site_of(node), lacking)
                 if refusal is None:
                     inputs += ins
                     outputs += outs
@@ -120,9 +146,9 @@ def _obstacle(
     if node.op_type not in SAME[dtype]:
         witness = facts.witness(loose) if loose is not None else ""
         reason = f"{node.op_type} of {type_name(dtype)} may give different bits in {type_name(NARROWER[dtype])}"
-        return Refusal(NAME, "narrow", site_of(node), reason, witness)
+        return Refusal(NAME, NARROW_OPERATOR.code, site_of(node), reason, witness)
     if loose is not None:
-        return Refusal(NAME, "narrow", site_of(node), refusal_text(loose, dtype), facts.witness(loose))
+        return Refusal(NAME, NARROW_OPERATOR.code, site_of(node), refusal_text(loose, dtype), facts.witness(loose))
     return None
 
 
@@ -147,7 +173,7 @@ def _narrowed(place: Place) -> Replacement:
         outputs.append(build.cast(new, place.dtype) if becomes else new)
         outputs[-1].name = old.name
     reason = f"all operands and results of {type_name(place.dtype)} are known to fit {type_name(to)}"
-    return Replacement("narrow", reason, tuple(build.nodes), tuple(constants), outputs=tuple(outputs))
+    return Replacement(NARROW_OPERATOR.code, reason, tuple(build.nodes), tuple(constants), outputs=tuple(outputs))
 
 
 _MOST = 1 << 16

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.naming import same_names
 from castsmith.ir.ops.casts import idle_attributes
 from castsmith.ir.records import Records, Rewrite, RewriteResult
@@ -14,6 +15,23 @@ from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
 PASS_NAME = "legalize-version"
+
+
+IDLE_ATTRIBUTE = Rule(
+    "idle-attribute",
+    "An attribute of a Cast that has no effect on its type is removed.",
+    why=(
+        "ONNX Runtime does not load saturate = 0 of a Cast to other types than float8, nor a round_mode of others "
+        "than float8e8m0."
+    ),
+    example="- y = Cast <to = float16, saturate = 0> (x)\n+ y = Cast <to = float16> (x)",
+)
+RENAME_NODE = Rule(
+    "node-name",
+    "A node gets another name, since a node before it in the same graph has its own.",
+    why="ONNX Runtime does not load a graph with two nodes of one name.",
+    example="- cast, cast\n+ cast, cast_1",
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +63,7 @@ def _without_idle_attributes(session: Session, target: Target) -> list[Rewrite]:
             before, reason = node_item(node, inference.types), f"{target} does not load it, and it has no effect"
             del node.attributes[name]
             after = node_item(node, inference.types)
-            found.append(Rewrite(PASS_NAME, "idle-attribute", site_of(node), [before], [after], reason))
+            found.append(Rewrite(PASS_NAME, IDLE_ATTRIBUTE.code, site_of(node), [before], [after], reason))
     return found
 
 
@@ -57,5 +75,5 @@ def _renamed_nodes(session: Session, target: Target) -> list[Rewrite]:
         for node in nodes[1:]:
             site, before = site_of(node), node.name or ""
             node.name = namer.fresh(before)
-            found.append(Rewrite(PASS_NAME, "node-name", site, before, node.name, reason))
+            found.append(Rewrite(PASS_NAME, RENAME_NODE.code, site, before, node.name, reason))
     return found

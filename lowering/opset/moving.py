@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import onnx.defs
 import onnx_ir
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect, Rewrite
@@ -26,6 +27,20 @@ from castsmith.lowering.opset.obstacles import (
 )
 from castsmith.passes.core.rewriting import Replacement, apply_replacement, detach, name_node
 from castsmith.passes.core.session import Session
+
+ADAPT_OPERATOR = Rule(
+    "adapt-operator",
+    "An operator is rewritten in the form of an older opset, which the target accepts.",
+    why="The older opset expresses the same differently: axes as an attribute, lengths instead of a count.",
+    example="- y = ReduceMean (x, axes)\n+ y = ReduceMean <axes = [1]> (x)",
+)
+WRITE_OUT_OPERATOR = Rule(
+    "write-out-operator",
+    "An operator that the older opset lacks becomes the function by which the standard defines it.",
+    why="The target accepts no newer opset. A runtime's own kernel may round the last bits differently.",
+    example="- y = Gelu (x)\n+ Div, Erf, Sum, Mul, Mul",
+    safety=(Effect.AS_DEFINED,),
+)
 
 
 @dataclass
@@ -83,7 +98,7 @@ def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: Typ
         reason = f"{node.op_type} in the form of opset {to}"
         outputs = tuple(made.outputs)
         moves.replacements[node] = Replacement(
-            "adapt-operator", reason, (*build.nodes, made), tuple(constants), outputs=outputs
+            ADAPT_OPERATOR.code, reason, (*build.nodes, made), tuple(constants), outputs=outputs
         )
         return True
     detach([*build.nodes, *([] if made is None else [made])])
@@ -108,7 +123,7 @@ def apply_moves(session: Session, moves: NodeChanges, pass_name: str, to: int, t
         nodes, outputs = write_out(function, node)
         _name_inside(nodes, namer)
         reason = f"opset {to} lacks this {node.op_type}: replaced by the function by which the standard defines it"
-        wanted = Replacement("write-out-operator", reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
+        wanted = Replacement(WRITE_OUT_OPERATOR.code, reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
         made.append(apply_replacement(session, pass_name, node, wanted, namer, types))
     return made
 

@@ -16,6 +16,7 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.ops.changes import changes_between
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, opset_of
 from castsmith.ir.ops.table import restriction
@@ -31,6 +32,15 @@ LAST_UNREAD = 13
 FormalParameter = onnx.defs.OpSchema.FormalParameter
 FormalParameterOption = onnx.defs.OpSchema.FormalParameterOption
 TypeOf = Mapping[onnx_ir.Value, DataType]
+
+
+CHANGE_OPSET = Rule(
+    "opset",
+    "The model's opset is changed to one that the target accepts. Refused if an operator would change.",
+    why="Operators differ between opsets; this is exact only if no operator of the model does.",
+    example="- opset 28\n+ opset 26",
+    advice="If refused, the reason names the operator.",
+)
 
 
 @dataclass(frozen=True)

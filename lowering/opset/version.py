@@ -23,17 +23,33 @@ from dataclasses import dataclass
 
 import onnx_ir
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity, Site
+from castsmith.lowering.check.target import IR_VERSION_TOO_NEW, OPSET_TOO_NEW, TARGET_UNKNOWN
 from castsmith.lowering.encodings.storage import inferred_declared, mentioned_types
-from castsmith.lowering.opset.loading import PASS_NAME, fitted
-from castsmith.lowering.opset.moving import NodeChanges, apply_moves, needs_shapes, plan_moves
-from castsmith.lowering.opset.obstacles import Obstacle, TypeOf, move_to_opset, standard_nodes
+from castsmith.lowering.opset.loading import IDLE_ATTRIBUTE, PASS_NAME, RENAME_NODE, fitted
+from castsmith.lowering.opset.moving import (
+    ADAPT_OPERATOR,
+    WRITE_OUT_OPERATOR,
+    NodeChanges,
+    apply_moves,
+    needs_shapes,
+    plan_moves,
+)
+from castsmith.lowering.opset.obstacles import CHANGE_OPSET, Obstacle, TypeOf, move_to_opset, standard_nodes
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
+
+LOWER_IR_VERSION = Rule(
+    "ir-version",
+    "The model's IR version is lowered to one that the target accepts.",
+    why="The model uses no feature of the newer version.",
+    example="- IR version 14\n+ IR version 13",
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +59,18 @@ class LegalizeVersion(SessionPass):
     Attributes:
         target: The runtime that the model is for.
     """
+
+    codes = (
+        CHANGE_OPSET,
+        ADAPT_OPERATOR,
+        WRITE_OUT_OPERATOR,
+        IDLE_ATTRIBUTE,
+        RENAME_NODE,
+        LOWER_IR_VERSION,
+        OPSET_TOO_NEW,
+        IR_VERSION_TOO_NEW,
+        TARGET_UNKNOWN,
+    )
 
     target: Target
 
@@ -55,7 +83,7 @@ class LegalizeVersion(SessionPass):
             if key in self.target.unknown:
                 message = f"the newest {what} that {self.target} accepts is unknown, so the model keeps its {what}"
                 site = Site(model.graph.name or "")
-                records.diagnostics.append(Diagnostic("target-unknown", Severity.WARNING, site, message))
+                records.diagnostics.append(Diagnostic(TARGET_UNKNOWN.code, Severity.WARNING, site, message))
         return RewriteResult(model, bool(records.rewrites), records)
 
 
@@ -111,7 +139,7 @@ def _move_to(
     move_to_opset(session.model, to)
     session.changed()
     site, reason = Site(session.model.graph.name or ""), f"{why}; every node has the same meaning under it"
-    records.rewrites.append(Rewrite(PASS_NAME, "opset", site, f"opset {now}", f"opset {to}", reason))
+    records.rewrites.append(Rewrite(PASS_NAME, CHANGE_OPSET.code, site, f"opset {now}", f"opset {to}", reason))
 
 
 def _refuse(
@@ -119,13 +147,13 @@ def _refuse(
 ) -> None:
     """Record what keeps the model from moving, as an error if the target does not accept the opset."""
     now, to = opsets
-    records.refusals += [Refusal(PASS_NAME, "opset", obstacle.site, obstacle.reason) for obstacle in found]
+    records.refusals += [Refusal(PASS_NAME, CHANGE_OPSET.code, obstacle.site, obstacle.reason) for obstacle in found]
     if target is not None:
         message = f"the model is of opset {now} and {target} accepts at most {to}"
         nodes = "1 node" if len(found) == 1 else f"{len(found)} nodes"
         way_out = f"{nodes} would have a different meaning under opset {to}; see the refusals"
         site = Site(model.graph.name or "")
-        records.diagnostics.append(Diagnostic("opset-too-new", Severity.ERROR, site, message, way_out))
+        records.diagnostics.append(Diagnostic(OPSET_TOO_NEW.code, Severity.ERROR, site, message, way_out))
 
 
 def _legalize_ir_version(model: onnx_ir.Model, target: Target, records: Records) -> None:
@@ -133,12 +161,12 @@ def _legalize_ir_version(model: onnx_ir.Model, target: Target, records: Records)
     site = Site(model.graph.name or "")
     if needed > newest:
         message = f"the model needs IR version {needed} and {target} accepts at most {newest}"
-        records.diagnostics.append(Diagnostic("ir-version-too-new", Severity.ERROR, site, message))
+        records.diagnostics.append(Diagnostic(IR_VERSION_TOO_NEW.code, Severity.ERROR, site, message))
     elif now > newest:
         model.ir_version = newest
         reason = f"{target} accepts IR versions up to {newest}; the model needs only {needed}"
         records.rewrites.append(
-            Rewrite(PASS_NAME, "ir-version", site, f"IR version {now}", f"IR version {newest}", reason)
+            Rewrite(PASS_NAME, LOWER_IR_VERSION.code, site, f"IR version {now}", f"IR version {newest}", reason)
         )
 
 

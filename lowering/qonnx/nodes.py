@@ -8,16 +8,17 @@ from dataclasses import dataclass, field
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.errors import ModelError
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops.qonnx import QONNX_DOMAINS, QUANTIZERS, is_quantizer, is_trunc, runs_in_qonnx
+from castsmith.ir.ops.qonnx import QONNX_DOMAINS, QUANTIZERS, is_quantizer, runs_in_qonnx
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.text import constant_item, site_of
 from castsmith.ir.walks import all_nodes, drop_unused_domains
 from castsmith.lowering.encodings.storage import inferred_declared
-from castsmith.lowering.float8.functions import inline_functions, obstacle_to_inlining
+from castsmith.lowering.float8.functions import INLINE_FUNCTIONS, inline_functions, obstacle_to_inlining
 from castsmith.numerics.errors import TruncError, present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import Kind, element_type, type_name
@@ -27,6 +28,19 @@ from castsmith.targets.target import Target
 
 _FIRST_OPSET = 11
 """Round."""
+
+
+MAKE_CONSTANT = Rule(
+    "make-constant",
+    "A graph input with a default, used as a parameter of a QONNX operator, becomes that constant.",
+    why=(
+        "A bit width decides which operators are needed, so it must be known; exporters list initializers as inputs "
+        "although they are never fed."
+    ),
+    example="- input float bits = {4}\n+ constant float bits = {4}",
+    advice="If you feed that input, export one model for each value.",
+    safety=(Effect.INTERFACE,),
+)
 
 
 @dataclass
@@ -66,17 +80,17 @@ Raises ModelError or TruncError if there is no exact replacement.
 
 
 def lower_quantizers(
-    session: Session, pass_name: str, operators: Collection[str], lower: LowerQuantizer, target: Target
+    session: Session, rule: Rule, operators: Collection[str], lower: LowerQuantizer, target: Target
 ) -> RewriteResult:
     """Replace each node of the operators by the result of `lower`; the parameters that it used become constants.
 
-    Nodes that the target runs itself stay.
+    Nodes that the target runs itself stay. The pass has the name of its rule.
     """
-    model, records = session.model, Records()
+    model, records, pass_name = session.model, Records(), rule.code
     names = _functions_with_parameters(model, operators)
     obstacle = obstacle_to_inlining(model, names) if names else None
     if obstacle is not None:
-        records.refusals.append(Refusal(pass_name, "inline-functions", Site(model.graph.name or ""), obstacle))
+        records.refusals.append(Refusal(pass_name, INLINE_FUNCTIONS.code, Site(model.graph.name or ""), obstacle))
     elif names:
         records.rewrites.append(inline_functions(session, names, pass_name))
     imports = session.imports
@@ -88,7 +102,7 @@ def lower_quantizers(
 
     used = dict[onnx_ir.Value, None]()
 
-    def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
+    def replace(node: onnx_ir.Node) -> Replacement | Refusal | None:
         if node.graph is None or not replaced(node):
             return None
         parameters = Parameters()
@@ -100,7 +114,7 @@ def lower_quantizers(
             answer = lower(node, imports[node.graph], parameters)
         except (ModelError, TruncError) as error:
             reason = str(error).removeprefix(f"{site_of(node)}: ").rstrip(".")
-            return Refusal(pass_name, "lower-trunc" if is_trunc(node) else "lower-quant", site_of(node), reason)
+            return Refusal(pass_name, rule.code, site_of(node), reason)
         used.update(parameters.overridable)
         return answer
 
@@ -111,7 +125,7 @@ def lower_quantizers(
         for value in values:
             types.setdefault(value, DataType.FLOAT)  # QONNX: tensor(float32) where nothing else is declared
         with inferred_declared(model, types, tensors=values):
-            records.extend(run_rules(session, pass_name, rule, types=types).records)
+            records.extend(run_rules(session, pass_name, replace, types=types).records)
         records.rewrites += [_made_constant(model, value, pass_name) for value in used]
     if records.rewrites:
         session.changed()
@@ -163,4 +177,4 @@ def _made_constant(model: onnx_ir.Model, value: onnx_ir.Value, pass_name: str) -
         value.replace_all_uses_with(made)
         place_constant(made, graph[0], Namer(model))
     reason = "a parameter of a quantization must be constant: the default is used, and a caller cannot replace it"
-    return Rewrite(pass_name, "make-constant", site, before, after, reason, Effect.INTERFACE)
+    return Rewrite(pass_name, MAKE_CONSTANT.code, site, before, after, reason, Effect.INTERFACE)

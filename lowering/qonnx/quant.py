@@ -20,24 +20,34 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.qonnx import flag
 from castsmith.ir.records import RewriteResult
 from castsmith.lowering.builder import Builder, at_least, new_constants
 from castsmith.lowering.encodings.ladder import to_the_grid
-from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
+from castsmith.lowering.float8.functions import INLINE_FUNCTIONS
+from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
 from castsmith.lowering.qonnx.steps import add_zero_point, binade_ends, clip, combine, subtract_zero_point
 from castsmith.lowering.qonnx.trunc import round_as
 from castsmith.numerics.trunc import clip_bounds
 from castsmith.numerics.types import ElementType, Kind, element_type, type_name
-from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewrite_pass import DROP_UNUSED, SessionPass
 from castsmith.passes.core.rewriting import Replacement
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
-NAME = "lower-quant"
 _TO_NEAREST = ("ROUND", "HALF_EVEN", "HALF_UP", "HALF_DOWN")
 _MOST_MANTISSA_BITS, _MOST_BIAS, _LEAST_EXPONENT = 15, 127, -100
+
+
+LOWER_QUANT = Rule(
+    "lower-quant",
+    "A QONNX Quant, BipolarQuant or FloatQuant becomes operators of ONNX. Refused for parameters not constant.",
+    why="Only qonnx runs them; each step becomes one operator, in the order and type in which QONNX computes.",
+    example="- y = qonnx.custom_op.general.Quant (x, scale, zeropt, bits)\n+ Div, Add, two Where, Round, Sub, Mul",
+    advice="If refused, the reason names the parameter that must be constant, or the rounding mode that is not exact.",
+)
 
 
 @dataclass(frozen=True)
@@ -48,10 +58,17 @@ class LowerQuant(SessionPass):
         target: The runtime that the model is for.
     """
 
+    codes = (
+        DROP_UNUSED,
+        LOWER_QUANT,
+        MAKE_CONSTANT,
+        INLINE_FUNCTIONS,
+    )
+
     target: Target
 
     def rewrite(self, session: Session) -> RewriteResult:
-        return lower_quantizers(session, NAME, _WRITERS, _lowered, self.target)
+        return lower_quantizers(session, LOWER_QUANT, _WRITERS, _lowered, self.target)
 
 
 def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameters: Parameters) -> Replacement:
@@ -62,7 +79,7 @@ def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameters: Parame
     y = build.cast(_WRITERS[node.op_type](build, node, parameters), node.outputs[0].dtype or DataType.FLOAT)
     build.nodes[-1].outputs[0].name = node.outputs[0].name
     reason = f"QONNX {node.op_type}, step by step in standard operators"
-    return Replacement("lower-quant", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+    return Replacement(LOWER_QUANT.code, reason, tuple(build.nodes), tuple(constants), outputs=(y,))
 
 
 def _integer(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:

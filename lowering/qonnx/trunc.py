@@ -21,16 +21,19 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.qonnx import TRUNCS, TruncNode, is_trunc, read_trunc, trunc_operands
 from castsmith.ir.records import Diagnostic, RewriteResult, Severity
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes
 from castsmith.lowering.builder import Builder, new_constants
-from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
+from castsmith.lowering.check.trunc import TRUNC_VERSION_GUESSED
+from castsmith.lowering.float8.functions import INLINE_FUNCTIONS
+from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
 from castsmith.lowering.qonnx.steps import add_zero_point, clip, combine, subtract_zero_point
 from castsmith.numerics.trunc import clip_bounds, power_of_two, rounding_function
-from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewrite_pass import DROP_UNUSED, SessionPass
 from castsmith.passes.core.rewriting import Replacement
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
@@ -39,6 +42,17 @@ from castsmith.targets.target import Target
 # the branch of a true condition, so no branch that can be -0 is used there: in DOWN, Floor of a positive number cannot.
 
 Rounding = Callable[[Builder, onnx_ir.Value], onnx_ir.Value]
+
+
+LOWER_TRUNC = Rule(
+    "lower-trunc",
+    "A QONNX Trunc becomes operators of ONNX. Refused without constant parameters, or before Round exists.",
+    why="Only qonnx runs Trunc; the replacement gives qonnx's bits.",
+    example=(
+        "- y = qonnx.custom_op.general.Trunc (x, scale, zeropt, in_bits, out_bits)\n+ Div, Add, Round, Floor, Mul ..."
+    ),
+    advice="If refused, raise the opset to 11 or make the parameters that the reason names constants.",
+)
 
 
 def _operator(op_type: str) -> Rounding:
@@ -82,8 +96,6 @@ def round_as(build: Builder, x: onnx_ir.Value, mode: str) -> onnx_ir.Value:
     return ROUNDINGS[mode.upper()](build, x)
 
 
-NAME = "lower-trunc"
-
 _FOR_RATIO = {
     1: ("in_bitwidth", "out_bitwidth"),
     2: ("scale", "out_scale", "out_bitwidth"),
@@ -102,12 +114,20 @@ class LowerTrunc(SessionPass):
         target: The runtime that the model is for.
     """
 
+    codes = (
+        DROP_UNUSED,
+        LOWER_TRUNC,
+        MAKE_CONSTANT,
+        INLINE_FUNCTIONS,
+        TRUNC_VERSION_GUESSED,
+    )
+
     target: Target
 
     def rewrite(self, session: Session) -> RewriteResult:
         imports = session.imports
         guessed = [_guessed(node) for node in all_nodes(session.model) if _version_guessed(node, imports)]
-        result = lower_quantizers(session, NAME, TRUNCS, _lowered, self.target)
+        result = lower_quantizers(session, LOWER_TRUNC, TRUNCS, _lowered, self.target)
         result.records.diagnostics += guessed
         return result
 
@@ -152,10 +172,10 @@ def _expand(
     y = build.cast(y, node.outputs[0].dtype or DataType.FLOAT)
     build.nodes[-1].outputs[0].name = node.outputs[0].name
     reason = f"QONNX Trunc version {meaning.version}, {meaning.rounding_mode}, step by step in standard operators"
-    return Replacement("lower-trunc", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+    return Replacement(LOWER_TRUNC.code, reason, tuple(build.nodes), tuple(constants), outputs=(y,))
 
 
 def _guessed(node: onnx_ir.Node) -> Diagnostic:
     message = f"the domain {node.domain} is not imported, so the version of Trunc is inferred from its number of inputs"
     help = "import the domain with version 1 or 2"
-    return Diagnostic("trunc-version-guessed", Severity.WARNING, site_of(node), message, help)
+    return Diagnostic(TRUNC_VERSION_GUESSED.code, Severity.WARNING, site_of(node), message, help)

@@ -18,13 +18,17 @@ from dataclasses import dataclass
 
 import onnx_ir
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.records import Records, Refusal, RewriteResult, Site
 from castsmith.ir.text import site_of
 from castsmith.lowering.quantized import nbits, to_microsoft, to_tensorrt
+from castsmith.lowering.quantized.nbits import USE_MATMUL_NBITS
 from castsmith.lowering.quantized.scene import Scene
 from castsmith.lowering.quantized.tensorrt import DOMAIN
+from castsmith.lowering.quantized.to_microsoft import USE_MICROSOFT_QDQ
+from castsmith.lowering.quantized.to_tensorrt import USE_TENSORRT
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.options import Vendor, shared
@@ -38,9 +42,12 @@ _RULES = PromotionRules(promote_unsafe=True)
 Writing = Callable[[onnx_ir.Node, Scene], Replacement | None]
 """A rule: returns the replacement, or None for a node of another kind. Raises ModelError with the reason not to."""
 
-_WRITINGS: dict[str, tuple[tuple[str, Writing], ...]] = {
-    CONTRIB_DOMAIN: ((nbits.RULE, nbits.matmul_nbits), (to_microsoft.RULE, to_microsoft.quantization)),
-    DOMAIN: ((to_tensorrt.RULE, to_tensorrt.quantization),),
+_WRITINGS: dict[str, tuple[tuple[Rule, Writing], ...]] = {
+    CONTRIB_DOMAIN: (
+        (USE_MATMUL_NBITS, nbits.matmul_nbits),
+        (USE_MICROSOFT_QDQ, to_microsoft.quantization),
+    ),
+    DOMAIN: ((USE_TENSORRT, to_tensorrt.quantization),),
 }
 
 
@@ -56,6 +63,12 @@ class UseVendor(SessionPass):
         OptionError: The target does not run operators of the domain.
     """
 
+    codes = (
+        USE_MATMUL_NBITS,
+        USE_MICROSOFT_QDQ,
+        USE_TENSORRT,
+    )
+
     vendor: Vendor = shared("vendor")
     target: Target | None = None
 
@@ -67,12 +80,13 @@ class UseVendor(SessionPass):
             unlike = "" if self.target is None else f", unlike {self.target}"
             raise OptionError(f"operators of {self.vendor} (`vendor=`) need a target that runs them{unlike}.")
         if any(function.domain == self.vendor for function in model.functions.values()):
-            site = Site(model.graph.name or "")
-            refusal = Refusal(NAME, _WRITINGS[self.vendor][0][0], site, f"the model defines operators of {self.vendor}")
+            (rule, _), *_ = _WRITINGS[self.vendor]
+            reason = f"the model defines operators of {self.vendor}"
+            refusal = Refusal(NAME, rule.code, Site(model.graph.name or ""), reason)
             return RewriteResult(model, False, Records(refusals=[refusal]))
         inference = session.inference(_RULES)
         scene = Scene(session, inference, self.target)
-        rules = [_as_rule(code, writing, scene) for code, writing in _WRITINGS[self.vendor]]
+        rules = [_as_rule(rule, writing, scene) for rule, writing in _WRITINGS[self.vendor]]
         result = run_rules(session, NAME, *rules, types=inference.types)
         if result.modified:
             _import_domain(model, self.vendor)
@@ -80,14 +94,14 @@ class UseVendor(SessionPass):
         return result
 
 
-def _as_rule(code: str, writing: Writing, scene: Scene) -> Callable[[onnx_ir.Node], Replacement | Refusal | None]:
-    def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
+def _as_rule(rule: Rule, writing: Writing, scene: Scene) -> Callable[[onnx_ir.Node], Replacement | Refusal | None]:
+    def write(node: onnx_ir.Node) -> Replacement | Refusal | None:
         try:
             return writing(node, scene)
         except ModelError as error:
-            return Refusal(NAME, code, site_of(node), str(error).rstrip("."))
+            return Refusal(NAME, rule.code, site_of(node), str(error).rstrip("."))
 
-    return rule
+    return write
 
 
 def _import_domain(model: onnx_ir.Model, domain: str) -> None:

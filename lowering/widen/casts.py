@@ -10,6 +10,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import Rule
 from castsmith.ir.ops.casts import cast_node, read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Records, Refusal, Rewrite
@@ -17,7 +18,7 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.encodings.integer import WIDE_INTEGERS, rounds_since, wide
-from castsmith.lowering.encodings.ladder import round_in_place
+from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE, round_in_place
 from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -30,6 +31,14 @@ from castsmith.targets.target import Target
 # A Cast between Transpose and MatMul is moved before the Transpose, for targets that fail on the other order. ONNX
 # Runtime 1.31 swaps the two itself to fuse Transpose and MatMul; if the leading axes are permuted, as by
 # perm = [1, 0, 2], the process ends while it loads the model.
+
+
+CAST_BEFORE_TRANSPOSE = Rule(
+    "cast-before-transpose",
+    "A Cast between Transpose and MatMul moves before the Transpose.",
+    why="ONNX Runtime 1.32 crashes when it loads the other order, if the Transpose moves leading axes.",
+    example="- y = MatMul (Cast (Transpose (x)), w)\n+ y = MatMul (Transpose (Cast (x)), w)",
+)
 
 
 def cast_before_transpose(session: Session, target: Target, pass_name: str) -> list[Rewrite]:
@@ -59,7 +68,7 @@ def _swapped(node: onnx_ir.Node) -> tuple[onnx_ir.Node, Replacement] | None:
     last.outputs[0].type, last.outputs[0].shape = onnx_ir.TensorType(meaning.to), y.shape or x.shape
     last.outputs[0].name = y.name
     reason = "the target fails on the order Transpose, Cast, MatMul; casting before the Transpose gives the same"
-    return node, Replacement("cast-before-transpose", reason, (first, last), outputs=tuple(last.outputs))
+    return node, Replacement(CAST_BEFORE_TRANSPOSE.code, reason, (first, last), outputs=tuple(last.outputs))
 
 
 def _only_user(value: onnx_ir.Value, op_type: str) -> bool:
@@ -100,7 +109,7 @@ def round_casts_once(session: Session, target: Target, pass_name: str, records: 
                 rewrite = apply_replacement(session, pass_name, found.node, answer, namer, inference.types)
                 records.rewrites.append(rewrite)
             else:
-                records.refusals.append(Refusal(pass_name, "round-in-place", site_of(found.node), answer))
+                records.refusals.append(Refusal(pass_name, ROUND_IN_PLACE.code, site_of(found.node), answer))
 
 
 def _rounded_twice(session: Session, target: Target, inference: Inference) -> Iterator[_Wrong]:
@@ -135,7 +144,7 @@ def _rounded(found: _Wrong, target: Target) -> Replacement | str:
         detach(build.nodes)
         return f"{casts}, and it has no kernel of {lacking}, which rounding before it needs"
     reason = f"{casts}: {found.how}"
-    return Replacement("round-in-place", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+    return Replacement(ROUND_IN_PLACE.code, reason, tuple(build.nodes), tuple(constants), outputs=(y,))
 
 
 def _lacking_kernel(nodes: Iterable[onnx_ir.Node], target: Target, opset: int) -> str:

@@ -21,24 +21,26 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import FindingCode, Rule
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, input_types, op_formals, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR, RUNS_GRAPHS, operators
 from castsmith.ir.ops.traits import Moves
-from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
+from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, computed_in, new_constants
 from castsmith.lowering.encodings.choose import Encoding
+from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.encodings.storage import inferred_declared, mentioned_types, retyped_attributes
 from castsmith.lowering.float8.casts import Context
-from castsmith.lowering.float8.functions import inline_functions, obstacle_to_inlining, takes_a_type
+from castsmith.lowering.float8.functions import INLINE_FUNCTIONS, inline_functions, obstacle_to_inlining, takes_a_type
 from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
-from castsmith.lowering.float8.needs import Types
-from castsmith.lowering.interface import WIDE, widen_interface
-from castsmith.lowering.widen.casts import cast_before_transpose, round_casts_once
-from castsmith.lowering.widen.storage import effect_in_float, widen_storage, widened_tensor
-from castsmith.lowering.widen.unify import unify_operands
+from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, Types
+from castsmith.lowering.interface import WIDE, WIDEN_INTERFACE, widen_interface
+from castsmith.lowering.widen.casts import CAST_BEFORE_TRANSPOSE, cast_before_transpose, round_casts_once
+from castsmith.lowering.widen.storage import WIDEN_STORAGE, effect_in_float, widen_storage, widened_tensor
+from castsmith.lowering.widen.unify import UNIFY_OPERANDS, unify_operands
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 from castsmith.passes.core.options import Interface, shared
@@ -48,6 +50,25 @@ from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
 # Model-local functions with several signatures are inlined if operators in them must be widened.
+
+
+NO_KERNEL = FindingCode(
+    "no-kernel",
+    "The target has no kernel for an operator on its type, and there is no exact replacement.",
+    why="The emitted model would not run.",
+    example="Loop on bfloat16",
+    advice="Change the operator or its type in the model.",
+    fix="manual",
+    silence="Never for this target: it refuses the model.",
+)
+WIDEN_OPERATOR = Rule(
+    "widen",
+    "An operator on float16 or bfloat16 for which the target has no kernel computes in float. Refused for some.",
+    why="Its result in float, rounded once, is its result in the type.",
+    example="- y = Add (a, b)  # bfloat16\n+ y = Cast <to = bfloat16> (Add (a_float, b_float))",
+    advice="If refused, change the operator or its type in the model.",
+    safety=(Effect.BIT_EXACT, Effect.IN_WIDER_TYPE, Effect.AS_DEFINED),
+)
 
 
 def inline_ambiguous(session: Session, target: Target, pass_name: str, records: Records) -> None:
@@ -65,7 +86,7 @@ def inline_ambiguous(session: Session, target: Target, pass_name: str, records: 
     }
     obstacle = obstacle_to_inlining(model, names) if names else None
     if obstacle is not None:
-        records.refusals.append(Refusal(pass_name, "inline-functions", Site(model.graph.name or ""), obstacle))
+        records.refusals.append(Refusal(pass_name, INLINE_FUNCTIONS.code, Site(model.graph.name or ""), obstacle))
     elif names:
         records.rewrites.append(inline_functions(session, names, pass_name))
 
@@ -108,7 +129,7 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
     if _divided_in_float(node, target, types, opset):
         why = f"{target} does not round the quotient to {type_name(dtype)}"
     reason = f"{why}: in float, step by step"
-    return Replacement("widen", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+    return Replacement(WIDEN_OPERATOR.code, reason, tuple(build.nodes), tuple(constants), outputs=(y,))
 
 
 def _casts_from_float(target: Target, dtype: DataType, opset: int) -> bool:
@@ -137,6 +158,18 @@ class WidenFloats(SessionPass):
             of a type that it lacks become float in any case.
         emit_functions: Make each rounding in place one model-local function.
     """
+
+    codes = (
+        INLINE_FUNCTIONS,
+        WIDEN_OPERATOR,
+        UNIFY_OPERANDS,
+        WIDEN_STORAGE,
+        CAST_BEFORE_TRANSPOSE,
+        WIDEN_INTERFACE,
+        ROUND_IN_PLACE,
+        NO_KERNEL,
+        TYPE_NOT_IN_TARGET,
+    )
 
     target: Target
     interface: Interface = shared("interface")
@@ -176,7 +209,7 @@ def _run(session: Session, target: Target, rule: Rule, records: Records) -> None
             elif answer is not None:
                 records.refusals.append(answer)
                 message = f"{answer.reason}, and {target} has no kernel for it"
-                records.diagnostics.append(Diagnostic("no-kernel", Severity.ERROR, answer.site, message))
+                records.diagnostics.append(Diagnostic(NO_KERNEL.code, Severity.ERROR, answer.site, message))
 
 
 def _lacking(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:
@@ -219,7 +252,7 @@ def _linear(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Rep
     try:
         return expand_linear(node, target, types, opset, lacking[0])
     except ModelError as error:
-        return Refusal(NAME, "widen", site_of(node), str(error))
+        return Refusal(NAME, WIDEN_OPERATOR.code, site_of(node), str(error))
 
 
 def _of_newer_form(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:
@@ -252,7 +285,7 @@ def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Re
         return None
     dtype = lacking[0]
     if obstacle := _obstacle(node, dtype, target, types, opset):
-        return Refusal(NAME, "widen", site_of(node), obstacle)
+        return Refusal(NAME, WIDEN_OPERATOR.code, site_of(node), obstacle)
     nodes, outputs = computed_in(
         node,
         DataType.FLOAT,
@@ -261,7 +294,7 @@ def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Re
         lambda old: dtype if types.get(old, old.dtype) == dtype else None,
     )
     reason = f"{target} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, rounded once"
-    return Replacement("widen", reason, nodes, outputs=outputs, effect=effect_in_float(node))
+    return Replacement(WIDEN_OPERATOR.code, reason, nodes, outputs=outputs, effect=effect_in_float(node))
 
 
 def _obstacle(node: onnx_ir.Node, dtype: DataType, target: Target, types: Types, opset: int) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.io.streaming import computed, is_large
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import read_cast
@@ -17,10 +18,10 @@ from castsmith.ir.text import site_of, value_item
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, ConstantHome, new_constants, shared_constants
 from castsmith.lowering.encodings.integer import rounds_since, wide
-from castsmith.lowering.encodings.ladder import round_in_place
+from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE, round_in_place
 from castsmith.lowering.encodings.storage import declared_values, inferred_declared, retyped_attributes
 from castsmith.lowering.float8.functions import Functions
-from castsmith.lowering.float8.needs import Types, is_coded, touches_coded
+from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, Types, is_coded, touches_coded
 from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import present
@@ -38,6 +39,16 @@ _EXACTLY_ROUNDED = operators(lambda row: row.rounding is not None)
 float has at least twice the precision of these types and two bits more, and their quotients and products are not closer
 to the midpoint of two subnormal numbers than float resolves, so that rounding to float first makes no difference.
 """
+
+
+WIDEN_STORAGE = Rule(
+    "widen-storage",
+    "Values of a 16-bit float type that the target lacks are kept in float. Refused where an operator forbids it.",
+    why="float holds each of them exactly.",
+    example="- bfloat16[4] w\n+ float[4] w",
+    advice="Feed and read float for the inputs and outputs that the record names.",
+    safety=(Effect.BIT_EXACT, Effect.INTERFACE),
+)
 
 
 def effect_in_float(node: onnx_ir.Node) -> Effect:
@@ -66,14 +77,14 @@ def widen_storage(
     nodes = [node for node in all_nodes(model) if touches_coded(node, types, (dtype,))]
     values = [value for value in declared_values(model) if is_coded(value, types, (dtype,))]
     refusals = [
-        Refusal(NAME, "widen-storage", site_of(node), reason)
+        Refusal(NAME, WIDEN_STORAGE.code, site_of(node), reason)
         for node in nodes
         if (reason := _obstacle(node, types, dtype, model)) is not None
     ]
     if refusals:
         records.refusals += refusals
         message = f"{target} has no {type_name(dtype)}, but {refusals[0].reason}"
-        records.diagnostics.append(Diagnostic("type-not-in-target", Severity.ERROR, refusals[0].site, message))
+        records.diagnostics.append(Diagnostic(TYPE_NOT_IN_TARGET.code, Severity.ERROR, refusals[0].site, message))
         return
     with inferred_declared(model, types):
         for value in values:
@@ -127,7 +138,7 @@ def _retype(model: onnx_ir.Model, value: onnx_ir.Value, target: Target, dtype: D
         effect = Effect.INTERFACE if interface else Effect.BIT_EXACT
         reason = f"the same numbers, because {target} has no {type_name(dtype)}"
         site = Site(model.graph.name or "", value.name or "")
-        records.rewrites.append(Rewrite(NAME, "widen-storage", site, before, value_item(value), reason, effect))
+        records.rewrites.append(Rewrite(NAME, WIDEN_STORAGE.code, site, before, value_item(value), reason, effect))
 
 
 def widened_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
@@ -172,7 +183,7 @@ def _round_results(
         outputs[-1].name = old.name
     reason = f"computed in float and rounded to {type_name(dtype)}, which {target} lacks"
     parts = tuple(build.nodes), tuple(constants)
-    wanted = Replacement("round-in-place", reason, *parts, outputs=tuple(outputs), effect=effect_in_float(node))
+    wanted = Replacement(ROUND_IN_PLACE.code, reason, *parts, outputs=tuple(outputs), effect=effect_in_float(node))
     return apply_replacement(session, NAME, node, wanted, namer, types)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, Records, Refusal, RewriteResult
@@ -38,6 +39,23 @@ from castsmith.targets.kernels import operands_of_several_types
 from castsmith.targets.target import Target
 
 _CANDIDATES = (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT)
+
+
+UNIFY_OPERANDS = Rule(
+    "unify-operands",
+    "The operands of a node are cast to one type, because the layer of the target takes one. Refused for some.",
+    why=(
+        "The standard lets Pow, GridSample, RMSNormalization, Attention and QuantizeLinear mix types; a strongly "
+        "typed TensorRT network does not, and inserts no casts."
+    ),
+    example="- y = Pow (x, e)  # (float16[N], float[])\n+ y = Cast <to = float16> (Pow (x_float, e))",
+    advice=(
+        "Bit-exact for QuantizeLinear. A constant that the type of the first operand holds is cast to that, and "
+        "computed as the standard defines it; else a type that holds all operands is used. If refused, cast an "
+        "operand in the model."
+    ),
+    safety=(Effect.BIT_EXACT, Effect.IN_WIDER_TYPE, Effect.AS_DEFINED),
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +100,7 @@ def _unified(
     dtype, effect = _common_type(node, operands, target, opset_of(imports, "") or 0)
     if dtype is None:
         reason = f"{target} has no {node.op_type} of {names}, and of no type that holds both"
-        return Refusal(NAME, "unify-operands", site_of(node), reason)
+        return Refusal(NAME, UNIFY_OPERANDS.code, site_of(node), reason)
     reason = f"{target} requires one type of the operands of {node.op_type}, which are {names}"
     return _in_one_type(node, operands, dtype, types, reason, effect)
 
@@ -128,4 +146,4 @@ def _in_one_type(
 
     attributes = [each for each in node.attributes.values() if each.name != "precision"]
     nodes, outputs = computed_in(node, dtype, attributes, lambda index, _: index in operands, given)
-    return Replacement("unify-operands", reason, nodes, outputs=outputs, effect=effect)
+    return Replacement(UNIFY_OPERANDS.code, reason, nodes, outputs=outputs, effect=effect)

@@ -20,17 +20,25 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import onnx_ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from castsmith.ir.codes import Code, Rule
 from castsmith.ir.naming import settle_names
 from castsmith.ir.ops.casts import spell_casts
 from castsmith.ir.records import Records, Rewrite, RewriteResult, Site, TextItem
 from castsmith.ir.validation import require_known_opset
 from castsmith.passes.core.options import check_options
 from castsmith.passes.core.session import Session
+
+DROP_UNUSED = Rule(
+    "drop-unused",
+    "An opset import, or a function made by a pass, that no node uses any more is dropped.",
+    why="Runtimes may refuse a model that imports an unknown domain.",
+    example="- qonnx.custom_op.general 1",
+)
 
 
 class Listener(Protocol):
@@ -52,7 +60,12 @@ class RewritePass(InPlacePass):
     """A pass that changes the model it is given and returns it with the records of what it did.
 
     Raises OpsetError for a model of an unsupported opset, whose operators may mean anything.
+
+    Attributes:
+        codes: What it does and refuses to do, and what it finds, as `castsmith explain` shows it.
     """
+
+    codes: ClassVar[tuple[Code, ...]] = ()
 
     def __post_init__(self) -> None:
         """Check the options of a pass that is a dataclass. Raises OptionError."""
@@ -151,7 +164,7 @@ def _dropped(class_name: str, model: onnx_ir.Model, before: list[str]) -> Rewrit
     old, new = (each for each in before if each not in after), (each for each in after if each not in before)
     reason = "no node needs the declaration any more"
     sides = ([TextItem(text) for text in side] for side in (old, new))
-    return Rewrite(name, "drop-unused", Site(model.graph.name or ""), *sides, reason=reason)
+    return Rewrite(name, DROP_UNUSED.code, Site(model.graph.name or ""), *sides, reason=reason)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.codes import RefusalCode, Rule
 from castsmith.ir.constants import (
     bytes_of_dropped,
     constant_node,
@@ -34,7 +35,39 @@ from castsmith.targets.kernels import takes_identity
 from castsmith.targets.target import Target
 
 NAME = "fold-constants"
-UNDEFINED = "fold-undefined"
+
+
+FOLD_CONSTANT = Rule(
+    "fold-constant",
+    "A conversion of a constant, and moves of its elements, become the resulting constant.",
+    why="The standard fixes every element, so that it can be computed now.",
+    example="- q = Cast <to = float16> (w)\n+ float16[4] q = {1, 2, 3, 4}",
+    advice="--max-growth 0 keeps casts that make constants larger.",
+)
+FOLD_UNDEFINED = RefusalCode(
+    "fold-undefined",
+    "A conversion of a constant is kept, because the result of an element is undefined or disputed.",
+    why="Runtimes disagree on that element; the witness is its value.",
+    example="Cast <to = int8> (w {1000}): 1000 is out of range",
+    advice="Change the constant; --fold-disputed for those that the schema's own table decides.",
+    fix="opt-in",
+)
+FOLD_GROWTH = RefusalCode(
+    "fold-growth",
+    "A conversion of a constant is kept, because folding would make the file larger than allowed.",
+    why="A constant in a wider type takes more bytes in the file than the cast.",
+    example="Cast <to = double> of 1 MB of float",
+    advice="--max-growth BYTES allows more.",
+    fix="on-request",
+)
+FOLD_INVALID = RefusalCode(
+    "fold-invalid",
+    "A conversion of a constant is kept, because the operator does not allow it.",
+    why="Its attributes, types or shapes violate the schema of the model's opset.",
+    example="Reshape of 6 elements to [4]",
+    advice="Correct the model.",
+    fix="manual",
+)
 
 
 @dataclass(frozen=True)
@@ -71,7 +104,7 @@ class Folding:
         try:
             derivations = self._derive(node)
         except (CastsmithError, ValueError) as error:
-            return Refusal(NAME, "fold-invalid", site_of(node), str(error))
+            return Refusal(NAME, FOLD_INVALID.code, site_of(node), str(error))
         if derivations is None:
             return None
         new = {each.known: each for each in derivations if each.stands is None}
@@ -96,7 +129,7 @@ class Folding:
         outputs = tuple(each.stands or each.known.value for each in derivations)
         values = tuple(known.value for known in new if known.value is not None)
         return Replacement(
-            "fold-constant",
+            FOLD_CONSTANT.code,
             _reason(derivations, new) + self._runtime_note(new),
             nodes=tuple(map(constant_node, values)) if as_nodes else (),
             constants=() if as_nodes else values,
@@ -174,7 +207,7 @@ class Folding:
         self.grown += tensor.nbytes - dropped
         value = new_constant(f"{node.outputs[0].name}_value", tensor)
         reason = _reason([made], {made.known: made}) + self._runtime_note([made.known])
-        return Replacement("fold-constant", reason, nodes=(constant_node(value),), outputs=(value,))
+        return Replacement(FOLD_CONSTANT.code, reason, nodes=(constant_node(value),), outputs=(value,))
 
     def _without_place(
         self, node: onnx_ir.Node, beside: onnx_ir.Node, derivations: Sequence[Derivation]
@@ -184,10 +217,10 @@ class Folding:
             if each.stands is None and not self.namer.takes_constant(graph_of(beside), each.known.dtype):
                 opset, dtype = self.namer.constant_opset(graph_of(beside)), type_name(each.known.dtype)
                 reason = f"it would have to be a Constant, which at opset {opset} does not support {dtype}"
-                return Refusal(NAME, "fold-constant", site_of(node), reason)
+                return Refusal(NAME, FOLD_CONSTANT.code, site_of(node), reason)
         stands, imports = [each.stands for each in derivations], self.reader.imports[graph_of(node)]
         lack = lacking_identity(node, stands, self.reader.inference, imports, self.target)
-        return None if lack is None else Refusal(NAME, "fold-constant", site_of(node), lack)
+        return None if lack is None else Refusal(NAME, FOLD_CONSTANT.code, site_of(node), lack)
 
     def _over_budget(
         self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value], dropped: int
@@ -198,7 +231,7 @@ class Folding:
         if growth > 0 and growth > min(self.max_growth, left):
             growth = taken - bytes_of_dropped([node, *self._twins(node, new)], kept)
         reason = growth_reason(growth, self.max_growth, left) if growth > 0 else ""
-        return Refusal(NAME, "fold-growth", site_of(node), reason) if reason else None
+        return Refusal(NAME, FOLD_GROWTH.code, site_of(node), reason) if reason else None
 
     def _twins(self, node: onnx_ir.Node, new: Sequence[Derivation]) -> list[onnx_ir.Node]:
         """Return the other nodes that the constant replaces as well: they too no longer need their operands."""
@@ -213,11 +246,11 @@ class Folding:
             try:
                 tensor = self._computed(each)
             except (CastsmithError, FoldError) as error:
-                return Refusal(NAME, "fold-invalid", site_of(node), str(error))
+                return Refusal(NAME, FOLD_INVALID.code, site_of(node), str(error))
             if isinstance(tensor, Finding):
                 where = f"element {list(tensor.index)} of {each.reading[1][0].name}"
                 reason = f"{where} is {tensor.standing.name}: {tensor.reason}"
-                return Refusal(NAME, UNDEFINED, site_of(node), reason, tensor.value)
+                return Refusal(NAME, FOLD_UNDEFINED.code, site_of(node), reason, tensor.value)
             made.append(tensor)
         for each, tensor in zip(new, made, strict=True):
             each.known.tensor = tensor

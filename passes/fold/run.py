@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import onnx_ir
 
 from castsmith.analysis.inference.walk import called_with_several_types
+from castsmith.ir.codes import FindingCode, RefusalCode
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
@@ -37,13 +38,32 @@ from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import Replacement, apply_replacement
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.reading import CONVERTING, Reader, may_convert
-from castsmith.passes.fold.rule import NAME, UNDEFINED, Folding
+from castsmith.passes.fold.rule import FOLD_CONSTANT, FOLD_GROWTH, FOLD_INVALID, FOLD_UNDEFINED, NAME, Folding
 from castsmith.passes.fold.together import casts_computed
 from castsmith.passes.fold.values import Constants
 from castsmith.targets.target import Target
 
 # A runtime fuses `DequantizeLinear (x), DequantizeLinear (w) -> Conv -> QuantizeLinear` into a convolution of integers.
 # With the weight in float it cannot: the model is slower, and ONNX Runtime quantizes the weight again, to other values.
+
+
+UNDEFINED_CONSTANT_CAST = FindingCode(
+    "undefined-constant-cast",
+    "A cast of a constant has an element whose result the standard leaves undefined.",
+    why="Runtimes give different numbers for it, some even within one tensor, so folding would fix an arbitrary one.",
+    example="y = Cast <to = int8> (w {1000})",
+    advice="Change the constant, or clip it before the cast.",
+    fix="manual",
+    silence="Where no result depends on the element.",
+)
+FOLD_QUANTIZED = RefusalCode(
+    "fold-quantized",
+    "A DequantizeLinear of a constant is kept, because it is part of a quantized operator.",
+    why="Runtimes fuse DequantizeLinear, operator and QuantizeLinear and run them on integers.",
+    example="MatMul of DequantizeLinear (x) and DequantizeLinear (w)",
+    advice="The option fold_quantized of fold-constants folds it anyway.",
+    fix="on-request",
+)
 
 
 def belongs_to_quantized_operator(node: onnx_ir.Node) -> bool:
@@ -78,6 +98,15 @@ class FoldConstants(SessionPass):
         target: The runtime whose kernels limit the added nodes; `onnxruntime-cpu` if None.
     """
 
+    codes = (
+        FOLD_CONSTANT,
+        FOLD_UNDEFINED,
+        FOLD_GROWTH,
+        FOLD_INVALID,
+        FOLD_QUANTIZED,
+        UNDEFINED_CONSTANT_CAST,
+    )
+
     max_growth: int = shared("max_growth")
     max_total_growth: int = shared("max_total_growth")
     fold_disputed: bool = shared("fold_disputed")
@@ -103,7 +132,9 @@ class FoldConstants(SessionPass):
                     folding.forget(value)
             elif answer is not None:
                 records.refusals.append(answer)
-        records.diagnostics += [_diagnostic(refusal) for refusal in records.refusals if refusal.rule == UNDEFINED]
+        records.diagnostics += [
+            _diagnostic(refusal) for refusal in records.refusals if refusal.rule == FOLD_UNDEFINED.code
+        ]
         return RewriteResult(model, bool(records.rewrites), records)
 
     def _keep(self, node: onnx_ir.Node) -> Refusal | None:
@@ -112,7 +143,7 @@ class FoldConstants(SessionPass):
         reason = (
             "it is the weight of a quantized operator, which runtimes would not recognise (fold_quantized folds it)"
         )
-        return Refusal(NAME, "fold-quantized", site_of(node), reason)
+        return Refusal(NAME, FOLD_QUANTIZED.code, site_of(node), reason)
 
     def _largest(self, model: onnx_ir.Model) -> int:
         return sum(tensor.nbytes for tensor in all_tensors(model)) + self.max_growth + _SCRATCH
@@ -135,4 +166,4 @@ def _diagnostic(refusal: Refusal) -> Diagnostic:
     what = f"the result of this {refusal.site.op} of a constant"
     message = f"the ONNX standard does not fix {what}, so it is kept: {refusal.reason}"
     way_out = "change the constant, or let the runtime decide"
-    return Diagnostic("undefined-constant-cast", Severity.WARNING, refusal.site, message, way_out)
+    return Diagnostic(UNDEFINED_CONSTANT_CAST.code, Severity.WARNING, refusal.site, message, way_out)

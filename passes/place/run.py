@@ -24,6 +24,7 @@ import onnx_ir
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference, called_with_several_types
+from castsmith.ir.codes import Rule
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import CastNode
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
@@ -47,7 +48,15 @@ from castsmith.passes.shapes.walk import Shapes
 from castsmith.targets.target import Target
 
 NAME = "place-casts"
-RULE = "place-casts"
+
+
+PLACE_CASTS = Rule(
+    "place-casts",
+    "Casts move across operators that only move elements, to where fewer are needed.",
+    why="A cast of every element commutes with a move of elements, bit for bit.",
+    example="- a = Cast <to = float> (x); b = Transpose (a); y = Cast <to = float16> (b)\n+ y = Transpose (x)",
+    advice="--explain lists the regions that were not changed.",
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,8 @@ class PlaceCasts(SessionPass):
         target: As in SimplifyCasts.
         narrow: As in SimplifyCasts.
     """
+
+    codes = (PLACE_CASTS,)
 
     default_size: int = option(64, count_info("assumed size of an unknown dimension"))
     sizes: str = option("", text_info("assumed sizes of dimensions by name: batch=1,N=128"))
@@ -124,7 +135,7 @@ class _Work:
             if isinstance(answer, Rewrite):
                 records.rewrites.append(answer)
             elif answer is not None:
-                records.refusals.append(Refusal(NAME, RULE, site_of(next(iter(region.nodes))), answer))
+                records.refusals.append(Refusal(NAME, PLACE_CASTS.code, site_of(next(iter(region.nodes))), answer))
 
 
 def _inside_out(session: Session) -> Iterator[onnx_ir.Graph]:
@@ -153,7 +164,7 @@ def place(region: Region, problem: Problem, inference: Inference, namer: Namer) 
     _retype(problem, chosen, inference)
     counts = f"casts: {casts} instead of {problem.casts_before}, bytes moved: {moved:.0f} instead of {cost:.0f}"
     reason = f"{counts}; the least possible time at these sizes (a launch counts as {LAUNCH_BYTES} bytes)"
-    return Rewrite(NAME, RULE, site, before, after, reason, saved_bytes=int(cost - moved))
+    return Rewrite(NAME, PLACE_CASTS.code, site, before, after, reason, saved_bytes=int(cost - moved))
 
 
 def solve(problem: Problem) -> Sequence[Choice] | None:

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import cast_node
@@ -33,6 +34,56 @@ _FIRST_NUMBERED_CAST = 6
 
 _IMPORTED = 13
 """The standard opset that is imported for casts if a model imports no standard opset."""
+
+
+CONVERT_REGION = Rule(
+    "convert-region",
+    "Connected nodes compute in the requested precision.",
+    why="This is what a conversion is for: half the bytes, and faster products of matrices.",
+    example=(
+        "- y = MatMul (x, w)  # (float[4,8], float[8,8]) -> float[4,8]\n"
+        "+ y = MatMul (x, w)  # (float16[4,8], float16[8,8]) -> float16[4,8]"
+    ),
+    advice="Measure the error: --inputs FILE.npz or --measure; --keep leaves nodes in their type.",
+    safety=(Effect.CONVERTED,),
+    silence="Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
+)
+ROUND_CONSTANT = Rule(
+    "round-constant",
+    "A constant is rounded once to the precision. The record counts elements that overflow, vanish or lose bits.",
+    why="The nodes that use it compute in the precision.",
+    example="- float[2] w = {0.1, 1e-07}\n+ float16[2] w = {0.1, 1e-07}",
+    advice="A constant that would lose too much stays as it is, and so do the nodes that use it.",
+    safety=(Effect.CONVERTED,),
+    silence="Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
+)
+MASK_CONSTANT = Rule(
+    "mask-constant",
+    "Mask values, minus infinity or numbers such as -1e9, become the lowest number of the precision.",
+    why="They would become minus infinity, and a row in which everything is masked would become NaN.",
+    example="- float low = {-3.4e+38}\n+ float16 low = {-65504}",
+    advice="Check that the constant is a mask; --keep leaves the node that uses it in its type.",
+    safety=(Effect.CONVERTED,),
+    silence="Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
+)
+CAST_AT_BORDER = Rule(
+    "cast-at-border",
+    "A cast converts a value between a node in one type and its users in the other, once for all of them.",
+    why="ONNX has no implicit conversions; a minimum cut keeps the casts few.",
+    example="+ x_float16 = Cast <to = float16> (x)",
+    advice="--io convert avoids the casts at the inputs and outputs of the model; --force those around an operator.",
+    safety=(Effect.CONVERTED,),
+    silence="Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
+)
+CONVERT_INTERFACE = Rule(
+    "convert-interface",
+    "An input or output of the model changes its type, because of --io.",
+    why="Callers that have the precision already need no casts.",
+    example="- float[4,8] x\n+ float16[4,8] x",
+    advice="Feed and read the model in the new type, or leave --io at keep.",
+    safety=(Effect.INTERFACE,),
+    silence="Leave --io at keep.",
+)
 
 
 @dataclass
@@ -159,7 +210,7 @@ def _round_constant(
             _rewire(use, after)
     made = ValueItem(name, type_name(to), before.dims, role="constant")
     rule, reason = (
-        ("mask-constant" if is_mask else "round-constant"),
+        (MASK_CONSTANT.code if is_mask else ROUND_CONSTANT.code),
         _fate_text(fate, to, is_mask=is_mask, kind=kind),
     )
     change.records.rewrites.append(
@@ -258,7 +309,7 @@ def _lower_masks(change: Change, value: onnx_ir.Value, tensor: onnx_ir.TensorPro
     _put_constant(value, new)
     reason = f"its results are cast to {type_name(change.to)}, in which the mask value would be infinity"
     change.records.rewrites.append(
-        Rewrite(change.name, "mask-constant", _site(value), before, constant_item(value), reason, Effect.CONVERTED)
+        Rewrite(change.name, MASK_CONSTANT.code, _site(value), before, constant_item(value), reason, Effect.CONVERTED)
     )
 
 
@@ -270,7 +321,7 @@ def _lower_filling(change: Change, node: onnx_ir.Node) -> None:
     node.attributes["value"] = onnx_ir.AttrTensor("value", new)
     reason = f"its result is cast to {type_name(change.to)}, in which the mask value would be infinity"
     change.records.rewrites.append(
-        Rewrite(change.name, "mask-constant", site_of(node), before, node_item(node), reason, Effect.CONVERTED)
+        Rewrite(change.name, MASK_CONSTANT.code, site_of(node), before, node_item(node), reason, Effect.CONVERTED)
     )
 
 
@@ -293,7 +344,7 @@ def _convert_types(change: Change) -> None:
             reason = _fate_text(fate, to, is_mask=fate.is_mask, kind=_Kind.PLAIN)
             change.records.rewrites.append(
                 Rewrite(
-                    change.name, "round-constant", _site(value), before, value_item(value), reason, Effect.CONVERTED
+                    change.name, ROUND_CONSTANT.code, _site(value), before, value_item(value), reason, Effect.CONVERTED
                 )
             )
         if value.type is not None or value.is_graph_input() or value.is_graph_output():
@@ -306,7 +357,7 @@ def _record_port(change: Change, before: ValueItem, after: ValueItem, value: onn
     site = Site(change.problem.model.graph.name or "", value.name or "")
     reason = "the type of this input or output is changed on request"
     change.records.rewrites.append(
-        Rewrite(change.name, "convert-interface", site, before, after, reason, Effect.INTERFACE)
+        Rewrite(change.name, CONVERT_INTERFACE.code, site, before, after, reason, Effect.INTERFACE)
     )
 
 
@@ -339,7 +390,7 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
     who = ", ".join(users[:3]) + (", ..." if len(users) > 3 else "")
     reason = f"{who} {'needs' if len(users) == 1 else 'need'} {type_name(to)}"
     change.records.rewrites.append(
-        Rewrite(change.name, "cast-at-border", site_of(node), (), node_item(node), reason, Effect.CONVERTED)
+        Rewrite(change.name, CAST_AT_BORDER.code, site_of(node), (), node_item(node), reason, Effect.CONVERTED)
     )
 
 
@@ -432,7 +483,7 @@ def _convert_filling(change: Change, node: onnx_ir.Node) -> None:
     node.attributes["value"] = onnx_ir.AttrTensor("value", new)
     if fate.overflow or fate.masks or fate.lost or fate.subnormal:
         rule, reason = (
-            ("mask-constant" if fate.is_mask else "round-constant"),
+            (MASK_CONSTANT.code if fate.is_mask else ROUND_CONSTANT.code),
             _fate_text(fate, change.to, is_mask=fate.is_mask, kind=_Kind.PLAIN),
         )
         change.records.rewrites.append(
@@ -476,7 +527,7 @@ def _record_regions(change: Change, before: Mapping[onnx_ir.Node, tuple[Site, No
         change.records.rewrites.append(
             Rewrite(
                 change.name,
-                "convert-region",
+                CONVERT_REGION.code,
                 before[nodes[0]][0],
                 [before[node][1] for node in nodes],
                 node_items(nodes, types),

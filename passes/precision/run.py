@@ -23,6 +23,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.ir.codes import FindingCode, RefusalCode
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import not_cast
 from castsmith.ir.ops.schemas import opset_of
@@ -37,14 +38,23 @@ from castsmith.passes.core.options import OptionInfo, option, text_info
 from castsmith.passes.core.rewrite_pass import RewritePass
 from castsmith.passes.core.session import Session
 from castsmith.passes.place.sizes import Sizes
-from castsmith.passes.precision.apply import Change, apply, regions
+from castsmith.passes.precision.apply import (
+    CAST_AT_BORDER,
+    CONVERT_INTERFACE,
+    CONVERT_REGION,
+    MASK_CONSTANT,
+    ROUND_CONSTANT,
+    Change,
+    apply,
+    regions,
+)
 from castsmith.passes.precision.constants import Fates
 from castsmith.passes.precision.evidence import Evidence, Known
 from castsmith.passes.precision.gains import price
 from castsmith.passes.precision.patterns import Asked, Pattern, Wishes, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.problem import Problem
-from castsmith.passes.promote.insert import specialise_functions
+from castsmith.passes.promote.insert import SPECIALISE_FUNCTION, specialise_functions
 from castsmith.passes.shapes.walk import Shapes
 from castsmith.targets.kernels import DEFAULT_TARGET
 from castsmith.targets.target import Target, as_target, load_target
@@ -56,6 +66,29 @@ SOURCES: dict[DataType, frozenset[DataType]] = {
     DataType.FLOAT: frozenset({DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16}),
 }
 """The supported precisions, and the types that are converted to each."""
+
+
+NOTHING_TO_CONVERT = FindingCode(
+    "nothing-to-convert",
+    "One of many models to convert has nothing of a type that is converted, such as a model of integers.",
+    why="The model is copied unchanged, so that the folder of results is complete. A single model is refused instead.",
+    example="the model has no floating-point values: nothing in it is of bfloat16, double or float",
+    advice="Nothing, if the model should be as it is; else name another precision by --to.",
+    fix="none",
+    silence="Always, if models without floating-point values are expected.",
+)
+CONVERT_NODE = RefusalCode(
+    "convert-node",
+    "A node keeps its type; the reason says why.",
+    why="The operator is sensitive, the target or the opset lacks it, a constant does not fit, or casts cost more.",
+    example="Softmax stays in a wider type by default: it divides by a sum of exponentials",
+    advice="--force PATTERN converts sensitive nodes; for a lacking kernel name another target or opset.",
+    fix="opt-in",
+    silence=(
+        "A node that keeps its type fails no run; --explain lists it. If no value of a single model has a type that "
+        "is converted, convert refuses the model: exit code 2."
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -119,6 +152,17 @@ class ConvertPrecision(RewritePass):
         OptionError: The target or the opset lacks the precision, or a pattern matches no node.
     """
 
+    codes = (
+        SPECIALISE_FUNCTION,
+        CONVERT_REGION,
+        ROUND_CONSTANT,
+        MASK_CONSTANT,
+        CAST_AT_BORDER,
+        CONVERT_INTERFACE,
+        CONVERT_NODE,
+        NOTHING_TO_CONVERT,
+    )
+
     to: TypeLike = option(DataType.FLOAT16, OptionInfo("the precision: float16, bfloat16 or float", _precision))
     target: Target | str | None = None
     io: str = option("keep", text_info("keep or convert the types of inputs and outputs, or names of those to convert"))
@@ -164,7 +208,7 @@ class ConvertPrecision(RewritePass):
             if node in sites
         }
         change.records.refusals += [
-            Refusal(NAME, "convert-node", sites[node], found.reason)
+            Refusal(NAME, CONVERT_NODE.code, sites[node], found.reason)
             for node, found in precisions.items()
             if found.dtype != to and node.graph is not None
         ]
@@ -179,7 +223,7 @@ def _outputs_that_stay(
     for value in model.graph.outputs:
         if value.name in asked and value.dtype in sources:
             reason = f"the output {value.name} is itself a constant of the model, and keeps its type"
-            yield Refusal(NAME, "convert-interface", Site(model.graph.name or "", value.name or ""), reason)
+            yield Refusal(NAME, CONVERT_INTERFACE.code, Site(model.graph.name or "", value.name or ""), reason)
 
 
 def parse_precision(to: TypeLike) -> DataType:

@@ -8,6 +8,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import FindingCode, Rule
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import conversion
 from castsmith.ir.ops.value_types import set_element_type
@@ -17,8 +18,39 @@ from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import name_node
 
-_JOINED = ("widen-joined-output", "the joined values must have one type")
-_KEPT = ("keep-output-type", "the graph output keeps its declared type")
+OUTPUT_TYPE_FOLLOWS = FindingCode(
+    "output-type-follows",
+    "The declared type of a model output was changed to that of its value.",
+    why="The promotion of operands widened the output.",
+    example="the graph output z is declared int64[N] but is float",
+    advice="Accept it, or use --keep-output-types, which adds a cast back.",
+    fix="none",
+    silence="Where callers take the new type.",
+)
+WIDEN_JOINED_OUTPUT = Rule(
+    "widen-joined-output",
+    "An output of a branch or body is cast to the common type of the branches or states.",
+    why="Both branches of an If must give one type.",
+    example="then: float, else: double; both are cast to double",
+    safety=(Effect.REPAIR,),
+)
+KEEP_OUTPUT_TYPE = Rule(
+    "keep-output-type",
+    "A model output is cast back to its declared type, because of --keep-output-types.",
+    why="Callers of the model rely on the declared type.",
+    example="+ z = Cast <to = int64> (z_float)",
+    advice="Without the option the declaration follows the value.",
+    safety=(Effect.REPAIR,),
+    silence="Leave out --keep-output-types.",
+)
+DECLARE_TYPES = Rule(
+    "declare-types",
+    "The declared types of values are corrected to those that their nodes give.",
+    why="A declaration of another type makes the model invalid.",
+    example="float a  becomes  double a",
+    advice="For an output of the model, --keep-output-types casts back to the declared type.",
+    safety=(Effect.REPAIR,),
+)
 
 
 def follow_types(
@@ -42,7 +74,7 @@ def follow_types(
             message = f"the graph output {output.name} is declared {type_text(output)} but is {type_name(found)}"
             site = Site(graph.name or "", output.name or "", "output")
             way_out = "keep_output_types casts it back to the declared type"
-            records.diagnostics.append(Diagnostic("output-type-follows", Severity.WARNING, site, message, way_out))
+            records.diagnostics.append(Diagnostic(OUTPUT_TYPE_FOLLOWS.code, Severity.WARNING, site, message, way_out))
     ambiguous = {
         value for function, calls in inference.signatures.items() if len(calls) > 1 for value in _values_of(function)
     }
@@ -57,7 +89,9 @@ def follow_types(
     for name, pairs in retyped.items():
         before, after = zip(*pairs, strict=True)
         reason = "the declared types are corrected to those that the nodes give"
-        records.rewrites.append(Rewrite(pass_name, "declare-types", Site(name), before, after, reason, Effect.REPAIR))
+        records.rewrites.append(
+            Rewrite(pass_name, DECLARE_TYPES.code, Site(name), before, after, reason, Effect.REPAIR)
+        )
 
 
 def _graph_name(value: onnx_ir.Value) -> str:
@@ -77,7 +111,7 @@ def convert_joined_output(
 ) -> Rewrite:
     """Cast an output of a subgraph to the common type of the branches, or of a loop's state."""
     cast = conversion(graph.outputs[index], dtype, imports)
-    return _convert_output(pass_name, graph, index, cast, namer, _JOINED, types)
+    return _convert_output(pass_name, graph, index, cast, namer, WIDEN_JOINED_OUTPUT, types)
 
 
 def _keep_declared(
@@ -89,7 +123,7 @@ def _keep_declared(
     set_element_type(output, found)
     output.name = namer.fresh(f"{name}_{type_name(found)}")
     cast = conversion(output, declared, graph.opset_imports)
-    rewrite = _convert_output(pass_name, graph, index, cast, namer, _KEPT, types)
+    rewrite = _convert_output(pass_name, graph, index, cast, namer, KEEP_OUTPUT_TYPE, types)
     graph.outputs[index].name = name
     return rewrite
 
@@ -100,16 +134,18 @@ def _convert_output(
     index: int,
     cast: onnx_ir.Node,
     namer: Namer,
-    why: tuple[str, str],
+    rule: Rule,
     types: Types,
 ) -> Rewrite:
     old, new = graph.outputs[index], cast.outputs[0]
     name_node(cast, namer)
     graph.append(cast)
     graph.outputs[index] = new
-    rule, reason = why[0], f"{why[1]} {type_name(new.dtype or DataType.UNDEFINED)}"
+    kept = rule is KEEP_OUTPUT_TYPE
+    must = "the graph output keeps its declared type" if kept else "the joined values must have one type"
+    reason = f"{must} {type_name(new.dtype or DataType.UNDEFINED)}"
     before, after = ValueItem(old.name or "", role="return"), node_item(cast, types)
-    return Rewrite(pass_name, rule, site_of(cast), before, after, reason, Effect.REPAIR)
+    return Rewrite(pass_name, rule.code, site_of(cast), before, after, reason, Effect.REPAIR)
 
 
 def _values_of(function: onnx_ir.Function) -> set[onnx_ir.Value]:

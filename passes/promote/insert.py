@@ -27,6 +27,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.calls import Signature, free_identifier, signature_text
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import Rule
 from castsmith.ir.ops.casts import conversion
 from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN
 from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult
@@ -39,11 +40,41 @@ from castsmith.passes.core.options import shared
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import Replacement
 from castsmith.passes.core.session import Session
-from castsmith.passes.promote.declared import convert_joined_output, follow_types
-from castsmith.passes.promote.operands import Work, promote
+from castsmith.passes.promote.declared import (
+    DECLARE_TYPES,
+    KEEP_OUTPUT_TYPE,
+    OUTPUT_TYPE_FOLLOWS,
+    WIDEN_JOINED_OUTPUT,
+    convert_joined_output,
+    follow_types,
+)
+from castsmith.passes.promote.operands import (
+    BOOLEAN_ARITHMETIC,
+    PROMOTE_OPERANDS,
+    RESTORE_TYPE,
+    SUM_IN_PAIRS,
+    TYPE_NOT_ALLOWED,
+    Work,
+    promote,
+)
 
 # A function's body has one set of types, so if its operands disagree no single conversion fits all calls. A call with
 # other types gets a copy of the function under another name. Functions that need no conversion are unchanged.
+
+
+WIDEN_STATE = Rule(
+    "widen-state",
+    "The state of a Loop or Scan enters in the type to which the body widens it.",
+    why="A state has one type in all iterations.",
+    example="initial state int64, next state float: the initial state is cast to float",
+    safety=(Effect.REPAIR,),
+)
+SPECIALISE_FUNCTION = Rule(
+    "specialise-function",
+    "A call gets a copy of the function for its argument types.",
+    why="A function body has one set of types, and one of the calls needs conversions.",
+    example="y = local.f (x)  becomes  y = local.f_int64 (x)",
+)
 
 
 def specialise_functions(
@@ -85,7 +116,7 @@ def _call(pass_name: str, node: onnx_ir.Node, identifier: onnx_ir.OperatorIdenti
     copy = ".".join(filter(None, identifier))
     reason = f"{node.op_type} is also called with other types, so this call gets the copy {copy}"
     _, node.op_type, node.overload = identifier
-    return Rewrite(pass_name, "specialise-function", site, before, node_item(node, types), reason, Effect.BIT_EXACT)
+    return Rewrite(pass_name, SPECIALISE_FUNCTION.code, site, before, node_item(node, types), reason, Effect.BIT_EXACT)
 
 
 NAME = "insert-promote-types"
@@ -109,6 +140,20 @@ class InsertPromoteTypes(SessionPass):
         PromotionError: The rules refuse a promotion.
         OrderError: Nodes are out of order.
     """
+
+    codes = (
+        PROMOTE_OPERANDS,
+        BOOLEAN_ARITHMETIC,
+        SUM_IN_PAIRS,
+        RESTORE_TYPE,
+        WIDEN_STATE,
+        WIDEN_JOINED_OUTPUT,
+        KEEP_OUTPUT_TYPE,
+        DECLARE_TYPES,
+        SPECIALISE_FUNCTION,
+        TYPE_NOT_ALLOWED,
+        OUTPUT_TYPE_FOLLOWS,
+    )
 
     promote_unsafe: bool = PromotionRules.promote_unsafe
     pytorch_scalar_promotion: bool = PromotionRules.pytorch_scalar_promotion
@@ -179,5 +224,5 @@ def _convert_entering_state(node: onnx_ir.Node, index: int, imports: Mapping[str
         return
     cast = conversion(operand, dtype, imports)
     reason = f"the body widens this state to {type_name(dtype)}, so its initial value is cast"
-    change = Replacement("widen-state", reason, (cast,), (), {index: cast.outputs[0]}, effect=Effect.REPAIR)
+    change = Replacement(WIDEN_STATE.code, reason, (cast,), (), {index: cast.outputs[0]}, effect=Effect.REPAIR)
     work.records.rewrites.append(work.applied(node, change))

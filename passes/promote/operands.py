@@ -10,6 +10,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.disagreement import Disagreement
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import FindingCode, Rule
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import cast_node, conversion
 from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN, CONVERT_PROMOTE_TYPES, give_body, promotion_attributes
@@ -23,6 +24,51 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import Replacement, apply_replacement
 from castsmith.passes.core.session import Session
+
+TYPE_NOT_ALLOWED = FindingCode(
+    "type-not-allowed",
+    "An operator does not support a type at the model's opset.",
+    why=(
+        "Every runtime rejects it. If a wider type holds every value, optimize computes in that type; converting to a "
+        "type that does not would silently change some of them."
+    ),
+    example="y = Relu (x)  # (uint64[N]) -> uint64[N]",
+    advice="Run optimize; if it refuses, raise the opset, or cast the operand in the model to the intended type.",
+    fix="automatic",
+    silence="Where your runtime takes more types than the standard.",
+)
+PROMOTE_OPERANDS = Rule(
+    "promote-operands",
+    "Operands of several types are cast to their common type. Refused if it depends on an unknown rank.",
+    why="ONNX requires one type; the promotion rules decide which.",
+    example=(
+        "- z = Add (x, y)  # (float[N], int64[N])\n+ x1, y1 = castsmith.ConvertPromoteTypes (x, y)\n+ z = Add (x1, y1)"
+    ),
+    advice="Check that the common type is the intended one; the promotion options choose others.",
+    safety=(Effect.REPAIR,),
+)
+BOOLEAN_ARITHMETIC = Rule(
+    "boolean-arithmetic",
+    "Arithmetic on bool becomes logic: addition is Or, multiplication is And.",
+    why="ONNX has no arithmetic on bool, and the libraries define it as logic.",
+    example="- z = Mul (a, b)  # (bool[N], bool[N])\n+ z = And (a, b)",
+    safety=(Effect.REPAIR,),
+)
+SUM_IN_PAIRS = Rule(
+    "sum-in-pairs",
+    "A Sum of integers becomes a chain of Add.",
+    why="Sum supports floating-point values only, and Add gives the same sum of integers.",
+    example="- y = Sum (a, b, c)  # (int32[N], int32[N], int32[N])\n+ d = Add (a, b)\n+ y = Add (d, c)",
+    safety=(Effect.REPAIR,),
+)
+RESTORE_TYPE = Rule(
+    "restore-type",
+    "A result is cast back to the type of the operands, which the operator does not support.",
+    why="The operator was run in a wider type that holds every operand.",
+    example="+ y = Cast <to = int16> (y_wide)",
+    advice="A newer opset may support the type.",
+    safety=(Effect.REPAIR,),
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +106,7 @@ def promote(found: Disagreement, imports: Mapping[str, int], work: Work) -> None
     if found.error is not None:
         _refuse(found, work)
     elif found.common is None:
-        work.records.refusals.append(Refusal(work.pass_name, "promote-operands", site_of(node), _undecided(found)))
+        work.records.refusals.append(Refusal(work.pass_name, PROMOTE_OPERANDS.code, site_of(node), _undecided(found)))
     elif found.as_cast:
         change = _as_cast(found, found.common, imports)
         work.records.rewrites.append(work.applied(node, change))
@@ -76,7 +122,7 @@ def _refuse(found: Disagreement, work: Work) -> None:
         raise located(site_of(found.node), "operands", _operands(found), error)
     message = ": ".join(filter(None, (operands_text(_operands(found)[:1]), str(error))))
     way_out = "cast the operand in the model"
-    diagnostic = Diagnostic("type-not-allowed", Severity.ERROR, site_of(found.node), message, way_out)
+    diagnostic = Diagnostic(TYPE_NOT_ALLOWED.code, Severity.ERROR, site_of(found.node), message, way_out)
     work.records.diagnostics.append(diagnostic)
 
 
@@ -109,7 +155,7 @@ def _convert_pair(found: Disagreement, common: DataType, work: Work) -> Replacem
         output.name, output.dtype, output.shape = f"{operand.name}_{type_name(common)}", common, operand.shape
     give_body(work.session.model, convert, *found.types, in_function=node.graph in work.function_graphs)
     rewired = dict(zip(found.indexes, convert.outputs, strict=True))
-    return Replacement("promote-operands", _reason(found, common), (convert,), (), rewired, effect=Effect.REPAIR)
+    return Replacement(PROMOTE_OPERANDS.code, _reason(found, common), (convert,), (), rewired, effect=Effect.REPAIR)
 
 
 def _cast_each(found: Disagreement, common: DataType, imports: Mapping[str, int]) -> Replacement:
@@ -122,7 +168,7 @@ def _cast_each(found: Disagreement, common: DataType, imports: Mapping[str, int]
                 casts[operand] = _conversions(operand, dtype, found.ruled, common, imports)
             rewired[index] = casts[operand][-1].outputs[0]
     nodes = tuple(node for chain in casts.values() for node in chain)
-    return Replacement("promote-operands", _reason(found, common), nodes, (), rewired, effect=Effect.REPAIR)
+    return Replacement(PROMOTE_OPERANDS.code, _reason(found, common), nodes, (), rewired, effect=Effect.REPAIR)
 
 
 def _conversions(
@@ -143,7 +189,7 @@ def _as_cast(found: Disagreement, to: DataType, imports: Mapping[str, int]) -> R
     cast.name, cast.outputs[0].name = node.name, node.outputs[0].name
     types = " and ".join(dict.fromkeys(type_name(dtype) for dtype in found.types))
     reason = f"CastLike of opset {opset_of(imports, '')} does not support {types}, but Cast does"
-    return Replacement("promote-operands", reason, (cast,), (), outputs=(cast.outputs[0],), effect=Effect.REPAIR)
+    return Replacement(PROMOTE_OPERANDS.code, reason, (cast,), (), outputs=(cast.outputs[0],), effect=Effect.REPAIR)
 
 
 def _make_pairs(found: Disagreement, operator: str, common: DataType, imports: Mapping[str, int], work: Work) -> None:
@@ -170,12 +216,15 @@ def _pairs(found: Disagreement, operator: str, common: DataType, work: Work) -> 
         result.shape = node.outputs[0].shape
         result.dtype = node.outputs[0].dtype or common
     if common is DataType.BOOL:
-        rule = "boolean-arithmetic"
+        rule = BOOLEAN_ARITHMETIC.code
         reason = (
             f"{node.op_type} of bool is {operator} in PyTorch, NumPy and JAX, and {node.op_type} does not support bool"
         )
     else:
-        rule, reason = "sum-in-pairs", f"{node.op_type} does not support {type_name(common)} here, and {operator} does"
+        rule, reason = (
+            SUM_IN_PAIRS.code,
+            f"{node.op_type} does not support {type_name(common)} here, and {operator} does",
+        )
     return nodes, Replacement(rule, reason, tuple(nodes), outputs=(result,), effect=Effect.REPAIR)
 
 
@@ -195,7 +244,7 @@ def _restore(node: onnx_ir.Node, index: int, common: DataType, ruled: DataType, 
     node.append(cast)
     reason = f"{node.op_type} of {type_name(ruled)} gives {type_name(ruled)}"
     after = node_items((node, cast), types)
-    return Rewrite(work.pass_name, "restore-type", site, before, after, reason, Effect.REPAIR)
+    return Rewrite(work.pass_name, RESTORE_TYPE.code, site, before, after, reason, Effect.REPAIR)
 
 
 def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:

@@ -17,6 +17,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import Rule
 from castsmith.ir.ops.casts import cast_node
 from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN, drop_unused_bodies, is_convert_promote_types
 from castsmith.ir.records import Refusal, RewriteResult
@@ -24,7 +25,7 @@ from castsmith.ir.text import site_of
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
-from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewrite_pass import DROP_UNUSED, SessionPass
 from castsmith.passes.core.rewriting import Replacement, run_rules
 from castsmith.passes.core.session import Session
 
@@ -33,9 +34,23 @@ NAME = "resolve-promote-types"
 Scope = onnx_ir.Graph | onnx_ir.Function
 
 
+RESOLVE_PROMOTION = Rule(
+    "resolve-promotion",
+    "A ConvertPromoteTypes becomes the equivalent Casts. Refused if the type of an operand is unknown.",
+    why="No runtime has the operator; every runtime has Cast.",
+    example="- x1, y1 = castsmith.ConvertPromoteTypes (x, y)\n+ y1 = Cast <to = float> (y)",
+    advice="If refused, declare the types of the model's inputs.",
+)
+
+
 @dataclass(frozen=True)
 class ResolvePromoteTypes(SessionPass):
     """Replace each ConvertPromoteTypes by the equivalent Casts; a graph shares one Cast of a value to a type."""
+
+    codes = (
+        DROP_UNUSED,
+        RESOLVE_PROMOTION,
+    )
 
     def rewrite(self, session: Session) -> RewriteResult:
         own = CASTSMITH_DOMAIN in session.survey.domains
@@ -57,7 +72,7 @@ def resolve(
         return None
     common = inference.type_of(node.outputs[0])
     if common is None or node.graph is None:
-        return Refusal(NAME, "resolve-promotion", site_of(node), "the type of an operand is unknown")
+        return Refusal(NAME, RESOLVE_PROMOTION.code, site_of(node), "the type of an operand is unknown")
     casts: list[onnx_ir.Node] = []
     results: list[onnx_ir.Value] = []
     for operand in node.inputs:
@@ -70,4 +85,4 @@ def resolve(
             made[key] = casts[-1].outputs[0]
         results.append(made[key])
     reason = f"the common type is {type_name(common)}; {len(casts)} of 2 operands need a Cast"
-    return Replacement("resolve-promotion", reason, tuple(casts), outputs=tuple(results))
+    return Replacement(RESOLVE_PROMOTION.code, reason, tuple(casts), outputs=tuple(results))

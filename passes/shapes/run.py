@@ -27,6 +27,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import called_with_several_types
+from castsmith.ir.codes import RefusalCode, Rule
 from castsmith.ir.constants import constant_tensor, drop_if_unused, growth_reason, new_constant, use_count
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
@@ -44,6 +45,7 @@ from castsmith.passes.core.options import shared
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import Replacement, apply_replacement, lacking_identity
 from castsmith.passes.core.session import Session
+from castsmith.passes.fold.rule import FOLD_GROWTH
 from castsmith.passes.shapes.arithmetic import BY_ELEMENT
 from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED
 from castsmith.passes.shapes.elements import Content
@@ -52,12 +54,32 @@ from castsmith.passes.shapes.walk import Shapes
 from castsmith.targets.target import Target
 
 NAME = "fold-shapes"
-RULE = "fold-shape-arithmetic"
-TARGET_RULE = "fix-shape-operand"
-CONFLICT = "shape-conflict"
 
 _LEARNING = 4
 """Rounds of inference with the facts that the uses of dimensions give."""
+
+
+FOLD_SHAPE_ARITHMETIC = Rule(
+    "fold-shape-arithmetic",
+    "Arithmetic on shapes and small constants becomes constant. Refused if it makes the file too large.",
+    why="The declared shapes fix every element: Shape, Gather, Cast, arithmetic of integers and others.",
+    example="- s = Shape (x)  # (float[N, 3, 4])\n- d = Gather (s, 1)\n+ int64 d = {3}",
+    advice="--max-growth 0 keeps arithmetic that makes constants.",
+)
+FIX_SHAPE_OPERAND = Rule(
+    "fix-shape-operand",
+    "The shape operand of a Reshape, Expand or Slice becomes a constant that gives the same result.",
+    why="One dimension may be left open (-1), as may each that the input has at the same place (0, or 1 for Expand).",
+    example="- y = Reshape (x, Concat (Gather (Shape (x), 0), {2, 4}))\n+ y = Reshape (x, {0, 2, 4})",
+)
+SHAPE_CONFLICT = RefusalCode(
+    "shape-conflict",
+    "Arithmetic on shapes is kept, because the operands of a node have shapes that do not fit.",
+    why="A runtime that infers both shapes refuses to load the model. One may be declared wrongly, or the node fails.",
+    example="y = Concat <axis = 1> (a, b)  # (float[201, 4], float[200, 4])",
+    advice="Correct the declared shape, or the model. castsmith optimize names the node and its operands.",
+    fix="manual",
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +92,13 @@ class FoldShapes(SessionPass):
         target: As in FoldConstants.
         largest_dim: As in NarrowTypes.
     """
+
+    codes = (
+        FOLD_SHAPE_ARITHMETIC,
+        FIX_SHAPE_OPERAND,
+        SHAPE_CONFLICT,
+        FOLD_GROWTH,
+    )
 
     max_growth: int = shared("max_growth")
     max_total_growth: int = shared("max_total_growth")
@@ -229,12 +258,13 @@ class _Folding:
     def _takes(self, node: onnx_ir.Node, tensors: Sequence[onnx_ir.TensorProtocol]) -> bool:
         """True if the constants may replace the node; otherwise a refusal gives the reason."""
         size, left = sum(tensor.nbytes for tensor in tensors), self.limits.max_total_growth - self.grown
-        reason, rule = growth_reason(size, self.limits.max_growth, left), "fold-growth"
+        reason, rule = growth_reason(size, self.limits.max_growth, left), FOLD_GROWTH.code
         if not reason and not all(self.namer.takes_constant(graph_of(node), tensor.dtype) for tensor in tensors):
             opset, dtype = self.namer.constant_opset(graph_of(node)), type_name(tensors[0].dtype)
-            reason, rule = f"it would have to be a Constant, which at opset {opset} does not support {dtype}", RULE
+            reason = f"it would have to be a Constant, which at opset {opset} does not support {dtype}"
+            rule = FOLD_SHAPE_ARITHMETIC.code
         elif not reason:
-            reason, rule = self._lack(node, [None] * len(tensors)), RULE
+            reason, rule = self._lack(node, [None] * len(tensors)), FOLD_SHAPE_ARITHMETIC.code
         if reason:
             self.records.refusals.append(Refusal(NAME, rule, site_of(node), reason))
             return False
@@ -249,7 +279,7 @@ class _Folding:
             self.conflicts = conflicts_of(self.shapes, nodes)
             for each, text in self.conflicts.items():
                 reason = f"the shapes of its operands do not fit: {text}; the model's shape arithmetic is kept"
-                self.records.refusals.append(Refusal(NAME, CONFLICT, site_of(each), reason))
+                self.records.refusals.append(Refusal(NAME, SHAPE_CONFLICT.code, site_of(each), reason))
         return bool(self.conflicts)
 
     def _lack(self, node: onnx_ir.Node, values: Sequence[onnx_ir.Value | None]) -> str | None:
@@ -267,7 +297,7 @@ class _Folding:
         rest = iter(values)
         outputs = tuple(next(rest) if needed else first for needed in used)
         reason = "the shapes and constants that it is computed from are fixed"
-        self._replace(node, Replacement(RULE, reason, constants=tuple(new), outputs=outputs))
+        self._replace(node, Replacement(FOLD_SHAPE_ARITHMETIC.code, reason, constants=tuple(new), outputs=outputs))
         _empty_graphs(node)
 
     def _give_target(self, node: onnx_ir.Node, nodes: Sequence[onnx_ir.Node]) -> None:
@@ -286,7 +316,7 @@ class _Folding:
         tensor = onnx_ir.Tensor(np.array([min(each, top) for each in elements], dtype.numpy()), dtype)
         constant = self._constant(node, f"{value.name}_fixed", tensor, new)
         made, inputs = tuple(new), {index: constant}
-        self._replace(node, Replacement(TARGET_RULE, REASONS[node.op_type], constants=made, inputs=inputs))
+        self._replace(node, Replacement(FIX_SHAPE_OPERAND.code, REASONS[node.op_type], constants=made, inputs=inputs))
 
     def _constant(
         self, node: onnx_ir.Node, name: str, tensor: onnx_ir.TensorProtocol, new: list[onnx_ir.Value]

@@ -23,16 +23,23 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import AttributeType
 
+from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor, use_count
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR, traits_of
 from castsmith.ir.walks import Scope
 from castsmith.passes.core.rewriting import Replacement
 
-MERGE_EQUAL = "merge-equal-nodes"
-
 _LARGEST = 1024
 """The bytes up to which constants are compared by their content; larger ones are equal only to themselves."""
+
+
+MERGE_EQUAL_NODES = Rule(
+    "merge-equal-nodes",
+    "Nodes before casts that compute the same of the same values become one, so that their casts do.",
+    why="Operator, attributes and operands are equal. Kept apart: random numbers, training, quantization.",
+    example="- b = Abs (x); d = Cast <to = float16> (b)  where  a = Abs (x); c = Cast <to = float16> (a)",
+)
 
 
 def _before(casts: Iterable[onnx_ir.Node]) -> set[onnx_ir.Node]:
@@ -82,7 +89,7 @@ class EqualNodes:
             found.setdefault(node.graph, node)
             return None
         reason = f"{twin.outputs[0].name} already is the same value"
-        return Replacement(MERGE_EQUAL, reason, outputs=tuple(twin.outputs))
+        return Replacement(MERGE_EQUAL_NODES.code, reason, outputs=tuple(twin.outputs))
 
     @cached_property
     def candidates(self) -> set[onnx_ir.Node]:

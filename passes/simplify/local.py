@@ -18,6 +18,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import Rule
 from castsmith.ir.ops.casts import CastNode, read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_formals, opset_of
 from castsmith.ir.ops.table import CASTS
@@ -33,6 +34,23 @@ from castsmith.targets.target import Target
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 _Key = tuple[onnx_ir.Value, DataType, Policy]
+
+
+CAST_CONSTANT_OF_SHAPE = Rule(
+    "cast-constant-of-shape",
+    "A ConstantOfShape fills with the cast value, and the Cast after it is removed.",
+    why="The standard fixes the cast of the value that fills all elements.",
+    example=(
+        "- a = ConstantOfShape <value = {1.5}> (n); y = Cast <to = float16> (a)\n"
+        "+ y = ConstantOfShape <value = float16 {1.5}> (n)"
+    ),
+)
+MERGE_DUPLICATE_CASTS = Rule(
+    "merge-duplicate-casts",
+    "Equal casts of one value become one.",
+    why="They give the same bits.",
+    example="- b = Cast <to = float> (x)  where  a = Cast <to = float> (x)",
+)
 
 
 @dataclass
@@ -71,7 +89,7 @@ def merge_with(node: onnx_ir.Node, twin: onnx_ir.Value | None, to: DataType) -> 
     if node.outputs[0].is_graph_output() and not hands_over:
         return None
     reason = f"{twin.name} already is the same value as {type_name(to)}"
-    return Replacement("merge-duplicate-casts", reason, outputs=(twin,))
+    return Replacement(MERGE_DUPLICATE_CASTS.code, reason, outputs=(twin,))
 
 
 def _stands(value: onnx_ir.Value) -> bool:
@@ -112,7 +130,7 @@ def cast_filling(
     output, old = made.outputs[0], node.outputs[0]
     output.name, output.dtype, output.shape = old.name, meaning.to, old.shape or producer.outputs[0].shape
     reason = f"the tensor is filled with a {type_name(meaning.to)} value directly"
-    return Replacement("cast-constant-of-shape", reason, (made,), outputs=(output,))
+    return Replacement(CAST_CONSTANT_OF_SHAPE.code, reason, (made,), outputs=(output,))
 
 
 def _fills(dtype: DataType, opset: int, target: Target | None) -> bool:

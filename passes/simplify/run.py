@@ -24,6 +24,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference, called_with_several_types
+from castsmith.ir.codes import Rule
 from castsmith.ir.io.protos import REPEATED
 from castsmith.ir.ops.casts import CastNode, cast_node, chain_verdict, not_cast, read_cast
 from castsmith.ir.ops.schemas import opset_of
@@ -40,15 +41,42 @@ from castsmith.passes.core.rewriting import Replacement, lacking_identity, run_r
 from castsmith.passes.core.session import Session
 from castsmith.passes.place.sizes import parse_sizes
 from castsmith.passes.shapes.bounds import ranges_of
-from castsmith.passes.simplify.equal import MERGE_EQUAL, EqualNodes
-from castsmith.passes.simplify.local import CastTable, cast_filling, merge_with
+from castsmith.passes.simplify.equal import MERGE_EQUAL_NODES, EqualNodes
+from castsmith.passes.simplify.local import (
+    CAST_CONSTANT_OF_SHAPE,
+    MERGE_DUPLICATE_CASTS,
+    CastTable,
+    cast_filling,
+    merge_with,
+)
 from castsmith.passes.simplify.savings import Savings, reads_more
-from castsmith.passes.simplify.see_through import SEEING_THROUGH, Bypass, cast_before, harmless
+from castsmith.passes.simplify.see_through import SEE_THROUGH_CAST, SEEING_THROUGH, Bypass, cast_before, harmless
 from castsmith.targets.target import Target
 
 NAME = "simplify-casts"
 
 _OPERATORS = SEEING_THROUGH | CASTS
+
+
+REMOVE_IDENTITY_CAST = Rule(
+    "remove-identity-cast",
+    "A cast to the type that the value already has is removed.",
+    why="It changes nothing.",
+    example="- y = Cast <to = float> (x)  # (float[N]) -> float[N]",
+)
+COLLAPSE_CHAIN = Rule(
+    "collapse-chain",
+    "A chain of casts becomes one cast. Refused, with a witness, if the result differs for some value.",
+    why="The intermediate type holds every value, or its rounding never changes the final result.",
+    example="- a = Cast <to = double> (x)\n- y = Cast <to = float16> (a)\n+ y = Cast <to = float16> (x)",
+    advice="If refused, the chain changes values; remove it in the model if the rounding is unintended.",
+)
+CASTLIKE_TO_CAST = Rule(
+    "castlike-to-cast",
+    "A CastLike becomes a Cast.",
+    why="The type of its second operand is known.",
+    example="- y = CastLike (x, t)  # (float[N], float16[M])\n+ y = Cast <to = float16> (x)",
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +91,16 @@ class SimplifyCasts(SessionPass):
         target: The runtime whose kernels limit the types a node may be given; ONNX Runtime on the CPU if None.
         narrow: The types that NarrowTypes makes narrower, which no node is given.
     """
+
+    codes = (
+        REMOVE_IDENTITY_CAST,
+        COLLAPSE_CHAIN,
+        CASTLIKE_TO_CAST,
+        CAST_CONSTANT_OF_SHAPE,
+        MERGE_DUPLICATE_CASTS,
+        MERGE_EQUAL_NODES,
+        SEE_THROUGH_CAST,
+    )
 
     default_size: int = option(64, count_info("assumed size of an unknown dimension"))
     sizes: str = option("", text_info("assumed sizes of dimensions by name: batch=1,N=128"))
@@ -102,7 +140,7 @@ class SimplifyCasts(SessionPass):
             return answer
 
         def saved(node: onnx_ir.Node, answer: Replacement) -> int | None:
-            return None if answer.rule == MERGE_EQUAL else savings.of(node, answer)
+            return None if answer.rule == MERGE_EQUAL_NODES.code else savings.of(node, answer)
 
         result = run_rules(session, NAME, rule, types=inference.types, saved=saved)
         repeated = cast("list[str]", session.model.meta.pop(REPEATED, []))
@@ -114,7 +152,7 @@ class SimplifyCasts(SessionPass):
 def _merged(text: str, model: onnx_ir.Model) -> Rewrite:
     """The record of a node that the file has twice, with one result, of which one was read."""
     reason = "the model has this node twice, under one name of its result"
-    return Rewrite(NAME, "merge-duplicate-casts", Site(model.graph.name or ""), text, "", reason)
+    return Rewrite(NAME, MERGE_DUPLICATE_CASTS.code, Site(model.graph.name or ""), text, "", reason)
 
 
 @dataclass(frozen=True)
@@ -153,11 +191,11 @@ def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> R
     opset = opset_of(imports, "") or 1
     if facts.inference.type_of(source) == meaning.to:
         reason = f"the value already is {type_name(meaning.to)}"
-        return Replacement("remove-identity-cast", reason, outputs=(source,))
+        return Replacement(REMOVE_IDENTITY_CAST.code, reason, outputs=(source,))
     origin = _origin(source, meaning, facts, opset)
     if facts.inference.type_of(origin.value) == meaning.to:
         reason = f"the round trip through {_names(origin.path)} is exact{origin.because}"
-        return Replacement("collapse-chain", reason, outputs=(origin.value,))
+        return Replacement(COLLAPSE_CHAIN.code, reason, outputs=(origin.value,))
     twin = facts.casts.find(node.graph, origin.value, meaning, opset)
     if twin is None and reads_more(node, origin.value, facts.inference, opset):
         facts.casts.note(node.graph, origin.value, meaning, opset, node.outputs[0])
@@ -173,7 +211,7 @@ def _no_cast(node: onnx_ir.Node, origin: _Origin, meaning: CastNode, facts: _Fac
     """Return the reason why a Cast of the opset cannot replace a CastLike, which is invalid there too."""
     types = (meaning.to, facts.inference.type_of(origin.value))
     why = not_cast([dtype for dtype in types if dtype is not None], opset) if node.op_type == "CastLike" else None
-    return None if why is None else Refusal(NAME, "castlike-to-cast", site_of(node), why)
+    return None if why is None else Refusal(NAME, CASTLIKE_TO_CAST.code, site_of(node), why)
 
 
 def _one_cast(
@@ -185,11 +223,11 @@ def _one_cast(
         return lacking
     if origin.path:
         reason = f"going through {_names(origin.path)} gives the same as one cast{origin.because}"
-        return _replace_by_cast("collapse-chain", node, origin.value, meaning, reason)
+        return _replace_by_cast(COLLAPSE_CHAIN.code, node, origin.value, meaning, reason)
     if node.op_type == "CastLike":
         reason = f"the type of the second operand is known: {type_name(meaning.target)}"
-        return _replace_by_cast("castlike-to-cast", node, origin.value, meaning, reason)
-    return None if origin.refused is None else Refusal(NAME, "collapse-chain", site_of(node), *origin.refused)
+        return _replace_by_cast(CASTLIKE_TO_CAST.code, node, origin.value, meaning, reason)
+    return None if origin.refused is None else Refusal(NAME, COLLAPSE_CHAIN.code, site_of(node), *origin.refused)
 
 
 def _origin(source: onnx_ir.Value, last: CastNode, facts: _Facts, opset: int) -> _Origin:

@@ -19,6 +19,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Range, Ranges
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor, new_constant, use_count
 from castsmith.ir.ops.casts import CastNode, cast_node, read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
@@ -52,6 +53,14 @@ INDICES = dict.fromkeys(operators(lambda row: row.indices is Indices.ALONG_AXIS)
 """The inputs that take indices of two types by a type variable of their own."""
 
 Question = Callable[[NDArray[Any]], NDArray[np.bool_]]
+
+
+SEE_THROUGH_CAST = Rule(
+    "see-through-cast",
+    "An operator that does not depend on a cast takes the value before it. Refused if the result could differ.",
+    why="Its result does not depend on the type (Shape), or only on a property that the cast preserves (IsNaN).",
+    example="- s = Shape (Cast <to = float16> (x))\n+ s = Shape (x)",
+)
 
 
 def why_seen(node: onnx_ir.Node, source: DataType, meaning: CastNode, opset: int) -> tuple[str, str] | None:
@@ -163,8 +172,6 @@ def held(values: Iterable[onnx_ir.Value], ranges: Ranges, source: DataType, mean
     )
 
 
-RULE = "see-through-cast"
-
 _Step = tuple[onnx_ir.Value, DataType, CastNode]
 """The value before a cast, its type, and the cast."""
 
@@ -211,7 +218,7 @@ class Bypass:
         seen = why_seen(node, source, meaning, opset_of(self.imports, "") or 1)
         if seen is None or held(befores, self.ranges, source, meaning):
             return seen, None
-        return seen, Refusal(self.pass_name, RULE, site_of(node), *seen)
+        return seen, Refusal(self.pass_name, SEE_THROUGH_CAST.code, site_of(node), *seen)
 
     def _bypass_one(self, node: onnx_ir.Node, index: int) -> Replacement | Refusal | None:
         """Go back over one cast after another as long as the operator does not depend on them."""
@@ -225,7 +232,7 @@ class Bypass:
                 break
             origin, reason = before, _reason(seen, node, source, meaning.target)
         if reason and origin is not None:
-            return Replacement(RULE, reason, inputs={index: origin})
+            return Replacement(SEE_THROUGH_CAST.code, reason, inputs={index: origin})
         return refusal
 
     def _bypass_both(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
@@ -247,10 +254,10 @@ class Bypass:
             return refusal
         inputs = {index: other[0] for index, other in enumerate(steps) if other is not None}
         if constant is None:
-            return Replacement(RULE, _reason(seen, node, source, meaning.target), inputs=inputs)
+            return Replacement(SEE_THROUGH_CAST.code, _reason(seen, node, source, meaning.target), inputs=inputs)
         inputs[1 if steps[0] else 0] = constant
         reason = f"{_reason(seen, node, source, meaning.target)}, and {type_name(source)} holds the constant"
-        return Replacement(RULE, reason, constants=(constant,), inputs=inputs)
+        return Replacement(SEE_THROUGH_CAST.code, reason, constants=(constant,), inputs=inputs)
 
 
 def cast_before(value: onnx_ir.Value | None, inference: Inference) -> tuple[onnx_ir.Value, DataType, CastNode] | None:
@@ -280,7 +287,9 @@ def _unlike(
             reason = (
                 f"{type_name(wide[1])} holds every {type_name(narrow[1])}, as {type_name(wide[2].target)} does both"
             )
-            return Replacement(RULE, f"{reason}, so {node.op_type} gives the same", (made,), inputs=operands)
+            return Replacement(
+                SEE_THROUGH_CAST.code, f"{reason}, so {node.op_type} gives the same", (made,), inputs=operands
+            )
     return None
 
 

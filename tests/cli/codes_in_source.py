@@ -1,72 +1,64 @@
-"""Every code that the source gives to a record, read from its syntax trees, and what the pages of codes leave out."""
+"""The codes that the source describes or gives to records, read from its syntax trees, and what they leave out."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from castsmith.cli.codes.catalogue import page_of
+from castsmith.cli.catalogue import code_named, passes_with, safety_names
 from castsmith.ir.records import Refusal, Rewrite
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("cli", "ir", "lowering", "passes")
-_PLACE = {"Rewrite": 1, "Refusal": 1, "Replacement": 0, "Diagnostic": 0}
-_KEYWORD = {"Rewrite": "rule", "Refusal": "rule", "Replacement": "rule", "Diagnostic": "code"}
+FOLDERS = ("cli", "ir", "lowering", "passes", "verification")
+_DESCRIPTIONS = ("Rule", "NodeRule", "FindingCode", "RefusalCode")
+_RECORDS = {"Rewrite": 1, "Refusal": 1, "Replacement": 0, "Diagnostic": 0}
+_KEYWORDS = ("rule", "code")
 
 
-def codes_in_source() -> dict[str, str]:
-    """Each code as a regular expression (a code with a name in it stands for many), and a file that uses it."""
-    found: dict[str, str] = {}
+def _calls() -> Iterator[tuple[str, str, ast.Call]]:
+    """Each call of a plain name in the source, with the file."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            text = path.read_text(encoding="utf-8")
-            for code in _codes(ast.parse(text)) if any(f"{kind}(" in text for kind in _PLACE) else ():
-                found.setdefault(code, path.relative_to(ROOT).as_posix())
-    return found
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    yield path.relative_to(ROOT).as_posix(), node.func.id, node
 
 
-def _codes(tree: ast.Module) -> Iterator[str]:
-    names = {
-        target.id: node.value.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for node in ast.walk(tree):
-        kind = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
-        if isinstance(node, ast.Call) and kind in _PLACE:
-            place = _PLACE[kind]
-            named = [word.value for word in node.keywords if word.arg == _KEYWORD[kind]]
-            given = named or node.args[place : place + 1]
-            yield from (text for value in given for text in _texts(value, names))
+def described_codes() -> list[str]:
+    """The codes of all rules, findings and refusals that the source describes."""
+    return [
+        str(code.value)
+        for _, kind, call in _calls()
+        if kind in _DESCRIPTIONS and isinstance(code := call.args[0], ast.Constant)
+    ]
 
 
-def _texts(value: ast.expr, names: dict[str, str]) -> Iterator[str]:
-    if isinstance(value, ast.Constant) and isinstance(value.value, str):
-        yield re.escape(value.value)
-    elif isinstance(value, ast.Name) and value.id in names:
-        yield re.escape(names[value.id])
-    elif isinstance(value, ast.IfExp):
-        yield from (*_texts(value.body, names), *_texts(value.orelse, names))
-    elif isinstance(value, ast.JoinedStr):
-        parts = (re.escape(str(p.value)) if isinstance(p, ast.Constant) else "[A-Za-z]+" for p in value.values)
-        yield "".join(parts)
-    elif isinstance(value, ast.Attribute) and value.attr == "rule":
-        return  # of another record, which has been read
-    else:
-        yield f"(unread) {ast.unparse(value)}"
+def literal_codes() -> list[str]:
+    """The records that the source gives a text as their code, instead of the code of a description."""
+    return [
+        f"{file}:{call.lineno}"
+        for file, kind, call in _calls()
+        if kind in _RECORDS
+        for value in _codes_given(call, _RECORDS[kind])
+        if isinstance(value, ast.Constant | ast.JoinedStr)
+    ]
+
+
+def _codes_given(call: ast.Call, place: int) -> Iterator[ast.expr]:
+    """The expressions that give the record its code."""
+    given = [*call.args[place : place + 1], *(word.value for word in call.keywords if word.arg in _KEYWORDS)]
+    for value in given:
+        yield from (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,)
 
 
 def undescribed(records: Iterable[Rewrite | Refusal]) -> list[str]:
-    """The records whose page names another effect or other passes; a rule refused has the page of its rewrite."""
+    """The records whose code names another effect or other passes; a rule refused has the code of its rewrite."""
     found: list[str] = []
     for record in records:
-        page = page_of(record.rule)
-        if page is None or record.pass_name not in page.passes:
-            found.append(f"{record.rule}: its page does not name {record.pass_name}")
-        elif isinstance(record, Rewrite) and record.effect.name.lower().replace("_", "-") not in page.safety:
-            found.append(f"{record.rule}: its page does not name {record.effect}")
+        code = code_named(record.rule)
+        if code is None or record.pass_name not in passes_with(code):
+            found.append(f"{record.rule}: {record.pass_name} does not have it among its codes")
+        elif isinstance(record, Rewrite) and record.effect.name.lower().replace("_", "-") not in safety_names(code):
+            found.append(f"{record.rule}: its description does not name {record.effect}")
     return found

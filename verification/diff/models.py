@@ -14,6 +14,7 @@ from hashlib import sha256
 import onnx_ir
 
 from castsmith.analysis.inference.walk import known_types
+from castsmith.ir.codes import Rule
 from castsmith.ir.io.carried import training_of
 from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.notebook import notebook_html
@@ -23,6 +24,16 @@ from castsmith.ir.walks import imports_by_scope
 from castsmith.verification.diff.graphs import compare_graphs
 from castsmith.verification.diff.interface import Change, GraphComparison, pair_by_index, pair_by_name
 from castsmith.verification.diff.keys import Keys
+
+UNRECORDED_CHANGE = Rule(
+    "unrecorded-change",
+    "A foreign pass made this change without a record; it was found by comparing the model before and after.",
+    why="Every change is shown. Whether this one keeps the values is unknown.",
+    example="- y = Relu (x)\n+ y = Sigmoid (x)",
+    advice="Check what the pass does, or run castsmith verify.",
+    safety=(Effect.UNKNOWN,),
+    silence="Leave out that pass.",
+)
 
 
 @dataclass(frozen=True)
@@ -94,7 +105,7 @@ def rewrites_between(a: onnx_ir.Model, b: onnx_ir.Model, pass_name: str) -> list
         before = change.removed if isinstance(change.removed, NodeItem) else change.before
         after = change.made if isinstance(change.made, NodeItem) else change.after
         reason = f"{change.subject} differs from the model before this pass, which left no record"
-        found.append(Rewrite(pass_name, "unrecorded-change", site, before, after, reason, Effect.UNKNOWN))
+        found.append(Rewrite(pass_name, UNRECORDED_CHANGE.code, site, before, after, reason, Effect.UNKNOWN))
     return found
 
 

@@ -2,79 +2,48 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from castsmith.cli.codes.catalogue import all_pages, page_of
-from castsmith.cli.codes.page import SAFETY, Page, parts
-from tests.cli.codes_in_source import ROOT, codes_in_source
+from castsmith.cli.catalogue import all_codes, code_data, code_named, parts, passes_with, safety_names
+from castsmith.ir.codes import Code
+from tests.cli.codes_in_source import ROOT, described_codes, literal_codes
 from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, write_model
 
-GIVEN_ELSEWHERE = {
-    "lowering/interface.py": ("widen-interface", "narrow-interface"),
-    "lowering/check/types.py": ("value-type-mismatch", "output-type-mismatch"),
-    "passes/promote/declared.py": ("widen-joined-output", "keep-output-type"),
-    "passes/core/rewriting.py": (),
-    "cli/gate/judging.py": (),
-    "lowering/net.py": (),
-    "lowering/quantized/use.py": (),
-}
-"""Files that pass a code on in a variable, and the codes that they give."""
+
+def test_every_code_of_the_source_is_in_the_catalogue() -> None:
+    assert sorted(described_codes()) == sorted(code.code for code in all_codes())
 
 
-@pytest.mark.every_case
-def test_every_code_of_the_source_has_a_page() -> None:
-    found = codes_in_source()
-    lacking = [
-        f"{file}: {code}"
-        for code, file in found.items()
-        if not (file in GIVEN_ELSEWHERE if code.startswith("(unread)") else _has_page(code))
-    ]
-    assert lacking == []
-    assert len(found) > 60
-
-
-def _has_page(code: str) -> bool:
-    """Return True if a page is about the code, in which `[A-Za-z]+` stands for a name."""
-    return any(re.fullmatch(code.replace("[A-Za-z]+", r"(\*|[A-Za-z]+)"), page.code) for page in all_pages())
-
-
-@pytest.mark.parametrize("code", [code for codes in GIVEN_ELSEWHERE.values() for code in codes])
-def test_every_code_given_elsewhere_has_a_page(code: str) -> None:
-    assert page_of(code) is not None
-    where = next(path for path, codes in GIVEN_ELSEWHERE.items() if code in codes)
-    assert f'"{code}"' in (ROOT / where).read_text()
+def test_every_record_has_the_code_of_a_description() -> None:
+    assert literal_codes() == []
 
 
 def test_every_page_is_whole() -> None:
-    assert [page.code for page in all_pages() if not _is_whole(page)] == []
+    assert [code.code for code in all_codes() if not _is_whole(code)] == []
 
 
-def _is_whole(page: Page) -> bool:
-    texts = [text for _, text in parts(page)]
+def _is_whole(code: Code) -> bool:
+    texts = [text for _, text in parts(code)]
+    by_comparison = code.code == "unrecorded-change"
     return (
-        page.kind in ("finding", "rewrite", "refusal")
-        and len(texts) == 4
+        len(texts) == 4
         and all(re.search(r"[.)]$", text) and "  " not in text for text in texts)
-        and set(page.safety) <= set(SAFETY)
-        and bool(page.silence) >= (page.kind == "finding")
-        and bool(page.passes) == (page.kind != "finding")
-        and page.example.strip() != ""
-        and page_of(page.code) == page
-        and re.fullmatch(r"\d+\.\d+\.\d+", page.since) is not None
+        and bool(code.silence) >= (code.kind == "finding")
+        and (by_comparison or bool(passes_with(code)) >= (code.kind != "finding"))
+        and bool(safety_names(code))
+        and code.example.strip() != ""
+        and code_named(code.code) is code
+        and re.fullmatch(r"\d+\.\d+\.\d+", code.since) is not None
     )
 
 
-def test_codes_are_distinct() -> None:
-    assert len({page.code for page in all_pages()}) == len(all_pages())
-    assert page_of("lower-Cast") == page_of("lower-*") != page_of("lower-trunc")
-    assert page_of("nothing") is page_of("no-such") is None
+def test_a_code_of_one_operator_is_one_of_a_family() -> None:
+    assert code_named("lower-Cast") is code_named("lower-*") is not code_named("lower-trunc")
+    assert code_named("nothing") is code_named("no-such") is None
 
 
 def test_the_document_is_up_to_date() -> None:
@@ -93,9 +62,9 @@ def test_the_command(castsmith: Command) -> None:
     assert "How to fix it: " in ended.out
     assert "How safe it is: Bit-exact" in ended.out
     listed = castsmith("explain").out.splitlines()
-    assert len(listed) == len(all_pages())
+    assert len(listed) == len(list(all_codes()))
     pages = json.loads(castsmith("explain", "--json").out)["pages"]
-    assert set(pages[0]) == {field.name for field in dataclasses.fields(Page)}
+    assert pages == [json.loads(json.dumps(code_data(code))) for code in all_codes()]
     composed = castsmith("explain", "promote-operands + resolve-promotion")
     assert composed.out == castsmith("explain", "promote-operands", "resolve-promotion").out
     wrong = castsmith("explain", "nothing")

@@ -17,7 +17,7 @@ import onnx
 import pytest
 
 from castsmith.cli.arguments import Parser
-from castsmith.cli.codes.catalogue import all_pages
+from castsmith.cli.catalogue import all_codes
 from castsmith.cli.gate.comments import LARGEST
 from castsmith.cli.gate.judging import Checked
 from castsmith.cli.gate.sarif import sarif_text
@@ -259,7 +259,7 @@ def test_sarif_is_valid_by_the_official_schema(castsmith: Command, folder: Path)
     documents = [castsmith(*every, *words).out for words in ((), ("--target", "onnxruntime-android"))]
     documents.append(castsmith("check", "models/clean.onnx", "--format", "sarif").out)
     (found,) = check(folder / "models" / "lossy.onnx")
-    findings = [replace(found, code=page.code, severity=level) for page in all_pages() for level in Severity]
+    findings = [replace(found, code=code.code, severity=level) for code in all_codes() for level in Severity]
     documents.append(sarif_text([Checked(STREAM, findings)], None))
     for text in documents:
         assert [error.message for error in validator.iter_errors(json.loads(text))] == []

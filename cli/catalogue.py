@@ -1,0 +1,173 @@
+"""The explanation of every code, rendered from the codes of the passes and the findings of check.
+
+`python -m castsmith.cli.catalogue` prints docs/codes.md. A module is imported once its codes are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+
+from castsmith.ir.codes import Code, FindingCode, RefusalCode, Rule
+from castsmith.ir.records import Effect
+from castsmith.lowering.registry import PASSES, pass_class
+from castsmith.passes.core.rewrite_pass import RewritePass
+
+_FINDERS = (
+    *(f"castsmith.lowering.check.{name}" for name in ("types", "casts", "run", "trunc")),
+    *(f"castsmith.lowering.check.{name}" for name in ("target", "pairs", "forms", "device")),
+    *("castsmith.lowering.pipeline", "castsmith.lowering.conversion"),
+)
+"""The modules with findings that no pass reports alone."""
+
+_EFFECTS = {
+    Effect.BIT_EXACT: "bit-exact: no value changes",
+    Effect.BIT_EXACT_BUT_NAN: "bit-exact, but for the sign and payload of NaN",
+    Effect.REPAIR: "a repair: the model had no meaning before, and values are now as the promotion rule defines them",
+    Effect.IN_WIDER_TYPE: "computed in a wider type and rounded once (the last bit differs between runtimes anyway)",
+    Effect.AS_DEFINED: "computed as the standard defines it (a runtime's own kernel may differ in the last bit)",
+    Effect.CONVERTED: "lossy, as requested: values are rounded to another precision",
+    Effect.INTERFACE: ("bit-exact, but a graph input or output changes its type, and callers feed or read the new one"),
+    Effect.UNKNOWN: "unknown, because the pass left no record",
+}
+_FIXES = {
+    "automatic": "safe, optimize does it without changing a value or refuses with the reason",
+    "promoted": "safe where the common type holds every value, else opt-in",
+    "on-request": "safe, an option requests it and no value changes",
+    "opt-in": "opt-in, because values may change",
+    "manual": "not automatic, because it depends on what the model is meant to compute",
+    "none": "not needed",
+}
+
+
+def all_codes() -> Iterator[Code]:
+    """Yield each code once: the findings, then the codes of the passes in the order in which they run."""
+    from_passes = (code for name in PASSES for code in codes_of_pass(name))
+    every = (*map(_codes_in, _FINDERS), from_passes, _codes_in("castsmith.verification.diff.models"))
+    seen = set[str]()
+    for code in (code for codes in every for code in codes):
+        if code.code not in seen:
+            seen.add(code.code)
+            yield code
+
+
+def _codes_in(module: str) -> Iterator[Code]:
+    yield from (thing for thing in vars(import_module(module)).values() if isinstance(thing, Code))
+
+
+def codes_of_pass(name: str) -> tuple[Code, ...]:
+    """Return the codes that the pass of that name gives."""
+    kind = pass_class(name)
+    return kind.codes if issubclass(kind, RewritePass) else ()
+
+
+def code_named(name: str) -> Code | None:
+    """Return the code of a record: `lower-Cast` is one of `lower-*`."""
+    family = f"{name.partition('-')[0]}-*" if "-" in name else ""
+    alike: Code | None = None
+    for code in all_codes():
+        if code.code == name:
+            return code
+        alike = code if code.code == family else alike
+    return alike
+
+
+@cache
+def passes_with(code: Code) -> tuple[str, ...]:
+    """Return the names of the passes that give the code."""
+    return tuple(name for name in PASSES if code in codes_of_pass(name))
+
+
+def summary_of(code: Code) -> str:
+    """Return the first sentence."""
+    return code.what.partition(". ")[0]
+
+
+def code_text(code: Code) -> str:
+    """Return the page of the code as text for people."""
+    example = "\n".join(f"    {line}" for line in code.example.splitlines())
+    (first, what), *others = parts(code)
+    texts = (f"{title}: {text}" for title, text in others)
+    return "\n\n".join((code.code, head(code), f"{first}: {what}", example, *texts)) + "\n"
+
+
+def code_data(code: Code) -> dict[str, object]:
+    """Return the page of the code as JSON data."""
+    return {
+        "code": code.code,
+        "kind": code.kind,
+        "what": code.what,
+        "why": code.why,
+        "example": code.example,
+        "advice": code.advice,
+        "safety": safety_names(code),
+        "silence": code.silence,
+        "passes": [] if isinstance(code, FindingCode) else passes_with(code),
+        "since": code.since,
+    }
+
+
+def safety_names(code: Code) -> list[str]:
+    """Return how safe the rewrite, or the fix, is, by stable names."""
+    if isinstance(code, Rule):
+        return [effect.name.lower().replace("_", "-") for effect in code.safety]
+    return [code.fix] if isinstance(code, FindingCode | RefusalCode) else []
+
+
+def parts(code: Code) -> Iterator[tuple[str, str]]:
+    """Yield the title and the text of the four parts of a page; the example belongs to the first."""
+    if isinstance(code, Rule):
+        yield "What it does", code.what
+        yield "Why it matters", code.why
+        safety = _safety(code)
+        yield "How safe it is", f"{safety[0].upper()}{safety[1:]}. {code.advice}".strip()
+        passes = " and ".join(passes_with(code))
+        yield "How to prevent it", code.silence or f"Run other passes (--passes) than {passes}."
+    else:
+        yield "What it says", code.what
+        yield "Why it matters", code.why
+        yield "How to fix it", code.advice
+        yield "When to silence it", code.silence or "It fails no run, and only --explain lists it."
+
+
+def head(code: Code) -> str:
+    """Return the line under the title of a page."""
+    fix = "" if isinstance(code, Rule) else f" Fix: {_safety(code)}."
+    return f"A {code.kind}, since version {code.since}.{fix}"
+
+
+def _safety(code: Code) -> str:
+    """Return how safe the fix or the rewrite is, as the end of a sentence."""
+    if isinstance(code, Rule):
+        text = "; or ".join(_EFFECTS[effect] for effect in code.safety)
+        return f"{text}; the record says which" if len(code.safety) > 1 else text
+    return "; or ".join(_FIXES[name] for name in safety_names(code))
+
+
+def markdown() -> Iterator[str]:
+    """Yield docs/codes.md, line by line."""
+    codes = list(all_codes())
+    yield "# Codes"
+    yield ""
+    yield "Find out what a finding, rewrite or refusal means, how safe its fix is, and when to silence it. A code stays"
+    yield "the same from version to version. `castsmith explain CODE` prints its page. To silence a finding, name its"
+    yield "code in `check --ignore` or the [settings](howto/gate.md#settings-of-a-project), or accept it in a baseline."
+    yield ""
+    yield "This file is made by `python -m castsmith.cli.catalogue`."
+    yield ""
+    yield "| code | kind | what |"
+    yield "|---|---|---|"
+    for code in codes:
+        link = f"[{code.code}](#{code.code.replace('*', '')})"
+        yield f"| {link} | {code.kind} | {summary_of(code).rstrip('.')} |"
+    for code in codes:
+        (first, what), *others = parts(code)
+        yield from ("", f"## {code.code}", "", head(code), "")
+        yield from (f"**{first}.** {what}", "", "```", *code.example.splitlines(), "```")
+        for title, text in others:
+            yield from ("", f"**{title}.** {text}")
+
+
+if __name__ == "__main__":
+    print("\n".join(markdown()))

@@ -1,0 +1,76 @@
+"""What the code of a finding, a rewrite or a refusal means, stated once, beside the function that gives it.
+
+`castsmith explain`, docs/codes.md and SARIF are rendered from these objects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Literal
+
+from castsmith.ir.records import Effect
+
+Kind = Literal["finding", "rewrite", "refusal"]
+Fix = Literal["automatic", "promoted", "on-request", "opt-in", "manual", "none"]
+"""How safe it is to fix a finding, or what a refusal kept."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """The meaning of a code, which stays the same from version to version.
+
+    Attributes:
+        code: The code; one that ends in `-*` stands for one code per operator.
+        what: What it means; the first sentence stands alone.
+        why: Why it matters.
+        example: Before and after, or the model that causes it.
+        advice: What to do; empty if nothing.
+        silence: When to silence a finding, or how to prevent a rewrite other than by leaving out its passes.
+        since: The version of Castsmith that added the code.
+    """
+
+    kind: ClassVar[Kind]
+
+    code: str
+    what: str
+    _: KW_ONLY
+    why: str
+    example: str
+    advice: str = ""
+    silence: str = ""
+    since: str = "0.1.0"
+
+    def of(self, operator: str) -> str:
+        """Return the code for one operator, of a code that ends in `-*`."""
+        return self.code.replace("*", operator)
+
+
+@dataclass(frozen=True)
+class Rule(Code):
+    """A rewrite, which may be refused under the same code.
+
+    Attributes:
+        safety: Its possible effects on values.
+    """
+
+    kind = "rewrite"
+
+    safety: tuple[Effect, ...] = (Effect.BIT_EXACT,)
+
+
+@dataclass(frozen=True)
+class FindingCode(Code):
+    """Something wrong with a model, or that its user should know: the code of a Diagnostic."""
+
+    kind = "finding"
+
+    fix: Fix
+
+
+@dataclass(frozen=True)
+class RefusalCode(Code):
+    """A reason to leave a node as it is: the code of refusals alone."""
+
+    kind = "refusal"
+
+    fix: Fix
