@@ -39,7 +39,7 @@ from castsmith.lowering.opset.obstacles import CHANGE_OPSET
 from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, extensions, loaded
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.rewrite_pass import DROP_UNUSED, SessionPass
-from castsmith.passes.core.rewriting import Replacement, detach, run_rules
+from castsmith.passes.core.rewriting import Replacement, detach, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
@@ -198,7 +198,7 @@ class LowerCustom(SessionPass):
         for node, answer in offers.answers.items():
             if isinstance(answer, Refusal):
                 offers.answers[node] = refused.get(node, answer)
-        result = run_rules(session, NAME, offers.answers.get, types=inference.types)
+        result = replace_nodes(session, NAME, offers.answers.get, types=inference.types)
         records.extend(result.records)
         drop_unused_domains(model, [name.rpartition(".")[0] for name in chosen])
         for scope in lacking:

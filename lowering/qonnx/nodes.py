@@ -22,7 +22,7 @@ from castsmith.lowering.float8.functions import INLINE_FUNCTIONS, inline_functio
 from castsmith.numerics.errors import TruncError, present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import Kind, element_type, type_name
-from castsmith.passes.core.rewriting import Replacement, place_constant, run_rules
+from castsmith.passes.core.rewriting import Replacement, place_constant, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
@@ -125,7 +125,7 @@ def lower_quantizers(
         for value in values:
             types.setdefault(value, DataType.FLOAT)  # QONNX: tensor(float32) where nothing else is declared
         with inferred_declared(model, types, tensors=values):
-            records.extend(run_rules(session, pass_name, replace, types=types).records)
+            records.extend(replace_nodes(session, pass_name, replace, types=types).records)
         records.rewrites += [_made_constant(model, value, pass_name) for value in used]
     if records.rewrites:
         session.changed()

@@ -23,7 +23,6 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
@@ -33,7 +32,7 @@ from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.quantized.operands import FLOATS, operand
 from castsmith.lowering.quantized.scene import Scene, constant_array, producer_of, swaps, whole_number
 from castsmith.numerics.types import type_name
-from castsmith.passes.core.rewriting import Replacement
+from castsmith.passes.core.rewriting import NodeRule, Replacement
 
 _OPERATOR = "MatMulNBits"
 _SIGNED = (DataType.INT8, DataType.INT4, DataType.INT2)
@@ -41,26 +40,6 @@ _UNSIGNED = (DataType.UINT8, DataType.UINT4, DataType.UINT2)
 _SIGNED_ARRAYS = tuple(dtype.numpy() for dtype in _SIGNED)
 _LEAST_BLOCK = 16
 _REASON = "the same weights, packed for the kernel; it adds the products in another order than MatMul"
-
-
-USE_MATMUL_NBITS = Rule(
-    "use-matmul-nbits",
-    "A MatMul or Gemm of a constant weight that is dequantized in blocks becomes MatMulNBits of com.microsoft.",
-    why=(
-        "The option `vendor` requests it, and the target runs the operator: the weight stays in 2, 4 or 8 bits, and "
-        "the kernel dequantizes it as it multiplies."
-    ),
-    example=(
-        "- w = DequantizeLinear <axis = 0, block_size = 32> (codes, scales)\n"
-        "- y = MatMul (x, w)\n"
-        "+ y = com.microsoft.MatMulNBits <K = 64, N = 8, bits = 4, block_size = 32> (x, packed, scales)"
-    ),
-    advice=(
-        "The weights are the same numbers; products are added in another order. If refused, the reason names the form."
-    ),
-    safety=(Effect.AS_DEFINED,),
-    silence="Leave out --vendor.",
-)
 
 
 def matmul_nbits(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
@@ -107,6 +86,28 @@ def matmul_nbits(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
         effect=Effect.AS_DEFINED,
         beside=home,
     )
+
+
+USE_MATMUL_NBITS = NodeRule(
+    "use-matmul-nbits",
+    "A MatMul or Gemm of a constant weight that is dequantized in blocks becomes MatMulNBits of com.microsoft.",
+    why=(
+        "The option `vendor` requests it, and the target runs the operator: the weight stays in 2, 4 or 8 bits, and "
+        "the kernel dequantizes it as it multiplies."
+    ),
+    example=(
+        "- w = DequantizeLinear <axis = 0, block_size = 32> (codes, scales)\n"
+        "- y = MatMul (x, w)\n"
+        "+ y = com.microsoft.MatMulNBits <K = 64, N = 8, bits = 4, block_size = 32> (x, packed, scales)"
+    ),
+    advice=(
+        "The weights are the same numbers; products are added in another order. If refused, the reason names the form."
+    ),
+    safety=(Effect.AS_DEFINED,),
+    silence="Leave out --vendor.",
+    operators=frozenset({"MatMul", "Gemm"}),
+    apply=matmul_nbits,
+)
 
 
 def _turned_weight(node: onnx_ir.Node) -> bool | None:

@@ -11,31 +11,19 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.codes import Rule
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import LINEAR
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.quantized.operands import operand
 from castsmith.lowering.quantized.scene import Scene, whole_number
 from castsmith.numerics.types import type_name
-from castsmith.passes.core.rewriting import Replacement
+from castsmith.passes.core.rewriting import NodeRule, Replacement
 
 _FIRST, _FIRST_AXIS, _FIRST_WITH_ALL = 10, 13, 21
 _OF_ALL_OPSETS = (DataType.UINT8, DataType.INT8, DataType.INT32)
 _TYPES = (*_OF_ALL_OPSETS, DataType.UINT16, DataType.INT16, DataType.UINT4, DataType.INT4)
-
-
-USE_MICROSOFT_QDQ = Rule(
-    "use-microsoft-qdq",
-    "A QuantizeLinear or DequantizeLinear of a type that the target's opset lacks becomes that of com.microsoft.",
-    why="The option `vendor` requests it: below opset 21 the standard has no 16-bit integers and no int4 there.",
-    example=(
-        "- q = QuantizeLinear <output_dtype = uint16> (x, scale)\n+ q = com.microsoft.QuantizeLinear (x, scale, zero)"
-    ),
-    advice="If refused, the reason names the form that com.microsoft lacks, such as blocks.",
-    silence="Leave out --vendor.",
-)
 
 
 def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
@@ -67,6 +55,20 @@ def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     y.name, y.shape = node.outputs[0].name, node.outputs[0].shape
     reason = f"{scene.target} takes opset {scene.target.newest_opset}; {type_name(codes)} needs {first}, or this"
     return Replacement(USE_MICROSOFT_QDQ.code, reason, tuple(build.nodes), tuple(made), outputs=(y,))
+
+
+USE_MICROSOFT_QDQ = NodeRule(
+    "use-microsoft-qdq",
+    "A QuantizeLinear or DequantizeLinear of a type that the target's opset lacks becomes that of com.microsoft.",
+    why="The option `vendor` requests it: below opset 21 the standard has no 16-bit integers and no int4 there.",
+    example=(
+        "- q = QuantizeLinear <output_dtype = uint16> (x, scale)\n+ q = com.microsoft.QuantizeLinear (x, scale, zero)"
+    ),
+    advice="If refused, the reason names the form that com.microsoft lacks, such as blocks.",
+    silence="Leave out --vendor.",
+    operators=LINEAR,
+    apply=quantization,
+)
 
 
 def _axis(node: onnx_ir.Node, scale: onnx_ir.Value) -> int | None:

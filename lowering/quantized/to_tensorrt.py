@@ -15,33 +15,18 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.codes import Rule
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import LINEAR
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.quantized.operands import FLOATS, operand
 from castsmith.lowering.quantized.scene import Scene, constant_array, whole_number
 from castsmith.lowering.quantized.tensorrt import DOMAIN
 from castsmith.numerics.types import type_name
-from castsmith.passes.core.rewriting import Replacement
+from castsmith.passes.core.rewriting import NodeRule, Replacement
 
 _QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 _STEM = {DataType.FLOAT8E4M3FN: "TRT_FP8", DataType.INT4: "TRT_INT4", DataType.FLOAT4E2M1: ""}
-
-
-USE_TENSORRT = Rule(
-    "use-tensorrt",
-    (
-        "QuantizeLinear and DequantizeLinear of float8 and int4, and DequantizeLinear of float4, become TensorRT's, "
-        "of the domain trt, as NVIDIA ModelOpt writes them."
-    ),
-    why="The option `vendor` requests it: TensorRT's operators do not depend on the opset.",
-    example=(
-        "- q = QuantizeLinear <output_dtype = float8e4m3fn> (x, scale)\n+ q = trt.TRT_FP8QuantizeLinear (x, scale)"
-    ),
-    advice="If refused, the reason names the form that TensorRT lacks, such as zero points.",
-    silence="Leave out --vendor.",
-)
 
 
 def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
@@ -66,6 +51,23 @@ def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     y.name, y.shape = node.outputs[0].name, node.outputs[0].shape
     reason = f"{name} is {node.op_type} of {type_name(codes)}"
     return Replacement(USE_TENSORRT.code, reason, tuple(build.nodes), outputs=(y,))
+
+
+USE_TENSORRT = NodeRule(
+    "use-tensorrt",
+    (
+        "QuantizeLinear and DequantizeLinear of float8 and int4, and DequantizeLinear of float4, become TensorRT's, "
+        "of the domain trt, as NVIDIA ModelOpt writes them."
+    ),
+    why="The option `vendor` requests it: TensorRT's operators do not depend on the opset.",
+    example=(
+        "- q = QuantizeLinear <output_dtype = float8e4m3fn> (x, scale)\n+ q = trt.TRT_FP8QuantizeLinear (x, scale)"
+    ),
+    advice="If refused, the reason names the form that TensorRT lacks, such as zero points.",
+    silence="Leave out --vendor.",
+    operators=LINEAR,
+    apply=quantization,
+)
 
 
 def _require_form(node: onnx_ir.Node, scene: Scene, codes: DataType) -> None:

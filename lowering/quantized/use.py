@@ -13,17 +13,15 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir
 
-from castsmith.ir.codes import Rule
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.records import Records, Refusal, RewriteResult, Site
 from castsmith.ir.text import site_of
-from castsmith.lowering.quantized import nbits, to_microsoft, to_tensorrt
 from castsmith.lowering.quantized.nbits import USE_MATMUL_NBITS
 from castsmith.lowering.quantized.scene import Scene
 from castsmith.lowering.quantized.tensorrt import DOMAIN
@@ -33,22 +31,18 @@ from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.options import Vendor, shared
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import Replacement, run_rules
+from castsmith.passes.core.rewriting import NodeRule, Replacement, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
 NAME = "use-vendor"
 _RULES = PromotionRules(promote_unsafe=True)
-Writing = Callable[[onnx_ir.Node, Scene], Replacement | None]
-"""A rule: returns the replacement, or None for a node of another kind. Raises ModelError with the reason not to."""
 
-_WRITINGS: dict[str, tuple[tuple[Rule, Writing], ...]] = {
-    CONTRIB_DOMAIN: (
-        (USE_MATMUL_NBITS, nbits.matmul_nbits),
-        (USE_MICROSOFT_QDQ, to_microsoft.quantization),
-    ),
-    DOMAIN: ((USE_TENSORRT, to_tensorrt.quantization),),
+_BY_DOMAIN: dict[str, tuple[NodeRule[Scene], ...]] = {
+    CONTRIB_DOMAIN: (USE_MATMUL_NBITS, USE_MICROSOFT_QDQ),
+    DOMAIN: (USE_TENSORRT,),
 }
+"""The rules of each domain; each raises ModelError with the reason not to write a node in it."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +57,7 @@ class UseVendor(SessionPass):
         OptionError: The target does not run operators of the domain.
     """
 
-    codes = (
-        USE_MATMUL_NBITS,
-        USE_MICROSOFT_QDQ,
-        USE_TENSORRT,
-    )
+    codes = (USE_MATMUL_NBITS, USE_MICROSOFT_QDQ, USE_TENSORRT)
 
     vendor: Vendor = shared("vendor")
     target: Target | None = None
@@ -79,29 +69,31 @@ class UseVendor(SessionPass):
         if self.target is None or self.vendor not in self.target.domains:
             unlike = "" if self.target is None else f", unlike {self.target}"
             raise OptionError(f"operators of {self.vendor} (`vendor=`) need a target that runs them{unlike}.")
+        rules = _BY_DOMAIN[self.vendor]
         if any(function.domain == self.vendor for function in model.functions.values()):
-            (rule, _), *_ = _WRITINGS[self.vendor]
             reason = f"the model defines operators of {self.vendor}"
-            refusal = Refusal(NAME, rule.code, Site(model.graph.name or ""), reason)
+            refusal = Refusal(NAME, rules[0].code, Site(model.graph.name or ""), reason)
             return RewriteResult(model, False, Records(refusals=[refusal]))
         inference = session.inference(_RULES)
         scene = Scene(session, inference, self.target)
-        rules = [_as_rule(rule, writing, scene) for rule, writing in _WRITINGS[self.vendor]]
-        result = run_rules(session, NAME, *rules, types=inference.types)
+        result = replace_nodes(session, NAME, lambda node: _written(node, rules, scene), types=inference.types)
         if result.modified:
             _import_domain(model, self.vendor)
             session.changed()
         return result
 
 
-def _as_rule(rule: Rule, writing: Writing, scene: Scene) -> Callable[[onnx_ir.Node], Replacement | Refusal | None]:
-    def write(node: onnx_ir.Node) -> Replacement | Refusal | None:
-        try:
-            return writing(node, scene)
-        except ModelError as error:
-            return Refusal(NAME, rule.code, site_of(node), str(error).rstrip("."))
-
-    return write
+def _written(node: onnx_ir.Node, rules: Sequence[NodeRule[Scene]], scene: Scene) -> Replacement | Refusal | None:
+    """Return what the first rule about the node answers."""
+    for rule in rules:
+        if rule.operators is None or node.op_type in rule.operators:
+            try:
+                answer = rule.apply(node, scene)
+            except ModelError as error:
+                return Refusal(NAME, rule.code, site_of(node), str(error).rstrip("."))
+            if answer is not None:
+                return answer
+    return None
 
 
 def _import_domain(model: onnx_ir.Model, domain: str) -> None:

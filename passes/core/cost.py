@@ -25,7 +25,9 @@ from castsmith.ir.ops.traits import Moves
 from castsmith.targets.kernels import takes_type
 from castsmith.targets.target import Target
 
-ON_EITHER = CASTS | FLOW | operators(lambda row: row.moves is Moves.SHAPE) | {"Identity"}
+SHAPE_ONLY = operators(lambda row: row.moves is Moves.SHAPE)
+"""Operators that do not depend on the elements of their operand."""
+ON_EITHER = CASTS | FLOW | SHAPE_ONLY | {"Identity"}
 """Operators that accept a narrower type unchanged, or that only pass values on: narrow-types leaves them alone."""
 
 

@@ -1,13 +1,18 @@
-"""Application of rules: a rule looks at one node and returns a Replacement, a Refusal or None."""
+"""Application of rules: a rule looks at one node and returns a Replacement, a Refusal or None.
+
+A pass lists its rules, and `first_of` offers each node to those about its operator.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Generic, TypeVar
 
 import onnx_ir
 
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_nodes, drop_if_unused
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
@@ -19,14 +24,15 @@ from castsmith.targets.kernels import takes_identity
 from castsmith.targets.target import Target
 
 __all__ = [
+    "NodeRule",
     "Replacement",
-    "Rule",
     "all_nodes",
     "apply_replacement",
+    "first_of",
     "lacking_identity",
     "place_constant",
+    "replace_nodes",
     "rewire",
-    "run_rules",
     "take_declaration",
 ]
 
@@ -59,16 +65,51 @@ class Replacement:
     saved_bytes: int | None = None
 
 
-Rule = Callable[[onnx_ir.Node], Replacement | Refusal | None]
+Facts = TypeVar("Facts")
+Match = Callable[[onnx_ir.Node], Replacement | Refusal | None]
 Saved = Callable[[onnx_ir.Node, Replacement], int | None]
 
 
-def run_rules(
-    session: Session, pass_name: str, *rules: Rule, types: Types, saved: Saved | None = None
-) -> RewriteResult:
-    """Offer every node to the rules, in the order of the graph; the first rule that returns a result is applied.
+@dataclass(frozen=True)
+class NodeRule(Rule, Generic[Facts]):
+    """A rule about one node at a time.
 
-    Nodes that a rule adds are not offered, and nodes that are removed meanwhile are left out.
+    Attributes:
+        operators: The operators of the nodes, of any domain; None for all.
+        apply: Returns the replacement of a node by facts about the model, or the reason not to replace it; None if the
+            rule does not apply.
+    """
+
+    _: KW_ONLY
+    operators: frozenset[str] | None
+    apply: Callable[[onnx_ir.Node, Facts], Replacement | Refusal | None]
+
+
+def first_of(rules: Sequence[NodeRule[Facts]], facts: Facts) -> Match:
+    """Return the function that offers a node to the rules about its operator, in order, until one answers."""
+    operators = {operator for rule in rules for operator in rule.operators or ()}
+    about = {
+        operator: [rule.apply for rule in rules if rule.operators is None or operator in rule.operators]
+        for operator in operators
+    }
+    others = [rule.apply for rule in rules if rule.operators is None]
+
+    def match(node: onnx_ir.Node) -> Replacement | Refusal | None:
+        for apply in about.get(node.op_type, others):
+            answer = apply(node, facts)
+            if answer is not None:
+                return answer
+        return None
+
+    return match
+
+
+def replace_nodes(
+    session: Session, pass_name: str, match: Match, *, types: Types, saved: Saved | None = None
+) -> RewriteResult:
+    """Replace every node for which `match` has a replacement, in the order of the graph, and record the refusals.
+
+    Nodes that a replacement adds are not offered, and nodes that are removed meanwhile are left out.
 
     Args:
         types: As in `apply_replacement`.
@@ -78,16 +119,13 @@ def run_rules(
     for node in session.nodes:
         if node.graph is None:
             continue
-        for rule in rules:
-            answer = rule(node)
-            if isinstance(answer, Replacement):
-                bytes_saved = None if saved is None else saved(node, answer)
-                made = apply_replacement(session, pass_name, node, answer, namer, types, bytes_saved)
-                records.rewrites.append(made)
-            elif answer is not None:
-                records.refusals.append(answer)
-            if answer is not None:
-                break
+        answer = match(node)
+        if isinstance(answer, Replacement):
+            bytes_saved = None if saved is None else saved(node, answer)
+            made = apply_replacement(session, pass_name, node, answer, namer, types, bytes_saved)
+            records.rewrites.append(made)
+        elif answer is not None:
+            records.refusals.append(answer)
     return RewriteResult(session.model, bool(records.rewrites), records)
 
 

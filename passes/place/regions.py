@@ -21,6 +21,7 @@ from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
+from castsmith.passes.core.casts import cast_before, held
 from castsmith.passes.core.cost import Legality
 from castsmith.passes.place.chains import Casting, Castings, Chain, is_fixed, start
 from castsmith.passes.place.choices import Choice, Mode, choice_of, keeps_order
@@ -36,7 +37,6 @@ from castsmith.passes.place.movable import (
 )
 from castsmith.passes.place.problem import Demand, MovingNode, Problem, Root
 from castsmith.passes.place.sizes import Sizes
-from castsmith.passes.simplify.see_through import cast_before, held
 
 _SMALL = 1024
 """Largest number of elements of a constant that is cast at optimization time."""

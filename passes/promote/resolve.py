@@ -26,7 +26,7 @@ from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewrite_pass import DROP_UNUSED, SessionPass
-from castsmith.passes.core.rewriting import Replacement, run_rules
+from castsmith.passes.core.rewriting import Replacement, replace_nodes
 from castsmith.passes.core.session import Session
 
 NAME = "resolve-promote-types"
@@ -59,7 +59,7 @@ class ResolvePromoteTypes(SessionPass):
             return RewriteResult(session.model, modified=False)
         inference = session.inference(PromotionRules(promote_unsafe=True))
         made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value] = {}
-        result = run_rules(session, NAME, lambda node: resolve(node, inference, made), types=inference.types)
+        result = replace_nodes(session, NAME, lambda node: resolve(node, inference, made), types=inference.types)
         drop_unused_bodies(session.model)
         return result
 

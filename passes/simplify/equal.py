@@ -23,23 +23,13 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import AttributeType
 
-from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor, use_count
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR, traits_of
 from castsmith.ir.walks import Scope
-from castsmith.passes.core.rewriting import Replacement
 
 _LARGEST = 1024
 """The bytes up to which constants are compared by their content; larger ones are equal only to themselves."""
-
-
-MERGE_EQUAL_NODES = Rule(
-    "merge-equal-nodes",
-    "Nodes before casts that compute the same of the same values become one, so that their casts do.",
-    why="Operator, attributes and operands are equal. Kept apart: random numbers, training, quantization.",
-    example="- b = Abs (x); d = Cast <to = float16> (b)  where  a = Abs (x); c = Cast <to = float16> (a)",
-)
 
 
 def _before(casts: Iterable[onnx_ir.Node]) -> set[onnx_ir.Node]:
@@ -68,9 +58,9 @@ class EqualNodes:
     casts: Iterable[onnx_ir.Node]
     made: dict[Hashable, dict[Scope, onnx_ir.Node]] = field(default_factory=dict[Hashable, "dict[Scope, onnx_ir.Node]"])
 
-    def merge(self, node: onnx_ir.Node, imports: Mapping[Scope, Mapping[str, int]]) -> Replacement | None:
-        """Use the results of an earlier equal node of the scope, or of one around it; None without such a node."""
-        if node.graph is None or node not in self.candidates:
+    def twin(self, node: onnx_ir.Node, imports: Mapping[Scope, Mapping[str, int]]) -> onnx_ir.Node | None:
+        """Return an earlier equal node of the scope, or of one around it; remember this one if there is none."""
+        if node.graph is None or node.op_type in CASTS or node not in self.candidates:
             return None
         read = False
         for value in node.inputs:
@@ -88,8 +78,7 @@ class EqualNodes:
         if twin is None or not _hands_over(node, twin):
             found.setdefault(node.graph, node)
             return None
-        reason = f"{twin.outputs[0].name} already is the same value"
-        return Replacement(MERGE_EQUAL_NODES.code, reason, outputs=tuple(twin.outputs))
+        return twin
 
     @cached_property
     def candidates(self) -> set[onnx_ir.Node]:

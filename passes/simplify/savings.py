@@ -15,8 +15,8 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import element_bytes
+from castsmith.passes.core.cost import SHAPE_ONLY
 from castsmith.passes.core.rewriting import Replacement
-from castsmith.passes.simplify.see_through import SHAPE_ONLY
 
 
 @dataclass(frozen=True)

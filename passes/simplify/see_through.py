@@ -17,14 +17,11 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.intervals import Range, Ranges
-from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor, new_constant, use_count
-from castsmith.ir.ops.casts import CastNode, cast_node, read_cast
+from castsmith.ir.ops.casts import CastNode, cast_node
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import operators
-from castsmith.ir.ops.traits import Answer, Indices, Moves
+from castsmith.ir.ops.traits import Answer, Indices
 from castsmith.ir.records import Refusal
 from castsmith.ir.text import site_of
 from castsmith.numerics.cast.convert import cast
@@ -32,8 +29,10 @@ from castsmith.numerics.critical import critical_values
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import Kind, element_type, type_name
-from castsmith.passes.core.cost import Legality
-from castsmith.passes.core.rewriting import Replacement
+from castsmith.passes.core.casts import CastStep, cast_before, held
+from castsmith.passes.core.cost import SHAPE_ONLY, Legality
+from castsmith.passes.core.rewriting import NodeRule, Replacement
+from castsmith.passes.simplify.facts import NAME, Facts
 
 # Operators that do not depend on a cast: their result is the same for the value before it. The property of a cast is
 # decided on the critical values (`castsmith.numerics.critical`).
@@ -45,7 +44,6 @@ from castsmith.passes.core.rewriting import Replacement
 #                          broken alike; types with NaN are refused, since the standard does not define its position
 #   Gather ...             integer indices: casts to a type that holds the source
 
-SHAPE_ONLY = operators(lambda row: row.moves is Moves.SHAPE)
 QUESTIONS = operators(lambda row: row.answer in (Answer.QUESTION, Answer.PLACES))
 COMPARISONS = operators(lambda row: row.answer is Answer.COMPARISON)
 ORDER = operators(lambda row: row.answer is Answer.EXTREME)
@@ -53,14 +51,6 @@ INDICES = dict.fromkeys(operators(lambda row: row.indices is Indices.ALONG_AXIS)
 """The inputs that take indices of two types by a type variable of their own."""
 
 Question = Callable[[NDArray[Any]], NDArray[np.bool_]]
-
-
-SEE_THROUGH_CAST = Rule(
-    "see-through-cast",
-    "An operator that does not depend on a cast takes the value before it. Refused if the result could differ.",
-    why="Its result does not depend on the type (Shape), or only on a property that the cast preserves (IsNaN).",
-    example="- s = Shape (Cast <to = float16> (x))\n+ s = Shape (x)",
-)
 
 
 def why_seen(node: onnx_ir.Node, source: DataType, meaning: CastNode, opset: int) -> tuple[str, str] | None:
@@ -144,88 +134,61 @@ def _first(values: NDArray[Any], failing: NDArray[np.bool_]) -> int | float | bo
     return values[int(failing.argmax())].item()
 
 
-# Facts about the values can make a chain of casts exact that is not so for all values of its types.
-
-_NARROW_FLOAT = 8
-
-
-def harmless(known: Range, start: DataType, first: CastNode, last: CastNode) -> bool:
-    """True if casting integers of the range on from the middle type is casting them from `start`.
-
-    The middle type holds every one of them, so both casts are of the same numbers. They follow one rule where both
-    are of integers, where the target holds all of the range, where it is bool, and where it is a floating-point type
-    of more than 8 bits: an integer rounds, or overflows, as the same number does.
-    """
-    if not (known.fits(start) and known.fits(first.target)):
-        return False
-    row = element_type(last.target)
-    whole = max(element_type(start).kind, element_type(first.target).kind) <= Kind.INTEGER and row.kind <= Kind.INTEGER
-    wide_float = row.kind is Kind.FLOATING and row.bits > _NARROW_FLOAT
-    return whole or known.fits(last.target) or row.kind is Kind.BOOLEAN or wide_float
-
-
-def held(values: Iterable[onnx_ir.Value], ranges: Ranges, source: DataType, meaning: CastNode) -> bool:
-    """True if all the values are known to be integers that the cast from `source` does not change."""
-    known = [ranges.get(value) for value in values]
-    return all(
-        each is not None and each.fits(source) and meaning.to is not None and each.fits(meaning.to) for each in known
-    )
-
-
-_Step = tuple[onnx_ir.Value, DataType, CastNode]
-"""The value before a cast, its type, and the cast."""
-
 _SMALL = 1024
 """Elements up to which a constant is narrowed to match the other operand."""
 
 _BLIND = SHAPE_ONLY | QUESTIONS | ORDER
 
-SEEING_THROUGH = _BLIND | INDICES.keys() | COMPARISONS
-"""The operators of a rule."""
+SEEING_THROUGH = frozenset(_BLIND | INDICES.keys() | COMPARISONS)
+"""The operators of the rule."""
+
+
+def see_through(node: onnx_ir.Node, facts: Facts) -> Replacement | Refusal | None:
+    """Rewire the node to the values before the casts on which it does not depend, or say why a cast must stay."""
+    if not node.inputs or node.inputs[0] is None:
+        return None
+    if node.outputs:
+        facts.ranges.get(node.outputs[0])  # remembered as it is before the operands change
+    if node.domain not in DEFAULT_DOMAINS:
+        return None
+    bypass = _Bypass(facts, facts.imports_of(node))
+    if node.op_type in COMPARISONS:
+        return bypass.both(node)
+    return bypass.one(node, INDICES.get(node.op_type, 0))
+
+
+SEE_THROUGH_CAST = NodeRule(
+    "see-through-cast",
+    "An operator that does not depend on a cast takes the value before it. Refused if the result could differ.",
+    why="Its result does not depend on the type (Shape), or only on a property that the cast preserves (IsNaN).",
+    example="- s = Shape (Cast <to = float16> (x))\n+ s = Shape (x)",
+    operators=SEEING_THROUGH,
+    apply=see_through,
+)
 
 
 @dataclass(frozen=True)
-class Bypass:
-    """The rule: it rewires a node to the values before the casts on which it does not depend.
+class _Bypass:
+    """Ways around casts, in a scope with these opset imports."""
 
-    Attributes:
-        pass_name: The pass, in records.
-        imports: The opset imports of the node's scope.
-        ranges: The known ranges of integers.
-        legality: The types that a node may be given.
-    """
-
-    pass_name: str
-    inference: Inference
+    facts: Facts
     imports: Mapping[str, int]
-    ranges: Ranges
-    legality: Legality
-
-    def change(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
-        """Return the change to the node, or the reason why a cast must stay; None if the rule does not apply."""
-        if node.domain not in DEFAULT_DOMAINS:
-            return None
-        if node.op_type in _BLIND or node.op_type in INDICES:
-            return self._bypass_one(node, INDICES.get(node.op_type, 0))
-        if node.op_type in COMPARISONS:
-            return self._bypass_both(node)
-        return None
 
     def _refusal(
         self, node: onnx_ir.Node, befores: Iterable[onnx_ir.Value], source: DataType, meaning: CastNode
     ) -> tuple[object, Refusal | None]:
         """Return the reason why the node depends on the cast of its operands, and the refusal if it counts."""
         seen = why_seen(node, source, meaning, opset_of(self.imports, "") or 1)
-        if seen is None or held(befores, self.ranges, source, meaning):
+        if seen is None or held(befores, self.facts.ranges, source, meaning):
             return seen, None
-        return seen, Refusal(self.pass_name, SEE_THROUGH_CAST.code, site_of(node), *seen)
+        return seen, Refusal(NAME, SEE_THROUGH_CAST.code, site_of(node), *seen)
 
-    def _bypass_one(self, node: onnx_ir.Node, index: int) -> Replacement | Refusal | None:
+    def one(self, node: onnx_ir.Node, index: int) -> Replacement | Refusal | None:
         """Go back over one cast after another as long as the operator does not depend on them."""
         origin, reason, refusal = node.inputs[index] if index < len(node.inputs) else None, "", None
-        while (step := cast_before(origin, self.inference)) is not None:
+        while (step := cast_before(origin, self.facts.inference)) is not None:
             before, source, meaning = step
-            if not self.legality.takes(node, index, source, self.imports):
+            if not self.facts.legality.takes(node, index, source, self.imports):
                 break
             seen, refusal = self._refusal(node, [before], source, meaning)
             if refusal is not None:
@@ -235,18 +198,18 @@ class Bypass:
             return Replacement(SEE_THROUGH_CAST.code, reason, inputs={index: origin})
         return refusal
 
-    def _bypass_both(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
+    def both(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
         """Compare before the casts if both operands are cast alike, or one is and the other is a constant."""
-        steps = [cast_before(value, self.inference) for value in node.inputs]
+        steps = [cast_before(value, self.facts.inference) for value in node.inputs]
         step = steps[0] or steps[1]
         if step is None:
             return None
         _, source, meaning = step
         alike = all(other is not None and (other[1], other[2].to) == (source, meaning.target) for other in steps)
         if not alike and steps[0] is not None and steps[1] is not None:
-            return _unlike(node, steps[0], steps[1], self.imports, self.legality)
+            return _unlike(node, steps[0], steps[1], self.imports, self.facts.legality)
         constant = None if alike else _narrowed(node.inputs[1 if steps[0] else 0], source, self.imports)
-        if not (alike or constant is not None) or not self.legality.takes(node, 0, source, self.imports):
+        if not (alike or constant is not None) or not self.facts.legality.takes(node, 0, source, self.imports):
             return None
         befores = [other[0] for other in steps if other is not None]
         seen, refusal = self._refusal(node, befores, source, meaning)
@@ -260,21 +223,8 @@ class Bypass:
         return Replacement(SEE_THROUGH_CAST.code, reason, constants=(constant,), inputs=inputs)
 
 
-def cast_before(value: onnx_ir.Value | None, inference: Inference) -> tuple[onnx_ir.Value, DataType, CastNode] | None:
-    """Return the value before the cast that makes `value`, its type, and the cast; None if there is no cast."""
-    producer = None if value is None else value.producer()
-    if producer is None or not producer.inputs or producer.inputs[0] is None:
-        return None
-    like = inference.type_of(producer.inputs[1]) if len(producer.inputs) == 2 else None
-    meaning = read_cast(producer, like)
-    source = inference.type_of(producer.inputs[0])
-    if meaning is None or meaning.to is None or source is None:
-        return None
-    return producer.inputs[0], source, meaning
-
-
 def _unlike(
-    node: onnx_ir.Node, left: _Step, right: _Step, imports: Mapping[str, int], legality: Legality
+    node: onnx_ir.Node, left: CastStep, right: CastStep, imports: Mapping[str, int], legality: Legality
 ) -> Replacement | None:
     """Compare two types cast to a third in the one of them that holds the other."""
     if left[2].to != right[2].to or not any(_dies_with(value) for value in node.inputs):

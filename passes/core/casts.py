@@ -1,0 +1,55 @@
+"""The cast before a value, and known values that make a cast exact which is not so for all values of its type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.analysis.inference.intervals import Range, Ranges
+from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.ops.casts import CastNode, read_cast
+from castsmith.numerics.types import Kind, element_type
+
+CastStep = tuple[onnx_ir.Value, DataType, CastNode]
+"""The value before a cast, its type, and the cast."""
+
+_NARROW_FLOAT = 8
+"""Bits of the floating-point types in which an integer may become NaN or saturate, by the settings of the cast."""
+
+
+def cast_before(value: onnx_ir.Value | None, inference: Inference) -> CastStep | None:
+    """Return the value before the cast that makes `value`, its type, and the cast; None if there is no cast."""
+    producer = None if value is None else value.producer()
+    if producer is None or not producer.inputs or producer.inputs[0] is None:
+        return None
+    like = inference.type_of(producer.inputs[1]) if len(producer.inputs) == 2 else None
+    meaning = read_cast(producer, like)
+    source = inference.type_of(producer.inputs[0])
+    if meaning is None or meaning.to is None or source is None:
+        return None
+    return producer.inputs[0], source, meaning
+
+
+def harmless(known: Range, start: DataType, first: CastNode, last: CastNode) -> bool:
+    """True if casting integers of the range on from the middle type is casting them from `start`.
+
+    The middle type holds every one of them, so both casts are of the same numbers. They follow one rule where both
+    are of integers, where the target holds all of the range, where it is bool, and where it is a floating-point type
+    of more than 8 bits: an integer rounds, or overflows, as the same number does.
+    """
+    if not (known.fits(start) and known.fits(first.target)):
+        return False
+    row = element_type(last.target)
+    whole = max(element_type(start).kind, element_type(first.target).kind) <= Kind.INTEGER and row.kind <= Kind.INTEGER
+    wide_float = row.kind is Kind.FLOATING and row.bits > _NARROW_FLOAT
+    return whole or known.fits(last.target) or row.kind is Kind.BOOLEAN or wide_float
+
+
+def held(values: Iterable[onnx_ir.Value], ranges: Ranges, source: DataType, meaning: CastNode) -> bool:
+    """True if all the values are known to be integers that the cast from `source` does not change."""
+    known = [ranges.get(value) for value in values]
+    return all(
+        each is not None and each.fits(source) and meaning.to is not None and each.fits(meaning.to) for each in known
+    )
