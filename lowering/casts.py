@@ -38,7 +38,6 @@ from castsmith.targets.target import Target
 
 NAME = "lower-casts"
 
-
 WRAP_BEFORE_CAST = Rule(
     "wrap-before-cast",
     "The low bits of an integer are taken before a cast to a narrower type, which the target holds in a wider one.",

@@ -6,17 +6,16 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.codes import FindingCode
 from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
-from castsmith.ir.records import Diagnostic, Records, Severity, Site
+from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, all_values, nodes_now
+from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
@@ -24,13 +23,13 @@ from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
 from castsmith.lowering.opset.loading import FitLoader
-from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.results import ConvertResult
+from castsmith.lowering.running import Run, leftovers
 from castsmith.lowering.widen.unify import UnifyOperands
-from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean, present
+from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean, present, require
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import element_type, type_name
-from castsmith.passes.core.rewrite_pass import note_provenance
+from castsmith.passes.core.session import Session
 from castsmith.passes.fold.run import FoldConstants
 from castsmith.passes.precision.constants import Fates
 from castsmith.passes.precision.evidence import Known, Stated, keys_of
@@ -47,13 +46,13 @@ if TYPE_CHECKING:
     from castsmith.numerics.types import TypeLike
     from castsmith.targets.target import Target
 
+_RULES = PromotionRules(promote_unsafe=True)
 _MOST = 65504.0
 """The largest float16."""
 MOST_ATTEMPTS = 64
 """Conversions that the search for `max_error` tries at most."""
 _CAREFUL_ATTEMPTS = 3
 """Conversions that keep only the first node of each path that loses numbers: all of them then, so that few follow."""
-
 
 MAY_NOT_FIT = FindingCode(
     "may-not-fit",
@@ -311,52 +310,31 @@ def _without_losses(model: onnx_ir.Model, request: Request) -> _Attempt:
 
 def _attempt(work: onnx_ir.Model, request: Request, keep: tuple[Pattern, ...]) -> _Attempt:
     """Convert the model itself; `keep` says which nodes to leave."""
-    known = set(all_nodes(work)) if request.provenance else set[onnx_ir.Node]()
-    keys = keys_of(work)
+    keys, target = keys_of(work), request.target
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
-    records, found = Records(), PrecisionResult(work, False)
-    steps = (
-        InsertPromoteTypes(promote_unsafe=True, half_constants=True, keep_output_types=True),
-        ResolvePromoteTypes(),
-        FoldConstants(target=request.target),
-        *_widening(work, request.to),
-        ConvertPrecision(
-            request.to,
-            request.target,
-            request.io,
-            keep=keep,
-            lower=request.lower,
-            bound=request.bound,
-            fates=request.fates,
-        ),
-        *_without_double(work, request),
-        *(() if request.target is None else (UnifyOperands(request.target),)),
-        SimplifyCasts(target=request.target),
-        *(() if request.target is None else (FitLoader(request.target),)),
+    run = Run(Session(work), request.provenance, request.progress)
+    widening, without_double = _widening(run.session, request.to), _without_double(run.session, request)
+    _repair(run, target)
+    mixed = {each.site for each in _left_mixed(run.session)}
+    main = ConvertPrecision(
+        request.to, target, request.io, keep=keep, lower=request.lower, bound=request.bound, fates=request.fates
     )
-    mixed, repair, is_converted = set[Site](), False, False
-    for step in steps:
-        if isinstance(step, ConvertPrecision) and not is_converted:
-            mixed = {each.site for each in _left_mixed(work)}
-        if isinstance(step, InsertPromoteTypes):
-            repair = _needs_repair(work)
-        if isinstance(step, InsertPromoteTypes | ResolvePromoteTypes | FoldConstants) and not repair:
-            continue
-        request.progress(name_of(step))
-        outcome = step(work)
-        work = outcome.model
-        records.extend(_as_warnings(outcome.records) if isinstance(step, InsertPromoteTypes) else outcome.records)
-        if isinstance(step, ConvertPrecision) and isinstance(outcome, PrecisionResult):
-            found = _with_second(found, outcome) if is_converted else outcome
-            is_converted = is_converted or step.to == request.to
-        if request.provenance and outcome.modified:
-            note_provenance(work, nodes_now(work), known, outcome.records.rewrites)
-    records.diagnostics += [each for each in _left_mixed(work) if each.site not in mixed]
-    records.diagnostics += _unsupported(work, request.target, records.diagnostics)
-    records.diagnostics += _without_kernel(work, request)
+    found = PrecisionResult(work, False)
+    for step in (*widening, main):
+        found = _converted(run, step)
+    for step in without_double:
+        found = _with_second(found, _converted(run, step))
+    unify = () if target is None else (UnifyOperands(target),)
+    fit = () if target is None else (FitLoader(target),)
+    for step in (*unify, SimplifyCasts(target=target), *fit):
+        run.apply(step)
+    records = run.records
+    records.diagnostics += [each for each in _left_mixed(run.session) if each.site not in mixed]
+    records.diagnostics += _unsupported(run.session, target)
+    records.diagnostics += _without_kernel(run.session, request)
     names = _names(found, results)
     result = ConvertResult(
-        work,
+        run.session.model,
         records.rewrites,
         records.refusals,
         records.diagnostics,
@@ -370,29 +348,48 @@ def _attempt(work: onnx_ir.Model, request: Request, keep: tuple[Pattern, ...]) -
     return _Attempt(result, keep, {name: node for node, name in names.items()}, first, keys)
 
 
-def _as_warnings(records: Records) -> Records:
-    """The records of the repair: what it cannot set right was wrong before, and the conversion does not add to it."""
-    found = [replace(each, severity=Severity.WARNING) for each in records.diagnostics]
-    return replace(records, diagnostics=found)
+def _repair(run: Run, target: Target | None) -> None:
+    """Make operands agree, if any disagree.
+
+    What that cannot set right was wrong before, and the conversion does not add to it: a warning.
+    """
+    if not run.session.inference(_RULES).to_convert:
+        return
+    promote = InsertPromoteTypes(promote_unsafe=True, half_constants=True, keep_output_types=True)
+    for step in (promote, ResolvePromoteTypes(), FoldConstants(target=target)):
+        run.apply(step)
+        if step is promote:
+            told = run.records.diagnostics
+            told[:] = [replace(each, severity=Severity.WARNING) for each in told]
 
 
-def _widening(model: onnx_ir.Model, to: DataType) -> tuple[ConvertPrecision, ...]:
+def _converted(run: Run, step: ConvertPrecision) -> PrecisionResult:
+    result = run.apply(step)
+    require(isinstance(result, PrecisionResult), "convert-precision states no precisions")
+    return cast("PrecisionResult", result)
+
+
+def _widening(session: Session, to: DataType) -> tuple[ConvertPrecision, ...]:
     """The exact step to float ahead of a conversion between the 16-bit types: what is then left is left in float."""
     other = {DataType.FLOAT16: DataType.BFLOAT16, DataType.BFLOAT16: DataType.FLOAT16}.get(to)
-    types = infer_element_types(model, PromotionRules(promote_unsafe=True))
-    held = other is not None and any(types.type_of(value) == other for value in all_values(model))
-    return (ConvertPrecision(DataType.FLOAT, sources=(other,), lower=("*",)),) if held and other is not None else ()
+    if other is None or not _holds(session, other):
+        return ()
+    return (ConvertPrecision(DataType.FLOAT, sources=(other,), lower=("*",)),)
 
 
-def _without_double(model: onnx_ir.Model, request: Request) -> tuple[ConvertPrecision, ...]:
+def _without_double(session: Session, request: Request) -> tuple[ConvertPrecision, ...]:
     """Return the step that takes the nodes left in double to float, if the target has no double."""
     target, double = request.target, DataType.DOUBLE
     if target is None or double not in target.lacks | target.off_device or request.to == DataType.FLOAT:
         return ()
-    types = infer_element_types(model, PromotionRules(promote_unsafe=True))
-    held = any(types.type_of(value) == double for value in all_values(model))
     every = Pattern("*", "", "*", f"{target} has no double")
-    return (ConvertPrecision(DataType.FLOAT, sources=(double,), lower=(every,)),) if held else ()
+    return (ConvertPrecision(DataType.FLOAT, sources=(double,), lower=(every,)),) if _holds(session, double) else ()
+
+
+def _holds(session: Session, dtype: DataType) -> bool:
+    """True if a value of the model has the type."""
+    types = session.inference(_RULES)
+    return any(types.type_of(value) == dtype for value in all_values(session.model))
 
 
 def _with_second(found: PrecisionResult, second: PrecisionResult) -> PrecisionResult:
@@ -401,22 +398,20 @@ def _with_second(found: PrecisionResult, second: PrecisionResult) -> PrecisionRe
     return replace(found, precisions={**found.precisions, **changed})
 
 
-def _unsupported(model: onnx_ir.Model, target: Target | None, known: Sequence[Diagnostic]) -> list[Diagnostic]:
+def _unsupported(session: Session, target: Target | None) -> list[Diagnostic]:
     """Return a warning for all that the target refuses in the converted model: a conversion replaces no operators."""
     if target is None:
         return []
-    inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
     way_out = f"optimize for {target} lowers what it can"
-    errors = unreported_errors(model, inference, target, known)
+    errors = leftovers(session, _RULES, target)
     return [replace(each, severity=Severity.WARNING, help=way_out) for each in errors]
 
 
-def _without_kernel(model: onnx_ir.Model, request: Request) -> Iterator[Diagnostic]:
+def _without_kernel(session: Session, request: Request) -> Iterator[Diagnostic]:
     """Yield a note about the first operator that keeps ONNX Runtime from loading a bfloat16 model of no target."""
     if request.target is not None or request.to != DataType.BFLOAT16:
         return
-    inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
-    for each in unreported_errors(model, inference, load_target("onnxruntime-cpu"), ()):
+    for each in unreported_errors(session.model, session.inference(_RULES), load_target("onnxruntime-cpu"), ()):
         if each.code == TARGET_LACKS_KERNEL.code:
             way_out = "give a target to leave the nodes in float for which it has no kernel"
             yield replace(each, severity=Severity.NOTE, help=way_out)
@@ -467,7 +462,7 @@ def _bounds_of(
     """The bounds that hold for every input in the stated ranges, by name; empty if the model cannot be bounded."""
     ranges = {name: ends for value in model.graph.inputs if (ends := stated.get(name := value.name or ""))}
     try:
-        found = bounds_and(model, ranges=ranges, promotion=PromotionRules(promote_unsafe=True), also=also)
+        found = bounds_and(model, ranges=ranges, promotion=_RULES, also=also)
     except CastsmithError:  # no bound is needed for a conversion
         return {}
     return {name: bound for name, bound in found.items() if bound.how == "proven"}
@@ -485,13 +480,9 @@ def io_choice(model: onnx_ir.Model, keep: bool | str | Sequence[str]) -> str:
     return ",".join(name for name in names if name not in left) or "keep"
 
 
-def _needs_repair(model: onnx_ir.Model) -> bool:
-    return infer_element_types(model, PromotionRules(promote_unsafe=True)).to_convert
-
-
-def _left_mixed(model: onnx_ir.Model) -> list[Diagnostic]:
+def _left_mixed(session: Session) -> list[Diagnostic]:
     """An error for each node whose operands disagree after all: the result would be refused by every runtime."""
-    inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+    inference = session.inference(_RULES)
     nodes = [*inference.disagreements, *(node for node, found in inference.illegal.items() if found)]
     return [
         Diagnostic(

@@ -46,7 +46,6 @@ from castsmith.targets.target import Target
 NAME = "lower-custom"
 _RULES = PromotionRules(promote_unsafe=True)
 
-
 LOWER_CUSTOM = Rule(
     "lower-custom",
     (

@@ -20,7 +20,6 @@ from castsmith.passes.core.session import Session
 WIDE: Interface = "wide"
 """Inputs and outputs are numbers of a type that all runtimes support."""
 
-
 NARROW_INTERFACE = Rule(
     "narrow-interface",
     "Graph inputs of int64 or double become int32 or float, and so do outputs that are known to fit.",

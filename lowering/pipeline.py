@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir
@@ -12,14 +12,13 @@ from onnx_ir.passes import PassBase
 from castsmith.collection import paused_collection
 from castsmith.ir.codes import FindingCode
 from castsmith.ir.io.loading import ModelLike, own_model
-from castsmith.ir.ops.qonnx import TRUNCS
-from castsmith.ir.records import Diagnostic, Effect, Rewrite, RewriteResult, Severity, Site
-from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, make_pass, needs_target, pass_name
+from castsmith.ir.records import Diagnostic, Effect, Rewrite, Severity, Site
+from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, make_pass, name_of, needs_target
 from castsmith.lowering.results import Result
-from castsmith.numerics.errors import OptionError, did_you_mean
+from castsmith.lowering.running import Run, leftovers
+from castsmith.numerics.errors import OptionError, did_you_mean, present
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.passes.core.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage, Vendor, stated_rules
-from castsmith.passes.core.rewrite_pass import RewritePass, SessionPass, note_provenance
 from castsmith.passes.core.session import Session
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from castsmith.numerics.types import TypeLike
     from castsmith.targets.target import Target
     from castsmith.verification.evaluate.names import EngineName
+    from castsmith.verification.verdict import Verdict
 
 _GROWING = ("fold-shapes", "fold-constants")
 """The passes that may make the file larger, within a limit for all their runs together."""
@@ -187,89 +187,143 @@ def _optimize(model: ModelLike, options: Options) -> Result:
 
 def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
     """Do what `optimize` does to a model that was just loaded, which is changed and not checked again."""
-    rules, passes, until = rules_of(options), options.passes, options.until
-    chosen = _target(options)
-    session = Session(model, chosen, in_order=True)
-    settings: dict[str, Any] = {
-        **asdict(rules),
-        **{name: getattr(options, name) for name in PASS_OPTIONS},
-        "target": chosen,
-    }
-    verify, provenance = options.verify, options.provenance
-    settled, verdict, held = set[str](), None, None
-    before = None if verify is None else session.model.clone()
-    comparing: dict[str, Any] = {
-        "engine": verify,
-        "promotion": replace(rules, promote_unsafe=True),
-        "dims": options.verify_dims,
-        "inputs": options.verify_inputs,
-    }
-    known = set(session.nodes) if provenance else set[onnx_ir.Node]()
-    asked = [name for name, wanted in (("use-vendor", options.vendor), ("narrow-types", options.narrow)) if wanted]
-    specs = _specs(passes, until, asked, targeted=chosen is not None)
-    whole, rounds = (list(specs) if passes is None and until is None else []), 1
-    while specs or (rounds < _MOST_ROUNDS and set(whole) - settled):
-        if not specs:
-            specs, rounds = list(whole), rounds + 1
-        spec = specs.pop(0)
+    rules, target = rules_of(options), _target(options)
+    session = Session(model, in_order=True)
+    run = Run(session, options.provenance, options.progress)
+    comparison = None if options.verify is None else _Comparison(model.clone(), options, rules)
+    schedule = _Schedule.of(options, targeted=target is not None)
+    settings = {**asdict(rules), **{name: getattr(options, name) for name in PASS_OPTIONS}, "target": target}
+    growth = _Growth(session, options.max_total_growth)
+    while (spec := schedule.next()) is not None:
         name = name_of(spec)
-        if passes is None and spec in settled:
-            continue
-        if options.progress is not None:
-            options.progress(name)
-        if held is None and name in _GROWING:
-            held = session.survey.constant_bytes()
-        outcome = _run(make_pass(spec, settings) if isinstance(spec, str) else spec, name, session)
-        settled = set[str]() if outcome.modified else settled | {name}
-        session.record(outcome.records)
-        if outcome.modified and held is not None and name in _GROWING:
-            now, left = session.survey.constant_bytes(), settings["max_total_growth"]
-            settings["max_total_growth"], held = left - min(max(now - held, 0), left), now
-        elif outcome.modified:
-            held = None
-        if before is not None and outcome.modified:
-            from castsmith.verification.run import require_same
-
-            accepted = retyped(session.records.rewrites)
-            verdict = require_same(before, session.model, name, accept=accepted, **comparing)
-        if provenance and outcome.modified:
-            note_provenance(session.model, session.nodes, known, outcome.records.rewrites)
-        if passes is None and outcome.modified and specs:
-            specs[:0] = AFTER.get(name, ())
-    if set(whole) - settled:
+        growth.before(name)
+        settings["max_total_growth"] = growth.left
+        result = run.apply(make_pass(spec, settings) if isinstance(spec, str) else spec)
+        schedule.ended(name, modified=result.modified)
+        if result.modified:
+            growth.after(name)
+            if comparison is not None:
+                comparison.require_same(session, name)
+    if schedule.unsettled:
         message = f"the passes still change the model after {_MOST_ROUNDS} rounds"
         help_ = "the result is valid; please report the model"
-        site = Site(session.model.graph.name or "")
-        session.records.diagnostics.append(Diagnostic(UNSETTLED.code, Severity.NOTE, site, message, help_))
-    if passes is None and until is None:
-        _report_what_is_left(session, replace(rules, promote_unsafe=True), chosen)
-    if before is not None and verdict is None:
+        run.records.diagnostics.append(
+            Diagnostic(UNSETTLED.code, Severity.NOTE, Site(session.model.graph.name or ""), message, help_)
+        )
+    if options.passes is None and options.until is None:
+        _report_what_is_left(session, replace(rules, promote_unsafe=True), target)
+    if comparison is not None and comparison.verdict is None:
+        comparison.require_same(session, "no pass")
+    records, verdict = run.records, None if comparison is None else comparison.verdict
+    return Result(session.model, records.rewrites, records.refusals, records.diagnostics, verdict)
+
+
+@dataclass
+class _Schedule:
+    """The passes still to run: those that the caller names, once each; else all, in rounds until none finds anything.
+
+    Attributes:
+        left: The passes that are left in this round.
+        again: The passes of each further round; none if the caller names passes, or the last one.
+        by_default: Leave out a pass that found nothing since the last change.
+    """
+
+    left: list[str | PassBase]
+    again: Sequence[str | PassBase]
+    by_default: bool
+    rounds: int = 1
+    settled: set[str] = field(default_factory=set[str])
+    """The passes that found nothing since the last change."""
+
+    @classmethod
+    def of(cls, options: Options, *, targeted: bool) -> _Schedule:
+        asked = [name for name, on in (("use-vendor", options.vendor), ("narrow-types", options.narrow)) if on]
+        specs = _specs(options.passes, options.until, asked, targeted=targeted)
+        by_default = options.passes is None
+        return cls(specs, tuple(specs) if by_default and options.until is None else (), by_default)
+
+    @property
+    def unsettled(self) -> bool:
+        """True if a pass of a further round may find something."""
+        return bool(set(self.again) - self.settled)
+
+    def next(self) -> str | PassBase | None:
+        """Return the next pass; None at the end."""
+        while self.left or (self.rounds < _MOST_ROUNDS and self.unsettled):
+            if not self.left:
+                self.left, self.rounds = list(self.again), self.rounds + 1
+            spec = self.left.pop(0)
+            if not (self.by_default and spec in self.settled):
+                return spec
+        return None
+
+    def ended(self, name: str, *, modified: bool) -> None:
+        """Note that the pass of that name has run."""
+        self.settled = set() if modified else self.settled | {name}
+        if self.by_default and modified and self.left:
+            self.left[:0] = AFTER.get(name, ())
+
+
+@dataclass
+class _Growth:
+    """The bytes by which the passes that fold may still make the file grow, all their runs together."""
+
+    session: Session
+    left: int
+    held: int | None = None
+    """The bytes of the constants, if nothing else changed them since they were counted."""
+
+    def before(self, name: str) -> None:
+        if self.held is None and name in _GROWING:
+            self.held = self.session.survey.constant_bytes()
+
+    def after(self, name: str) -> None:
+        """Count the growth of a pass that changed the model."""
+        if self.held is not None and name in _GROWING:
+            now = self.session.survey.constant_bytes()
+            self.left, self.held = self.left - min(max(now - self.held, 0), self.left), now
+        else:
+            self.held = None
+
+
+@dataclass
+class _Comparison:
+    """The model before all passes, with which it is compared after each."""
+
+    before: onnx_ir.Model
+    options: Options
+    rules: PromotionRules
+    verdict: Verdict | None = None
+
+    def require_same(self, session: Session, name: str) -> None:
+        """Raise VerificationError if the model computes something else after the pass of that name."""
         from castsmith.verification.run import require_same
 
-        verdict = require_same(before, session.model, "no pass", **comparing)
-    records = session.records
-    return Result(session.model, records.rewrites, records.refusals, records.diagnostics, verdict)
+        self.verdict = require_same(
+            self.before,
+            session.model,
+            name,
+            accept=retyped(session.records.rewrites),
+            engine=present(self.options.verify, "the engine"),
+            promotion=replace(self.rules, promote_unsafe=True),
+            dims=self.options.verify_dims,
+            inputs=self.options.verify_inputs,
+        )
 
 
 def _report_what_is_left(session: Session, rules: PromotionRules, target: Target | None) -> None:
     """Add the errors of the optimized model that no pass reported, and what a device leaves to the CPU."""
-    from castsmith.lowering.check.trunc import trunc_findings
-    from castsmith.lowering.check.types import result_findings
-
-    inference, told = session.inference(rules), session.records.diagnostics
-    known = {(each.code, each.site) for each in told}
-    nodes, imports = session.nodes, session.imports
-    found = (*result_findings(nodes, imports, inference), *trunc_findings(session.nodes_of(TRUNCS), imports))
-    told += [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
+    told = session.records.diagnostics
     if target is not None:
-        from castsmith.lowering.check.device import device_findings
-        from castsmith.lowering.check.target import unreported_errors
         from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET
 
         # That a type stays is one cause, which the finding about the result states.
         told[:] = [each for each in told if each.code != TYPE_NOT_IN_TARGET.code]
-        told += unreported_errors(session.model, inference, target, told)
-        told += device_findings(session.model, inference, target)
+    told += leftovers(session, rules, target)
+    if target is not None:
+        from castsmith.lowering.check.device import device_findings
+
+        told += device_findings(session.model, session.inference(rules), target)
 
 
 def rules_of(options: Options) -> PromotionRules:
@@ -277,37 +331,9 @@ def rules_of(options: Options) -> PromotionRules:
     return replace(as_rules(options.promotion), **stated_rules(options))
 
 
-def _run(each: PassBase, name: str, session: Session) -> RewriteResult:
-    """Run a pass of Castsmith in the session, or a foreign pass, which may change anything, on its model."""
-    if isinstance(each, SessionPass):
-        return each.run(session)
-    if isinstance(each, RewritePass):
-        result = each(session.model)
-    else:
-        from castsmith.passes.managers import run_recorded
-
-        result = run_recorded(each, session.model, name)
-    session.changed(result.model)
-    return result
-
-
 def retyped(rewrites: Iterable[Rewrite]) -> set[str]:
     """Return the inputs and outputs of the model whose element type the rewrites changed intentionally."""
     return {rewrite.site.node for rewrite in rewrites if rewrite.effect is Effect.INTERFACE}
-
-
-def name_of(spec: str | PassBase) -> str:
-    """Return the name of the pass, or of its class if it has none."""
-    if isinstance(spec, str):
-        return pass_name(spec)
-    kind = type(spec)
-    return next((name for name, home in PASSES.items() if _is_at(kind, home)), kind.__name__)
-
-
-def _is_at(kind: type, home: str) -> bool:
-    """True if the class is the one at `package:Class`, in whichever module of the package it is written."""
-    package, _, name = home.partition(":")
-    return kind.__qualname__ == name and f"{kind.__module__}.".startswith(f"{package}.")
 
 
 def _specs(

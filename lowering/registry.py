@@ -139,6 +139,20 @@ def pass_name(spec: str) -> str:
     return name
 
 
+def name_of(spec: str | PassBase) -> str:
+    """Return the name of the pass, or of its class if it has none."""
+    if isinstance(spec, str):
+        return pass_name(spec)
+    kind = type(spec)
+    return next((name for name, home in PASSES.items() if _is_at(kind, home)), kind.__name__)
+
+
+def _is_at(kind: type, home: str) -> bool:
+    """True if the class is the one at `package:Class`, in whichever module of the package it is written."""
+    package, _, name = home.partition(":")
+    return kind.__qualname__ == name and f"{kind.__module__}.".startswith(f"{package}.")
+
+
 def make_pass(spec: str, settings: Mapping[str, Any]) -> PassBase:
     """Return the pass that `spec` names, with those of the `settings` that it has, overridden by the options in `spec`.
 

@@ -36,7 +36,6 @@ _TELLING = (0.1, 1 / 3, 3, 1 + 2**-11 + 2**-40, 1e5, 300, 70_000, 2**24 + 1, 2**
 _NEAR = 2
 """Largest relative distance between a saturating bound and the largest number of a type."""
 
-
 LOSSY_CAST_CHAIN = FindingCode(
     "lossy-cast-chain",
     "A value is cast to a type that does not hold it and then to a type that would have held it.",

@@ -31,7 +31,6 @@ _WAYS_OUT = {
     "no-blocks-to-quantize": _OTHER_BLOCKS,
 }
 
-
 TARGET_LACKS_FORM = FindingCode(
     "target-lacks-form",
     "An operator in a form that the target does not take.",

@@ -26,7 +26,6 @@ _BEYOND_INT32 = (DataType.UINT32, DataType.INT64, DataType.UINT64)
 LEFT = "check that your values are not among those, or that their last bits do not matter"
 """Way out of what is left to the target."""
 
-
 TARGET_LACKS_KERNEL = FindingCode(
     "target-lacks-kernel",
     "The target has no kernel for an operator on its type in the model.",

@@ -33,7 +33,6 @@ from castsmith.targets.target import Target, as_target
 
 _ANY_SIZE = 2**62
 
-
 DISPUTED_CONSTANT_CAST = FindingCode(
     "disputed-constant-cast",
     "A cast of a constant has an element on which the schema and trusted runtimes disagree.",

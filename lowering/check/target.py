@@ -31,7 +31,6 @@ from castsmith.targets.target import Target
 _NO_REPLACEMENT = "it has no exact replacement here: change the model or choose another target"
 """Way out of what `optimize` leaves; `check` names `optimize` itself."""
 
-
 TARGET_LACKS_TYPE = FindingCode(
     "target-lacks-type",
     "The model has values of a type that the target does not support.",

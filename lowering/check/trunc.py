@@ -23,7 +23,6 @@ Parameters = dict[str, NDArray[np.float64]]
 
 _FINN = "finn.custom_op.general"
 
-
 TRUNC_MALFORMED = FindingCode(
     "trunc-malformed",
     "A QONNX Trunc node matches no version of Trunc.",

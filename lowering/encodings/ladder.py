@@ -31,7 +31,6 @@ _BARRIER = {DataType.FLOAT: 2.0**125, DataType.DOUBLE: 2.0**1000}
 _BULGE = 1 - 1 / math.log(2) - math.log2(math.log(2))
 """The most by which log2(1 + f) exceeds f: 0.0861, at f = 0.443."""
 
-
 ROUND_IN_PLACE = Rule(
     "round-in-place",
     "A result stored in float is rounded to the precision of the type that it represents.",

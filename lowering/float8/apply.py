@@ -45,7 +45,6 @@ _DECODERS = operators(lambda row: row.conversion in (Conversion.CAST, Conversion
 _DECODED = "a table of the 256 codes, made by the codec"
 _ROUNDED = "the codes are made from floats, so those are rounded in place"
 
-
 MOVE_CODES = Rule(
     "move",
     "An operator that only moves elements is applied to codes instead of values.",

@@ -34,7 +34,6 @@ DOMAIN = "castsmith.lowering"
 _LARGEST_INSIDE = 1
 _FIRST_IR_VERSION = 8
 
-
 INLINE_FUNCTIONS = Rule(
     "inline-functions",
     "Model-local functions in which something is lowered become their nodes, at each call.",

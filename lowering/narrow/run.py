@@ -47,7 +47,6 @@ from castsmith.targets.target import Target
 
 NAME = "narrow-types"
 
-
 ASSUMED_LARGEST_DIM = FindingCode(
     "assumed-largest-dim",
     "narrow-types assumed that no dimension exceeds the given number.",

@@ -16,7 +16,6 @@ from castsmith.targets.target import Target
 
 PASS_NAME = "legalize-version"
 
-
 IDLE_ATTRIBUTE = Rule(
     "idle-attribute",
     "An attribute of a Cast that has no effect on its type is removed.",

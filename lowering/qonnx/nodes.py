@@ -29,7 +29,6 @@ from castsmith.targets.target import Target
 _FIRST_OPSET = 11
 """Round."""
 
-
 MAKE_CONSTANT = Rule(
     "make-constant",
     "A graph input with a default, used as a parameter of a QONNX operator, becomes that constant.",

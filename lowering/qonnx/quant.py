@@ -40,7 +40,6 @@ from castsmith.targets.target import Target
 _TO_NEAREST = ("ROUND", "HALF_EVEN", "HALF_UP", "HALF_DOWN")
 _MOST_MANTISSA_BITS, _MOST_BIAS, _LEAST_EXPONENT = 15, 127, -100
 
-
 LOWER_QUANT = Rule(
     "lower-quant",
     "A QONNX Quant, BipolarQuant or FloatQuant becomes operators of ONNX. Refused for parameters not constant.",

@@ -40,7 +40,6 @@ from castsmith.targets.target import Target
 
 _CANDIDATES = (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT)
 
-
 UNIFY_OPERANDS = Rule(
     "unify-operands",
     "The operands of a node are cast to one type, because the layer of the target takes one. Refused for some.",

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import onnx_ir
 
@@ -22,9 +21,6 @@ from castsmith.ir.validation import require_order
 from castsmith.ir.walks import Scope, graphs_in, imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules
 
-if TYPE_CHECKING:
-    from castsmith.targets.target import Target
-
 
 @dataclass
 class Session:
@@ -32,13 +28,11 @@ class Session:
 
     Attributes:
         model: The model in its present state.
-        target: The runtime that the passes work towards, if any.
         records: The records of all passes so far.
         in_order: Each node is known to be after those whose results it uses, as `load` leaves them.
     """
 
     model: onnx_ir.Model
-    target: Target | None = None
     records: Records = field(default_factory=Records)
     in_order: bool = False
     _namer: Namer | None = field(default=None, init=False, repr=False)

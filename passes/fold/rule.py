@@ -36,7 +36,6 @@ from castsmith.targets.target import Target
 
 NAME = "fold-constants"
 
-
 FOLD_CONSTANT = Rule(
     "fold-constant",
     "A conversion of a constant, and moves of its elements, become the resulting constant.",

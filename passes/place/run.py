@@ -49,7 +49,6 @@ from castsmith.targets.target import Target
 
 NAME = "place-casts"
 
-
 PLACE_CASTS = Rule(
     "place-casts",
     "Casts move across operators that only move elements, to where fewer are needed.",

@@ -35,7 +35,6 @@ _FIRST_NUMBERED_CAST = 6
 _IMPORTED = 13
 """The standard opset that is imported for casts if a model imports no standard opset."""
 
-
 CONVERT_REGION = Rule(
     "convert-region",
     "Connected nodes compute in the requested precision.",

@@ -35,7 +35,7 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
 from castsmith.passes.core.min_cut import solve
 from castsmith.passes.core.options import OptionInfo, option, text_info
-from castsmith.passes.core.rewrite_pass import RewritePass
+from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.session import Session
 from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.apply import (
@@ -66,7 +66,6 @@ SOURCES: dict[DataType, frozenset[DataType]] = {
     DataType.FLOAT: frozenset({DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16}),
 }
 """The supported precisions, and the types that are converted to each."""
-
 
 NOTHING_TO_CONVERT = FindingCode(
     "nothing-to-convert",
@@ -133,7 +132,7 @@ def _any(_: str, value: object) -> object:
 
 
 @dataclass(frozen=True)
-class ConvertPrecision(RewritePass):
+class ConvertPrecision(SessionPass):
     """Convert the nodes of a model to another floating-point precision.
 
     Attributes:
@@ -174,8 +173,8 @@ class ConvertPrecision(RewritePass):
     bound: Callable[[str], Known | None] | None = option(None, OptionInfo("bounds of a value by its name", _any))
     fates: Fates | None = option(None, OptionInfo("the known effects of rounding constants", _any))
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
-        to = parse_precision(self.to)
+    def rewrite(self, session: Session) -> RewriteResult:
+        model, to = session.model, parse_precision(self.to)
         target = as_target(self.target)
         aim = Aim(to, SOURCES[to] & frozenset(self.sources or SOURCES[to]), asked_target(target, to))
         require_possible(model, to, target)
@@ -183,7 +182,7 @@ class ConvertPrecision(RewritePass):
         nodes = list(all_nodes(model))
         require_matches(keep, nodes, "keep")
         require_matches(lower, nodes, "lower")
-        records, session, rules = Records(), Session(model), PromotionRules(promote_unsafe=True)
+        records, rules = Records(), PromotionRules(promote_unsafe=True)
         asked_to_keep = Asked(keep, "kept, as requested by", nodes)
         asked_to_lower = Asked(lower, "converted, as requested by", nodes)
         inference = specialise_functions(NAME, session, rules, records, aim.sources)
@@ -213,6 +212,8 @@ class ConvertPrecision(RewritePass):
             if found.dtype != to and node.graph is not None
         ]
         change.records.refusals += _outputs_that_stay(model, wishes.converted_ports, aim.sources)
+        if change.records.rewrites:
+            session.changed()
         return PrecisionResult(model, bool(change.records.rewrites), change.records, precisions=precisions)
 
 

@@ -58,7 +58,6 @@ NAME = "fold-shapes"
 _LEARNING = 4
 """Rounds of inference with the facts that the uses of dimensions give."""
 
-
 FOLD_SHAPE_ARITHMETIC = Rule(
     "fold-shape-arithmetic",
     "Arithmetic on shapes and small constants becomes constant. Refused if it makes the file too large.",

@@ -12,12 +12,12 @@ import onnx_ir
 import pytest
 from onnx_ir.passes import InPlacePass, PassResult
 
-from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.registry import (
     ON_REQUEST,
     PASSES,
     added_passes,
     make_pass,
+    name_of,
     needs_target,
     option_names,
     pass_class,

@@ -1,0 +1,83 @@
+"""One run of passes: a session, the records of all passes in it, provenance, and what is left in the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import onnx_ir
+from onnx_ir.passes import PassBase
+
+from castsmith.ir.ops.qonnx import TRUNCS
+from castsmith.ir.records import Diagnostic, Records, RewriteResult, Severity
+from castsmith.lowering.registry import name_of
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.core.rewrite_pass import RewritePass, SessionPass, note_provenance
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
+
+
+@dataclass
+class Run:
+    """A run of passes over one model.
+
+    Attributes:
+        session: The model, the facts about it, and the records so far.
+        provenance: Note in the metadata of new nodes which rule made them.
+        progress: Called with the name of each pass before it runs.
+    """
+
+    session: Session
+    provenance: bool
+    progress: Callable[[str], None] | None
+    _known: set[onnx_ir.Node] = field(init=False)
+    """The nodes that have their provenance, or are of the model itself."""
+
+    def __post_init__(self) -> None:
+        self._known = set(self.session.nodes) if self.provenance else set()
+
+    @property
+    def records(self) -> Records:
+        return self.session.records
+
+    def apply(self, each: PassBase) -> RewriteResult:
+        """Run a pass on the model of the session, and record what it did."""
+        session, name = self.session, name_of(each)
+        if self.progress is not None:
+            self.progress(name)
+        result = _result_of(each, name, session)
+        session.record(result.records)
+        if self.provenance and result.modified:
+            note_provenance(session.model, session.nodes, self._known, result.records.rewrites)
+        return result
+
+
+def _result_of(each: PassBase, name: str, session: Session) -> RewriteResult:
+    """Run a pass of Castsmith in the session, or a foreign pass, which may change anything, on its model."""
+    if isinstance(each, SessionPass):
+        return each.run(session)
+    if isinstance(each, RewritePass):
+        result = each(session.model)
+    else:
+        from castsmith.passes.managers import run_recorded
+
+        result = run_recorded(each, session.model, name)
+    session.changed(result.model)
+    return result
+
+
+def leftovers(session: Session, rules: PromotionRules, target: Target | None) -> list[Diagnostic]:
+    """Return the errors of the model of the session, for any runtime or for the target, that no pass reported."""
+    from castsmith.lowering.check.trunc import trunc_findings
+    from castsmith.lowering.check.types import result_findings
+
+    inference, told = session.inference(rules), session.records.diagnostics
+    known = {(each.code, each.site) for each in told}
+    nodes, imports = session.nodes, session.imports
+    found = (*result_findings(nodes, imports, inference), *trunc_findings(session.nodes_of(TRUNCS), imports))
+    left = [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
+    if target is not None:
+        from castsmith.lowering.check.target import unreported_errors
+
+        left += unreported_errors(session.model, inference, target, [*told, *left])
+    return left
