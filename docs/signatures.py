@@ -1,6 +1,6 @@
-"""The extension of griffe for the Python reference: defaults by their values, and references resolved.
+"""The extension of griffe for the Python reference: the options of `optimize` as parameters, and references resolved.
 
-A default `Options.max_growth` is shown as 4096, and a description "As in FoldConstants." as the one that it refers to.
+A description "As in FoldConstants." is shown as the one that it refers to.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import griffe
 from castsmith.passes.core.options import Options
 from docs.docstrings import resolved
 
-_DEFAULTS = {f"Options.{field.name}": field for field in dataclasses.fields(Options)}
-
 
 class Signatures(griffe.Extension):
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
@@ -22,6 +20,14 @@ class Signatures(griffe.Extension):
             obj.docstring.value = resolved(obj.docstring.value, obj.name)
 
     def on_function_instance(self, *, func: griffe.Function, **_: Any) -> None:
-        for parameter in func.parameters:
-            if field := _DEFAULTS.get(str(parameter.default)):
-                parameter.default = repr(field.default)
+        if func.path == "castsmith.lowering.pipeline.optimize":
+            del func.parameters["options"]
+            for option in dataclasses.fields(Options):
+                func.parameters.add(
+                    griffe.Parameter(
+                        option.name,
+                        annotation=str(option.type),
+                        kind=griffe.ParameterKind.keyword_only,
+                        default=repr(option.default),
+                    )
+                )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import onnx_ir
 from onnx_ir.passes import PassBase
@@ -18,16 +18,11 @@ from castsmith.lowering.results import Result
 from castsmith.lowering.running import Run, leftovers
 from castsmith.numerics.errors import OptionError, did_you_mean, present
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
-from castsmith.passes.core.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage, Vendor, stated_rules
+from castsmith.passes.core.options import PASS_OPTIONS, Options, stated_rules, takes
 from castsmith.passes.core.session import Session
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from castsmith.lowering.custom import Lowering
-    from castsmith.numerics.types import TypeLike
     from castsmith.targets.target import Target
-    from castsmith.verification.evaluate.names import EngineName
     from castsmith.verification.verdict import Verdict
 
 _GROWING = ("fold-shapes", "fold-constants")
@@ -50,86 +45,14 @@ UNSETTLED = FindingCode(
 )
 
 
-def optimize(
-    model: ModelLike,
-    *,
-    target: str | Target | None = Options.target,
-    strict_device: bool = Options.strict_device,
-    promotion: PromotionRules | str | None = Options.promotion,
-    promote_unsafe: bool | None = Options.promote_unsafe,
-    pytorch_scalar_promotion: bool | None = Options.pytorch_scalar_promotion,
-    u64_integer_promotion_target: TypeLike | None = Options.u64_integer_promotion_target,
-    library: str | None = Options.library,
-    weak_scalars: bool | None = Options.weak_scalars,
-    half_constants: bool | None = Options.half_constants,
-    keep_output_types: bool = Options.keep_output_types,
-    max_growth: int = Options.max_growth,
-    max_total_growth: int = Options.max_total_growth,
-    fold_disputed: bool = Options.fold_disputed,
-    fold_as: FoldAs = Options.fold_as,
-    fold_quantized: bool = Options.fold_quantized,
-    interface: Interface = Options.interface,
-    storage: Storage = Options.storage,
-    emit_functions: bool = Options.emit_functions,
-    vendor: Vendor = Options.vendor,
-    narrow: TypeLike | Sequence[TypeLike] = Options.narrow,
-    narrow_interface: bool = Options.narrow_interface,
-    largest_dim: int = Options.largest_dim,
-    in_place: bool = Options.in_place,
-    passes: Sequence[str | PassBase] | None = Options.passes,
-    lowerings: Mapping[str, Lowering] | None = Options.lowerings,
-    until: str | None = Options.until,
-    progress: Callable[[str], None] | None = Options.progress,
-    verify: EngineName | None = Options.verify,
-    verify_dims: Mapping[str, int] | None = Options.verify_dims,
-    verify_inputs: Sequence[tuple[str, Mapping[str, NDArray[Any]]]] | None = Options.verify_inputs,
-    provenance: bool = Options.provenance,
-) -> Result:
+@takes(Options)
+def optimize(model: ModelLike, options: Options) -> Result:
     """Fix the element types of `model`, and legalize it for `target` if given.
 
     Args:
         model: An onnx_ir.Model, a ModelProto, a torch ONNXProgram, or a path. It is not changed; the result shares the
             tensors of a model in memory.
-        target: The runtime to legalize the model for, or its name; none by default.
-        strict_device: Refuse types that a device, such as the GPU of `onnxruntime-webgpu`, leaves to the CPU; otherwise
-            a note counts them.
-        promotion: The rules for operands that disagree, or the name of a preset of PromotionRules; by default those of
-            ConvertPromoteTypes, without unsafe promotion.
-        promote_unsafe: As in PromotionRules. This and the next five options override a preset; if you pass
-            PromotionRules, set them there.
-        pytorch_scalar_promotion: As in PromotionRules.
-        u64_integer_promotion_target: As in PromotionRules.
-        library: As in PromotionRules.
-        weak_scalars: As in PromotionRules.
-        half_constants: As in PromotionRules.
-        keep_output_types: Cast outputs back to their declared types.
-        max_growth: Bytes by which folding one node may grow the file.
-        max_total_growth: Bytes by which all folding may grow the file.
-        fold_disputed: Fold casts on which runtimes disagree, too.
-        fold_as: Fold casts that the standard leaves open as `onnxruntime` or `reference` computes them.
-        fold_quantized: Fold the weights of quantized operators, too.
-        interface: Replacement of graph inputs and outputs of a type that the target lacks: `stored` keeps them as
-            stored, uint8 codes or, of 16 bits, floats; `wide` makes those of at most 8 bits that the target lacks, and
-            all float16 and bfloat16, floats, or bytes for integers.
-        storage: Storage of weights of 4 and 2 bits that the target lacks: `packed` or `byte`.
-        emit_functions: Emit lowered conversions as model-local functions.
-        vendor: Write quantized formats in the operators of ONNX Runtime (`com.microsoft`) or of TensorRT (`trt`), which
-            the target must run. Weights stay exact; MatMulNBits adds the products in another order than MatMul.
-        narrow: The types to narrow, `int64`, `double` or both, where the result is identical for every input; none by
-            default.
-        narrow_interface: Narrow graph inputs too, and outputs that are known to fit.
-        largest_dim: Upper bound of every dimension that the model does not fix; 0 if unknown.
-        in_place: Change a model in memory itself, which saves the time of copying it.
-        passes: The passes to run, in order, by name, with options as `name{option=value}`, or as objects; by default
-            all that apply.
-        lowerings: Lowerings of custom operators by operator name, as in LowerCustom.
-        until: The name of the last pass to run.
-        progress: Called with the name of each pass before it runs.
-        verify: An engine (`onnxruntime`, `openvino` or `reference`) that compares the model before and after each pass,
-            as read from a file; the result lists what was compared.
-        verify_dims: Sizes of symbolic dimensions by name, as in `castsmith.verify`.
-        verify_inputs: The inputs to compare on, as in `castsmith.verify`.
-        provenance: Note in the metadata of new nodes which rule made them.
+        options: Each option of `castsmith.Options`, by its name.
 
     Returns:
         The optimized model with the records of all passes.
@@ -141,45 +64,6 @@ def optimize(
         OptionError: A pass is unknown, or an option does not support its value.
         VerificationError: The results of the model changed.
     """
-    return _optimize(
-        model,
-        Options(
-            target=target,
-            strict_device=strict_device,
-            promotion=promotion,
-            promote_unsafe=promote_unsafe,
-            pytorch_scalar_promotion=pytorch_scalar_promotion,
-            u64_integer_promotion_target=u64_integer_promotion_target,
-            library=library,
-            weak_scalars=weak_scalars,
-            half_constants=half_constants,
-            keep_output_types=keep_output_types,
-            max_growth=max_growth,
-            max_total_growth=max_total_growth,
-            fold_disputed=fold_disputed,
-            fold_as=fold_as,
-            fold_quantized=fold_quantized,
-            interface=interface,
-            storage=storage,
-            emit_functions=emit_functions,
-            vendor=vendor,
-            narrow=narrow,
-            narrow_interface=narrow_interface,
-            largest_dim=largest_dim,
-            in_place=in_place,
-            passes=passes,
-            lowerings=lowerings,
-            until=until,
-            progress=progress,
-            verify=verify,
-            verify_dims=verify_dims,
-            verify_inputs=verify_inputs,
-            provenance=provenance,
-        ),
-    )
-
-
-def _optimize(model: ModelLike, options: Options) -> Result:
     options = replace(options, target=_target(options))  # an error of the options comes before one of the model
     with paused_collection():
         return optimize_loaded(own_model(model, in_place=options.in_place), options)

@@ -12,8 +12,9 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+from functools import partial, wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, cast, get_args
 
 from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError, OptionError
 from castsmith.numerics.runtimes.names import Runtime
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from castsmith.targets.target import Target
 
 T = TypeVar("T")
+Model = TypeVar("Model")
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+Fields = ParamSpec("Fields")
 Check = Callable[[str, object], object]
 """Takes the name and the value of an option, and returns the value to keep. Raises OptionError."""
 
@@ -93,6 +98,28 @@ def check_options(instance: Any) -> None:
         info = info_of(each)
         if info is not None:
             object.__setattr__(instance, each.name, info.check(each.name, getattr(instance, each.name)))
+
+
+def takes(
+    options: Callable[Fields, Given],
+) -> Callable[[Callable[[Model, Given], Result]], Callable[Concatenate[Model, Fields], Result]]:
+    """Return a decorator of a function of a model and its options, which then takes each option by its name.
+
+    Args:
+        options: The class of the options, a dataclass.
+    """
+
+    def decorate(work: Callable[[Model, Given], Result]) -> Callable[Concatenate[Model, Fields], Result]:
+        @wraps(work)
+        def taking(model: Model, *values: Fields.args, **named: Fields.kwargs) -> Result:
+            return work(model, options(*values, **named))
+
+        model, _ = signature(work).parameters.values()
+        by_name = [model, *signature(options).parameters.values()]
+        cast("Any", taking).__signature__ = signature(work).replace(parameters=by_name)
+        return taking
+
+    return decorate
 
 
 class OptionTypeError(OptionError, ArgumentTypeError):
@@ -278,9 +305,51 @@ def text_info(text: str, metavar: str | None = None, *, optional: bool = False) 
     return OptionInfo(text, partial(_text, optional=optional), metavar=metavar)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The options of `optimize`, checked: `castsmith.optimize(model, storage="byte")` takes each by its name.
+
+    Attributes:
+        target: The runtime to legalize the model for, or its name; none by default.
+        strict_device: Refuse types that a device, such as the GPU of `onnxruntime-webgpu`, leaves to the CPU; otherwise
+            a note counts them.
+        promotion: The rules for operands that disagree, or the name of a preset of PromotionRules; by default those of
+            ConvertPromoteTypes, without unsafe promotion.
+        promote_unsafe: As in PromotionRules. This and the next five options override a preset; if you pass
+            PromotionRules, set them there.
+        pytorch_scalar_promotion: As in PromotionRules.
+        u64_integer_promotion_target: As in PromotionRules.
+        library: As in PromotionRules.
+        weak_scalars: As in PromotionRules.
+        half_constants: As in PromotionRules.
+        keep_output_types: Cast outputs back to their declared types.
+        max_growth: Bytes by which folding one node may grow the file.
+        max_total_growth: Bytes by which all folding may grow the file.
+        fold_disputed: Fold casts on which runtimes disagree, too.
+        fold_as: Fold casts that the standard leaves open as `onnxruntime` or `reference` computes them.
+        fold_quantized: Fold the weights of quantized operators, too.
+        interface: Replacement of graph inputs and outputs of a type that the target lacks: `stored` keeps them as
+            stored, uint8 codes or, of 16 bits, floats; `wide` makes those of at most 8 bits that the target lacks, and
+            all float16 and bfloat16, floats, or bytes for integers.
+        storage: Storage of weights of 4 and 2 bits that the target lacks: `packed` or `byte`.
+        emit_functions: Emit lowered conversions as model-local functions.
+        vendor: Write quantized formats in the operators of ONNX Runtime (`com.microsoft`) or of TensorRT (`trt`), which
+            the target must run. Weights stay exact; MatMulNBits adds the products in another order than MatMul.
+        narrow: The types to narrow, `int64`, `double` or both, where the result is identical for every input; none by
+            default.
+        narrow_interface: Narrow graph inputs too, and outputs that are known to fit.
+        largest_dim: Upper bound of every dimension that the model does not fix; 0 if unknown.
+        in_place: Change a model in memory itself, which saves the time of copying it.
+        passes: The passes to run, in order, by name, with options as `name{option=value}`, or as objects; by default
+            all that apply.
+        lowerings: Lowerings of custom operators by operator name, as in LowerCustom.
+        until: The name of the last pass to run.
+        progress: Called with the name of each pass before it runs.
+        verify: An engine (`onnxruntime`, `openvino` or `reference`) that compares the model before and after each pass,
+            as read from a file; the result lists what was compared.
+        verify_dims: Sizes of symbolic dimensions by name, as in `castsmith.verify`.
+        verify_inputs: The inputs to compare on, as in `castsmith.verify`.
+        provenance: Note in the metadata of new nodes which rule made them.
 
     Raises:
         OptionError: An option does not support the value; the message names the option, the value, and what is

@@ -76,7 +76,7 @@ _MEASURED = ("fold-shapes", "fold-constants", "simplify-casts", "place-casts", "
 
 def _check_measure(seed: int, narrow: tuple[str, ...]) -> None:
     ((_, proto),) = random_models(seed, seed + 1)
-    session = Session(as_model(proto), None, in_order=True)
+    session = Session(as_model(proto), in_order=True)
     narrowed, options = narrowed_types("narrow", narrow), Options(narrow=narrow)
     settings = {**asdict(_UNSAFE), **{name: getattr(options, name) for name in PASS_OPTIONS}, "target": None}
 
