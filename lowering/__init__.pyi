@@ -3,9 +3,10 @@ import castsmith.targets.statements
 import castsmith.targets.target
 
 from .casts import LowerCasts as LowerCasts
-from .custom import LowerCustom as LowerCustom, Lowering as Lowering, NodeBuilder as NodeBuilder
+from .custom import LowerCustom as LowerCustom
 from .float8.lower import LowerFloat8 as LowerFloat8
 from .narrow.run import NarrowTypes as NarrowTypes
+from .node_builder import Lowering as Lowering, NodeBuilder as NodeBuilder
 from .opset.version import LegalizeVersion as LegalizeVersion
 from .qonnx.quant import LowerQuant as LowerQuant
 from .qonnx.trunc import LowerTrunc as LowerTrunc

@@ -18,23 +18,20 @@ lowerings are called in the order of the graph during inference, when the types 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 import onnx.defs
 import onnx_ir
-from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference, infer_element_types
-from castsmith.ir.codes import Rule
-from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
+from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes, drop_unused_domains
-from castsmith.lowering.builder import Builder
+from castsmith.lowering.node_builder import LOWER_CUSTOM, NAME, Lowering, NodeBuilder
 from castsmith.lowering.opset.obstacles import CHANGE_OPSET
 from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, extensions, loaded
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -43,58 +40,7 @@ from castsmith.passes.core.rewriting import Replacement, detach, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
-NAME = "lower-custom"
 _RULES = PromotionRules(promote_unsafe=True)
-
-LOWER_CUSTOM = Rule(
-    "lower-custom",
-    (
-        "An operator of another domain is replaced by the lowering that a user, a package or Castsmith has for it: "
-        "Castsmith has those of ONNX Runtime and TensorRT for quantized formats."
-    ),
-    why="The target lacks the operator; the lowering states the reason and how exact it is.",
-    example="- y = com.example.ScaledFloat8Cast (x, scale)\n+ q = Div (x, scale)\n+ y = Cast <to = float8e4m3fn> (q)",
-    advice="If refused, the lowering gives the reason; `castsmith passes` lists the packages that lower operators.",
-    safety=(Effect.BIT_EXACT, Effect.IN_WIDER_TYPE, Effect.AS_DEFINED),
-)
-
-
-class NodeBuilder(Builder):
-    """The builder with which a lowering writes the nodes that replace one node.
-
-    Attributes:
-        node: The node to lower; the types of its inputs are set if they can be inferred.
-        opset: The opset of the default domain in the node's scope.
-        target: The runtime that the model is for.
-    """
-
-    def __init__(self, node: onnx_ir.Node, opset: int, target: Target) -> None:
-        super().__init__(self._home)
-        self.node, self.opset, self.target = node, opset, target
-        self._constants: list[onnx_ir.Value] = []
-
-    def known(self, value: onnx_ir.Value | None) -> NDArray[Any] | None:
-        """Return the elements of a constant value; None for any other."""
-        tensor = None if value is None else constant_tensor(value)
-        return None if tensor is None else tensor.numpy()
-
-    def replace(self, *outputs: onnx_ir.Value, reason: str, effect: Effect = Effect.BIT_EXACT) -> Replacement:
-        """Return the nodes written so far as the replacement, with a value for each output of the node."""
-        for old, new in zip(self.node.outputs, outputs, strict=True):
-            if new.producer() in self.nodes and new.name is None:
-                new.name = old.name
-        return Replacement(NAME, reason, tuple(self.nodes), tuple(self._constants), outputs=outputs, effect=effect)
-
-    def refuse(self, reason: str, witness: str = "") -> Refusal:
-        """Leave the node unchanged, and give the reason."""
-        return Refusal(NAME, NAME, site_of(self.node), reason, witness)
-
-    def _home(self, name: str, array: NDArray[Any]) -> onnx_ir.Value:
-        self._constants.append(new_constant(f"{self.node.outputs[0].name}_{name}", onnx_ir.tensor(array)))
-        return self._constants[-1]
-
-
-Lowering = Callable[[onnx_ir.Node, NodeBuilder], Replacement | Refusal | None]
 
 
 def name_of(node: onnx_ir.Node) -> str:

@@ -18,8 +18,8 @@ from onnx_ir import DataType
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Effect
 from castsmith.lowering.builder import dtype_of
-from castsmith.lowering.custom import NodeBuilder
 from castsmith.lowering.encodings.integer import clamped, number
+from castsmith.lowering.node_builder import NodeBuilder
 from castsmith.lowering.quantized.operands import (
     integers,
     need_opset,

@@ -12,7 +12,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Refusal
-from castsmith.lowering.custom import NodeBuilder
+from castsmith.lowering.node_builder import NodeBuilder
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import Replacement
 

@@ -26,7 +26,7 @@ from onnx_ir import DataType
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Effect
 from castsmith.lowering.builder import dtype_of
-from castsmith.lowering.custom import NodeBuilder
+from castsmith.lowering.node_builder import NodeBuilder
 from castsmith.lowering.quantized.operands import (
     integers,
     need_opset,
