@@ -144,7 +144,7 @@ _FIRST_OF_BLOCKS = 21
 _HOLDERS = RUNS_GRAPHS | operators(lambda row: row.moves in (Moves.PACK, Moves.UNPACK, Moves.CONTENT))
 """Operators that pass values on unchanged, and whose kernels do not depend on the element type."""
 
-Rule = Callable[[onnx_ir.Node, Target, Types, int], Replacement | Refusal | None]
+Widening = Callable[[onnx_ir.Node, Target, Types, int], Replacement | Refusal | None]
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class WidenFloats(SessionPass):
                 widen_storage(session, self.target, dtype, records, emit_functions=self.emit_functions)
 
 
-def _run(session: Session, target: Target, rule: Rule, records: Records) -> None:
+def _run(session: Session, target: Target, rule: Widening, records: Records) -> None:
     model, types, namer = session.model, session.inference(PromotionRules()).types, session.namer()
     imports = session.imports
     with inferred_declared(model, types):
