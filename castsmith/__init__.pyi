@@ -40,6 +40,7 @@ from .numerics.promotion.common import common_type as common_type, promote_types
 from .numerics.promotion.rules import PromotionRules as PromotionRules
 from .numerics.status import Definedness as Definedness, cast_status as cast_status
 from .numerics.trunc import trunc as trunc
+from .passes.core.convert_options import ConvertOptions as ConvertOptions
 from .passes.core.options import Options as Options
 from .passes.core.rewrite_pass import recording as recording
 from .targets.statements import TargetError as TargetError

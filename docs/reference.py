@@ -49,6 +49,8 @@ GROUPS = {
         "Way",
         "optimize",
         "Options",
+        "convert",
+        "ConvertOptions",
         "Result",
         "check",
         "diff",

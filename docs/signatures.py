@@ -1,4 +1,4 @@
-"""The extension of griffe for the Python reference: the options of `optimize` as parameters, and references resolved.
+"""The extension of griffe for the Python reference: options as parameters, and references resolved.
 
 A description "As in FoldConstants." is shown as the one that it refers to.
 """
@@ -10,8 +10,15 @@ from typing import Any
 
 import griffe
 
+from castsmith.passes.core.convert_options import ConvertOptions
 from castsmith.passes.core.options import Options
 from docs.docstrings import resolved
+
+_OPTIONS = {
+    "castsmith.lowering.pipeline.optimize": Options,
+    "castsmith.lowering.conversion.convert": ConvertOptions,
+}
+"""The functions that take each field of a class by its name."""
 
 
 class Signatures(griffe.Extension):
@@ -20,14 +27,14 @@ class Signatures(griffe.Extension):
             obj.docstring.value = resolved(obj.docstring.value, obj.name)
 
     def on_function_instance(self, *, func: griffe.Function, **_: Any) -> None:
-        if func.path == "castsmith.lowering.pipeline.optimize":
+        if func.path in _OPTIONS:
             del func.parameters["options"]
-            for option in dataclasses.fields(Options):
+            for option in dataclasses.fields(_OPTIONS[func.path]):
                 func.parameters.add(
                     griffe.Parameter(
                         option.name,
                         annotation=str(option.type),
                         kind=griffe.ParameterKind.keyword_only,
-                        default=repr(option.default),
+                        default=None if option.default is dataclasses.MISSING else repr(option.default),
                     )
                 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values
-from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
+from castsmith.lowering.accuracy import Reference, measure, reference
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
@@ -29,6 +28,8 @@ from castsmith.lowering.widen.unify import UnifyOperands
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean, present, require
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import element_type, type_name
+from castsmith.passes.core.convert_options import ConvertOptions
+from castsmith.passes.core.options import takes
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.run import FoldConstants
 from castsmith.passes.precision.constants import Fates
@@ -43,7 +44,6 @@ from castsmith.verification.bounds import Bound, bounds_and
 
 if TYPE_CHECKING:
     from castsmith.analysis.bounds.analysis import Also
-    from castsmith.numerics.types import TypeLike
     from castsmith.targets.target import Target
 
 _RULES = PromotionRules(promote_unsafe=True)
@@ -85,89 +85,60 @@ class Request:
     progress: Callable[[str], None]
 
 
-def convert(
-    model: ModelLike,
-    *,
-    to: TypeLike,
-    target: str | Target | None = None,
-    keep_io_types: bool | str | Sequence[str] | None = None,
-    keep: str | Sequence[str] = (),
-    lower: str | Sequence[str] = (),
-    ranges: Mapping[str, tuple[float, float]] | None = None,
-    inputs: Inputs | None = None,
-    max_error: float | None = None,
-    measure: bool = False,
-    dims: Mapping[str, int] | None = None,
-    io: str | None = None,
-    provenance: bool = True,
-    in_place: bool = False,
-    progress: Callable[[str], None] | None = None,
-) -> ConvertResult:
+@takes(ConvertOptions)
+def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
     """Convert a whole model to another floating-point precision.
 
     Args:
         model: An onnx_ir.Model, a ModelProto, a torch ONNXProgram, or a path. It is not changed.
-        to: float16, bfloat16 or float.
-        target: The runtime to convert for, or its name: a node is converted only if the target has a kernel.
-        keep_io_types: Leave the types of inputs and outputs (True, the default), convert them (False), or leave only
-            those named.
-        keep: Patterns of nodes that keep their type, by name, operator, or path of modules.
-        lower: Patterns of nodes that are converted although their operator is sensitive.
-        ranges: Between which numbers values lie, by name; one beyond the precision is not converted.
-        inputs: Arrays to measure the error on: by name, several sets, an .npz, a folder, or `made-up`.
-        max_error: The relative error that outputs may have: the fewest nodes that reach it keep their type. It is
-            measured on `inputs`, by default on generated ones.
-        measure: Measure the error on generated inputs if no `inputs` are given.
-        dims: Sizes of symbolic dimensions, for generated inputs.
-        io: `keep`, `convert`, or the names of inputs and outputs to convert, instead of `keep_io_types`.
-        provenance: True to state in the metadata of new nodes which rule made them.
-        in_place: Change a model in memory itself.
-        progress: Called with the name of each step before it runs.
+        options: Each option of `castsmith.ConvertOptions`, by its name.
 
     Raises:
         CastsmithError: OptionError for a precision that the target lacks, a model that is in it already, a pattern
             that matches nothing, inputs that do not fit, or an error that cannot be reached; ModelError for a model
             that cannot be read; TargetError for an unknown target.
     """
-    if io is not None and keep_io_types is not None:
-        raise OptionError(
-            "`io` and `keep_io_types` both say which inputs and outputs keep their types: pass one of them."
-        )
-    given = as_model(model)
-    wanted = parse_precision(to)
-    require_something(given, wanted)
-    measured = inputs if inputs is not None or not (measure or max_error is not None) else "made-up"
-    tell, known = progress or _silent, None
-    if measured is not None:
+    given, to = as_model(model), parse_precision(options.to)
+    require_something(given, to)
+    search = options.max_error is not None
+    inputs = "made-up" if options.inputs is None and (options.measure or search) else options.inputs
+    tell, known = options.progress or _silent, None
+    if inputs is not None:
         tell("measuring")
-        known = reference(given.clone(), measured, dims)
-    fates = Fates(wanted)
-    stated = _stated(given, ranges or {})
+        known = reference(given.clone(), inputs, options.dims)
+    fates = Fates(to)
+    stated = _stated(given, options.ranges or {})
     # The weights are read for the bounds, and the effects of rounding are found in the same pass.
-    bounded = wanted == DataType.FLOAT16 or stated
-    proven = _bounds_of(given, stated, fates.reader) if bounded else {}
-    evidence = _evidence(known, wanted, made_up=measured == "made-up", search=max_error is not None)
+    proven = _bounds_of(given, stated, fates.reader) if to == DataType.FLOAT16 or stated else {}
+    evidence = _evidence(known, to, made_up=inputs == "made-up", search=search)
     request = Request(
-        wanted,
-        as_target(target),
-        io_choice(given, True if keep_io_types is None else keep_io_types) if io is None else io,
-        parse_patterns(keep, "keep"),
-        parse_patterns(lower, "lower"),
+        to,
+        as_target(options.target),
+        _io_of(given, options),
+        parse_patterns(options.keep, "keep"),
+        parse_patterns(options.lower, "lower"),
         _known(stated, evidence, proven),
         stated,
         proven,
         fates,
-        provenance,
+        options.provenance,
         tell,
     )
-    if known is None or max_error is None:
-        work = given if in_place or model_in_memory(model) is None else given.clone()
+    if known is None or options.max_error is None:
+        work = given if options.in_place or model_in_memory(model) is None else given.clone()
         return _measured(_without_losses(work, request).result, known)
-    result = _search(given, request, known, max_error)
-    if not in_place:
+    result = _search(given, request, known, options.max_error)
+    if not options.in_place:
         return result
     _put_into(given, result.model)
     return replace(result, model=given)
+
+
+def _io_of(model: onnx_ir.Model, options: ConvertOptions) -> str:
+    """Return the text by which ConvertPrecision is given the inputs and outputs whose types change."""
+    if options.io is not None:
+        return options.io
+    return io_choice(model, True if options.keep_io_types is None else options.keep_io_types)
 
 
 def _silent(_: str) -> None:
@@ -450,9 +421,7 @@ def _stated(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) -> 
             known = sorted({each.name for each in keys if each.name})
             way_out = did_you_mean(name, known, "expected the name of a value")
             raise OptionError(f"`ranges` names {name!r}, which is no value of the model; {way_out}")
-        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-            raise OptionError(f"invalid range {low}:{high} for {name}; expected two finite numbers, the lower first.")
-        found.update(dict.fromkeys(named, (float(low), float(high))))
+        found.update(dict.fromkeys(named, (low, high)))
     return found
 
 

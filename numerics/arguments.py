@@ -6,13 +6,17 @@ that the caller names, which is a ValueError.
 
 from __future__ import annotations
 
+import math
 import operator
-from typing import Any
+import reprlib
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from castsmith.numerics.errors import ArgumentTypeError, CastsmithError
+from castsmith.numerics.errors import ArgumentTypeError, CastsmithError, OptionError
 
 _BOOLS: tuple[type, ...] = (bool, np.bool_)
 
@@ -55,3 +59,21 @@ def as_array(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
 def described(value: object) -> str:
     """Describe the kind of a value for a message: `None`, or `a float`."""
     return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def range_of(name: str, value: object) -> tuple[float, float]:
+    """Return the ends of the range of a value: two finite numbers, the lower first."""
+    ends = list(cast("Iterable[object]", value)) if isinstance(value, Iterable) else []
+    if len(ends) != 2 or not all(is_number(end) for end in ends):
+        raise ArgumentTypeError(
+            f"invalid range {reprlib.repr(cast('object', value))} for {name}; expected two numbers."
+        )
+    low, high = (float(cast("float", end)) for end in ends)
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise OptionError(f"invalid range {low:g}:{high:g} for {name}; expected two finite numbers, the lower first.")
+    return low, high
+
+
+def is_number(value: object) -> TypeGuard[Real]:
+    """True for a number of Python or numpy."""
+    return isinstance(value, Real)

@@ -22,6 +22,7 @@ from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import nodes_of
+from castsmith.numerics.arguments import range_of
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
@@ -183,12 +184,10 @@ def analysed(
 
 def _checked(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
     names = [value.name or "" for value in model.graph.inputs]
-    for name, (low, high) in ranges.items():
+    for name in ranges:
         if name not in names:
             raise OptionError(f"unknown input {name!r} in ranges; the inputs are {', '.join(names) or 'none'}.")
-        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-            raise OptionError(f"invalid range {low}:{high} for {name}; expected two finite numbers, the lower first.")
-    return {name: (float(low), float(high)) for name, (low, high) in ranges.items()}
+    return {name: range_of(name, ends) for name, ends in ranges.items()}
 
 
 @dataclass(slots=True)

@@ -76,6 +76,11 @@ def option(default: T, info: OptionInfo) -> T:
     return field(default=default, metadata={_INFO: info})
 
 
+def required(info: OptionInfo) -> Any:
+    """Return a dataclass field without a default, and with the information."""
+    return field(metadata={_INFO: info})
+
+
 def option_info(owner: type, name: str) -> OptionInfo:
     """Return the facts about the option of that name, a field of the dataclass."""
     return next(each.metadata[_INFO] for each in fields(owner) if each.name == name)
