@@ -118,7 +118,7 @@ def _crash_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
             f" {'of another rank' if None not in ranks else 'whose rank is not declared'}"
         )
         way_out = "put the Cast before the Transpose, or declare operands of one rank"
-        yield Diagnostic("target-lacks-form", severity, site_of(node), message, way_out, "transposed-batch")
+        yield Diagnostic(TARGET_LACKS_FORM.code, severity, site_of(node), message, way_out, "transposed-batch")
 
 
 _FUSED = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16)
