@@ -7,6 +7,7 @@ from .custom import LowerCustom as LowerCustom
 from .float8.lower import LowerFloat8 as LowerFloat8
 from .narrow.run import NarrowTypes as NarrowTypes
 from .node_builder import Lowering as Lowering, NodeBuilder as NodeBuilder
+from .operators.run import LowerOperators as LowerOperators
 from .opset.version import LegalizeVersion as LegalizeVersion
 from .qonnx.quant import LowerQuant as LowerQuant
 from .qonnx.trunc import LowerTrunc as LowerTrunc

@@ -32,6 +32,7 @@ PASSES: dict[str, str] = {
     "lower-casts": "castsmith.lowering.casts:LowerCasts",
     "lower-float8": "castsmith.lowering.float8.lower:LowerFloat8",
     "widen-floats": "castsmith.lowering.widen.run:WidenFloats",
+    "lower-operators": "castsmith.lowering.operators.run:LowerOperators",
     "legalize-version": "castsmith.lowering.opset.version:LegalizeVersion",
 }
 """Every pass, in the order of the pipeline, and its module: one that does not run is not imported."""

@@ -1,0 +1,114 @@
+"""lower-operators: Compute operators on integers and bool, for which the target has no kernel, exactly by others.
+
+Equal of bool is Not of Xor. A QuantizeLinear or DequantizeLinear of uint8 becomes one of int8, with a zero point less
+128, or is written out in float. Any operator that moves, picks, compares or counts elements runs in a wider type that
+holds all of them. Floats are left to widen-floats, and types of less than 8 bits to lower-float8.
+
+    n = NonZero (mask)                 # bool
+becomes
+    mask_int32 = Cast <to = int32> (mask)
+    n = NonZero (mask_int32)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.codes import Rule
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.table import CASTS, LINEAR
+from castsmith.ir.records import Records, RewriteResult
+from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.check.target import types_asked_about
+from castsmith.lowering.encodings.storage import inferred_declared
+from castsmith.lowering.operators.eight_bits import QUANTIZE_IN_FLOAT, SHIFT_TO_INT8, lowered_quantizer
+from castsmith.lowering.operators.scene import NAME, Scene
+from castsmith.lowering.operators.wider import RUN_IN_WIDER_TYPE, in_wider_type
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.types import Kind, element_type
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import Target
+
+
+EQUAL_OF_BOOL = Rule(
+    "equal-of-bool",
+    "Equal of two bools becomes Not of Xor.",
+    why="The target has no Equal of bool.",
+    example="- y = Equal (a, b)\n+ x = Xor (a, b)\n+ y = Not (x)",
+    advice="Needs Xor and Not of bool; without them, Equal runs in a wider type.",
+)
+
+
+@dataclass(frozen=True)
+class LowerOperators(SessionPass):
+    """Compute operators on integers and bool, for which the target has no kernel, exactly by others.
+
+    Attributes:
+        target: The runtime that the model is for.
+    """
+
+    codes = (
+        EQUAL_OF_BOOL,
+        RUN_IN_WIDER_TYPE,
+        SHIFT_TO_INT8,
+        QUANTIZE_IN_FLOAT,
+    )
+
+    target: Target
+
+    def rewrite(self, session: Session) -> RewriteResult:
+        records, inference = Records(), session.follow(PromotionRules())
+        if not _may_lack(self.target):
+            return RewriteResult(session.model, False, records)
+        namer, imports = session.namer(), session.imports
+        with inferred_declared(session.model, inference.types):
+            for node in list(session.nodes):
+                if node.domain not in DEFAULT_DOMAINS or node.graph is None or node.op_type in CASTS:
+                    continue
+                if node.op_identifier() in session.model.functions:
+                    continue
+                scene = Scene(self.target, inference, imports[node.graph], opset_of(imports[node.graph], "") or 1)
+                answer = _lowered(node, scene)
+                if answer is not None:
+                    for place, replacement in answer.items():
+                        made = apply_replacement(session, NAME, place, replacement, namer, inference.types)
+                        records.rewrites.append(made)
+        return RewriteResult(session.model, bool(records.rewrites), records)
+
+
+def _may_lack(target: Target) -> bool:
+    """True if the target is known to lack a kernel for integers or bool, or a zero point."""
+    rows = (target, target.fallback or target)
+    return bool(target.quantization) or any(
+        element_type(dtype).kind is not Kind.FLOATING for each in rows for dtype in each.kernels
+    )
+
+
+def _lowered(node: onnx_ir.Node, scene: Scene) -> dict[onnx_ir.Node, Replacement] | None:
+    """Return the replacements of the node, and of those that have to change with it; None if it stays."""
+    if node.op_type in LINEAR:
+        return lowered_quantizer(node, scene)
+    dtypes = types_asked_about(node, scene.inference.type_of, scene.target)
+    lacking = next((dtype for dtype in dtypes if not scene.has(node.op_type, dtype)), None)
+    if lacking is None:
+        return None
+    found = _equal_of_bool(node, scene) if lacking == DataType.BOOL else None
+    found = found or in_wider_type(node, lacking, scene)
+    return None if found is None else {node: found}
+
+
+def _equal_of_bool(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
+    if node.op_type != "Equal" or not all(scene.has(op_type, DataType.BOOL) for op_type in ("Xor", "Not")):
+        return None
+    a, b = node.inputs
+    if a is None or b is None:
+        return None
+    build = Builder(new_constants([]))
+    y = build.op("Not", build.op("Xor", a, b))
+    y.name = node.outputs[0].name
+    return Replacement(EQUAL_OF_BOOL.code, scene.lacks(node, DataType.BOOL), tuple(build.nodes), outputs=(y,))
