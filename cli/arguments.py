@@ -181,6 +181,12 @@ def split_passes(text: str) -> list[str]:
     return [part.strip() for part in _COMMA_OUTSIDE_BRACES.split(text) if part.strip()]
 
 
+def add_ranges(parser: Any) -> None:
+    """Add the option that states the range of an input."""
+    help_text = "least and greatest element of an input, such as pixels=0:1"
+    parser.add_argument("--range", metavar="NAME=LOW:HIGH", action="append", default=[], help=help_text)
+
+
 def add_engine(parser: Any) -> None:
     """Add the option that chooses the engine to a parser or a group of one."""
     help_text = (

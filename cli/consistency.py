@@ -39,6 +39,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[Sequence[str], str]]] = {
         "emit_functions": (("target",), "it concerns conversions that are lowered for a target"),
         "vendor": (("target",), "it concerns operators that a target runs"),
         "narrow_interface": (("narrow",), "it concerns the types to narrow"),
+        "range": (("narrow",), "it shows which values fit a narrower type"),
         **_RULES,
     },
     "convert": {"dim": (("measure", "max_error"), "it is the size of made-up inputs")},

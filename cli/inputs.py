@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -31,6 +32,23 @@ def _dimension(text: str) -> tuple[str, int]:
     if not name or not re.fullmatch("[0-9]{1,18}", size):
         raise OptionError(f"--dim {text} is not of the form NAME=SIZE, such as batch=4.")
     return name, int(size)
+
+
+def given_ranges(arguments: argparse.Namespace) -> dict[str, tuple[float, float]]:
+    """Return the options --range by name. Raises OptionError for text of another form."""
+    return dict(map(_range, arguments.range))
+
+
+def _range(text: str) -> tuple[str, tuple[float, float]]:
+    name, equals, ends = text.rpartition("=")
+    low, colon, high = ends.partition(":")
+    try:
+        numbers = float(low), float(high)
+    except ValueError:
+        numbers = math.nan, math.nan
+    if not name or not equals or not colon or not all(map(math.isfinite, numbers)) or numbers[0] > numbers[1]:
+        raise OptionError(f"invalid --range {text}; expected NAME=LOW:HIGH, such as pixels=0:1.")
+    return name, numbers
 
 
 def require_dims(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:

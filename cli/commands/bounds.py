@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsmith.cli.collisions import require_apart, require_no_datafile, settings_files
 from castsmith.cli.exit_codes import DONE, REFUSED
-from castsmith.cli.inputs import read_inputs
+from castsmith.cli.inputs import given_ranges, read_inputs
 from castsmith.cli.models import read_model, source_of
 from castsmith.cli.output import is_html, require_writable, write_file
 from castsmith.cli.promotion import promotion_rules
@@ -30,7 +29,7 @@ _MOST = 20
 def run(arguments: argparse.Namespace) -> int:
     require_one_stdin((arguments.input, arguments.inputs))
     page = _page_path(arguments)
-    ranges = dict(map(_range, arguments.ranges))
+    ranges = given_ranges(arguments)
     with progress(2) as announce:
         announce(f"reading {shown(arguments.input)}")
         model = read_model(source_of(arguments.input))
@@ -67,15 +66,3 @@ def _write_page(page: Path, title: str, found: Bounds, to: str | None) -> None:
     from castsmith.cli.page.bounds import bounds_page
 
     write_file(page, bounds_page(title, found, to))
-
-
-def _range(text: str) -> tuple[str, tuple[float, float]]:
-    name, equals, ends = text.rpartition("=")
-    low, colon, high = ends.partition(":")
-    try:
-        numbers = float(low), float(high)
-    except ValueError:
-        numbers = math.nan, math.nan
-    if not name or not equals or not colon or not all(map(math.isfinite, numbers)) or numbers[0] > numbers[1]:
-        raise OptionError(f"invalid --range {text}; expected NAME=LOW:HIGH, such as pixels=0:1.")
-    return name, numbers

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from castsmith.cli.batch.inputs import means_many
 from castsmith.cli.commands.optimize import run_each
 from castsmith.cli.exit_codes import DONE, REFUSED
-from castsmith.cli.inputs import given_inputs, require_dims
+from castsmith.cli.inputs import given_inputs, given_ranges, require_dims
 from castsmith.cli.models import read_model, source_of
 from castsmith.cli.report.fit import plan_data
 from castsmith.cli.streams import require_one_stdin, shown
@@ -58,6 +58,7 @@ def _fitted(
         exact=arguments.exact,
         max_error=arguments.max_error,
         inputs=given["inputs"],
+        ranges=given_ranges(arguments),
         dims=given["dims"],
         all_ways=all_ways,
         progress=announce,

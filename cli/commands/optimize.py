@@ -17,7 +17,7 @@ from castsmith.cli.arguments import given_options, split_passes
 from castsmith.cli.batch.inputs import is_folder, means_many
 from castsmith.cli.collisions import require_apart, require_no_datafile, settings_files
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
-from castsmith.cli.inputs import given_inputs, require_dims, require_names_somewhere
+from castsmith.cli.inputs import given_inputs, given_ranges, require_dims, require_names_somewhere
 from castsmith.cli.interrupts import cleaned_up_if_interrupted
 from castsmith.cli.messages import complain
 from castsmith.cli.models import read_model, size_of, source_of
@@ -202,6 +202,7 @@ def _optimize(
         promotion=promotion_rules(arguments),
         progress=ahead_of,
         verify=arguments.engine if arguments.verify else None,
+        ranges=given_ranges(arguments) or None,
         verify_dims=given["dims"],
         verify_inputs=given["inputs"],
     )

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion
+from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, add_ranges
 
 
 def add_to(commands: Commands) -> None:
     summary = "bound the values of a model, and list those that a narrower type does not hold"
     parser = add_command(commands, "bounds", "bounds:run", summary)
     parser.add_argument("input", metavar="MODEL", help="an ONNX model; - for standard input")
-    parser.add_argument(
-        "--range",
-        metavar="NAME=LOW:HIGH",
-        action="append",
-        default=[],
-        dest="ranges",
-        help="least and greatest element of an input, such as pixels=0:1",
-    )
+    add_ranges(parser)
     parser.add_argument("--inputs", metavar="FILE.npz", help="arrays to measure on: `name`, or `set/name` for many")
     parser.add_argument("--to", metavar="TYPE", help="list the values that this type does not hold, such as float16")
     parser.add_argument("--all", action="store_true", help="print every value, not only the largest")

@@ -8,6 +8,7 @@ from castsmith.cli.arguments import (
     add_inputs,
     add_json,
     add_quiet,
+    add_ranges,
     add_settings,
     add_verbose,
     positive,
@@ -15,7 +16,18 @@ from castsmith.cli.arguments import (
 from castsmith.cli.usage.optimize import add_many, add_models, add_output, add_shown, spell_out_diff
 
 _COMMON = (
-    *("--output", "--dry-run", "--target", "--max-error", "--exact", "--plan", "--inputs", "--diff", "--report"),
+    *(
+        "--output",
+        "--dry-run",
+        "--target",
+        "--max-error",
+        "--exact",
+        "--range",
+        "--plan",
+        "--inputs",
+        "--diff",
+        "--report",
+    ),
     *("--json", "--quiet", "--verbose"),
 )
 
@@ -36,6 +48,7 @@ def add_to(commands: Commands) -> None:
     work.add_argument("--max-error", metavar="E", type=positive, help=help_text)
     work.add_argument("--exact", action="store_true", help="allow no operators that add products in another order")
     work.add_argument("--plan", action="store_true", help="try all ways, print them ranked, and write nothing")
+    add_ranges(work)
     add_many(parser)
     add_shown(parser)
     add_inputs(work)

@@ -15,6 +15,7 @@ from castsmith.cli.arguments import (
     add_options,
     add_promotion,
     add_quiet,
+    add_ranges,
     add_settings,
     add_verbose,
     integer,
@@ -64,6 +65,7 @@ def add_to(commands: Commands) -> None:
     help_text = "only make mixed-type operands valid: no folding, no removal of casts, no simplification of shapes"
     work.add_argument("--repair-only", action="store_true", help=help_text)
     add_options(work, OPTIONS)
+    add_ranges(work)
     add_promotion(parser)
     add_many(parser)
     add_shown(parser)

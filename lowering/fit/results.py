@@ -52,6 +52,9 @@ def _words(name: str, value: object) -> list[str]:
     flag = flag_of(name)
     if isinstance(value, bool):
         return [flag] if value else []
+    if isinstance(value, Mapping):
+        ranges = cast("Mapping[str, tuple[float, float]]", value)
+        return [word for key, (low, high) in ranges.items() for word in ("--range", f"{key}={low}:{high}")]
     parts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
     return [word for each in parts for word in (flag, str(each))]
 

@@ -41,6 +41,7 @@ def fit(
     exact: bool = False,
     max_error: float | None = None,
     inputs: Inputs | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
     dims: Mapping[str, int] | None = None,
     all_ways: bool = False,
     progress: Callable[[str], None] | None = None,
@@ -53,6 +54,7 @@ def fit(
         exact: Allow only results that are the same, bit for bit: no operators that add products in another order.
         max_error: The relative error that outputs may have; without it no value is rounded to another precision.
         inputs: Arrays to measure the error on: by name, several sets, an .npz, a folder; by default generated ones.
+        ranges: Between which numbers the integers of inputs lie, by name: those that fit may become int32.
         dims: Sizes of symbolic dimensions, for generated inputs.
         all_ways: Try all ways, and do not stop at the first that is good enough.
         progress: Called with each way before it is tried.
@@ -69,7 +71,7 @@ def fit(
         raise OptionError("`exact` and `max_error` exclude each other: the first allows no error.")
     chosen = present(as_target(target), "the target")
     given = as_model(model)
-    search = _Search(given, chosen, not exact, all_ways, progress or (lambda _: None), cost_of(given))
+    search = _Search(given, chosen, not exact, ranges or {}, all_ways, progress or (lambda _: None), cost_of(given))
     return _decided(search, _Meter(search, max_error, inputs, dims))
 
 
@@ -116,6 +118,7 @@ class _Search:
         model: The model as it was passed.
         target: The runtime.
         reorder: Operators that add products in another order may be used.
+        ranges: Between which numbers the integers of inputs lie.
         every: No way is left out.
         tell: Called with each step before it is done.
         before: The cost of the model.
@@ -124,6 +127,7 @@ class _Search:
     model: onnx_ir.Model
     target: Target
     reorder: bool
+    ranges: Mapping[str, tuple[float, float]]
     every: bool
     tell: Callable[[str], None]
     before: Cost
@@ -137,7 +141,7 @@ class _Search:
 
     def best_exact(self) -> _Tried | None:
         """Try the ways that round nothing; an error of the first, which has no options, is one of the model."""
-        for step in exact_steps(traits_of_model(self.model), self.target, reorder=self.reorder):
+        for step in exact_steps(traits_of_model(self.model), self.target, self.ranges, reorder=self.reorder):
             if self.every or not (self.is_good or (_may_change_ports(step) and self._best(self.tried))):
                 result = self._run(step, self.model) if self.tried else self._call(step, self.model)
                 self._note((step,), result, lossy=False)
@@ -150,7 +154,7 @@ class _Search:
             self._note((conversion,), converted, lossy=True)
             return None
         conversion = replace(conversion, cost=cost_of(converted.model))
-        for step in exact_steps(traits_of_model(converted.model), self.target, reorder=self.reorder):
+        for step in exact_steps(traits_of_model(converted.model), self.target, self.ranges, reorder=self.reorder):
             if self.every or not (_may_change_ports(step) or self._best(self.tried[first:])):
                 self._note(*_joined(conversion, converted, step, self._run(step, converted.model)), lossy=True)
         return self._best(self.tried[first:])

@@ -64,16 +64,22 @@ def ports_of(model: onnx_ir.Model) -> dict[str, DataType]:
     return {value.name or "": value.dtype for value in ports if value.dtype is not None}
 
 
-def exact_steps(traits: Traits, target: Target, *, reorder: bool) -> Iterator[Step]:
+Ranges = Mapping[str, tuple[float, float]]
+
+
+def exact_steps(traits: Traits, target: Target, ranges: Ranges, *, reorder: bool) -> Iterator[Step]:
     """Yield calls of `optimize`, one of which may be enough.
 
     Args:
+        ranges: Between which numbers the integers of inputs lie.
         reorder: Operators that add products in another order may be used.
     """
     name: dict[str, Any] = {"target": str(target)}
     vendors = [each for each in _VENDORS if reorder and traits.quantized and each in target.domains]
     byte: dict[str, Any] = {"storage": "byte"}
-    narrow: dict[str, Any] = {"narrow": tuple(map(type_name, _narrowed(traits, target)))}
+    narrow: dict[str, Any] = {"narrow": tuple(map(type_name, _narrowed(traits, target, ranges)))}
+    if ranges:
+        narrow["ranges"] = ranges
     yield Step("optimize", name)
     yield from (Step("optimize", {**name, "vendor": vendor}) for vendor in vendors)
     if traits.packs_codes:
@@ -88,9 +94,10 @@ def exact_steps(traits: Traits, target: Target, *, reorder: bool) -> Iterator[St
         yield Step("optimize", {**name, **narrow, "narrow_interface": True})
 
 
-def _narrowed(traits: Traits, target: Target) -> list[DataType]:
-    """Return the types to narrow: those that the target lacks."""
-    return [dtype for dtype in _NARROWED if dtype in traits.types & (target.lacks | target.off_device)]
+def _narrowed(traits: Traits, target: Target, ranges: Ranges) -> list[DataType]:
+    """Return the types to narrow: those that the target lacks, and int64 if ranges are known."""
+    wanted = target.lacks | target.off_device | ({DataType.INT64} if ranges else set[DataType]())
+    return [dtype for dtype in _NARROWED if dtype in traits.types & wanted]
 
 
 def conversions(traits: Traits, target: Target) -> Iterator[Step]:

@@ -17,14 +17,16 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.intervals import Ranges
+from castsmith.analysis.inference.intervals import Range, Ranges
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Rule
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key
@@ -35,8 +37,9 @@ from castsmith.lowering.interface import NARROW_INTERFACE, convert_inputs, conve
 from castsmith.lowering.narrow.facts import NARROWER, SAME, Facts, refusal_text
 from castsmith.lowering.narrow.places import Place, groups_of, worth_it
 from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.errors import OptionError, did_you_mean
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.numerics.types import TypeLike, type_name
+from castsmith.numerics.types import Kind, TypeLike, element_type, type_name
 from castsmith.passes.core.cost import ON_EITHER
 from castsmith.passes.core.options import narrowed_types, shared
 from castsmith.passes.core.rewrite_pass import SessionPass
@@ -56,6 +59,15 @@ ASSUMED_LARGEST_DIM = FindingCode(
     fix="none",
     silence="Where each dimension of your inputs stays below the number.",
 )
+ASSUMED_RANGE = FindingCode(
+    "assumed-range",
+    "narrow-types assumed that the integers of an input lie in the given range.",
+    why="An int64 input may hold anything; indices computed from it in int32 are correct in the range.",
+    example="optimize --narrow int64 --range ids=0:50000",
+    advice="Without --range only values that are correct for all inputs are narrowed.",
+    fix="none",
+    silence="Where your inputs stay in the range.",
+)
 NARROW_OPERATOR = Rule(
     "narrow",
     "An operator on int64 or double computes in int32 or float. Refused, with a number, if a value may not fit.",
@@ -73,6 +85,7 @@ class NarrowTypes(SessionPass):
     Attributes:
         narrow: The types to narrow: `int64`, `double`, or both joined by `+`; none by default.
         narrow_interface: Narrow graph inputs too, and outputs that are known to fit.
+        ranges: Between which numbers the integers of inputs lie, by name.
         largest_dim: Upper bound of every dimension that the model does not fix; 0 if unknown.
         target: As in SimplifyCasts.
     """
@@ -81,10 +94,12 @@ class NarrowTypes(SessionPass):
         NARROW_OPERATOR,
         NARROW_INTERFACE,
         ASSUMED_LARGEST_DIM,
+        ASSUMED_RANGE,
     )
 
     narrow: TypeLike | Sequence[TypeLike] = shared("narrow")
     narrow_interface: bool = shared("narrow_interface")
+    ranges: Mapping[str, tuple[float, float]] | None = shared("ranges")
     largest_dim: int = shared("largest_dim")
     target: Target | None = None
 
@@ -96,7 +111,11 @@ class NarrowTypes(SessionPass):
         if self.narrow_interface:
             records.rewrites += convert_inputs(session, NAME, NARROW_INTERFACE.code, to, reason)
         inference = session.inference(PromotionRules())
-        facts = Facts(inference, Ranges(inference, self.largest_dim) if self.largest_dim else Ranges(inference))
+        stated = _stated(model, inference, self.ranges or {})
+        ranges = Ranges(inference, known={**stated})
+        if self.largest_dim:
+            ranges = replace(ranges, largest_dim=self.largest_dim)
+        facts = Facts(inference, ranges)
         if self.narrow_interface:
             fitting = {value for value in model.graph.outputs if inference.type_of(value) in to and facts.fits(value)}
             records.rewrites += convert_outputs(session, NAME, NARROW_INTERFACE.code, to, reason, fitting)
@@ -104,10 +123,28 @@ class NarrowTypes(SessionPass):
         for place in worth_it(places, inference):
             wanted = _narrowed(place)
             records.rewrites.append(apply_replacement(session, NAME, place.node, wanted, namer, inference.types))
+        for value, known in stated.items() if records.rewrites else ():
+            message, site = f"assumed: {value.name} holds {known}", Site(model.graph.name or "", value.name or "")
+            records.diagnostics.append(Diagnostic(ASSUMED_RANGE.code, Severity.NOTE, site, message))
         if self.largest_dim and records.rewrites:
             message, site = f"assumed: no dimension exceeds {self.largest_dim}", Site(model.graph.name or "")
             records.diagnostics.append(Diagnostic(ASSUMED_LARGEST_DIM.code, Severity.NOTE, site, message))
         return RewriteResult(model, bool(records.rewrites), records)
+
+
+def _stated(
+    model: onnx_ir.Model, inference: Inference, ranges: Mapping[str, tuple[float, float]]
+) -> dict[onnx_ir.Value, Range | None]:
+    """Return the stated ranges of the inputs of integers. Raises OptionError for a name that is no input."""
+    inputs, found = {value.name or "": value for value in model.graph.inputs}, dict[onnx_ir.Value, Range | None]()
+    for name, (low, high) in ranges.items():
+        if name not in inputs:
+            way_out = did_you_mean(name, inputs, f"expected {', '.join(inputs)}")
+            raise OptionError(f"`ranges` names {name!r}, which is no input of the model; {way_out}")
+        dtype = inference.type_of(inputs[name])
+        if dtype is not None and element_type(dtype).kind is Kind.INTEGER:
+            found[inputs[name]] = Range(math.ceil(low), math.floor(high))
+    return found
 
 
 def _places(

@@ -49,7 +49,7 @@ def lowered_quantizer(node: onnx_ir.Node, scene: Scene) -> Answers | None:
     """Return the replacements of a quantizer that the target does not take, and of those that change with it."""
     codes = node.outputs[0] if node.op_type == _QUANTIZE else node.inputs[0]
     dtype = scene.inference.type_of(codes)
-    if codes is None or dtype not in _BYTES or _is_taken(node, dtype, _zero_of(node), scene):
+    if codes is None or dtype is None or dtype not in _BYTES or _is_taken(node, dtype, _zero_of(node), scene):
         return None
     if dtype == DataType.UINT8 and (together := _sharing(codes)):
         shifted = {each: _shifted(each, scene) for each in together}

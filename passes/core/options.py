@@ -240,6 +240,16 @@ def _mapping(name: str, value: object) -> object:
     raise invalid(name, value, "a mapping", of_type=True)
 
 
+def _ranges(name: str, value: object) -> object:
+    """Return two finite numbers for each name, the lower first."""
+    for key, ends in cast("Mapping[object, object]", _mapping(name, value) or {}).items():
+        pair = _items(ends) or ()
+        numbers = [each for each in pair if isinstance(each, int | float) and abs(each) < float("inf")]
+        if not isinstance(key, str) or len(pair) != 2 or len(numbers) != 2 or numbers[0] > numbers[1]:
+            raise invalid(f"{name}[{key!r}]", ends, "two finite numbers, the lower first")
+    return value
+
+
 def _callable(name: str, value: object) -> object:
     if value is None or callable(value):
         return value
@@ -342,6 +352,7 @@ class Options:
             the target must run. Weights stay exact; MatMulNBits adds the products in another order than MatMul.
         narrow: The types to narrow, `int64`, `double` or both, where the result is identical for every input; none by
             default.
+        ranges: Between which numbers the integers of inputs lie, by name: more of them are known to fit.
         narrow_interface: Narrow graph inputs too, and outputs that are known to fit.
         largest_dim: Upper bound of every dimension that the model does not fix; 0 if unknown.
         in_place: Change a model in memory itself, which saves the time of copying it.
@@ -426,6 +437,9 @@ class Options:
             get_args(Narrowed),
             metavar="TYPE",
         ),
+    )
+    ranges: Mapping[str, tuple[float, float]] | None = option(
+        None, OptionInfo("between which numbers the integers of inputs lie, by name, for narrowing int64", _ranges)
     )
     narrow_interface: bool = option(False, flag_info("inputs of those types too, and outputs that fit"))
     largest_dim: int = option(0, count_info("largest size of an unknown dimension, for narrowing int64", "N"))

@@ -169,6 +169,7 @@ VALUES = {
     "promotion": "torch",
     "target": "onnxruntime-cpu",
     "max_error": "0.1",
+    "range": "x=0:1",
     "jobs": "2",
     "dask": "tcp://x:1",
     "sets": "2",

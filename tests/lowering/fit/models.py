@@ -55,6 +55,16 @@ def brain_floats(layers: int = 4) -> onnx.ModelProto:
     return model
 
 
+def indices() -> onnx.ModelProto:
+    """Return a model that computes with indices of int64, from an input."""
+    return onnx.parser.parse_model(f"""{HEAD}
+        table (int64[n] ids, float[9] t) => (float[n] y)
+        <int64 one = {{1}}> {{
+            [next] following = Add (ids, one)
+            [row] y = Gather (t, following)
+        }}""")
+
+
 def doubles() -> onnx.ModelProto:
     """Return a model with an input and arithmetic of double."""
     return onnx.parser.parse_model(f"""{HEAD}

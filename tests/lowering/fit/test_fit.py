@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from castsmith.cli.main import main
 from castsmith.ir.records import Severity
 from castsmith.lowering.fit.results import FitResult
 from castsmith.targets.target import Target
-from tests.lowering.fit.models import HEAD, brain_floats, doubles, four_bits, plain
+from tests.lowering.fit.models import HEAD, brain_floats, doubles, four_bits, indices, plain
 
 CASES: Mapping[str, tuple[Any, str, dict[str, Any]]] = {
     "plain": (plain, "onnxruntime-cpu", {}),
@@ -26,7 +27,16 @@ CASES: Mapping[str, tuple[Any, str, dict[str, Any]]] = {
     "bfloat16": (brain_floats, "onnxruntime-cpu", {}),
     "bfloat16 with an error": (brain_floats, "onnxruntime-cpu", {"max_error": 0.05}),
     "double": (doubles, "tensorrt-11", {"max_error": 1e-6}),
+    "ranges": (indices, "no-int64.json", {"ranges": {"ids": (0, 7)}}),
 }
+
+
+@pytest.fixture(autouse=True)
+def target_without_int64(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write a target that has int64 for shapes alone."""
+    monkeypatch.chdir(tmp_path)
+    target = {"name": "no-int64", "types": ["float", "int32", "bool"], "newest_opset": 21, "newest_ir_version": 10}
+    Path("no-int64.json").write_text(json.dumps({**target, "kernels": {}}))
 
 
 def fitted(name: str) -> FitResult:
@@ -96,6 +106,13 @@ def test_the_hint_names_an_error_that_suffices() -> None:
         plan = castsmith.fit(model, target=target, max_error=float(error[1])).plan
         assert plan[0].command == "convert"
         assert str(plan[0]) in hint
+
+
+def test_ranges_let_integers_become_narrower() -> None:
+    result = fitted("ranges")
+    assert result.changes == ("ids is int32 instead of int64",)
+    assert "--narrow int64 --range ids=0:7 --narrow-interface" in commands(result)[0]
+    assert not castsmith.fit(indices(), target="no-int64.json").plan
 
 
 def test_inputs_that_the_target_lacks_are_converted_alone() -> None:

@@ -80,6 +80,29 @@ def test_bounds_are_exact(constant: int, op: str, fits: bool):
         assert result.refusals[-1].witness in (str(constant), str(2**31), "-2147483649")
 
 
+def test_the_range_of_an_input_is_believed_and_stated():
+    result = narrowed(INDICES, weights=WEIGHTS, ranges={"ids": (-4, 8.5)})
+    assert DataType.INT32 in types_in(result.model)
+    assert [(each.code, each.message) for each in result.diagnostics] == [
+        ("assumed-range", "assumed: ids holds integers from -4 to 8")
+    ]
+    same_numbers(result, INDICES, WEIGHTS, ids=np.array([3, 0, -4, 8]), t=np.ones((9, 4), np.float32))
+
+
+@pytest.mark.parametrize(("ranges", "fits"), [
+    ({"x": (0, 2**31 - 9)}, True), ({"x": (0, 2**31 - 8)}, False), ({"x": (-(2**31) - 1, 0)}, False), ({}, False),
+])  # fmt: skip
+def test_the_ends_of_a_range_are_exact(ranges: dict[str, tuple[float, float]], fits: bool):
+    body = "agraph (int64[N] x) => (int64[N] z) { z = Add (x, c) }"
+    result = narrowed(body, weights={"c": np.array(8)}, ranges=ranges)
+    assert (DataType.INT32 in types_in(result.model)) is fits
+
+
+def test_a_range_of_what_is_no_input_is_refused():
+    with pytest.raises(OptionError, match="names 'idz', which is no input of the model; did you mean 'ids'"):
+        narrowed(INDICES, weights=WEIGHTS, ranges={"idz": (0, 1)})
+
+
 def test_operators_that_demand_int64_keep_it():
     body = """agraph (float[A,B] x) => (float[C,D] y) { s = Shape (x) a = Gather (s, zero) b = Mul (a, two)
         d = Unsqueeze (b, at) c = Concat <axis = 0> (d, rest) y = Reshape (x, c) }"""

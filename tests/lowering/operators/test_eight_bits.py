@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.checker
-import onnx.helper
 import onnx.numpy_helper
 import onnx.parser
 import onnx_ir
@@ -30,7 +29,12 @@ SYMMETRIC = castsmith.load_target("tensorrt-11")
 ALL = np.arange(256, dtype=np.uint8).reshape(4, 64)
 SCALES = {
     "tensor": ("", np.float32(0.1), np.uint8(128), np.uint8(3)),
-    "axis": ("<axis = 0>", np.float32([0.1, 2, 3e-3, 7]), np.uint8([128] * 4), np.uint8([0, 255, 127, 3])),
+    "axis": (
+        "<axis = 0>",
+        np.array([0.1, 2, 3e-3, 7], np.float32),
+        np.array([128] * 4, np.uint8),
+        np.array([0, 255, 127, 3], np.uint8),
+    ),
     "blocks": (
         "<axis = 1, block_size = 32>",
         np.linspace(0.1, 2, 8, dtype=np.float32).reshape(4, 2),

@@ -111,8 +111,8 @@ def test_the_command_line_has_the_choices_and_defaults() -> None:
         assert (*(action.choices or ()),) == info.choices
     flags = [word for word in parser.format_usage().split() if word.startswith("[--")]
     assert len(flags) == len(ON_COMMAND_LINE) - len({"--max-total-growth", "--fold-as"} & RETIRED)
-    elsewhere = {*RULES, "promotion", "in_place", "lowerings", "progress", "verify", "verify_dims", "verify_inputs"}
-    assert {*ON_COMMAND_LINE} | elsewhere == {*FIELDS}
+    elsewhere = {*RULES, "promotion", "in_place", "lowerings", "progress", "ranges", "verify", "verify_dims"}
+    assert {*ON_COMMAND_LINE, "verify_inputs"} | elsewhere == {*FIELDS}
 
 
 RULES = [each.name for each in dataclasses.fields(PromotionRules)]
@@ -122,6 +122,7 @@ WRONG_TYPES: dict[str, list[Any]] = {
     **{name: ["1", None, 1.5, True, np.float32(1)] for name in ("max_growth", "max_total_growth", "largest_dim")},
     **{name: [1, None, True, b"packed", ["packed"]] for name in ("fold_as", "interface", "storage", "vendor")},
     "narrow": [None, 1.5, True, b"int64", [1.5], [None], [["int64"]], {"int64": 1.5}.values()],
+    "ranges": [1, "ids=0:1", [("ids", 0, 1)]],
     "target": [1, True, Path("cpu.json"), ["cpu"]],
     "promotion": [1, True, {"promote_unsafe": True}],
     "library": [1, True, b"torch"],
@@ -138,6 +139,7 @@ WRONG_VALUES: dict[str, list[Any]] = {
     **{name: [2, -1] for name in FLAGS},
     "u64_integer_promotion_target": ["f9", "", 99, 0, int],
     **{name: [-1, np.int64(-5)] for name in ("max_growth", "max_total_growth", "largest_dim")},
+    "ranges": [{"ids": (1, 0)}, {"ids": (0,)}, {"ids": 1}, {"ids": (0, np.inf)}, {"ids": ("0", 1)}, {1: (0, 1)}],
     "fold_as": ["tvm", "ONNXRUNTIME", " "],
     "interface": ["", "codes", "Wide", "wide "],
     "storage": ["", "bytes", "bits", "PACKED"],
