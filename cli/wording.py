@@ -19,7 +19,7 @@ def with_command_options(sentence: str) -> str:
     return _PYTHON.sub(lambda found: _as_command(found[1]), sentence)
 
 
-_PYTHON = re.compile(r"`([a-z]+=|[a-z0-9]+(?:_[a-z0-9]+)+|(?:optimize|convert)\([^`]*\))`")
+_PYTHON = re.compile(r"`([a-z]+=|[a-z0-9]+(?:_[a-z0-9]+)+|(?:optimize|convert|fit)\([^`]*\))`")
 _PARAMETERS = {"seconds=": "--time-limit", "dims=": "--dim NAME=SIZE", "inputs=": "--inputs FILE.npz"}
 """Parameters of library functions whose options have another form on the command line, as messages name them."""
 

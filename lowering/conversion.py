@@ -373,9 +373,7 @@ def _unsupported(session: Session, target: Target | None) -> list[Diagnostic]:
     """Return a warning for all that the target refuses in the converted model: a conversion replaces no operators."""
     if target is None:
         return []
-    way_out = f"optimize for {target} lowers what it can"
-    errors = leftovers(session, _RULES, target)
-    return [replace(each, severity=Severity.WARNING, help=way_out) for each in errors]
+    return [replace(each, severity=Severity.WARNING) for each in leftovers(session, _RULES, target)]
 
 
 def _without_kernel(session: Session, request: Request) -> Iterator[Diagnostic]:

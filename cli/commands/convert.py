@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.commands.optimize import run_each, savings_wanted
 from castsmith.cli.inputs import given_inputs, require_dims
 from castsmith.cli.streams import shown
 from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.lowering.check.target import TRIES
 from castsmith.lowering.conversion import convert
 from castsmith.lowering.results import ConvertResult
 from castsmith.passes.precision.run import NOTHING_TO_CONVERT, nothing_to_convert, parse_precision
@@ -48,7 +50,7 @@ def _convert(
     if not is_folder and given["inputs"] is not None:
         given["inputs"] = [(_set_name(path, name), arrays) for name, arrays in given["inputs"]]
     made_up = arguments.measure or arguments.max_error is not None
-    return convert(
+    result = convert(
         model,
         to=arguments.to,
         target=arguments.target,
@@ -61,6 +63,18 @@ def _convert(
         in_place=True,
         progress=ahead_of,
     )
+    return result if arguments.outcome is not None else _with_tried_way_out(arguments, result)
+
+
+def _with_tried_way_out(arguments: argparse.Namespace, result: ConvertResult) -> ConvertResult:
+    """Return the result with a way out, tried on it, where the target refuses it."""
+    if not any(each.help.startswith(TRIES) for each in result.diagnostics):
+        return result
+    from castsmith.cli.advice import tried_way_out
+
+    way_out = tried_way_out(result.model, arguments.output, arguments.output, arguments.target)
+    diagnostics = [replace(each, help=way_out) if each.help.startswith(TRIES) else each for each in result.diagnostics]
+    return replace(result, diagnostics=diagnostics)
 
 
 def _as_it_is(model: onnx_ir.Model, why: str) -> Result:

@@ -120,7 +120,7 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         print_line(finding_line(shown(arguments.input), record), sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
         _tell_data(arguments, _data(arguments, None, result, ModelSizes(before, measure(result.model), rules)))
-        _tell_refusal(arguments, result)
+        _tell_refusal(arguments, result, source)
         return REFUSED
     with cleaned_up_if_interrupted():
         if arguments.verify:
@@ -133,14 +133,22 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
     return INCONCLUSIVE if result.verdict is not None and result.verdict.inconclusive else DONE
 
 
-def _tell_refusal(arguments: argparse.Namespace, result: Result) -> None:
-    """Say that nothing was written, and what would be needed, if that is known."""
+def _tell_refusal(arguments: argparse.Namespace, result: Result, source: Source) -> None:
+    """Say that nothing was written, and what was tried that works."""
     reason = f"the result would be invalid for {arguments.target or 'any runtime'}"
     if isinstance(result, FitResult):
         reason = f"no way was found to make the model run on {arguments.target}"
     complain(f"{reason}, so nothing was written.")
-    if isinstance(result, FitResult) and result.hint:
-        complain(f"{with_command_options(result.hint)}.")
+    way_out = with_command_options(result.hint) if isinstance(result, FitResult) else ""
+    alone = (
+        arguments.outcome is None and not getattr(arguments, "passes", None) and not getattr(arguments, "until", None)
+    )
+    if arguments.command == "optimize" and arguments.target is not None and alone:
+        from castsmith.cli.advice import tried_way_out
+
+        way_out = tried_way_out(read_model(source), arguments.input, arguments.output, arguments.target)
+    if way_out:
+        complain(f"{way_out}.")
 
 
 def _verified(arguments: argparse.Namespace, source: Source, result: Result) -> Result:

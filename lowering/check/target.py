@@ -28,8 +28,8 @@ from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, typ
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
 
-_NO_REPLACEMENT = "it has no exact replacement here: change the model or choose another target"
-"""Way out of what `optimize` leaves; `check` names `optimize` itself."""
+TRIES = "`fit(target="
+"""How the way out of what `optimize` and `convert` leave begins; `check` names `optimize` itself."""
 
 TARGET_LACKS_TYPE = FindingCode(
     "target-lacks-type",
@@ -107,7 +107,8 @@ def unreported_errors(
     known = {(each.code, each.site, each.subject) for each in reported}
     errors = (each for each in target_findings(model, inference, target) if each.severity is Severity.ERROR)
     left = chain(errors, _foreign_findings(model, target))
-    return [replace(each, help=_NO_REPLACEMENT) for each in left if (each.code, each.site, each.subject) not in known]
+    way_out = f"{TRIES}{str(target)!r})` tries all other ways"
+    return [replace(each, help=way_out) for each in left if (each.code, each.site, each.subject) not in known]
 
 
 def target_findings(model: onnx_ir.Model, inference: Inference | None, target: Target) -> Iterator[Diagnostic]:

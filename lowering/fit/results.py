@@ -43,7 +43,7 @@ def flag_of(name: str) -> str:
     return f"--{_OTHER_NAMES.get(name, name).replace('_', '-')}"
 
 
-_OTHER_NAMES = {"lower": "force"}
+_OTHER_NAMES = {"lower": "force", "ranges": "range"}
 """Parameters whose options have another name."""
 
 
@@ -54,7 +54,7 @@ def _words(name: str, value: object) -> list[str]:
         return [flag] if value else []
     if isinstance(value, Mapping):
         ranges = cast("Mapping[str, tuple[float, float]]", value)
-        return [word for key, (low, high) in ranges.items() for word in ("--range", f"{key}={low}:{high}")]
+        return [word for key, (low, high) in ranges.items() for word in (flag, f"{key}={low}:{high}")]
     parts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
     return [word for each in parts for word in (flag, str(each))]
 

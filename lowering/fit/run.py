@@ -243,13 +243,15 @@ class _Meter:
     inputs: Inputs | None
     dims: Mapping[str, int] | None
     refused: str = ""
+    _is_too_inexact: bool = False
+    """True if a precision was too inexact: those that hold fewer values follow."""
     _reference: Reference | None = None
 
     def best_conversion(self, exact: _Tried | None) -> _Tried | None:
         """Return the cheapest way that rounds values, if the best exact one costs more than twice as much."""
         found = list[_Tried]()
         for conversion in self._conversions(exact):
-            if found and not self.search.every:
+            if not self.search.every and (found or self._is_too_inexact):
                 break
             best = self.search.best_behind(conversion)
             if self.search.is_beside_the_point():
@@ -263,6 +265,7 @@ class _Meter:
         whole = list(conversions(traits_of_model(self.search.model), self.search.target))
         yield from whole
         if self.most is not None and exact is None and self.refused:
+            self._is_too_inexact = False
             yield from (replace(step, options={**step.options, "max_error": self.most}) for step in whole)
 
     def _is_accurate(self, tried: _Tried) -> bool:
@@ -279,6 +282,7 @@ class _Meter:
         tried.way = replace(tried.way, error=error)
         if self.most is None or error.worst <= self.most:
             return True
+        self._is_too_inexact = True
         too_large = f"its error is {error.worst:.2g} on {self._sets(error)}, above {self.most:g}"
         tried.way = replace(tried.way, obstacles=(too_large,))
         self.refused = self.refused or f"`{tried.way.steps[0]}` would be legal, but {too_large}"

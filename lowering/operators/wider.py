@@ -20,11 +20,11 @@ _WIDER = (DataType.INT32, DataType.FLOAT, DataType.FLOAT16, DataType.INT64)
 _NOT_ELEMENTS = (Moves.FLOW, Moves.MAKE, Moves.PACK, Moves.UNPACK, Moves.CONTENT)
 _MOVING = MOVERS - operators(lambda row: row.moves in _NOT_ELEMENTS)
 _COMPARING = operators(lambda row: row.answer in (Answer.COMPARISON, Answer.EXTREME))
-_PICKING = operators(lambda row: row.rounding is Rounding.NONE and row.answer is None) - {"Abs", "Neg"}
-OPERATORS = (_MOVING | _COMPARING | _PICKING | {"NonZero"}) - {"MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"}
+_PICKING = operators(lambda row: row.rounding is Rounding.NONE and row.elementwise and row.answer is None)
+OPERATORS = (_MOVING | _COMPARING | _PICKING | {"NonZero"}) - {"Abs", "Neg"}
 """Operators that give elements of their operands, compare them, or say where they are.
 
-Not those that give the opposite of the least integer, nor those that start from the least number of their type.
+Not those that may give the opposite of the least integer, which only the wider type has.
 """
 
 

@@ -24,10 +24,13 @@ from castsmith.passes import RewritePass
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
-# Older than the newest opset, and with the casts to bool of OpenVINO, so that legalize-version and lower-casts have
-# something to do.
+# Older than the newest opset, with the casts to bool of OpenVINO, and without NonZero of bool, so that
+# legalize-version, lower-casts and lower-operators have something to do.
+REAL = castsmith.load_target("onnxruntime-android")
+OF_BOOL = {name: since for name, since in REAL.kernels[onnx_ir.DataType.BOOL].items() if name != "NonZero"}
 ANDROID = dataclasses.replace(
-    castsmith.load_target("onnxruntime-android"),
+    REAL,
+    kernels={**REAL.kernels, onnx_ir.DataType.BOOL: OF_BOOL},
     newest_opset=26,
     wrong_casts=castsmith.load_target("openvino-cpu").wrong_casts,
 )
@@ -100,6 +103,9 @@ g (float[4, 2] x) => (float[4, 2] y) {
 TO_BOOL = """<ir_version: 10, opset_import: ["": 21]>
 g (float[4] x) => (bool[4] y) { y = Cast <to = 9> (x) }"""
 
+OF_MASKS = """<ir_version: 10, opset_import: ["": 21]>
+g (bool[4] x) => (int64[1, N] y) { y = NonZero (x) }"""
+
 CUSTOM = """<ir_version: 10, opset_import: ["": 21, "com.example": 1]>
 g (float[4] x) => (float[4] y) { a = com.example.Twice (x)  b = Relu (a)  y = com.example.Twice (b) }"""
 
@@ -117,6 +123,7 @@ MODELS = {
     "moves": MOVES,
     "shapes": SHAPES,
     "to bool": TO_BOOL,
+    "masks": OF_MASKS,
     "custom": CUSTOM,
     **({"new": NEW} if KNOWS_NEW else {}),
 }
@@ -167,6 +174,7 @@ PIPELINE = (
     "LowerCasts",
     "LowerFloat8",
     "WidenFloats",
+    "LowerOperators",
     "LegalizeVersion",
 )
 THEIRS: tuple[PassBase, ...] = (

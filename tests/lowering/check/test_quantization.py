@@ -54,7 +54,8 @@ def test_forms_that_tensorrt_does_not_take_are_errors(target: str, text: str, ru
     assert found[: len(rules)] == rules
     assert bool(found) == bool(rules)
     result = castsmith.optimize(model, target=load_target("tensorrt-11"))
-    assert [each.subject for each in result.diagnostics if each.code == "target-lacks-form"] == found
+    left = [] if rules and rules[0] in (ZERO, BLOCKS) else found  # the others are written out
+    assert [each.subject for each in result.diagnostics if each.code == "target-lacks-form"] == left
 
 
 def test_tract_takes_constant_scales_only() -> None:

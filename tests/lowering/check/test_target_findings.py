@@ -248,9 +248,7 @@ def test_what_optimize_leaves_is_told_once() -> None:
         assert [f"{each.severity.value} {each.code}" for each in left] == [line.partition(" | ")[0] for line in told], (
             name
         )
-        assert {each.help for each in left} <= {
-            "it has no exact replacement here: change the model or choose another target"
-        }
+        assert {each.help for each in left} <= {f"`fit(target={str(target)!r})` tries all other ways"}
         assert unreported_errors(model, inference, target, left) == [], name
         assert unreported_errors(model, inference, target, [replace(each, subject="x") for each in left]) == left, name
 

@@ -156,7 +156,8 @@ def test_what_the_target_refuses_is_a_warning() -> None:
     old = Target("old", "", newest_opset=20, newest_ir_version=9)
     found = converted(SOUND, to="float16", target=old).diagnostics
     assert [(each.code, each.severity.value, each.help) for each in found] == [
-        (code, "warning", "optimize for old lowers what it can") for code in ("opset-too-new", "ir-version-too-new")
+        (code, "warning", "`fit(target='old')` tries all other ways")
+        for code in ("opset-too-new", "ir-version-too-new")
     ]
 
 

@@ -60,7 +60,6 @@ MODELS = {
     "Split": "(T[4, 3] x) => (T[2, 3] y, T[2, 3] z) { y, z = Split <num_outputs = 2> (x) }",
     "Squeeze": "(T[2, 1, 3] x) => (T[2, 3] y) <int64[1] a = {1}> { y = Squeeze (x, a) }",
     "Tile": "(T[2, 3] x) => (T[2, 6] y) <int64[2] r = {1, 2}> { y = Tile (x, r) }",
-    "TopK": "(T[2, 5] x) => (T[2, 3] y, int64[2, 3] i) <int64[1] k = {3}> { y, i = TopK (x, k) }",
     "Transpose": "(T[2, 3] x) => (T[3, 2] y) { y = Transpose (x) }",
     "Trilu": "(T[3, 3] x) => (T[3, 3] y) { y = Trilu (x) }",
     "Unsqueeze": "(T[2, 3] x) => (T[2, 1, 3] y) <int64[1] a = {1}> { y = Unsqueeze (x, a) }",
