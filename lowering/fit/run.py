@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _NEAR = 1.1
 """How much more than the model itself a result may cost so that no further way is tried."""
+_WORTH_TELLING = 0.9
+"""The most that a result with rounded values may cost, as a share of an exact one, to be told of."""
 _TWICE = 2.0
 """How much more than a result with rounded values an exact one may cost and still be preferred."""
 
@@ -302,7 +304,7 @@ class _Meter:
             )
         others = [each for each in self.search.tried if each.way.lossy and each.way.legal and not each.way.obstacles]
         cheapest = min(others, key=lambda each: each.cost, default=None)
-        if exact is None or cheapest is None or cheapest.cost >= exact.cost:
+        if exact is None or cheapest is None or cheapest.cost > _WORTH_TELLING * exact.cost:
             return self.refused
         return f"`{cheapest.way.steps[0]}` costs {cheapest.cost / exact.cost:.0%} of this, and rounds values"
 
