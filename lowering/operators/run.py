@@ -34,7 +34,6 @@ from castsmith.passes.core.rewriting import Replacement, apply_replacement
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
-
 EQUAL_OF_BOOL = Rule(
     "equal-of-bool",
     "Equal of two bools becomes Not of Xor.",
