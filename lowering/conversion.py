@@ -89,9 +89,10 @@ class Request:
 def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
     """Convert a whole model to another floating-point precision.
 
+    Each option of `castsmith.ConvertOptions` is an argument of that name.
+
     Args:
         model: An onnx_ir.Model, a ModelProto, a torch ONNXProgram, or a path. It is not changed.
-        options: Each option of `castsmith.ConvertOptions`, by its name.
 
     Raises:
         CastsmithError: OptionError for a precision that the target lacks, a model that is in it already, a pattern

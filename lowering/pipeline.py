@@ -49,10 +49,11 @@ UNSETTLED = FindingCode(
 def optimize(model: ModelLike, options: Options) -> Result:
     """Fix the element types of `model`, and legalize it for `target` if given.
 
+    Each option of `castsmith.Options` is an argument of that name.
+
     Args:
         model: An onnx_ir.Model, a ModelProto, a torch ONNXProgram, or a path. It is not changed; the result shares the
             tensors of a model in memory.
-        options: Each option of `castsmith.Options`, by its name.
 
     Returns:
         The optimized model with the records of all passes.
