@@ -127,10 +127,12 @@ PUBLIC = {
 
 @pytest.mark.parametrize("name", [name for name, thing in PUBLIC.items() if inspect.isfunction(thing)])
 def test_every_parameter_of_a_public_function_is_described(name: str) -> None:
-    parameters = list(inspect.signature(PUBLIC[name]).parameters)
-    if name in ("optimize", "convert"):  # whose options are described where they are declared
-        parameters = ["model", "options"]
-    assert described(PUBLIC[name].__doc__ or "", "Args") == parameters
+    parameters, text = list(inspect.signature(PUBLIC[name]).parameters), PUBLIC[name].__doc__ or ""
+    options = {"optimize": "castsmith.Options", "convert": "castsmith.ConvertOptions"}.get(name)
+    if options is not None:  # each is described where it is declared
+        assert f"Each option of `{options}` is an argument of that name." in text
+        parameters = ["model"]
+    assert described(text, "Args") == parameters
 
 
 @pytest.mark.parametrize("name", [name for name, thing in PUBLIC.items() if dataclasses.is_dataclass(thing)])
