@@ -46,8 +46,8 @@ MOVING: dict[str, str] = {
     "Split": "(float[3] x) => (float y, float z) <int64[2] s = {{1, 2}}> {{ y, z = {} (x, s) }}",
     "Expand": "(float[3] x) => (float y) <int64[2] s = {{2, 3}}> {{ y = {} (x, s) }}",
     "Tile": "(float[3] x) => (float y) <int64[1] s = {{2}}> {{ y = {} (x, s) }}",
-    "Resize": "(float[1,1,2,2] x) => (float y) <float[4] s = {{1.0, 1.0, 2.0, 2.0}}, float[0] r = {{}}>"
-    ' {{ y = {} <mode = "nearest"> (x, r, s) }}',
+    "Resize": "(float[1,1,2,2] x) => (float y) <float[4] s = {{1.0, 1.0, 2.0, 2.0}}>"
+    ' {{ y = {} <mode = "nearest"> (x, , s) }}',
     "Concat": "(float[3] x, float[2] z) => (float y) {{ y = {} <axis = 0> (x, z) }}",
     "Where": "(float[3] x, float[3] z) => (float y) <bool[3] c = {{1, 0, 1}}> {{ y = {} (c, x, z) }}",
     "Pad": "(float[3] x, float z) => (float y) <int64[2] p = {{1, 2}}> {{ y = {} (x, p, z) }}",
