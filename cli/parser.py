@@ -122,7 +122,7 @@ def _all_in(group: Any, flags: set[str]) -> bool:
 
 
 def _add_section(formatter: argparse.HelpFormatter, title: str | None, actions: Iterable[argparse.Action]) -> None:
-    formatter.start_section("options" if title == "optional arguments" else title)
+    formatter.start_section(title)
     formatter.add_arguments(actions)
     formatter.end_section()
 

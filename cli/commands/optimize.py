@@ -24,9 +24,11 @@ from castsmith.cli.models import read_model, size_of, source_of
 from castsmith.cli.output import is_html, require_report, require_writable, write_file
 from castsmith.cli.promotion import promotion_rules
 from castsmith.cli.report.data import report_data
+from castsmith.cli.report.fit import plan_data
 from castsmith.cli.report.savings import ModelSizes, Watched, measure
 from castsmith.cli.streams import STDOUT, STREAM, require_one_stdin, require_redirected, shown
 from castsmith.cli.text.findings import as_command, finding_line
+from castsmith.cli.text.fit import plan_lines
 from castsmith.cli.text.json import json_text, print_json
 from castsmith.cli.text.screen import progress
 from castsmith.cli.text.summary import print_result
@@ -269,7 +271,14 @@ def _data(
     arguments: argparse.Namespace, written: str | None, result: Result, sizes: ModelSizes
 ) -> Callable[[], dict[str, Any]]:
     """Return a function that gives the report, which is made only where it is needed."""
-    return lambda: report_data(arguments.input, written, arguments.target, result, sizes)
+
+    def data() -> dict[str, Any]:
+        report = report_data(arguments.input, written, arguments.target, result, sizes)
+        return (
+            {**report, "fit": plan_data(result, arguments.input, written)} if isinstance(result, FitResult) else report
+        )
+
+    return data
 
 
 def _tell_data(
@@ -302,8 +311,6 @@ def _page(arguments: argparse.Namespace, drawn: Seen, result: Result, sizes: Mod
     sub = f"castsmith {castsmith.__version__} {arguments.command}, {goal}"
     page = report_page(title, sub, drawn, result, sizes)
     if isinstance(result, FitResult):
-        from castsmith.cli.text.fit import plan_lines
-
         page["plan"] = list(plan_lines(result, arguments.input, arguments.output))
     return page
 

@@ -22,9 +22,9 @@ from castsmith.analysis.inference.walk import known_types
 from castsmith.cli.page.overview import Overview, overview
 from castsmith.cli.report.data import effect_text
 from castsmith.cli.report.savings import Amount, ModelSizes
+from castsmith.cli.text.accuracy import error_notes, error_table, error_title
 from castsmith.cli.text.diff import change_forms
 from castsmith.cli.text.rewrites import refusal_form, rewrite_form
-from castsmith.cli.text.summary import error_notes, error_table, error_title
 from castsmith.cli.text.terminal import change_text, counted, size_text
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem, items_text
 from castsmith.ir.text import node_item, site_of

@@ -12,7 +12,6 @@ import castsmith
 from castsmith.cli.report.savings import ModelSizes
 from castsmith.cli.wording import with_command_options
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem
-from castsmith.lowering.fit.results import FitResult
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name
 
@@ -44,14 +43,7 @@ def report_data(
         "diagnostics": [diagnostic_data(record) for record in result.diagnostics],
         "verification": None if result.verdict is None else _verification(result.verdict),
         **(_conversion(result) if isinstance(result, ConvertResult) else {}),
-        **(_fit(result, source, output) if isinstance(result, FitResult) else {}),
     }
-
-
-def _fit(result: FitResult, source: str, output: str | None) -> dict[str, Any]:
-    from castsmith.cli.report.fit import plan_data
-
-    return {"fit": plan_data(result, source, output)}
 
 
 def _conversion(result: ConvertResult) -> dict[str, Any]:

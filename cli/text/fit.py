@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from castsmith.cli.report.fit import OUTPUT
 from castsmith.cli.streams import shown
+from castsmith.cli.text.accuracy import error_lines
 from castsmith.cli.text.findings import as_command, finding_line
-from castsmith.cli.text.summary import error_lines
 from castsmith.cli.text.terminal import Line, counted, size_text
 from castsmith.cli.wording import with_command_options
 from castsmith.lowering.fit.cost import Cost

@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterator, Mapping
 from castsmith.cli.report.fit import OUTPUT
 from castsmith.cli.report.savings import Amount, Measure, ModelSizes, RuleKey
 from castsmith.cli.streams import STDOUT, STREAM, shown
+from castsmith.cli.text.accuracy import error_lines
+from castsmith.cli.text.fit import plan_lines
 from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
 from castsmith.cli.text.screen import print_lines
 from castsmith.cli.text.terminal import Line, columns, counted, size_text
 from castsmith.lowering.fit.results import FitResult
 from castsmith.lowering.net import net_rewrites
-from castsmith.lowering.results import Accuracy, ConvertResult, Result
+from castsmith.lowering.results import ConvertResult, Result
 from castsmith.numerics.types import type_name
 
-_MOST_REASONS, _MOST_NAMES, _MOST_ROWS = 6, 3, 8
+_MOST_REASONS, _MOST_ROWS = 6, 8
 
 
 def print_result(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -> None:
@@ -50,20 +52,12 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
     note = " (--dry-run: nothing is written)" if arguments.dry_run else ""
     place = f" -> {output}" if "output" in arguments.given else ""
     yield f"{shown(arguments.input)}{place}{note}"
-    if isinstance(result, FitResult):
-        pass  # the plan says what was done
-    elif not result.rewrites:
-        yield "  nothing to change"
-    else:
-        rows = [("pass", "rule", "count", "casts", "bytes"), *_rows(sizes.rules)]
-        filled = [index for index in range(len(rows[0])) if any(row[index] for row in rows[1:])]
-        yield from columns([row[index] for index in filled] for row in rows)
+    if not isinstance(result, FitResult):  # whose plan says what was done
+        yield from _done(result, sizes)
     yield from columns([("", "before", "after"), *_changes(sizes.before, sizes.after)])
     if isinstance(result, ConvertResult):
         yield from _conversion(result)
     if isinstance(result, FitResult):
-        from castsmith.cli.text.fit import plan_lines
-
         yield from plan_lines(result, arguments.input, arguments.output if "output" in arguments.given else OUTPUT)
     if result.refusals:
         how = "" if arguments.explain else " (--explain shows them)"
@@ -75,6 +69,16 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
         verdict = as_command(result.verdict)
         yield f"  verified: {''.join(evidence_of(verdict))}"
         yield from (f"    {text}" for text in (*verdict.unsure, *verdict.accepted))
+
+
+def _done(result: Result, sizes: ModelSizes) -> Iterator[str]:
+    """Yield the table of rewrites by pass and rule, without columns that are empty."""
+    if not result.rewrites:
+        yield "  nothing to change"
+        return
+    rows = [("pass", "rule", "count", "casts", "bytes"), *_rows(sizes.rules)]
+    filled = [index for index in range(len(rows[0])) if any(row[index] for row in rows[1:])]
+    yield from columns([row[index] for index in filled] for row in rows)
 
 
 def _changes(before: Measure, after: Measure) -> Iterator[tuple[str, str, str]]:
@@ -134,40 +138,3 @@ def _conversion(result: ConvertResult) -> Iterator[str]:
 def _kind(reason: str) -> str:
     """The reason without what differs from node to node."""
     return reason.partition(" stays in a wider type by default: ")[2] or reason
-
-
-def error_lines(error: Accuracy) -> Iterator[str]:
-    """Yield the measured error of each output, and remarks."""
-    yield f"  {error_title(error)}{':' if error.sets else ''}"
-    yield from (f"  {line}" for line in columns(error_table(error)) if error.outputs)
-    yield from (f"    {note}" for note in error_notes(error))
-
-
-def error_title(error: Accuracy) -> str:
-    """Return the line above a measured error: on what it was measured."""
-    if not error.sets:
-        return "error: not measured, since the result does not run"
-    on = f"error on {counted(len(error.sets), 'set')} of inputs"
-    return f"{on}, relative to the largest element" if error.outputs else on
-
-
-def error_table(error: Accuracy) -> list[tuple[str, ...]]:
-    """Return the measured error of each output, below a row of heads."""
-    rows = [("output", "relative", "absolute", "cosine", "top-1")]
-    for each in error.outputs if error.sets else ():
-        top1 = "" if each.top1 is None else f"{each.top1:.1%}"
-        rows.append((each.name, f"{each.relative:.3g}", f"{each.absolute:.3g}", f"{each.cosine:.6f}", top1))
-    return rows
-
-
-def error_notes(error: Accuracy) -> Iterator[str]:
-    """Yield the remarks on a measured error: integers that differ, where it leaps, what overflows."""
-    for name, (count, total) in error.differing.items():
-        differ = "differs" if count == 1 else "differ"
-        yield f"output {name}: {count} of {counted(total, 'element')} {differ}"
-    if error.leap is not None:
-        yield f"the error leaps first at {error.leap[0]}: by {error.leap[1]:.3g}"
-    if error.overflows:
-        names = ", ".join(error.overflows[:_MOST_NAMES]) + (", ..." if len(error.overflows) > _MOST_NAMES else "")
-        yield f"{counted(len(error.overflows), 'value')} became infinite or NaN: {names}"
-    yield from error.notes
