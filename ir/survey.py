@@ -13,6 +13,8 @@ from itertools import chain
 import onnx_ir
 from onnx_ir import AttributeType
 
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import CASTS
 from castsmith.ir.walks import GRAPH_KINDS, TENSOR_KINDS, bytes_of_tensor, graphs_in, tensor_of
 
 _HOLDING = (*GRAPH_KINDS, *TENSOR_KINDS)
@@ -42,6 +44,10 @@ class Survey:
         """Return the nodes of these operators, of any domain, in order."""
         found, nodes = [places for operator, places in self._places.items() if operator in operators], self.nodes
         return [nodes[place] for place in (found[0] if len(found) == 1 else sorted(chain.from_iterable(found)))]
+
+    def count_casts(self) -> int:
+        """Return the number of the standard's casts."""
+        return sum(node.domain in DEFAULT_DOMAINS for node in self.of(CASTS))
 
     def graphs(self) -> Iterator[onnx_ir.Graph]:
         """Yield the graphs that have initializers: the main graph and all subgraphs."""

@@ -62,12 +62,11 @@ class Measure:
 def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
     """Count the nodes and the bytes of the tensors of `model`."""
     nodes, types = survey(model), Counter[str]()
-    casts = sum(node.domain in DEFAULT_DOMAINS for node in nodes.of(CASTS))
     for tensor in nodes.constants():
         types[type_name(tensor.dtype)] += bytes_of_tensor(tensor)
     operators = Counter(node.op_type for node in nodes.nodes)
-    size = types.total()
-    return Measure(len(nodes.nodes), casts, dict(operators.most_common()), size, dict(types.most_common()), file_bytes)
+    counts = len(nodes.nodes), nodes.count_casts(), dict(operators.most_common())
+    return Measure(*counts, types.total(), dict(types.most_common()), file_bytes)
 
 
 @dataclass(frozen=True)

@@ -67,10 +67,9 @@ class Cost:
 def cost_of(model: onnx_ir.Model) -> Cost:
     """Return the cost of the model."""
     found = survey(model)
-    casts = sum(node.domain in DEFAULT_DOMAINS for node in found.of(CASTS))
     sizes = _Sizes(infer_element_types(model, PromotionRules(promote_unsafe=True)))
     moved = sum(sizes.moved(node) for node in found.nodes)
-    return Cost(len(found.nodes), casts, moved, found.constant_bytes())
+    return Cost(len(found.nodes), found.count_casts(), moved, found.constant_bytes())
 
 
 class _Sizes:
