@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import onnx_ir
+from onnx_ir import DataType
 
 from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.records import Diagnostic, Severity
@@ -17,7 +18,7 @@ from castsmith.lowering.conversion import convert
 from castsmith.lowering.fit.blame import in_users_words
 from castsmith.lowering.fit.cost import Cost, cost_of
 from castsmith.lowering.fit.results import FitResult, Step, Way
-from castsmith.lowering.fit.ways import conversions, exact_steps, ports_of, traits_of_model
+from castsmith.lowering.fit.ways import Traits, conversions, exact_steps, ports_of, traits_of_model
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.quantized import nbits
 from castsmith.lowering.results import Accuracy, Result
@@ -73,7 +74,8 @@ def fit(
         raise OptionError("`exact` and `max_error` exclude each other: the first allows no error.")
     chosen = present(as_target(target), "the target")
     given = as_model(model)
-    search = _Search(given, chosen, not exact, ranges or {}, all_ways, progress or (lambda _: None), cost_of(given))
+    tell: Callable[[str], None] = progress or (lambda _: None)
+    search = _Search(given, traits_of_model(given), chosen, not exact, ranges or {}, all_ways, tell, cost_of(given))
     return _decided(search, _Meter(search, max_error, inputs, dims))
 
 
@@ -118,6 +120,7 @@ class _Search:
 
     Attributes:
         model: The model as it was passed.
+        traits: What it has that decides which ways may help it.
         target: The runtime.
         reorder: Operators that add products in another order may be used.
         ranges: Between which numbers the integers of inputs lie.
@@ -127,6 +130,7 @@ class _Search:
     """
 
     model: onnx_ir.Model
+    traits: Traits
     target: Target
     reorder: bool
     ranges: Mapping[str, tuple[float, float]]
@@ -143,7 +147,7 @@ class _Search:
 
     def best_exact(self) -> _Tried | None:
         """Try the ways that round nothing; an error of the first, which has no options, is one of the model."""
-        for step in exact_steps(traits_of_model(self.model), self.target, self.ranges, reorder=self.reorder):
+        for step in exact_steps(self.traits, self.target, self.ranges, reorder=self.reorder):
             if self.every or not (self.is_good or (_may_change_ports(step) and self._best(self.tried))):
                 result = self._run(step, self.model) if self.tried else self._call(step, self.model)
                 self._note((step,), result, lossy=False)
@@ -185,7 +189,7 @@ class _Search:
         if isinstance(result, str):
             self.tried.append(_Tried(Way(steps, lossy=lossy, obstacles=(result,))))
             return
-        cost, retyped = cost_of(result.model), dict(_retyped_ports(self.model, result.model))
+        cost, retyped = cost_of(result.model), dict(_retyped_ports(self.traits.ports, result.model))
         reordered = any(each.rule == nbits.USE_MATMUL_NBITS.code for each in result.rewrites)
         changes = (*retyped.values(), *(("MatMulNBits adds products in another order",) if reordered else ()))
         findings = check(result.model, target=self.target)
@@ -193,7 +197,7 @@ class _Search:
         obstacles = tuple(dict.fromkeys(errors))
         way = Way((*steps[:-1], replace(steps[-1], cost=cost)), not obstacles, cost, changes, lossy, None, obstacles)
         if not any(_comes_to_the_same(each.way, way) for each in self.tried):
-            keeps_ports = all(ports_of(self.model)[name] in self.target.lacks for name in retyped)
+            keeps_ports = all(self.traits.ports[name] in self.target.lacks for name in retyped)
             self.tried.append(_Tried(way, result, findings, keeps_ports))
 
     def fitted(self, best: _Tried, hint: str) -> FitResult:
@@ -264,7 +268,7 @@ class _Meter:
 
     def _conversions(self, exact: _Tried | None) -> Iterator[Step]:
         """Yield conversions of the whole model; then of a part, which takes long, if nothing else is legal."""
-        whole = list(conversions(traits_of_model(self.search.model), self.search.target))
+        whole = list(conversions(self.search.traits, self.search.target))
         yield from whole
         if self.most is not None and exact is None and self.refused:
             self._is_too_inexact = False
@@ -337,9 +341,9 @@ def _joined(first: Step, converted: Result, step: Step, then: Result | str) -> t
     return (first, step) if then.rewrites else (first,), result
 
 
-def _retyped_ports(before: onnx_ir.Model, after: onnx_ir.Model) -> Iterator[tuple[str, str]]:
+def _retyped_ports(before: Mapping[str, DataType], after: onnx_ir.Model) -> Iterator[tuple[str, str]]:
     """Yield the name of each input or output whose type is another one, and a phrase that says so."""
     types = ports_of(after)
-    for name, dtype in ports_of(before).items():
+    for name, dtype in before.items():
         if name in types and types[name] != dtype:
             yield name, f"{name} is {type_name(types[name])} instead of {type_name(dtype)}"
