@@ -274,9 +274,9 @@ def _data(
 
     def data() -> dict[str, Any]:
         report = report_data(arguments.input, written, arguments.target, result, sizes)
-        return (
-            {**report, "fit": plan_data(result, arguments.input, written)} if isinstance(result, FitResult) else report
-        )
+        if isinstance(result, FitResult):
+            report["fit"] = plan_data(result, arguments.input, written)
+        return report
 
     return data
 
