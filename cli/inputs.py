@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -32,6 +33,13 @@ def _dimension(text: str) -> tuple[str, int]:
     if not name or not re.fullmatch("[0-9]{1,18}", size):
         raise OptionError(f"--dim {text} is not of the form NAME=SIZE, such as batch=4.")
     return name, int(size)
+
+
+def inputs_to_measure_on(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that `add_inputs` parsed, as options of `castsmith.convert`; a folder stays a path."""
+    if os.path.isdir(arguments.inputs or ""):
+        return {"dims": {}, "inputs": arguments.inputs}
+    return given_inputs(arguments)
 
 
 def given_ranges(arguments: argparse.Namespace) -> dict[str, tuple[float, float]]:

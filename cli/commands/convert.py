@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from castsmith.cli.commands.optimize import run_each, savings_wanted
-from castsmith.cli.inputs import given_inputs, require_dims
+from castsmith.cli.inputs import inputs_to_measure_on, require_dims
 from castsmith.cli.streams import shown
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.lowering.check.target import TRIES
@@ -44,11 +43,9 @@ def _convert(
         if looked_at:
             watched.note(name)
 
-    path: str = arguments.inputs or ""
-    is_folder = os.path.isdir(path)
-    given: dict[str, Any] = {"inputs": path, "dims": {}} if is_folder else given_inputs(arguments)
-    if not is_folder and given["inputs"] is not None:
-        given["inputs"] = [(_set_name(path, name), arrays) for name, arrays in given["inputs"]]
+    given = inputs_to_measure_on(arguments)
+    if given["inputs"] not in (None, arguments.inputs):  # the sets of a file
+        given["inputs"] = [(_set_name(arguments.inputs, name), arrays) for name, arrays in given["inputs"]]
     made_up = arguments.measure or arguments.max_error is not None
     result = convert(
         model,

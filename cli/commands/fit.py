@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from castsmith.cli.batch.inputs import means_many
 from castsmith.cli.commands.optimize import run_each
 from castsmith.cli.exit_codes import DONE, REFUSED
-from castsmith.cli.inputs import given_inputs, given_ranges, require_dims
+from castsmith.cli.inputs import given_ranges, inputs_to_measure_on, require_dims
 from castsmith.cli.models import read_model, source_of
 from castsmith.cli.report.fit import plan_data
 from castsmith.cli.streams import require_one_stdin, shown
@@ -50,16 +49,13 @@ def _fitted(
     arguments: argparse.Namespace, model: onnx_ir.Model, announce: Callable[[str], None], *, all_ways: bool
 ) -> FitResult:
     require_dims(arguments, model)
-    path: str = arguments.inputs or ""
-    given: dict[str, Any] = {"inputs": path, "dims": {}} if os.path.isdir(path) else given_inputs(arguments)
     return fit(
         model,
         target=arguments.target,
         exact=arguments.exact,
         max_error=arguments.max_error,
-        inputs=given["inputs"],
+        **inputs_to_measure_on(arguments),
         ranges=given_ranges(arguments),
-        dims=given["dims"],
         all_ways=all_ways,
         progress=announce,
     )

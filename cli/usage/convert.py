@@ -6,13 +6,9 @@ from castsmith.cli.arguments import (
     Commands,
     add_command,
     add_inputs,
-    add_json,
-    add_quiet,
-    add_settings,
-    add_verbose,
     positive,
 )
-from castsmith.cli.usage.optimize import add_many, add_models, add_output, add_shown, spell_out_diff
+from castsmith.cli.usage.optimize import add_models, add_output, add_reporting
 
 _COMMON = (
     *("--output", "--dry-run", "--to", "--target", "--io", "--keep", "--force", "--max-error", "--measure", "--inputs"),
@@ -28,7 +24,6 @@ def add_to(commands: Commands) -> None:
         "A pattern is a node name, an operator such as Softmax or op:Softmax, or a path of modules such as"
         f" encoder.layer.0; it may contain * and ?. {parser.epilog}"
     )
-    parser.spell_out = spell_out_diff
     add_models(parser)
     add_output(parser)
     parser.add_argument("--to", metavar="TYPE", required=True, help="float16, bfloat16 or float")
@@ -43,11 +38,6 @@ def add_to(commands: Commands) -> None:
     help_text = "keep the fewest nodes in their type that limit the relative error to E, measured on inputs"
     work.add_argument("--max-error", metavar="E", type=positive, help=help_text)
     work.add_argument("--measure", action="store_true", help="measure the error on made-up inputs")
-    add_many(parser)
-    add_shown(parser)
     add_inputs(work)
-    add_settings(parser)
-    add_quiet(parser)
-    add_verbose(parser)
-    add_json(parser)
+    add_reporting(parser)
     parser.set_defaults(verify=False, promotion=None)

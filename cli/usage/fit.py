@@ -6,14 +6,10 @@ from castsmith.cli.arguments import (
     Commands,
     add_command,
     add_inputs,
-    add_json,
-    add_quiet,
     add_ranges,
-    add_settings,
-    add_verbose,
     positive,
 )
-from castsmith.cli.usage.optimize import add_many, add_models, add_output, add_shown, spell_out_diff
+from castsmith.cli.usage.optimize import add_models, add_output, add_reporting
 
 _COMMON = (
     *(
@@ -38,7 +34,6 @@ def add_to(commands: Commands) -> None:
         "Castsmith tries what optimize and convert can do, and takes the cheapest result that the target accepts. It"
         f" prints the commands that make the same model. {parser.epilog}"
     )
-    parser.spell_out = spell_out_diff
     add_models(parser)
     add_output(parser)
     work = parser.add_argument_group("processing")
@@ -49,11 +44,6 @@ def add_to(commands: Commands) -> None:
     work.add_argument("--exact", action="store_true", help="allow no operators that add products in another order")
     work.add_argument("--plan", action="store_true", help="try all ways, print them ranked, and write nothing")
     add_ranges(work)
-    add_many(parser)
-    add_shown(parser)
     add_inputs(work)
-    add_settings(parser)
-    add_quiet(parser)
-    add_verbose(parser)
-    add_json(parser)
+    add_reporting(parser)
     parser.set_defaults(verify=False, promotion=None)

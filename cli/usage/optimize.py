@@ -20,6 +20,7 @@ from castsmith.cli.arguments import (
     add_verbose,
     integer,
 )
+from castsmith.cli.parser import Parser
 
 _FULL_DIFF = "--full-diff"
 OPTIONS = (
@@ -44,7 +45,7 @@ _COMMON = (
 )
 
 
-def spell_out_diff(words: Sequence[str]) -> list[str]:
+def _spell_out_diff(words: Sequence[str]) -> list[str]:
     """Return `--diff=full` as an option of its own: an option with an optional value would consume IN."""
     return [_FULL_DIFF if word == "--diff=full" else word for word in words]
 
@@ -58,7 +59,6 @@ def add_to(commands: Commands) -> None:
         " shapes, and with --target write types that the runtime lacks in those that it has. Every result keeps its"
         " bits. castsmith convert changes the precision."
     )
-    parser.spell_out = spell_out_diff
     add_models(parser)
     add_output(parser)
     work = parser.add_argument_group("processing")
@@ -67,17 +67,12 @@ def add_to(commands: Commands) -> None:
     add_options(work, OPTIONS)
     add_ranges(work)
     add_promotion(parser)
-    add_many(parser)
-    add_shown(parser)
+    add_reporting(parser)
     verification = parser.add_argument_group("verification")
     help_text = "compare the model with the input after each pass and as written, bit for bit"
     verification.add_argument("--verify", action="store_true", help=help_text)
     add_engine(verification)
     add_inputs(verification)
-    add_settings(parser)
-    add_quiet(parser)
-    add_verbose(parser)
-    add_json(parser)
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +81,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="IN", nargs="+", help=help_text)
 
 
-def add_many(parser: argparse.ArgumentParser) -> None:
+def _add_many(parser: argparse.ArgumentParser) -> None:
     """Add the options of a run over many models that are written to a folder."""
     many = parser.add_argument_group("many models")
     add_jobs(many)
@@ -107,8 +102,10 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files above this size")
 
 
-def add_shown(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what is shown of the work."""
+def add_reporting(parser: Parser) -> None:
+    """Add the options of a run over many models, and those that say what is shown of the work."""
+    _add_many(parser)
+    parser.spell_out = _spell_out_diff
     shown = parser.add_argument_group("output")
     help_text = "show what changed at each node, similar places once; with --diff=full every rewrite of every pass"
     shown.add_argument("--diff", action="store_const", const="short", help=help_text)
@@ -117,3 +114,7 @@ def add_shown(parser: argparse.ArgumentParser) -> None:
         "--explain", action="store_true", help="show each refusal, with a value that demonstrates the reason"
     )
     shown.add_argument("--report", metavar="FILE", help="write a report as FILE.json or FILE.html")
+    add_settings(parser)
+    add_quiet(parser)
+    add_verbose(parser)
+    add_json(parser)
