@@ -86,7 +86,9 @@ def findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None)
     """Return everything found in the model, each with the finding from which it follows. Raises OpsetError."""
     require_known_opset(model)
     inference, mixed = _inferred(model, rules)
-    found = [*mixed, *_all_findings(model, inference, rules, target)]
+    found = [*mixed, *_general_findings(model, inference, rules)]
+    if target is not None:
+        found += target_findings(model, inference, target)
     return found if inference is None else with_causes(model, inference, found)
 
 
@@ -100,10 +102,8 @@ def _inferred(model: onnx_ir.Model, rules: PromotionRules) -> tuple[Inference | 
         return None, [Diagnostic(MIXED_OPERAND_TYPES.code, Severity.ERROR, Site(model.graph.name or ""), text)]
 
 
-def _all_findings(
-    model: onnx_ir.Model, inference: Inference | None, rules: PromotionRules, target: Target | None
-) -> Iterator[Diagnostic]:
-    """Yield what is found, by kind and then in the order of the graph."""
+def _general_findings(model: onnx_ir.Model, inference: Inference | None, rules: PromotionRules) -> Iterator[Diagnostic]:
+    """Yield what is found for any runtime, by kind and then in the order of the graph."""
     nodes, imports = nodes_now(model), imports_by_scope(model)
     if inference is not None:
         yield from operand_findings(model, inference, rules)
@@ -113,8 +113,6 @@ def _all_findings(
     yield from operator_findings(model)
     yield from _constant_findings(model)
     yield from trunc_findings(nodes, imports)
-    if target is not None:
-        yield from target_findings(model, inference, target)
 
 
 def _constant_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
@@ -145,12 +143,12 @@ def _fold_refusals(model: onnx_ir.Model, *, disputed: bool) -> list[Refusal]:
 
 
 def findings_by_target(model: onnx_ir.Model, targets: Iterable[Target]) -> dict[str, list[Diagnostic]]:
-    """Return what each target does not support or gets wrong, by its name, from one inference of types.
+    """Return the findings for each target, as those of `findings`, by its name, from one inference of types.
 
     Raises:
         OpsetError: The opset of the model is unsupported.
     """
     require_known_opset(model)
     inference, mixed = _inferred(model, PromotionRules())
-    wrong = list(mixed if inference is None else operand_findings(model, inference, PromotionRules()))
-    return {target.name: [*wrong, *target_findings(model, inference, target)] for target in targets}
+    everywhere = [*mixed, *_general_findings(model, inference, PromotionRules())]
+    return {target.name: [*everywhere, *target_findings(model, inference, target)] for target in targets}

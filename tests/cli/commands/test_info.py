@@ -46,11 +46,21 @@ def test_the_data(castsmith: Command, model: Path) -> None:
     assert (data["tensor_bytes"], data["tensor_types"]) == (128, {"int64": 120, "float": 8})
     assert (data["file_bytes"], data["data_files"]) == (model.stat().st_size, {})
     assert set(data["targets"]) == set(target_names())
-    verdicts = {name: castsmith("check", model, "--target", name, "--json") for name in ("onnxruntime-cpu", "tract")}
-    for name, checked in verdicts.items():
-        levels = [finding["severity"] for finding in json.loads(checked.out)["findings"]]
-        verdict = data["targets"][name]
-        assert (verdict["errors"], verdict["warnings"]) == (levels.count("error"), levels.count("warning"))
+
+
+WRONG = """<ir_version: 10, opset_import: ["" : 18]>
+wrong (float[N] x) => (int64[N] z, int8[1] i) <float[1] w = {1000.0}> { z = Relu (x) i = Cast <to = 3> (w) }"""
+"""An output that is declared wrongly, and a cast that the standard leaves open."""
+
+
+def test_each_target_says_what_check_says(castsmith: Command, model: Path, tmp_path: Path) -> None:
+    for path in (model, write_model(tmp_path / "w.onnx", WRONG), write_model(tmp_path / "x.onnx", MIXED)):
+        verdicts = json.loads(castsmith("info", path, "--json").out)["targets"]
+        for name in ("onnxruntime-cpu", "tract", "tensorrt-11"):
+            found = json.loads(castsmith("check", path, "--target", name, "--json").out)["findings"]
+            levels = [finding["severity"] for finding in found]
+            counts = verdicts[name]["errors"], verdicts[name]["warnings"]
+            assert counts == (levels.count("error"), levels.count("warning")), (path, name)
 
 
 def test_the_text(castsmith: Command, model: Path) -> None:
