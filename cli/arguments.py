@@ -12,7 +12,7 @@ from castsmith.cli.deprecated import RETIRED
 from castsmith.cli.exit_codes import meanings
 from castsmith.cli.parser import Parser
 from castsmith.numerics.errors import ElementTypeError
-from castsmith.passes.core.options import Options, option_info
+from castsmith.passes.core.options import Options, flag_of, option_info
 from castsmith.verification.evaluate.names import EngineName
 
 Commands = Any
@@ -82,7 +82,7 @@ def add_options(parser: Any, names: Iterable[str]) -> None:
     """
     for name in names:
         default, info = getattr(Options, name), option_info(Options, name)
-        flag = f"--{name.replace('_', '-')}"
+        flag = flag_of(name)
         if default is True:
             parser.add_argument(flag.replace("--", "--no-"), action="store_true", help=f"do not {info.help}")
         elif default is False:

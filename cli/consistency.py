@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from castsmith.numerics.errors import OptionError
+from castsmith.passes.core.options import flag_of
 
 
 class Pair(NamedTuple):
@@ -149,7 +150,7 @@ def require_needed(arguments: argparse.Namespace) -> None:
     """Raise OptionError if a given option lacks another that it needs, which settings may give too."""
     for name, (others, reason) in NEEDS.get(arguments.command, {}).items():
         if name in arguments.given and not arguments.given & {*others}:
-            raise OptionError(f"{flag(name)} needs {' or '.join(map(flag, others))}: {reason}.")
+            raise OptionError(f"{flag_of(name)} needs {' or '.join(map(flag_of, others))}: {reason}.")
 
 
 def require_consistent(arguments: argparse.Namespace) -> None:
@@ -161,18 +162,13 @@ def require_consistent(arguments: argparse.Namespace) -> None:
         )
     for pair in EXCLUDES.get(command, ()):
         if {pair.one, pair.other} <= given:
-            raise OptionError(f"{flag(pair.one)} and {flag(pair.other)} exclude each other: {pair.reason}.")
+            raise OptionError(f"{flag_of(pair.one)} and {flag_of(pair.other)} exclude each other: {pair.reason}.")
     shape = getattr(arguments, "format", None)
     if getattr(arguments, "json", False) and shape not in (None, "json"):
         raise OptionError(f"--json and --format {shape} exclude each other: give one of them.")
     for name in given & _OF_TEXT.get(command, frozenset()):
         if shape not in (None, "text"):
-            raise OptionError(f"{flag(name)} and --format {shape} exclude each other: the first concerns text.")
+            raise OptionError(f"{flag_of(name)} and --format {shape} exclude each other: the first concerns text.")
     both = set(arguments.keep) & set(arguments.force) if command == "convert" else ()
     if both:
         raise OptionError(f"--keep and --force both name {min(both)}: give it to one of them.")
-
-
-def flag(name: str) -> str:
-    """Return the option as users write it."""
-    return f"--{name.replace('_', '-')}"

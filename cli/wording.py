@@ -7,7 +7,7 @@ import re
 import shlex
 from typing import cast
 
-from castsmith.lowering.fit.results import flag_of
+from castsmith.passes.core.options import flag_of
 
 
 def with_command_options(sentence: str) -> str:

@@ -24,6 +24,7 @@ from castsmith.cli.text.json import json_text
 from castsmith.cli.text.screen import progress
 from castsmith.cli.text.terminal import counted, print_data, print_line, print_text
 from castsmith.numerics.errors import OptionError
+from castsmith.passes.core.options import flag_of
 
 _OF_ALL = frozenset(
     (
@@ -240,7 +241,7 @@ def _words(arguments: argparse.Namespace) -> Iterator[str]:
     """Return the command with the options that were given, except those that concern all models together."""
     yield arguments.command
     for name, value in vars(arguments).items():
-        option = f"--{name.replace('_', '-')}"
+        option = flag_of(name)
         if name in _OF_ALL or name not in arguments.given:
             continue
         if name == "diff":

@@ -32,6 +32,7 @@ from castsmith.cli.text.terminal import Line, counted, print_data, print_line
 from castsmith.cli.usage.check import FAIL_ON
 from castsmith.lowering.check.run import check
 from castsmith.numerics.errors import OptionError, printable
+from castsmith.passes.core.options import flag_of
 from castsmith.targets.target import as_target
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _words(arguments: argparse.Namespace) -> Iterator[str]:
     yield "check"
     for name in _OF_WORK:
         value = getattr(arguments, name)
-        option = f"--{name.replace('_', '-')}"
+        option = flag_of(name)
         if value is not None and value is not False:
             yield option if value is True else f"{option}={value}"
 

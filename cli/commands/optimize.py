@@ -44,7 +44,7 @@ from castsmith.lowering import pipeline
 from castsmith.lowering.fit.results import FitResult
 from castsmith.lowering.registry import PIPELINE, REPAIR, needs_target
 from castsmith.numerics.errors import OptionError
-from castsmith.passes.core.options import Options
+from castsmith.passes.core.options import Options, flag_of
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -338,9 +338,7 @@ def _require_streams(arguments: argparse.Namespace) -> None:
     for option in ("json", "external_data", "link_data", "shard_bytes"):
         if getattr(arguments, option):
             reason = "print the report too: use --report FILE" if option == "json" else "write files beside it"
-            raise OptionError(
-                f"-o - writes the model alone to standard output, so --{option.replace('_', '-')} cannot {reason}."
-            )
+            raise OptionError(f"-o - writes the model alone to standard output, so {flag_of(option)} cannot {reason}.")
     require_redirected()
 
 

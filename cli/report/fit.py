@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.report.data import accuracy_data, diagnostic_data
 from castsmith.cli.wording import with_command_options
-from castsmith.lowering.fit.cost import Cost
 from castsmith.lowering.fit.results import FitResult, Step, Way
+
+if TYPE_CHECKING:
+    from castsmith.lowering.fit.cost import Cost
 
 OUTPUT = "OUT.onnx"
 """The name of a file that is not written, in commands."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from castsmith.cli.report.fit import OUTPUT
 from castsmith.cli.streams import shown
@@ -11,8 +12,10 @@ from castsmith.cli.text.accuracy import error_lines
 from castsmith.cli.text.findings import as_command, finding_line
 from castsmith.cli.text.terminal import Line, counted, size_text
 from castsmith.cli.wording import with_command_options
-from castsmith.lowering.fit.cost import Cost
 from castsmith.lowering.fit.results import FitResult, Way
+
+if TYPE_CHECKING:
+    from castsmith.lowering.fit.cost import Cost
 
 
 def plan_lines(result: FitResult, source: str, output: str) -> Iterator[str]:

@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import PurePath
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from castsmith.ir.records import Diagnostic
-from castsmith.lowering.fit.cost import Cost
 from castsmith.lowering.results import Accuracy, Result
+from castsmith.passes.core.options import flag_of
+
+if TYPE_CHECKING:
+    from castsmith.lowering.fit.cost import Cost
 
 
 @dataclass(frozen=True)
@@ -36,15 +39,6 @@ class Step:
     def __str__(self) -> str:
         """Return the call as Python code, without the model."""
         return f"{self.command}({', '.join(f'{name}={value!r}' for name, value in self.options.items())})"
-
-
-def flag_of(name: str) -> str:
-    """Return the option of the command line for a parameter of the function of that name."""
-    return f"--{_OTHER_NAMES.get(name, name).replace('_', '-')}"
-
-
-_OTHER_NAMES = {"lower": "force", "ranges": "range"}
-"""Parameters whose options have another name."""
 
 
 def _words(name: str, value: object) -> list[str]:

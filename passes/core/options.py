@@ -76,6 +76,15 @@ def option(default: T, info: OptionInfo) -> T:
     return field(default=default, metadata={_INFO: info})
 
 
+def flag_of(name: str) -> str:
+    """Return the option of the command line for a parameter of the function of that name."""
+    return f"--{_OTHER_NAMES.get(name, name).replace('_', '-')}"
+
+
+_OTHER_NAMES = {"lower": "force", "ranges": "range"}
+"""Parameters whose options have another name."""
+
+
 def required(info: OptionInfo) -> Any:
     """Return a dataclass field without a default, and with the information."""
     return field(metadata={_INFO: info})

@@ -12,7 +12,8 @@ import numpy as np
 import onnx
 import pytest
 
-from castsmith.cli.consistency import EXCLUDES, NEEDS, flag
+from castsmith.cli.consistency import EXCLUDES, NEEDS
+from castsmith.passes.core.options import flag_of
 from tests.cli.helpers import CLEAN, Command, is_one_sentence, parsers, write_model
 from tests.sampling import sampled
 
@@ -213,7 +214,7 @@ def test_every_command_with_such_options_is_among_them() -> None:
 
 
 def given(command: str, name: str) -> str:
-    return f"{flag(name)}={VALUES[name]}" if flag(name) in with_values(parsers()[command]) else flag(name)
+    return f"{flag_of(name)}={VALUES[name]}" if flag_of(name) in with_values(parsers()[command]) else flag_of(name)
 
 
 def named(tables: Mapping[str, T]) -> Iterator[tuple[str, T]]:
@@ -225,7 +226,7 @@ def test_an_option_that_needs_another_is_refused_without_it(castsmith: Command, 
     for command, options in named(NEEDS):
         for name, (others, _) in options.items():
             said = require_refused(castsmith, folder, [*command.split(), *ALWAYS[command], given(command, name)])
-            assert said.startswith(f"castsmith: {flag(name)} needs {flag(others[0])}"), command
+            assert said.startswith(f"castsmith: {flag_of(name)} needs {flag_of(others[0])}"), command
             ended = castsmith(*command.split(), *ALWAYS[command], given(command, name), given(command, others[0]))
             assert " needs " not in ended.err, (command, name)
 
@@ -240,7 +241,7 @@ def test_options_that_exclude_each_other_are_refused_together(castsmith: Command
                 folder,
                 [*command.split(), *words, *needed, given(command, pair.one), given(command, pair.other)],
             )
-            assert said.startswith(f"castsmith: {flag(pair.one)} and {flag(pair.other)} exclude each other"), pair
+            assert said.startswith(f"castsmith: {flag_of(pair.one)} and {flag_of(pair.other)} exclude each other"), pair
 
 
 @pytest.mark.parametrize(
