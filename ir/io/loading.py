@@ -19,11 +19,12 @@ from castsmith.collection import paused_collection
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io import protos
 from castsmith.ir.io.protos import file_format
-from castsmith.ir.io.stored import DataFile, FileTensor, Range, StoredTensor, checked, data_path, identity
+from castsmith.ir.io.readable import fault_of_tensor
+from castsmith.ir.io.stored import DataFile, FileTensor, Range, StoredTensor, checked, data_path, identity, opened
 from castsmith.ir.io.wire import skeleton
 from castsmith.ir.naming import name_bodies
 from castsmith.ir.validation import require_sound
-from castsmith.ir.walks import Place, is_external, put_tensor, tensor_places
+from castsmith.ir.walks import Place, all_tensors, is_external, put_tensor, tensor_places
 from castsmith.numerics.arguments import described
 from castsmith.numerics.errors import ArgumentTypeError
 
@@ -162,11 +163,23 @@ def as_model(model: ModelLike) -> onnx_ir.Model:
     held = model_in_memory(model)
     if held is not None:
         require_sound(held, held.graph.name or "the model")
+        _require_data(held)
         return held
     proto = model if isinstance(model, onnx.ModelProto) else getattr(model, "model_proto", None)
     if isinstance(proto, onnx.ModelProto):
         return from_proto(proto)
     raise ArgumentTypeError(f"a model must be an onnx_ir.Model, a ModelProto or a path, not {described(model)}.")
+
+
+def _require_data(model: onnx_ir.Model) -> None:
+    """Raise ModelError if a tensor of a model in memory holds other data than its shape needs."""
+    for tensor in all_tensors(model):
+        if isinstance(tensor, onnx_ir.serde.TensorProtoTensor):
+            fault = fault_of_tensor(tensor.raw)
+            if fault:
+                raise ModelError(f"tensor {tensor.name!r}{fault}.")
+        elif isinstance(tensor, onnx_ir.ExternalTensor):
+            opened(tensor)
 
 
 def own_model(model: ModelLike, *, in_place: bool = False) -> onnx_ir.Model:

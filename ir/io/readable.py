@@ -263,6 +263,11 @@ def _held(attribute: AttributeProto) -> list[str]:
 
 
 def _tensor(tensor: TensorProto, _around: Path, _survey: Survey) -> str | None:
+    return fault_of_tensor(tensor)
+
+
+def fault_of_tensor(tensor: TensorProto) -> str | None:
+    """Return what keeps the tensor from being read, as the end of a sentence that begins with its name."""
     if tensor.data_type not in NUMBERS_OF_TYPES or not tensor.data_type:
         return f" has the unknown element type {tensor.data_type}"
     if tensor.HasField("segment"):

@@ -134,3 +134,32 @@ def test_garbage_collection_pauses_while_a_model_is_read_and_changed(enabled: bo
         assert not any(states)
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def test_a_model_in_memory_whose_tensor_lacks_data_is_refused(tmp_path: Path) -> None:
+    short = TensorProto(data_type=TensorProto.FLOAT, dims=[2, 3], name="w", raw_data=bytes(8))
+    sparse = TensorProto(data_type=TensorProto.FLOAT, dims=[2, 3], name="w", float_data=[1.0])
+    (tmp_path / "w.bin").write_bytes(bytes(8))
+    shape = onnx_ir.Shape([2, 3])
+    cases: list[tuple[onnx_ir.TensorProtocol, str]] = [
+        (onnx_ir.serde.TensorProtoTensor(short), "needs 24 bytes for its shape, but holds 8"),
+        (onnx_ir.serde.TensorProtoTensor(sparse), "needs 6 entries in float_data for its type and shape, but holds 1"),
+    ]
+    for location, length, problem in [
+        ("no.bin", 24, "which is missing"),
+        ("w.bin", 24, "which has only 8"),
+        ("w.bin", 8, "its entry says 8"),
+    ]:
+        tensor = onnx_ir.ExternalTensor(
+            location, 0, length, onnx_ir.DataType.FLOAT, shape=shape, name="w", base_dir=tmp_path
+        )
+        cases.append((tensor, problem))
+    for tensor, problem in cases:
+        w = onnx_ir.Value(name="w", const_value=tensor, type=onnx_ir.TensorType(tensor.dtype), shape=shape)
+        node = onnx_ir.Node("", "Identity", [w])
+        node.outputs[0].name = "y"
+        graph = onnx_ir.Graph([], node.outputs, nodes=[node], initializers=[w], opset_imports={"": 21}, name="g")
+        model = onnx_ir.Model(graph, ir_version=10)
+        for command in (castsmith.optimize, castsmith.check, castsmith.bounds):
+            with pytest.raises(ModelError, match=f"tensor 'w' .*{problem}"):
+                command(model)

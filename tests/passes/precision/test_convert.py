@@ -278,6 +278,56 @@ def test_a_model_without_the_standard_is_left_and_casts_import_it() -> None:
     assert session(after).get_inputs()[0].type == "tensor(float16)"
 
 
+def classifier(opset: int) -> onnx.ModelProto:
+    """A classifier as scikit-learn and LightGBM are exported: trees, then a sequence of maps."""
+    tree: dict[str, Any] = {
+        "nodes_treeids": [0, 0, 0],
+        "nodes_nodeids": [0, 1, 2],
+        "nodes_featureids": [0, 0, 0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+        "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0],
+        "nodes_values": [0.3, 0.0, 0.0],
+        "class_treeids": [0, 0],
+        "class_nodeids": [1, 2],
+        "class_ids": [0, 1],
+        "class_weights": [1.0, 1.0],
+        "classlabels_int64s": [0, 1],
+        "post_transform": "NONE",
+    }
+    node, trees = onnx.helper.make_node, "ai.onnx.ml"
+    nodes = [
+        node("Add", ["x", "x"], ["twice"]),
+        node("TreeEnsembleClassifier", ["twice"], ["label", "share"], domain=trees, **tree),
+        node("ZipMap", ["share"], ["maps"], domain=trees, classlabels_int64s=[0, 1]),
+    ]
+    kind, value = onnx.TensorProto, onnx.helper.make_tensor_value_info
+    maps = onnx.helper.make_map_type_proto(kind.INT64, onnx.helper.make_tensor_type_proto(kind.FLOAT, []))
+    outputs = [
+        value("label", kind.INT64, [None]),
+        onnx.helper.make_value_info("maps", onnx.helper.make_sequence_type_proto(maps)),
+    ]
+    graph = onnx.helper.make_graph(nodes, "g", [value("x", kind.FLOAT, [None, 1])], outputs)
+    opsets = [onnx.helper.make_opsetid("", opset), onnx.helper.make_opsetid(trees, 1)]
+    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+@pytest.mark.parametrize("opset", [9, 17])
+@pytest.mark.parametrize("target", [None, "tensorrt-11", "onnxruntime-cpu"])
+@pytest.mark.parametrize("keep_io_types", [True, False])
+def test_an_ensemble_of_trees_and_its_maps_stay_valid(opset: int, target: str | None, keep_io_types: bool) -> None:
+    before = classifier(opset)
+    after = to_proto(convert(before, to="float16", target=target, keep_io_types=keep_io_types).model)
+    onnx.checker.check_model(after, full_check=True)
+    assert after.graph.output == before.graph.output
+    x = np.array([[0.1], [0.2], [0.5]], np.float32)
+    wanted: Any = session(before).run(None, {"x": x})
+    found = session(after)
+    got: Any = found.run(None, {"x": x.astype(_NUMPY[found.get_inputs()[0].type])})
+    assert np.array_equal(got[0], wanted[0])
+    assert got[1] == wanted[1]
+
+
 @pytest.mark.parametrize("opset", range(1, onnx.defs.onnx_opset_version() + 1))
 def test_every_opset_stays_valid(opset: int) -> None:
     text = f"""<ir_version: 8, opset_import: ["" : {opset}]>
