@@ -4,8 +4,8 @@
 
 ONNX Runtime runs each result, without its optimizations and with all of them, and OpenVINO what was fitted to it. What
 they compute is compared with what the same engine makes of the model, or, where it refuses the model, with the values
-that `fit` measures against. Each pair runs in a process of its own. Prints how each went; exits with 1 if a result fails
-or is further off than the plan allows.
+that `fit` measures against. Each pair runs in a process of its own. Prints how each went; exits with 1 if a result
+fails or is further off than the plan allows.
 """
 
 from __future__ import annotations
