@@ -253,9 +253,10 @@ class Problem:
             return "the type of its operand is unknown"
         if source in self.aim.sources or source == self.aim.to or source == DataType.BOOL:
             return ""
-        return (
-            "" if embeds(source, self.aim.to) else f"{type_name(self.aim.to)} does not hold every {type_name(source)}"
-        )
+        present_type = self.facts.source(node.outputs[0])
+        if embeds(source, self.aim.to) or (present_type is not None and embeds(present_type, self.aim.to)):
+            return ""  # it holds every integer, or all that the present type holds of them
+        return f"{type_name(self.aim.to)} does not hold every {type_name(source)}"
 
     def _unfit_operand(self, node: onnx_ir.Node, ports: Ports) -> str:
         for index in sorted(ports.follows):

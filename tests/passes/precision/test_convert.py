@@ -471,3 +471,26 @@ def test_a_random_model_is_converted_right(seed: int) -> None:
     if found.startswith("skipped"):
         pytest.skip(found)
     assert not found
+
+
+@pytest.mark.parametrize(
+    ("integer", "before", "to", "converted"),
+    [
+        ("int64", "bfloat16", "float", True),  # float holds what bfloat16 does of an int64, and more
+        ("int64", "bfloat16", "float16", False),  # 1e6 is finite in bfloat16
+        ("int64", "float", "bfloat16", False),
+        ("int64", "float16", "float", True),
+        ("uint8", "float", "bfloat16", True),
+    ],
+)
+def test_a_cast_of_integers_gets_a_type_that_holds_as_much_of_them(
+    integer: str, before: str, to: str, converted: bool
+) -> None:
+    number = onnx.TensorProto.DataType.Value
+    text = f"""<ir_version: 10, opset_import: ["" : 21]> g ({integer}[4] n, {before}[4] x) => ({before}[4] y) {{
+      a = Cast <to = {number(before.upper())}> (n) b = Mul (a, x) y = Exp (b)
+    }}"""
+    after = to_proto(convert(onnx.parser.parse_model(text), to=to, lower="*").model)
+    onnx.checker.check_model(after, full_check=True)
+    (cast_of_integers,) = (node for node in after.graph.node if list(node.input) == ["n"])
+    assert (cast_of_integers.attribute[0].i == number(to.upper())) is converted
