@@ -199,6 +199,13 @@ def add_inputs(parser: Any) -> None:
     """Add the options that choose the inputs on which models are run."""
     parser.add_argument("--dim", metavar="NAME=SIZE", action="append", default=[], help="size of a symbolic dimension")
     parser.add_argument(
+        "--shape",
+        metavar="NAME=1x512",
+        action="append",
+        default=[],
+        help="shape of an input, for dimensions without a name",
+    )
+    parser.add_argument(
         "--inputs",
         metavar="FILE.npz",
         help="run on these arrays instead: `name`, or `set/name` for many; or a folder of such files",

@@ -25,7 +25,19 @@ from castsmith.numerics.errors import OptionError
 def given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options that `add_inputs` parsed, as options of `castsmith.verify`."""
     inputs = None if arguments.inputs is None else list(read_inputs(arguments.inputs))
-    return {"dims": dict(map(_dimension, arguments.dim)), "inputs": inputs}
+    return {"dims": _sizes(arguments), "inputs": inputs}
+
+
+def _sizes(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the sizes of dimensions and the shapes of inputs, by name."""
+    return {**dict(map(_dimension, arguments.dim)), **dict(map(_shape, arguments.shape))}
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, equals, shape = text.rpartition("=")
+    if not name or not equals or not re.fullmatch("(|[0-9]{1,18}(x[0-9]{1,18})*)", shape):
+        raise OptionError(f"--shape {text} is not of the form NAME=SIZExSIZE, such as tokens=1x512.")
+    return name, tuple(map(int, shape.split("x"))) if shape else ()
 
 
 def _dimension(text: str) -> tuple[str, int]:
@@ -38,7 +50,7 @@ def _dimension(text: str) -> tuple[str, int]:
 def inputs_to_measure_on(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options that `add_inputs` parsed, as options of `castsmith.convert`; a folder stays a path."""
     if os.path.isdir(arguments.inputs or ""):
-        return {"dims": {}, "inputs": arguments.inputs}
+        return {"dims": _sizes(arguments), "inputs": arguments.inputs}
     return given_inputs(arguments)
 
 
@@ -60,13 +72,17 @@ def _range(text: str) -> tuple[str, tuple[float, float]]:
 
 
 def require_dims(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
-    """Raise OptionError if --dim names a dimension that no input has; of many models each has some."""
+    """Raise OptionError if --dim or --shape names what the models do not have; of many models each has some."""
     if arguments.outcome is not None:
         return
     known = _dimensions(models)
     for name in dict(map(_dimension, arguments.dim)):
         if name not in known:
             raise OptionError(f"--dim {name}: {unknown('dimension', known)}.")
+    inputs = {value.name or "" for model in models for value in model.graph.inputs}
+    for name in dict(map(_shape, arguments.shape)):
+        if name not in inputs:
+            raise OptionError(f"--shape {name}: {unknown('input', inputs)}.")
 
 
 def require_names_somewhere(arguments: argparse.Namespace, words: Sequence[str], outside: Path | None = None) -> None:

@@ -19,14 +19,20 @@ def with_command_options(sentence: str) -> str:
     return _PYTHON.sub(lambda found: _as_command(found[1]), sentence)
 
 
-_PYTHON = re.compile(r"`([a-z]+=|[a-z0-9]+(?:_[a-z0-9]+)+|(?:optimize|convert|fit)\([^`]*\))`")
-_PARAMETERS = {"seconds=": "--time-limit", "dims=": "--dim NAME=SIZE", "inputs=": "--inputs FILE.npz"}
+_PYTHON = re.compile(r"`([a-z]+=(?:'[a-z]+')?|[a-z0-9]+(?:_[a-z0-9]+)+|(?:optimize|convert|fit)\([^`]*\))`")
+_PARAMETERS = {
+    "seconds=": "--time-limit",
+    "dims=": "--dim NAME=SIZE",
+    "shapes=": "--shape NAME=1x512",
+    "inputs=": "--inputs FILE.npz",
+}
 """Parameters of library functions whose options have another form on the command line, as messages name them."""
 
 
 def _as_command(code: str) -> str:
-    if code.endswith("="):
-        return _PARAMETERS.get(code) or flag_of(code.removesuffix("="))
+    name, equals, word = code.partition("=")
+    if equals and "(" not in name:
+        return _PARAMETERS.get(code) or f"{flag_of(name)} {word[1:-1]}".rstrip()
     tree = ast.parse(code, mode="eval").body
     if not isinstance(tree, ast.Call):
         return flag_of(code)

@@ -1,9 +1,9 @@
-"""Comparison of interfaces by declaration, and of contents bit by bit: the first element that differs, in words."""
+"""Comparison of interfaces by declaration, and of contents bit by bit or within a tolerance: the first difference."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir
@@ -32,6 +32,68 @@ class Difference:
     b: str
     elements: int
     of: int
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an element may be from that of the first model, `a`: by atol + rtol * |a|."""
+
+    rtol: float = 0.0
+    atol: float = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.rtol or self.atol)
+
+    def __str__(self) -> str:
+        return f"rtol {self.rtol:g}, atol {self.atol:g}"
+
+    def exceeded(self, a: Array, b: Array) -> Array:
+        """Return where the elements of two arrays of one type and shape are further apart; bool and text may not be."""
+        apart, _ = distances(a, b)
+        size = np.abs(_wide(a)) if _is_number(a) else np.zeros(a.shape)
+        with np.errstate(all="ignore"):
+            return (apart == np.inf) | (apart > self.atol + self.rtol * size)
+
+
+EXACT = Tolerance()
+
+
+@dataclass(frozen=True)
+class How:
+    """How results are compared, and what is concluded."""
+
+    nan_bits: bool = False
+    seed: int = 0
+    prove: bool = False
+    allow_unreached: bool = False
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict[str, Tolerance])
+
+
+def distances(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return how far elements are apart, and relative to those of `a` that are not 0. Infinite: NaN or text differs."""
+    if not _is_number(a):
+        apart = np.where(np.asarray(a != b), np.inf, 0.0)
+        return apart, apart
+    with np.errstate(all="ignore"):
+        if dtype_of(a) in (DataType.INT64, DataType.UINT64):
+            apart = np.where(
+                a > b, a.astype(np.uint64) - b.astype(np.uint64), b.astype(np.uint64) - a.astype(np.uint64)
+            )
+            apart = apart.astype(np.float64)
+        else:
+            left, right = _wide(a), _wide(b)
+            same = (left == right) | (np.isnan(left) & np.isnan(right))
+            apart = np.where(same, 0.0, np.nan_to_num(np.abs(left - right), nan=np.inf, posinf=np.inf))
+        size = np.abs(_wide(a))
+        return apart, np.where((size > 0) & (apart > 0), np.where(np.isinf(apart), np.inf, apart / size), 0.0)
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.complex128 if element_type(dtype_of(array)).kind is Kind.COMPLEX else np.float64)
+
+
+def _is_number(array: Array) -> bool:
+    return element_type(dtype_of(array)).kind in (Kind.FLOATING, Kind.COMPLEX, Kind.INTEGER)
 
 
 @dataclass(frozen=True)
@@ -169,11 +231,14 @@ def _recoding(a: DataType | None, b: DataType | None) -> Recoding | None:
     return Recoding(a, b, "wider") if embeds(a, b) else Recoding(a, b, "narrower") if embeds(b, a) else None
 
 
-def difference(a: Array, b: Array, open_in_a: Mask = None, *, nan_bits: bool = False) -> Difference | None:
+def difference(
+    a: Array, b: Array, open_in_a: Mask = None, *, nan_bits: bool = False, tolerance: Tolerance = EXACT
+) -> Difference | None:
     """Return the first element that differs in any bit, except where `open_in_a` allows any result.
 
     Args:
         nan_bits: NaN of another sign or payload is a difference.
+        tolerance: How far numbers may be apart.
     """
     if dtype_of(a) != dtype_of(b) or a.shape != b.shape:
         return Difference((), _kind(a), _kind(b), a.size, a.size)
@@ -184,10 +249,13 @@ def difference(a: Array, b: Array, open_in_a: Mask = None, *, nan_bits: bool = F
         differ &= ~(np.isnan(a) & np.isnan(b))
     if open_in_a is not None and open_in_a.shape == differ.shape:
         differ &= ~open_in_a
+    if tolerance and differ.any():
+        differ &= tolerance.exceeded(a, b)
     if not differ.any():
         return None
     index = tuple(int(i) for i in np.unravel_index(int(differ.argmax()), differ.shape))
-    return Difference(index, element_text(a, index), element_text(b, index), int(differ.sum()), a.size)
+    left, right = (str(side[index]) if tolerance else element_text(side, index) for side in (a, b))
+    return Difference(index, left, right, int(differ.sum()), a.size)
 
 
 @dataclass
@@ -199,12 +267,16 @@ class Count:
         left_out: Those of them that the standard leaves undefined.
         open_in_b: Compared elements that are undefined in the second model alone.
         numbers: Compared elements that are not NaN.
+        absolute: The largest distance of compared elements, if they are compared with a tolerance.
+        relative: The same relative to the elements of the first model that are not 0.
     """
 
     elements: int = 0
     left_out: int = 0
     open_in_b: int = 0
     numbers: int = 0
+    absolute: float = 0.0
+    relative: float = 0.0
 
     @property
     def compared(self) -> int:
@@ -220,16 +292,35 @@ class Count:
         floating = element_type(dtype_of(a.array)).kind in (Kind.FLOATING, Kind.COMPLEX)
         self.numbers += int((known & ~np.isnan(a.array)).sum() if floating else known.sum())
 
+    def measure(self, a: Array, b: Array, open_in_a: Mask) -> None:
+        """Note how far the elements of one result are apart."""
+        if dtype_of(a) != dtype_of(b) or a.shape != b.shape:
+            self.absolute = self.relative = np.inf
+            return
+        apart, relative = distances(a, b)
+        where = True if open_in_a is None else ~open_in_a
+        self.absolute = max(self.absolute, float(apart.max(initial=0.0, where=where)))
+        self.relative = max(self.relative, float(relative.max(initial=0.0, where=where)))
 
-def compare(a: Content, b: Content, count: Count, recoding: Recoding | None, nan_bits: bool) -> Difference | None:
+
+def compare(
+    a: Content,
+    b: Content,
+    count: Count,
+    recoding: Recoding | None,
+    nan_bits: bool,
+    tolerance: Tolerance = EXACT,
+) -> Difference | None:
     """Return the first difference of two contents; the compared elements are counted."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         pair = (a.array, b.array) if recoding is None else recoding.pair(a.array, b.array)
         count.add(Tensor(pair[0], a.undefined), b)
-        return difference(*pair, a.undefined, nan_bits=nan_bits)
+        if tolerance:
+            count.measure(*pair, a.undefined)
+        return difference(*pair, a.undefined, nan_bits=nan_bits, tolerance=tolerance)
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         for index, (left, right) in enumerate(zip(a, b, strict=True)):
-            found = compare(left, right, count, recoding, nan_bits)
+            found = compare(left, right, count, recoding, nan_bits, tolerance)
             if found is not None:
                 return Difference((index, *found.index), found.a, found.b, found.elements, found.of)
         count.elements += not a  # an empty sequence is compared by its length

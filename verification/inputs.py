@@ -19,6 +19,7 @@ from onnx_ir import DataType
 
 from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.errors import OptionError
 from castsmith.numerics.types import Kind, element_type, type_name
 from castsmith.verification.evaluate.limits import FeedError, require_feedable
 from castsmith.verification.evaluate.names import MEMORY
@@ -33,6 +34,9 @@ Set = tuple[str, int]
 
 Feeds = dict[str, Array | list[Array] | None]
 """The content of each input: an array, a sequence of arrays, or an empty optional."""
+
+Sizes = Mapping[str, int | Sequence[int]]
+"""Sizes of symbolic dimensions by name, and shapes of inputs by theirs."""
 
 _CYCLE = ("adversarial", "finite", "adversarial", "sparse")
 _ALONE, _IN_A_ROW, _AMONG_OTHERS, _MEMBERS = 512, 64, 5, 2
@@ -62,10 +66,18 @@ class Inputs:
     """Makes the sets for two models with the inputs of the first; `sizes` are those of symbolic dimensions."""
 
     def __init__(
-        self, models: Sequence[onnx_ir.Model], reaches: Sequence[Reach], seed: int, memory: int = MEMORY
+        self,
+        models: Sequence[onnx_ir.Model],
+        reaches: Sequence[Reach],
+        seed: int,
+        memory: int = MEMORY,
+        dims: Sizes | None = None,
     ) -> None:
         self.values = list(models[0].graph.inputs)
+        chosen, self.shapes = chosen_sizes(self.values, dims or {})
         self.sizes = default_sizes(self.values)
+        self.made_up = [name for name in self.sizes if name not in chosen]
+        self.sizes.update(chosen)
         self.seed = seed
         self.memory = memory
         self.needs = {value.name or "": Needs() for value in self.values}
@@ -87,11 +99,12 @@ class Inputs:
         for need in self.needs.values():
             need.narrow_sizes()
 
-    def plan(self, count: int) -> Iterator[Set]:
-        """Return `count` sets of adversarial inputs and the mild ones."""
-        numbers = dict.fromkeys(_CYCLE, 0)
+    def plan(self, count: int, *, ordinary: bool = False) -> Iterator[Set]:
+        """Return `count` sets of adversarial inputs, or of ordinary numbers, and the mild ones."""
+        cycle = ("ordinary",) if ordinary else _CYCLE
+        numbers = dict.fromkeys(cycle, 0)
         for index in range(count):
-            kind = _CYCLE[index % len(_CYCLE)]
+            kind = cycle[index % len(cycle)]
             numbers[kind] += 1
             yield kind, numbers[kind]
         yield from (("mild", number) for number in range(1, MILD_SETS + 1))
@@ -164,6 +177,9 @@ class Inputs:
             row = must if (number - 1) * size < len(must) else pool
             return row[(np.arange(size) + start) % len(row)].reshape(shape)
         plain = self._plain(draw)
+        wanted = [n for n in self.needs[value.name or ""].wanted if n == round(n)] if kind == "ordinary" else []
+        if wanted and row.kind is Kind.INTEGER and number % 2:
+            return self._fitting(value, np.resize(np.roll(np.array(wanted, np.float64), number // 2), shape), dtype)
         if kind == "sparse" and size:
             count = max(1, size // 32)
             places = draw.rng.choice(size, count, replace=False)
@@ -235,22 +251,53 @@ class Inputs:
         return list(dict.fromkeys([*demanded, *near[:96], *rest]))
 
     def _shape(self, value: onnx_ir.Value, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        if value.shape is None:
+        if value.shape is None and value.name not in self.shapes:
             dtype = _declared(value)
             raise FeedError(
-                f"the input {value.name} ({type_name(dtype)}) has no declared shape; give the inputs (`inputs=`)."
+                f"the input {value.name} ({type_name(dtype)}) has no declared shape; give one (`shapes=`) or the inputs"
+                " (`inputs=`)."
             )
-        dims = (
-            dim if isinstance(dim, int) else sized(dim.value, sizes) if dim.value else _AMONG_OTHERS
-            for dim in value.shape
-        )
-        return tuple(_AMONG_OTHERS if dim < 0 else dim for dim in dims)  # some exporters write -1 for unknown
+        if value.name in self.shapes:
+            return self.shapes[value.name]
+        return tuple(dim if isinstance(dim, int) else sized(dim, sizes) for dim in dims_of(value))
+
+
+def dims_of(value: onnx_ir.Value) -> list[int | str]:
+    """Return the dimensions of an input; those without a name, or -1 as some exporters write, as `x[1]`."""
+    return [
+        (dim if dim >= 0 else f"{value.name}[{axis}]") if isinstance(dim, int) else dim.value or f"{value.name}[{axis}]"
+        for axis, dim in enumerate(value.shape or ())
+    ]
+
+
+def chosen_sizes(values: Sequence[onnx_ir.Value], dims: Sizes) -> tuple[dict[str, int], dict[str, tuple[int, ...]]]:
+    """Return the sizes of dimensions by name, and the shapes of inputs by theirs, that the caller has chosen.
+
+    Raises:
+        OptionError: A shape is of no input, or contradicts what the model declares or another shape.
+    """
+    sizes = {name: size for name, size in dims.items() if isinstance(size, int)}
+    shapes = {name: tuple(shape) for name, shape in dims.items() if not isinstance(shape, int)}
+    inputs = {value.name or "": value for value in values}
+    for name, shape in shapes.items():
+        text = "x".join(map(str, shape))
+        if name not in inputs:
+            raise OptionError(f"unknown input {name!r} with the shape {text}; expected {', '.join(inputs)}.")
+        declared = dims_of(inputs[name]) if inputs[name].shape is not None else list(shape)
+        fits = len(declared) == len(shape)
+        for dim, size in zip(declared, shape, strict=False):
+            fits &= size == (dim if isinstance(dim, int) else sizes.setdefault(dim, size))
+        if not fits:
+            raise OptionError(f"the input {name} is of the shape {'x'.join(map(str, declared))}, not {text}.")
+    return sizes, shapes
 
 
 def default_sizes(values: Iterable[onnx_ir.Value]) -> dict[str, int]:
     """Return a size for each symbolic dimension: large if that costs little, so that one set holds many values."""
     sizes: dict[str, int] = {}
     for value in values:
+        unnamed = {dim for dim in dims_of(value) if str(dim).startswith(f"{value.name}[")}
+        sizes |= dict.fromkeys(map(str, unnamed), _AMONG_OTHERS)
         names = [name for dim in value.shape or () if not isinstance(dim, int) for name in _names(dim.value)]
         rank = 0 if value.shape is None else value.shape.rank()
         size = _AMONG_OTHERS if len(set(names)) > 1 or rank > 2 else _ALONE if rank == 1 else _IN_A_ROW

@@ -8,7 +8,7 @@ the runtime are reported separately.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -25,19 +25,23 @@ from castsmith.ir.text import node_item, site_of
 from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.cast.codec import Array
+from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.numerics.types import type_name
 from castsmith.verification.compare import (
+    EXACT,
     Count,
     Difference,
+    How,
     Interfaces,
+    Tolerance,
     compare,
     difference,
     element_text,
     interfaces,
     on_common_ground,
 )
-from castsmith.verification.demands import demands
+from castsmith.verification.demands import Demands, demands
 from castsmith.verification.evaluate.conversions import Tensor
 from castsmith.verification.evaluate.engines import OURSELVES, TITLES, Engine, EngineError
 from castsmith.verification.evaluate.evaluator import Evaluator, Path
@@ -45,7 +49,7 @@ from castsmith.verification.evaluate.indices import depends_on_inputs
 from castsmith.verification.evaluate.limits import Budget, FeedError, LimitError, seconds_for
 from castsmith.verification.evaluate.names import MEMORY
 from castsmith.verification.given import GivenInputs, given_sets
-from castsmith.verification.inputs import Feeds
+from castsmith.verification.inputs import Feeds, Sizes
 from castsmith.verification.prove.proof import Held, Proof, prove
 from castsmith.verification.sets import SETS, Sets
 from castsmith.verification.unseen import open_ends
@@ -61,33 +65,43 @@ def verify(
     a: ModelLike,
     b: ModelLike,
     *,
+    rtol: float | Mapping[str, float] = 0.0,
+    atol: float | Mapping[str, float] = 0.0,
     engine: str = "onnxruntime",
     promotion: PromotionRules | str | None = None,
     sets: int = SETS,
     seed: int = 0,
     nan_bits: bool = False,
-    dims: Mapping[str, int] | None = None,
+    dims: Sizes | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     inputs: GivenInputs | None = None,
     accept: Collection[str] = (),
+    allow_unreached: bool = False,
     seconds: float | None = None,
     memory: int = MEMORY,
     prove: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Verdict:
-    """Compare the results of two models bit for bit.
+    """Compare the results of two models bit for bit, or within a tolerance.
 
     Args:
         a: The first model: an onnx_ir.Model, a ModelProto, a torch ONNXProgram, a Result or a path.
         b: The second model.
+        rtol: How far an element may be from that of `a`, relative to it: |a - b| <= atol + rtol * |a|. With a tolerance
+            the generated inputs are ordinary numbers, and the largest errors are in `Verdict.outputs`. A mapping has
+            a number for each output by its name, and under "" that of the others.
+        atol: How far an element may be from that of `a`, in the same way.
         engine: The engine that runs everything except conversions: `onnxruntime`, `openvino` or `reference`.
         promotion: The rules for operands that disagree in type, or the name of a preset.
         sets: The number of sets of adversarial inputs; more if the inputs are small.
         seed: The seed of random inputs.
         nan_bits: A NaN of another sign or payload is a difference.
         dims: Sizes of symbolic dimensions by name.
+        shapes: Shapes of inputs by name, for those whose dimensions have no names.
         inputs: Sets of inputs that replace the generated ones: arrays by name, several of them, an .npz or a folder.
         accept: The inputs and outputs whose element type may differ, or `all`; they are compared through it: codes of
             float8 as uint8, a wider or a narrower type.
+        allow_unreached: Models may be equal although the inputs did not reach all parts in which they differ.
         seconds: The limit of processor time, by default 20 to 120 by the size of the models.
         memory: The limit of memory in MiB, the models apart. Inputs may take an eighth of it.
         prove: Report equality only if it is proven for all inputs.
@@ -98,7 +112,7 @@ def verify(
 
     Raises:
         ModelError: A model or the inputs cannot be read, or an opset is unsupported.
-        OptionError: The inputs are not those of the model.
+        OptionError: The inputs, shapes or tolerances are not those of the model.
         EngineError: The engine is unknown or not installed.
         PromotionError: The rules refuse a promotion.
     """
@@ -108,16 +122,26 @@ def verify(
         require_known_opset(model)
     rules = as_rules(promotion)
     declared = interfaces(a, b, accept)
-    verdict = Verdict(engine, interface=list(declared.differences))
+    tolerances = _tolerances(a, rtol, atol)
+    verdict = Verdict(
+        engine, interface=list(declared.differences), tolerances={k: t for k, t in tolerances.items() if t}
+    )
     runner = Engine(engine)
     if not verdict.interface:
         budget = Budget(seconds or seconds_for((a, b)), memory=memory)
-        comparison = _Comparison(a, b, rules, runner, budget, declared, verdict, nan_bits, seed, prove)
+        how = How(nan_bits, seed, prove, allow_unreached, tolerances)
+        comparison = _Comparison(a, b, rules, runner, budget, declared, verdict, how)
         tried = comparison.sets
         made = (
             given_sets(a, inputs, partial=True)
             if inputs is not None
-            else tried.made(sets, dims or {}, verdict.runs, comparison.wanting)
+            else tried.made(
+                sets,
+                {**(dims or {}), **(shapes or {})},
+                verdict.runs,
+                comparison.wanting,
+                ordinary=bool(verdict.tolerances),
+            )
         )
         comparison.all(made, progress)
     verdict.stood_in = tuple(sorted(runner.stood_in))
@@ -125,6 +149,23 @@ def verify(
     verdict.notes += dict.fromkeys(runner.crashes)
     verdict.seconds = time.monotonic() - started
     return verdict
+
+
+def _tolerances(
+    model: onnx_ir.Model, rtol: float | Mapping[str, float], atol: float | Mapping[str, float]
+) -> dict[str, Tolerance]:
+    """Return the tolerance of each output. Raises OptionError for a negative number, or one of no output."""
+    names = [value.name or "" for value in model.graph.outputs]
+    numbers: list[list[float]] = []
+    for what, tolerance in (("rtol", rtol), ("atol", atol)):
+        each = tolerance if isinstance(tolerance, Mapping) else {"": tolerance}
+        for name, number in each.items():
+            if name and name not in names:
+                raise OptionError(f"{what} is for the unknown output {name!r}; expected {', '.join(names)}.")
+            if not 0 <= number < float("inf"):
+                raise OptionError(f"{what} must be a number of at least 0, not {number}.")
+        numbers.append([float(each.get(name, each.get("", 0.0))) for name in names])
+    return dict(zip(names, map(Tolerance, *numbers), strict=True))
 
 
 def require_same(
@@ -171,9 +212,7 @@ class _Comparison:
     budget: Budget
     declared: Interfaces
     verdict: Verdict
-    nan_bits: bool
-    seed: int
-    prove: bool
+    how: How
     first: Evaluator = field(init=False)
     second: Evaluator = field(init=False)
     sets: Sets = field(init=False)
@@ -183,7 +222,7 @@ class _Comparison:
         self.second = Evaluator(self.b, self.rules, self.runner, self.budget)
         recoded = self.declared.recoded.items()
         held = {name: Held(how.a, how.b, how.through == "code") for name, how in recoded}
-        how: dict[str, Any] = {"rules": self.rules, "nan_bits": self.nan_bits, "held": held}
+        how: dict[str, Any] = {"rules": self.rules, "nan_bits": self.how.nan_bits, "held": held}
         try:
             self.proof = prove(self.a, self.b, **how, pause=partial(self.budget.require_time, _PART_OF_PROOF))
         except LimitError:
@@ -191,22 +230,23 @@ class _Comparison:
             reason = "the models were not read for a proof within the time limit (`seconds=` allows more)"
             self.verdict.unsure.append(reason)
         searching = partial(self.budget.has_time, _PART_OF_PROOF)
-        self.demands = demands(self.proof, nan_bits=self.nan_bits, may_search=searching)
+        exact = not self.verdict.tolerances
+        self.demands = demands(self.proof, nan_bits=self.how.nan_bits, may_search=searching) if exact else Demands()
         self.demands.watch((self.first.coverage, self.second.coverage))
         notes = self.verdict.notes
-        self.sets = Sets(self.a, self.b, self.first, self.budget, self.declared, self.seed, notes, self.demands)
+        self.sets = Sets(self.a, self.b, self.first, self.budget, self.declared, self.how.seed, notes, self.demands)
         self.whole = Whole(self.b, self.runner.name, self.budget.left) if self.runner.name != "reference" else None
         self.verdict.outputs = {value.name or "": Count() for value in self.a.graph.outputs}
         self.confirmed: set[str] = set()
 
     def all(self, sets: Iterator[tuple[str, Feeds]], progress: Callable[[str], None] | None) -> None:
-        """Run the sets until one shows a difference, and draw the conclusions."""
+        """Run the sets until one shows a difference, all with a tolerance, and draw the conclusions."""
         try:
             for name, feeds in sets:
                 if progress is not None:
                     progress(f"inputs: {name}")
                 self._one(name, feeds)
-                if self.verdict.mismatch is not None:
+                if self.verdict.mismatch is not None and not self.verdict.tolerances:
                     break
         except FeedError as error:
             self.sets.unread = str(error).rstrip(".")
@@ -241,25 +281,29 @@ class _Comparison:
                 verdict.skipped.append((name, f"no engine runs the second model: {error}"))
                 return
             gone = Difference((), "runs", f"does not run: {str(error).rstrip('.')}", 0, 0)
-            verdict.mismatch = Mismatch(name, "", Site(self.b.graph.name or ""), (None, None), gone)
+            verdict.mismatch = verdict.mismatch or Mismatch(name, "", Site(self.b.graph.name or ""), (None, None), gone)
             return
         for output, content in expected.items():
-            text = self.declared.outputs.get(output)
-            here = compare(content, found[output], verdict.outputs[output], recoded.get(output), self.nan_bits)
-            if here is not None:
-                earlier = self._first_difference(name, feeds, theirs)
+            text, tolerance = self.declared.outputs.get(output), self.how.tolerances[output]
+            count, nan_bits = verdict.outputs[output], self.how.nan_bits
+            here = compare(content, found[output], count, recoded.get(output), nan_bits, tolerance)
+            if here is not None and verdict.mismatch is None:
+                earlier = self._first_difference(name, feeds, theirs, tolerance)
                 value = next(value for value in self.b.graph.outputs if value.name == output)
                 verdict.mismatch = earlier or self._mismatch(name, value, here, {}, None)
+            if here is not None and not verdict.tolerances:
                 return
-            if text is not None:
+            if text is not None and here is None:
                 self.confirmed.add(output)
         verdict.runs.append(name)
         if self.whole is not None and not verdict.runtime and len(verdict.runs) <= _MOST_WHOLE:
-            verdict.runtime += self.whole.differences(name, theirs, found, self.second, self.nan_bits)
+            verdict.runtime += self.whole.differences(name, theirs, found, self.second, self.how)
 
     # ---- the place of a difference
 
-    def _first_difference(self, name: str, feeds: Feeds, theirs: Feeds) -> Mismatch | None:
+    def _first_difference(
+        self, name: str, feeds: Feeds, theirs: Feeds, tolerance: Tolerance = EXACT
+    ) -> Mismatch | None:
         """Run both again with every value kept; return the first of B, in loops and calls too, that differs in A."""
         known: dict[tuple[Path, str], Tensor] = {}
         kept = 0
@@ -282,7 +326,7 @@ class _Comparison:
         def watch(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
             arrays[value.name or ""] = tensor.array
             ours = known.get((path, value.name or ""))
-            if found or ours is None:
+            if found or ours is None or (tolerance and _is_constant(value)):
                 return
             recoding = self.declared.recoded.get(value.name or "") if value in outputs else None
             if recoding is not None:
@@ -291,7 +335,8 @@ class _Comparison:
                 pair = ours.array, tensor.array
             else:
                 pair = on_common_ground(ours.array, tensor.array)
-            here = None if pair is None else difference(*pair, ours.undefined, nan_bits=self.nan_bits)
+            how: dict[str, Any] = {"nan_bits": self.how.nan_bits, "tolerance": tolerance}
+            here = None if pair is None else difference(*pair, ours.undefined, **how)
             if here is not None:
                 found.append(self._mismatch(name, value, here, arrays, tensor.array, path))
 
@@ -335,35 +380,51 @@ class _Comparison:
         if not verdict.outputs:
             verdict.unsure.append("the models have no outputs, so there is nothing to compare")
         if not verdict.runs:
-            self._nothing_ran()
+            self._nothing_ran(tested)
         for name in tested if verdict.runs else ():
             count = verdict.outputs[name]
             if not count.compared:
-                verdict.unsure.append(f"no element of the output {name} was compared: {self._why_none(count)}")
+                why = self._why_none(count)
+                self._unsure(
+                    f"no element of the output {name} was compared: {why}",
+                    _GIVE if "without a seed" not in why else "give that operator a seed",
+                )
             elif not count.numbers:
-                verdict.unsure.append(f"the output {name} was NaN wherever it was compared")
+                self._unreached([f"the output {name} was NaN wherever it was compared"])
             if count.open_in_b:
                 text = f"{count.open_in_b} elements of {name} are undefined in the second model alone"
-                verdict.unsure.append(f"{text}: runtimes may differ there")
+                self._unreached([f"{text}: runtimes may differ there"])
         if tested:
-            verdict.unsure += dict.fromkeys(self._open_ends())
+            self._unreached(dict.fromkeys(self._open_ends()))
+        title = TITLES[self.runner.name] if self.whole is not None else ""
         if (
             self.whole is not None
             and self.whole.invalid
             and not Whole(self.a, self.runner.name, self.budget.call).reason
         ):
-            verdict.unsure.append(
-                f"{TITLES[self.runner.name]} loads the first model but not the second: {self.whole.reason}"
-            )
-        if self.prove:
-            verdict.unsure += [f"the output {name} is not proven, only tested" for name in tested]
+            text = f"{title} loads the first model but not the second: {self.whole.reason}"
+            self._unsure(text, f"compare without {title} (`engine='reference'`)")
+        for name in tested if self.how.prove else ():
+            self._unsure(f"the output {name} is not proven, only tested", "accept tests (without `prove=`)")
         if self.sets.unread and verdict.runs and (tested or verdict.unsure):
             verdict.unsure.append(self.sets.unread)
         elif tested and _THIRD * len(verdict.runs) < len(verdict.skipped):
-            verdict.unsure.append(
-                f"the models ran on {len(verdict.runs)} sets of inputs and not on {len(verdict.skipped)}"
-            )
+            self._unreached([f"the models ran on {len(verdict.runs)} sets of inputs and not on {len(verdict.skipped)}"])
         self._report()
+
+    def _unsure(self, reason: str, advice: str) -> None:
+        """Note a reason not to call the models equal, and what would decide it."""
+        self.verdict.unsure.append(reason)
+        if advice not in self.verdict.advice:
+            self.verdict.advice.append(advice)
+
+    def _unreached(self, reasons: Iterable[str]) -> None:
+        """Note reasons that the caller may accept."""
+        for reason in reasons:
+            if self.how.allow_unreached:
+                self.verdict.accepted.append(f"not reached, as allowed: {reason}")
+            else:
+                self._unsure(reason, f"{_GIVE}, or accept that (`allow_unreached`)")
 
     def _declared_types(self) -> None:
         """Compare the declared types of outputs: other types are a difference, except for a corrected declaration.
@@ -382,12 +443,20 @@ class _Comparison:
             else:
                 self.verdict.interface.append(text)
 
-    def _nothing_ran(self) -> None:
+    def _nothing_ran(self, tested: Sequence[str]) -> None:
         skipped, verdict = self.verdict.skipped, self.verdict
         reason = skipped[0][1].rstrip(".") if skipped else self.sets.unread or "there are no inputs"
-        sizes = " ".join(f"{name}={size}" for name, size in self.sets.made_up.items())
-        way = f"; sizes of symbolic dimensions were made up: {sizes}; give valid ones (`dims=`)"
-        verdict.unsure.append(f"the models did not run on any of the inputs: {reason}{way if sizes else ''}")
+        named = {name: size for name, size in self.sets.made_up.items() if "[" not in name}
+        sizes = " ".join(f"{name}={size}" for name, size in named.items())
+        way = f"; sizes of symbolic dimensions were made up: {sizes}; give valid ones (`dims=`)" if sizes else ""
+        text = f"the models did not run on any of the inputs: {reason}{way}"
+        if not tested and verdict.outputs:
+            self._unreached([text])
+        elif "no engine supports" in reason:
+            verdict.unsure.append(f"{text}; no option decides that")
+        else:
+            shapes = " or their shapes (`shapes=`)" if len(named) < len(self.sets.made_up) else ""
+            self._unsure(text, f"{_GIVE}{shapes}")
 
     def _why_none(self, count: Count) -> str:
         if not count.elements:
@@ -400,7 +469,8 @@ class _Comparison:
 
     def _open_ends(self) -> list[str]:
         """Yield computations that differ between the models and that the inputs did not cover."""
-        return [*self.demands.unmet(), *open_ends(self.proof, self.first, self.second)]
+        exact = not self.verdict.tolerances
+        return [*self.demands.unmet(), *open_ends(self.proof, self.first, self.second, exact=exact)]
 
     def _report(self) -> None:
         verdict = self.verdict
@@ -425,6 +495,14 @@ class _Comparison:
             types = f"{type_name(recoding.a)} in the first model and {type_name(recoding.b)} in the second"
             verdict.accepted.append(f"{name} is {types}, compared through {_THROUGH[recoding.through]}")
 
+
+def _is_constant(value: onnx_ir.Value) -> bool:
+    """True if a node without operands makes the value, such as a weight, at which no error begins."""
+    node = value.producer()
+    return node is not None and not node.inputs
+
+
+_GIVE = "give inputs on which the models run and reach it (`inputs=`)"
 
 _THROUGH = {"code": "the code", "wider": "the wider type", "narrower": "the narrower type"}
 

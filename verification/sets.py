@@ -16,7 +16,7 @@ from castsmith.verification.evaluate.engines import EngineError
 from castsmith.verification.evaluate.evaluator import Evaluator
 from castsmith.verification.evaluate.indices import RangeError
 from castsmith.verification.evaluate.limits import Budget
-from castsmith.verification.inputs import Feeds, Inputs, Set
+from castsmith.verification.inputs import Feeds, Inputs, Set, Sizes
 from castsmith.verification.reach import Reach
 
 SETS = 12
@@ -57,13 +57,20 @@ class Sets:
     _known: tuple[Feeds, dict[str, Content]] | None = None
 
     def made(
-        self, count: int, dims: Mapping[str, int], runs: Collection[str], wanting: Callable[[], bool]
+        self,
+        count: int,
+        dims: Sizes,
+        runs: Collection[str],
+        wanting: Callable[[], bool],
+        *,
+        ordinary: bool = False,
     ) -> Iterator[tuple[str, Feeds]]:
         """Make sets on sizes on which the first model runs.
 
         Args:
             runs: The names of the sets on which both models ran so far.
             wanting: True while branches were not taken, or comparisons had only one result.
+            ordinary: Make no adversarial inputs but ordinary numbers, on which results that are close stay close.
         """
         reaches = [Reach(model) for model in (self.a, self.b)]
         for name, recoding in self.declared.recoded.items():
@@ -73,19 +80,17 @@ class Sets:
         for side, reach in enumerate(reaches):
             for value, demand in self.demands.values(side) if self.demands.all else ():
                 reach.demand(value, demand.elements.astype(object).tolist())
-        maker = Inputs((self.a, self.b), reaches, self.seed, self.budget.memory)
-        maker.sizes.update(dims)
-        made_up = [name for name in maker.sizes if name not in dims]
-        others = self._fit(maker, reaches, made_up)
-        for kind, number in maker.plan(count):
+        maker = Inputs((self.a, self.b), reaches, self.seed, self.budget.memory, dims)
+        others = self._fit(maker, reaches, maker.made_up)
+        for kind, number in maker.plan(count, ordinary=ordinary):
             if self._late(f"{kind} {number}"):
                 return
-            elsewhere = others and (kind == "finite" or (kind, number) == ("mild", 2))
+            elsewhere = others and (kind in ("finite", "ordinary") or (kind, number) == ("mild", 2))
             sizes = others[number % len(others)] if elsewhere else None
             yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), sizes)
             if f"{kind} {number}" not in runs and self._late(f"{kind} {number}"):
                 return
-        if not runs:
+        if not runs or ordinary:
             return
         nodes = sum(1 for model in (self.a, self.b) for _ in all_nodes(model))
         part = int(_MORE_NODES / max(nodes, 1) * min(1.0, count / SETS))
@@ -215,9 +220,7 @@ def _neighbours(sizes: Mapping[str, int], names: list[str], model: onnx_ir.Model
         yield {**sizes, **dict.fromkeys(names, size)}
 
 
-def mild_sets(
-    model: onnx_ir.Model, first: Evaluator, budget: Budget, dims: Mapping[str, int]
-) -> Iterator[tuple[str, Feeds]]:
+def mild_sets(model: onnx_ir.Model, first: Evaluator, budget: Budget, dims: Sizes) -> Iterator[tuple[str, Feeds]]:
     """Make the sets of ordinary numbers on which the model runs, with sizes for its symbolic dimensions."""
     sets = Sets(model, model, first, budget, interfaces(model, model, ()), 0, [])
     return sets.made(0, dims, (), lambda: False)

@@ -28,8 +28,12 @@ _OF_THE_SHAPE = {"axis", "keepdims", "start", "end", "to", "dtype", "auto_pad", 
 """Attributes that may differ between equivalent models; their effect shows in shapes, types or positions."""
 
 
-def open_ends(proof: Proof, first: Evaluator, second: Evaluator) -> list[str]:
-    """Return computations that differ between the models and that the inputs did not cover."""
+def open_ends(proof: Proof, first: Evaluator, second: Evaluator, *, exact: bool = True) -> list[str]:
+    """Return computations that differ between the models and that the inputs did not cover.
+
+    Args:
+        exact: Models of other numbers differ everywhere: only branches count that were not taken.
+    """
     texts: list[str] = []
     for title, mine, other, evaluator in (
         ("first", proof.ours, proof.theirs, first),
@@ -37,7 +41,9 @@ def open_ends(proof: Proof, first: Evaluator, second: Evaluator) -> list[str]:
     ):
         shared = other.all
         own = [node for node in all_nodes(evaluator.model) if not mine.of(node) <= shared]
-        texts += [f"{text} in the {title} model" for text in _untaken(own, evaluator)]
+        texts += [f"{text} in the {title} model" for text in _untaken(own, evaluator, exact=exact)]
+        if not exact:
+            continue
         tables = {table for number in shared if (table := _table(proof.book, number)) is not None}
         for node in own:
             rows = evaluator.coverage.rows.get(node)
@@ -45,7 +51,7 @@ def open_ends(proof: Proof, first: Evaluator, second: Evaluator) -> list[str]:
             if rows is not None and not rows.all() and not same:
                 count = int(rows.sum())
                 texts.append(f"{count} of the {rows.size} rows of {site_of(node)} in the {title} model were read")
-    return [*texts, *_numbers_apart(proof, (first.model, second.model))]
+    return [*texts, *(_numbers_apart(proof, (first.model, second.model)) if exact else ())]
 
 
 def _table(book: Book, number: int) -> tuple[object, ...] | None:
@@ -55,13 +61,15 @@ def _table(book: Book, number: int) -> tuple[object, ...] | None:
     return (*key[1:3], key[3][0]) if taken else None
 
 
-def _untaken(own: list[onnx_ir.Node], evaluator: Evaluator) -> Iterator[str]:
+def _untaken(own: list[onnx_ir.Node], evaluator: Evaluator, *, exact: bool) -> Iterator[str]:
     inner, coverage = set(own), evaluator.coverage
     for node, way, text in coverage.untaken(own):
         held = ("body",) if node.op_type != "If" else (way,)
         decided = node.op_type == "If" and node.inputs[0] is not None and node.inputs[0].producer() in inner
         if way and (decided or any(set(held_nodes(node, name)) & inner or not held_nodes(node, name) for name in held)):
             yield text
+    if not exact:
+        return
     for node, text in coverage.flat([node for node in own if node.op_type in GIVES_BOOL]):
         if depends_on_inputs(node.outputs[0]):
             yield text

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.records import NodeItem, Site, item_text
-from castsmith.verification.compare import Count, Difference
+from castsmith.verification.compare import Count, Difference, Tolerance
 
 EQUAL, DIFFERENT, INCONCLUSIVE = "equal", "different", "inconclusive"
 
@@ -49,6 +49,8 @@ class Verdict:
         mismatch: The first value that differs, or None.
         interface: Differences of the declared inputs and outputs, in words.
         unsure: Reasons why the models cannot be called equal, in words.
+        advice: What would decide that, in words.
+        tolerances: The tolerance of each output, if it has one.
         runs: The sets of inputs on which both ran.
         skipped: Sets on which the first does not run, with reasons.
         outputs: Counts of compared elements of each output.
@@ -78,6 +80,8 @@ class Verdict:
     computed: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     notes: list[str] = field(default_factory=list[str])
     seconds: float = 0.0
+    advice: list[str] = field(default_factory=list[str])
+    tolerances: dict[str, Tolerance] = field(default_factory=dict[str, Tolerance])
 
     def __bool__(self) -> bool:
         return self.outcome == EQUAL
@@ -147,7 +151,7 @@ class Verdict:
             (name, "proven" if name in self.proven else "tested", str(count.compared), str(count.left_out))
             for name, count in self.outputs.items()
         ]
-        lines = [*self.interface, *self.unsure, *self.not_reached, *self.runtime, *self.notes]
+        lines = [*self.interface, *self.unsure, *self.advice, *self.not_reached, *self.runtime, *self.notes]
         return notebook_html(self.summary(), [(head, rows)], lines)
 
 
@@ -160,5 +164,7 @@ def evidence_of(verdict: Verdict) -> tuple[str, str]:
     outputs = f"{len(verdict.outputs)} output{'' if len(verdict.outputs) == 1 else 's'}"
     rest = f"; {proven} of {outputs} proven for all inputs" if proven else ""
     if verdict.equal:
-        return "match", f" on {sets}: {elements}{rest}"
+        tolerances = [*dict.fromkeys(map(str, verdict.tolerances.values()))]
+        within = f" within {tolerances[0] if len(tolerances) == 1 else 'the tolerances'}" if tolerances else ""
+        return "match", f"{within} on {sets}: {elements}{rest}"
     return verdict.outcome, f": {elements}, on {sets}{rest}"

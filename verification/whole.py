@@ -11,7 +11,7 @@ import onnx_ir
 
 from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined
 from castsmith.numerics.cast.codec import Array
-from castsmith.verification.compare import Difference, difference
+from castsmith.verification.compare import EXACT, Difference, How, difference
 from castsmith.verification.evaluate.conversions import Content, Tensor
 from castsmith.verification.evaluate.engines import TITLES, EngineError, Prepared
 from castsmith.verification.evaluate.evaluator import Evaluator, Path
@@ -68,7 +68,7 @@ class Whole:
         feeds: Mapping[str, Array | list[Array] | None],
         meant: Mapping[str, Content],
         evaluator: Evaluator,
-        nan_bits: bool,
+        how: How,
     ) -> list[str]:
         """Yield one sentence for each level at which an output differs from the meaning, with the node that caused it.
 
@@ -89,11 +89,11 @@ class Whole:
                 found.append(f"{title}{level} does not run the whole model: {error}")
                 continue
             for value, array in zip(self.model.graph.outputs, results, strict=True):
-                here = self._difference(meant, value.name or "", array, nan_bits)
+                here = self._difference(meant, value, value, array, how)
                 if here is None:
                     continue
                 place, who = list(here.index) if here.index else "", f"{title}{level}".removesuffix(",")
-                cause = self._cause(run.kind, evaluator, plain, value, nan_bits)
+                cause = self._cause(run.kind, evaluator, plain, value, how)
                 found.append(
                     f"run as a whole by {who}, {value.name}{place} is {here.b} instead of {here.a}"
                     f" ({name}; {here.elements} of {here.of} elements){cause}"
@@ -101,11 +101,15 @@ class Whole:
                 break
         return found
 
-    def _difference(self, meant: Mapping[str, Content], name: str, array: object, nan_bits: bool) -> Difference | None:
-        known = meant.get(name)
+    def _difference(
+        self, meant: Mapping[str, Content], value: onnx_ir.Value, output: onnx_ir.Value, array: object, how: How
+    ) -> Difference | None:
+        """Return the first difference of a value, within the tolerance of an output."""
+        known = meant.get(value.name or "")
         if not isinstance(known, Tensor) or isinstance(array, list | dict):
             return None
-        return difference(known.array, np.asarray(array), known.undefined, nan_bits=nan_bits)
+        tolerance = how.tolerances.get(output.name or "", EXACT)
+        return difference(known.array, np.asarray(array), known.undefined, nan_bits=how.nan_bits, tolerance=tolerance)
 
     def _cause(
         self,
@@ -113,7 +117,7 @@ class Whole:
         evaluator: Evaluator,
         feeds: Mapping[str, Array],
         output: onnx_ir.Value,
-        nan_bits: bool,
+        how: How,
     ) -> str:
         """Return the first node whose result, as the only output, the runtime changes; of a large model, about that."""
         if self._proto is None or self._proto.ByteSize() > _LARGEST_CUT:
@@ -144,6 +148,6 @@ class Whole:
                 array = Prepared(kind, cut.SerializeToString()).run(feeds, evaluator.budget.call)[0]
             except EngineError:
                 continue
-            if self._difference(meant, node.outputs[0].name or "", array, nan_bits) is not None:
+            if self._difference(meant, node.outputs[0], output, array, how) is not None:
                 return f"; it starts at {node.outputs[0].name}, made by {node.op_type} {node.name or ''}".rstrip()
         return ""

@@ -1,4 +1,4 @@
-"""castsmith verify: run two models on inputs chosen to find differences, and compare them bit by bit."""
+"""castsmith verify: run two models, and compare their results bit by bit or within a tolerance."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
             sets=arguments.sets,
             seed=arguments.seed,
             nan_bits=arguments.nan_bits,
+            rtol=dict(arguments.rtol),
+            atol=dict(arguments.atol),
             accept=arguments.allow_type_change,
+            allow_unreached=arguments.allow_unreached,
             seconds=arguments.time_limit,
             memory=arguments.memory,
             prove=arguments.prove,

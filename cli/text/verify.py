@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -22,21 +23,33 @@ def verdict_lines(a: str, b: str, verdict: Verdict) -> Iterator[Line]:
     style = {"equal": "green", "different": "red", "inconclusive": "yellow"}[verdict.outcome]
     if verdict.mismatch is not None:
         yield Line(((style, "different"), ("", f" on inputs {verdict.mismatch.inputs}")), 2)
-        yield from mismatch_lines(a, b, verdict.mismatch)
+        how = "exceeds the tolerance" if verdict.tolerances else "differs"
+        yield from mismatch_lines(a, b, verdict.mismatch, how)
     elif verdict.interface:
         yield Line(((style, "different"), ("", ": the interfaces differ")), 2)
     else:
         outcome, text = evidence_of(verdict)
         yield Line(((style, outcome), ("", text)), 2)
-    for text in (*verdict.interface, *verdict.unsure):
+    for text in (*verdict.interface, *verdict.unsure, *(f"to decide it, {text}" for text in verdict.advice)):
         yield Line((("", f"  {text}"),), 4)
-    for name, count in verdict.outputs.items() if verdict.mismatch is None and not verdict.interface else ():
+    listed = (verdict.runs and verdict.tolerances) or (verdict.mismatch is None and not verdict.interface)
+    for name, count in verdict.outputs.items() if listed else ():
         text = f"{count.compared} of {count.elements} elements"
         how = f"proven, {verdict.proven[name]}" if name in verdict.proven else "tested"
         rest = f", {count.left_out} left out: the standard leaves them undefined" if count.left_out else ""
-        yield Line((("", f"  {name}: {how}, {text}{rest}"),), 4)
+        yield Line((("", f"  {name}: {how}, {text}{rest}{_errors(name, verdict)}"),), 4)
+    if verdict.tolerances:
+        yield Line((("", f"  compared in {verdict.seconds:.1f} s"),), 4)
     for text in _notes(verdict):
         yield Line((("", f"  {text}"),), 4)
+
+
+def _errors(name: str, verdict: Verdict) -> str:
+    """Return the largest errors of an output that is compared with a tolerance."""
+    tolerance, count = verdict.tolerances.get(name), verdict.outputs[name]
+    if tolerance is None:
+        return ""
+    return f"; largest error {count.absolute:.3g}, relative {count.relative:.3g} ({tolerance})"
 
 
 def as_command(verdict: Verdict) -> Verdict:
@@ -44,18 +57,20 @@ def as_command(verdict: Verdict) -> Verdict:
     return replace(
         verdict,
         unsure=[with_command_options(text) for text in verdict.unsure],
+        advice=[with_command_options(text) for text in verdict.advice],
+        interface=[with_command_options(text) for text in verdict.interface],
         skipped=[(name, with_command_options(reason)) for name, reason in verdict.skipped],
         notes=[with_command_options(text) for text in verdict.notes],
     )
 
 
-def mismatch_lines(a: str, b: str, found: Mismatch) -> Iterator[Line]:
+def mismatch_lines(a: str, b: str, found: Mismatch, how: str = "differs") -> Iterator[Line]:
     """Yield the first value that differs, the nodes that make it, the element, and the operands at its position."""
     here = found.difference
     if not found.value:
         yield Line((("", f"  {b} {here.b}"),), 4)
         return
-    yield Line((("", "  the first value that differs is "), ("bold", found.value)), 4)
+    yield Line((("", f"  the first value that {how} is "), ("bold", found.value)), 4)
     if found.site.op:
         yield Line((("", "  made by "), ("cyan", str(found.site))), 4)
     if found.within:
@@ -64,7 +79,11 @@ def mismatch_lines(a: str, b: str, found: Mismatch) -> Iterator[Line]:
         if item is not None:
             yield item_line(mark, style, item, 8)
     place = list(here.index) if here.index else ""
-    much = f" ({here.elements} of {here.of} elements differ)" if here.index else ""
+    much = (
+        f" ({here.elements} of {here.of} elements {'differ' if how == 'differs' else 'exceed it'})"
+        if here.index
+        else ""
+    )
     yield Line((("", f"  {found.value}{place} is {here.a} in {a}"),), 4)
     yield Line((("", f"  {found.value}{place} is {here.b} in {b}{much}"),), 4)
     for text in found.operands:
@@ -106,6 +125,7 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
         "difference": None if found is None else mismatch_data(found),
         "interface": verdict.interface,
         "unsure": verdict.unsure,
+        "advice": verdict.advice,
         "sets": verdict.runs,
         "skipped": [{"set": name, "reason": reason} for name, reason in verdict.skipped],
         "outputs": [
@@ -115,6 +135,8 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
                 "compared": count.compared,
                 "undefined": count.left_out,
                 "proven": verdict.proven.get(name),
+                "absolute": _number(count.absolute) if name in verdict.tolerances else None,
+                "relative": _number(count.relative) if name in verdict.tolerances else None,
             }
             for name, count in verdict.outputs.items()
         ],
@@ -127,7 +149,13 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
         "stood_in": list(verdict.stood_in),
         "computed": {who: list(operators) for who, operators in verdict.computed.items()},
         "notes": verdict.notes,
+        "seconds": round(verdict.seconds, 3),
     }
+
+
+def _number(error: float) -> float | str:
+    """Return the number; JSON has no infinity."""
+    return error if math.isfinite(error) else str(error)
 
 
 def mismatch_data(found: Mismatch) -> dict[str, Any]:

@@ -43,6 +43,15 @@ def add_to(commands: Commands) -> None:
         "--seed", metavar="N", type=integer(0), default=0, help="seed of the random inputs (default: 0)"
     )
     add_inputs(parser)
+    for name, text in (("rtol", "relative to the element of A"), ("atol", "added to that")):
+        parser.add_argument(
+            f"--{name}",
+            metavar="[NAME=]X",
+            action="append",
+            default=[],
+            type=_tolerance,
+            help=f"how far elements of outputs, or of the output NAME, may be apart, {text}",
+        )
     parser.add_argument(
         "--time-limit",
         metavar="SECONDS",
@@ -63,12 +72,25 @@ def add_to(commands: Commands) -> None:
         default=[],
         help="an input or output whose element type may differ, compared through its code or value; `all` for any",
     )
+    parser.add_argument(
+        "--allow-unreached",
+        action="store_true",
+        help="models may be equal although the inputs did not reach all parts in which they differ",
+    )
     parser.add_argument("--prove", action="store_true", help="report equality only if it is proven for all inputs")
     parser.add_argument("--nan-bits", action="store_true", help="distinguish NaN by sign and payload")
     add_promotion(parser)
     add_jobs(parser)
     add_quiet(parser)
     add_json(parser)
+
+
+def _tolerance(text: str) -> tuple[str, float]:
+    name, _, number = text.rpartition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is neither a number nor of the form NAME=NUMBER") from None
 
 
 def _seconds(text: str) -> float:

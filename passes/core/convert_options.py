@@ -99,7 +99,7 @@ class ConvertOptions:
         max_error: The relative error that outputs may have: the fewest nodes that reach it keep their type. It is
             measured on `inputs`, by default on generated ones.
         measure: Measure the error on generated inputs if no `inputs` are given.
-        dims: Sizes of symbolic dimensions, for generated inputs.
+        dims: Sizes of symbolic dimensions, and shapes of inputs, by name, for generated inputs.
         io: `keep`, `convert`, or the names of inputs and outputs to convert, instead of `keep_io_types`.
         provenance: Note in the metadata of new nodes which rule made them.
         in_place: Change a model in memory itself.

@@ -11,6 +11,7 @@ import pytest
 
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.verification import whole
+from castsmith.verification.compare import How
 from castsmith.verification.evaluate.conversions import Content, Tensor
 from castsmith.verification.evaluate.engines import Engine
 from castsmith.verification.evaluate.evaluator import Evaluator
@@ -149,7 +150,7 @@ def in_the_engine(x: Any, meant: dict[str, Any] | None = None, feeds: Any = None
     results |= {name: Tensor(array) for name, array in (meant or {}).items()}
     run = Whole(model, "onnxruntime", 20)
     assert (run.reason, run.invalid) == ("", False)
-    return run.differences("mine", given if feeds is None else feeds, results, evaluator, nan_bits=False)
+    return run.differences("mine", given if feeds is None else feeds, results, evaluator, How())
 
 
 def test_the_node_at_which_an_engine_changes_the_model(monkeypatch: pytest.MonkeyPatch) -> None:

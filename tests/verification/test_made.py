@@ -166,7 +166,7 @@ def test_a_wanted_number_and_its_neighbours_come_first() -> None:
 def test_an_input_without_a_shape_is_refused() -> None:
     inputs = maker("float[2] x")
     inputs.values[0].shape = None
-    text = r"^the input x \(float\) has no declared shape; give the inputs \(`inputs=`\)\.$"
+    text = r"^the input x \(float\) has no declared shape; give one \(`shapes=`\) or the inputs \(`inputs=`\)\.$"
     with pytest.raises(FeedError, match=text):
         inputs.make("finite", 1)
 

@@ -184,8 +184,13 @@ def _range(operands: Operands, *bounds: int) -> float:
 
 
 def _pad(operands: Operands, padding: int) -> float:
-    widest = float(np.abs(_operand(operands, padding)).sum())
-    return math.prod(dim + widest for dim in (() if operands[0] is None else operands[0].shape))
+    shape = () if operands[0] is None else operands[0].shape
+    widths = np.abs(_operand(operands, padding).reshape(-1))
+    axes = _operand(operands, 3) if len(operands) > 3 and operands[3] is not None else np.arange(len(shape))
+    sizes = np.array(shape, np.float64)
+    if len(widths) == 2 * axes.size:
+        np.add.at(sizes, axes.astype(np.int64).reshape(-1) % max(len(shape), 1), widths.reshape(2, -1).sum(0))
+    return float(sizes.prod())
 
 
 def _resize(operands: Operands, scales: int, sizes: int) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from castsmith.cli.wording import with_command_options
@@ -128,3 +130,38 @@ def test_optimize_verifies_each_pass(castsmith: Command, tmp_path: Path, monkeyp
     assert is_one_sentence(ended.err)
     assert "after simplify-casts, z[" in ended.err
     assert not out.exists()
+
+
+def test_a_tolerance_by_output(castsmith: Command, tmp_path: Path) -> None:
+    text = "g (float[N] x) => (float[N] y, float[N] z) <float w = {{{}}}> {{ y = Mul (x, w) z = Neg (x) }}"
+    a = write_model(tmp_path / "a.onnx", HEAD + text.format("1.0"))
+    b = write_model(tmp_path / "b.onnx", HEAD + text.format("1.001"))
+    within = castsmith("verify", a, b, "--rtol", "2e-3")
+    assert within.code == 0
+    assert within.out.startswith("match within rtol 0.002, atol 0 on 15 sets of inputs: ")
+    ended = castsmith("verify", a, b, "--rtol", "z=1", "--rtol", "y=1e-6", "--atol", "1e-30")
+    assert ended.code == 1
+    assert "the first value that exceeds the tolerance is y" in ended.out
+    assert "  z: proven" in ended.out or "  z: tested" in ended.out
+    assert re.search(r"  y: tested, .*; largest error [0-9.e-]+, relative 0\.001 \(rtol 1e-06, atol 1e-30\)", ended.out)
+    assert re.search(r"\n  compared in [0-9]+\.[0-9] s\n", ended.out)
+    data = json.loads(castsmith("verify", a, b, "--rtol", "1e-2", "--json").out)
+    assert 9e-4 < data["outputs"][0]["relative"] < 1.1e-3
+    for words in (("--rtol", "much"), ("--rtol", "-1"), ("--atol", "w=1"), ("--shape", "x"), ("--shape", "x=1xN"),
+                  ("--shape", "w=1"), ("--shape", "x=1x2")):  # fmt: skip
+        ended = castsmith("verify", a, b, *words)
+        assert ended.code == 2, words
+        assert ended.err.count("\n") >= 1
+
+
+def test_the_advice_names_options_that_work(castsmith: Command, tmp_path: Path) -> None:
+    ones = ", ".join(["1"] * 12)
+    text = f"{HEAD} g (float[2,4] x) => (float[2,3] y) <float[4,3] w = {{{ones}}}> {{ y = MatMul (x, w) }}"
+    path = write_model(tmp_path / "m.onnx", text)
+    model = onnx.load(path)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    onnx.save(model, path)
+    ended = castsmith("verify", path, path)
+    assert ended.code == 3
+    assert "--shape NAME=1x512" in ended.out
+    assert castsmith("verify", path, path, "--shape", "x=2x4").code == 0
