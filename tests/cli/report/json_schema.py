@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
-    "object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "null": type(None)
+    "object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "null": type(None),
+    "number": (int, float),
 }  # fmt: skip
 _KNOWN = {
     "$schema",
@@ -44,7 +45,7 @@ def violations(
     types = [_TYPES[name] for name in ([names] if isinstance(names, str) else names)]
     if types and not any(isinstance(value, one) for one in types):
         yield f"{place}: {value!r} is no {names}"
-    if "minimum" in schema and isinstance(value, int) and value < schema["minimum"]:
+    if "minimum" in schema and isinstance(value, int | float) and value < schema["minimum"]:
         yield f"{place}: {value} is too small"
     if isinstance(value, dict):
         entries: dict[str, Any] = value
