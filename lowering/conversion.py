@@ -83,6 +83,7 @@ class Request:
     fates: Fates
     provenance: bool
     progress: Callable[[str], None]
+    weights_only: bool = False
 
 
 @takes(ConvertOptions)
@@ -110,7 +111,8 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
     fates = Fates(to)
     stated = _stated(given, options.ranges or {})
     # The weights are read for the bounds, and the effects of rounding are found in the same pass.
-    proven = _bounds_of(given, stated, fates.reader) if to == DataType.FLOAT16 or stated else {}
+    bounded = not options.weights_only and (to == DataType.FLOAT16 or stated)
+    proven = _bounds_of(given, stated, fates.reader) if bounded else {}
     evidence = _evidence(known, to, made_up=inputs == "made-up", search=search)
     request = Request(
         to,
@@ -124,6 +126,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         fates,
         options.provenance,
         tell,
+        options.weights_only,
     )
     if known is None or options.max_error is None:
         work = given if options.in_place or model_in_memory(model) is None else given.clone()
@@ -160,7 +163,7 @@ def _measured(result: ConvertResult, known: Reference | None) -> ConvertResult:
 def _search(model: onnx_ir.Model, request: Request, known: Reference, most: float) -> ConvertResult:
     """Keep the fewest nodes with which the error is at most `most`; `MOST_ATTEMPTS` conversions at most."""
     plain = _without_losses(model.clone(), request)
-    first, nodes = _measured(plain.result, known), list(dict.fromkeys(plain.converted(request.to).values()))
+    first, nodes = _measured(plain.result, known), list(dict.fromkeys(plain.converted().values()))
     best: tuple[frozenset[str], _Attempt, ConvertResult] | None = None
 
     def error(kept: frozenset[str]) -> float:
@@ -207,10 +210,10 @@ class _Attempt:
     first: Mapping[onnx_ir.Node, str]
     keys: Mapping[onnx_ir.Value, str]
 
-    def converted(self, to: DataType) -> dict[onnx_ir.Node, str]:
+    def converted(self) -> dict[onnx_ir.Node, str]:
         """The nodes that were converted, each with its first result before."""
-        precisions = self.result.precisions
-        return {node: self.first.get(node, "") for name, node in self.nodes.items() if precisions[name][0] == to}
+        regions = self.result.regions
+        return {node: self.first.get(node, "") for name, node in self.nodes.items() if name in regions}
 
     def proof(self, request: Request) -> Proof | None:
         """The bounds before and after; None if nothing was proven before."""
@@ -266,7 +269,7 @@ def _without_losses(model: onnx_ir.Model, request: Request) -> _Attempt:
     while True:
         attempt, attempts = _attempt(model, request, keep), attempts + 1
         proof = attempt.proof(request)
-        converted = attempt.converted(request.to)
+        converted = attempt.converted()
         losses = {} if proof is None else proof.losses(converted, behind=attempts > _CAREFUL_ATTEMPTS)
         asked = Asked(request.lower, "", losses).with_all_inside(attempt.result.model) if request.lower else {}
         names = defaultdict[str, set[str]](set)
@@ -285,6 +288,9 @@ def _attempt(work: onnx_ir.Model, request: Request, keep: tuple[Pattern, ...]) -
     keys, target = keys_of(work), request.target
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     run = Run(Session(work), request.provenance, request.progress)
+    if request.weights_only:
+        weights = ConvertPrecision(request.to, target, keep=keep, fates=request.fates, weights_only=True)
+        return _ended(run, _converted(run, weights), results, keep, keys)
     widening, without_double = _widening(run.session, request.to), _without_double(run.session, request)
     _repair(run, target)
     mixed = {each.site for each in _left_mixed(run.session)}
@@ -304,7 +310,18 @@ def _attempt(work: onnx_ir.Model, request: Request, keep: tuple[Pattern, ...]) -
     records.diagnostics += [each for each in _left_mixed(run.session) if each.site not in mixed]
     records.diagnostics += _unsupported(run.session, target)
     records.diagnostics += _without_kernel(run.session, request)
-    names = _names(found, results)
+    return _ended(run, found, results, keep, keys)
+
+
+def _ended(
+    run: Run,
+    found: PrecisionResult,
+    results: Mapping[onnx_ir.Node, str],
+    keep: tuple[Pattern, ...],
+    keys: Mapping[onnx_ir.Value, str],
+) -> _Attempt:
+    """Return the conversion that ends with these precisions."""
+    names, records = _names(found, results), run.records
     result = ConvertResult(
         run.session.model,
         records.rewrites,

@@ -57,6 +57,7 @@ def _convert(
         inputs=given["inputs"] if given["inputs"] is not None or not made_up else "made-up",
         dims=given["dims"],
         max_error=arguments.max_error,
+        weights_only=arguments.weights_only,
         in_place=True,
         progress=ahead_of,
     )

@@ -12,6 +12,7 @@ from castsmith.cli.usage.optimize import add_models, add_output, add_reporting
 
 _COMMON = (
     *("--output", "--dry-run", "--to", "--target", "--io", "--keep", "--force", "--max-error", "--measure", "--inputs"),
+    "--weights-only",
     *("--diff", "--report", "--json", "--quiet", "--verbose"),
 )
 
@@ -37,6 +38,8 @@ def add_to(commands: Commands) -> None:
     work.add_argument("--force", metavar="PATTERN", action="append", default=[], help=help_text)
     help_text = "keep the fewest nodes in their type that limit the relative error to E, measured on inputs"
     work.add_argument("--max-error", metavar="E", type=positive, help=help_text)
+    help_text = "store weights in 16 bits, each with a cast back, and compute as before: half the file"
+    work.add_argument("--weights-only", action="store_true", help=help_text)
     work.add_argument("--measure", action="store_true", help="measure the error on made-up inputs")
     add_inputs(work)
     add_reporting(parser)

@@ -99,6 +99,8 @@ class ConvertOptions:
         max_error: The relative error that outputs may have: the fewest nodes that reach it keep their type. It is
             measured on `inputs`, by default on generated ones.
         measure: Measure the error on generated inputs if no `inputs` are given.
+        weights_only: Store the weights alone in float16 or bfloat16, each with one Cast back, so that the file has half
+            the size and every node computes as before.
         dims: Sizes of symbolic dimensions, and shapes of inputs, by name, for generated inputs.
         io: `keep`, `convert`, or the names of inputs and outputs to convert, instead of `keep_io_types`.
         provenance: Note in the metadata of new nodes which rule made them.
@@ -127,6 +129,7 @@ class ConvertOptions:
         None, OptionInfo("keep the fewest nodes in their type that limit the relative error", _error, metavar="E")
     )
     measure: bool = option(False, flag_info("measure the error on generated inputs"))
+    weights_only: bool = option(False, flag_info("store weights in 16 bits, and compute as before"))
     dims: Mapping[str, int] | None = shared("verify_dims")
     io: str | None = option(
         None, text_info("keep or convert the types of inputs and outputs, or names of those to convert", optional=True)
@@ -141,3 +144,7 @@ class ConvertOptions:
             raise OptionError(
                 "`io` and `keep_io_types` both say which inputs and outputs keep their types: pass one of them."
             )
+        changes_ports = self.io not in (None, "keep") or self.keep_io_types not in (None, True)
+        if self.weights_only and (self.lower or changes_ports):
+            other = "lower" if self.lower else "io" if self.io is not None else "keep_io_types"
+            raise OptionError(f"`weights_only` changes weights alone: pass it without `{other}`.")

@@ -28,7 +28,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from castsmith.ir.codes import Code, Rule
 from castsmith.ir.naming import settle_names
 from castsmith.ir.ops.casts import spell_casts
-from castsmith.ir.records import Records, Rewrite, RewriteResult, Site, TextItem
+from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site, TextItem
 from castsmith.ir.validation import require_known_opset
 from castsmith.passes.core.options import check_options
 from castsmith.passes.core.session import Session
@@ -232,3 +232,22 @@ def note_provenance(
         rewrite = makers.get(name or "") or inherited.get(name or "")
         if rewrite is not None:
             node.metadata_props.update({RULE: rewrite.rule, PASS: rewrite.pass_name, FROM: str(rewrite.site)})
+
+
+STORE_WEIGHT = Rule(
+    "store-weight",
+    "A weight is stored in 16 bits, rounded once, and cast back by one Cast, because of --weights-only.",
+    why="The file has half the size, and every node computes as before.",
+    example=(
+        "- float[64,64] w = {...}\n+ float16[64,64] w = {...}\n+ w_float = Cast <to = float> (w)"
+        "  # (float16[64,64]) -> float[64,64]"
+    ),
+    advice="Measure the error: --inputs FILE.npz or --measure; --keep leaves the weights of nodes as they are.",
+    safety=(Effect.CONVERTED,),
+    silence="Only castsmith convert --weights-only makes it.",
+)
+
+
+def is_stored_weight(node: onnx_ir.Node) -> bool:
+    """True for the Cast of a weight that is stored in 16 bits on purpose: folded, the file would be larger again."""
+    return node.op_type == "Cast" and node.metadata_props.get(RULE) == STORE_WEIGHT.code

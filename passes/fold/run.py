@@ -34,7 +34,7 @@ from castsmith.ir.walks import all_tensors
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.status import Definedness
 from castsmith.passes.core.options import FoldAs, shared
-from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewrite_pass import SessionPass, is_stored_weight
 from castsmith.passes.core.rewriting import Replacement, apply_replacement
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.reading import CONVERTING, Reader, may_convert
@@ -119,6 +119,7 @@ class FoldConstants(SessionPass):
         folding = self._folding(session, namer)
         found = session.survey
         nodes = [node for node in (found.nodes if found.domains else found.of(CONVERTING)) if may_convert(node)]
+        nodes = [node for node in nodes if not node.metadata_props or not is_stored_weight(node)]
         folding.ready = casts_computed(nodes, folding.reader)
         types = folding.reader.inference.types
         for node in nodes:

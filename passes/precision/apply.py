@@ -198,9 +198,9 @@ def _round_constant(
         tensor = onnx_ir.tensor(np.maximum(tensor.numpy(), np.asarray(_least(to), tensor.dtype.numpy())))
     new = _rounded(change, tensor, name, fate, is_mask=is_mask)
     before = constant_item(value) if value.const_value is not None else value_item(value)
-    site = _site(value)
+    site = site_of_constant(value)
     if in_place:
-        _put_constant(value, new)
+        put_constant(value, new)
         after: onnx_ir.Value = value
     else:
         after = new_constant(name, new)
@@ -210,7 +210,7 @@ def _round_constant(
     made = ValueItem(name, type_name(to), before.dims, role="constant")
     rule, reason = (
         (MASK_CONSTANT.code if is_mask else ROUND_CONSTANT.code),
-        _fate_text(fate, to, is_mask=is_mask, kind=kind),
+        fate_text(fate, to, is_mask=is_mask, kind=kind),
     )
     change.records.rewrites.append(
         Rewrite(change.name, rule, site, before, made, reason, Effect.CONVERTED, _narrowed(tensor, to))
@@ -242,7 +242,7 @@ def _least(to: DataType) -> float:
     return 2.0 * limits(to).vanish
 
 
-def _fate_text(fate: Fate, to: DataType, *, is_mask: bool, kind: _Kind) -> str:
+def fate_text(fate: Fate, to: DataType, *, is_mask: bool = False, kind: _Kind = _Kind.PLAIN) -> str:
     """Return the effects of rounding on the constant, as text."""
     name, told = type_name(to), list[str]()
     if is_mask:
@@ -267,12 +267,13 @@ def _narrowed(tensor: onnx_ir.TensorProtocol, to: DataType) -> int | None:
     return int(saved) if saved > 0 else None
 
 
-def _site(value: onnx_ir.Value) -> Site:
+def site_of_constant(value: onnx_ir.Value) -> Site:
+    """Return the place of a constant."""
     graph = value.graph
     return Site(graph.name or "" if graph is not None else "", value.name or "", "Constant")
 
 
-def _put_constant(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> None:
+def put_constant(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> None:
     """Replace the constant's tensor."""
     node = value.producer()
     if node is None or value.const_value is not None:
@@ -305,10 +306,18 @@ def _lower_masks(change: Change, value: onnx_ir.Value, tensor: onnx_ir.TensorPro
         largest = _largest(change.to)
         array = np.clip(tensor.numpy(), -largest, largest).astype(tensor.numpy().dtype)
         new = onnx_ir.tensor(array, dtype=tensor.dtype, name=name)
-    _put_constant(value, new)
+    put_constant(value, new)
     reason = f"its results are cast to {type_name(change.to)}, in which the mask value would be infinity"
     change.records.rewrites.append(
-        Rewrite(change.name, MASK_CONSTANT.code, _site(value), before, constant_item(value), reason, Effect.CONVERTED)
+        Rewrite(
+            change.name,
+            MASK_CONSTANT.code,
+            site_of_constant(value),
+            before,
+            constant_item(value),
+            reason,
+            Effect.CONVERTED,
+        )
     )
 
 
@@ -340,10 +349,16 @@ def _convert_types(change: Change) -> None:
             opset = opset_of(problem.model.graph.opset_imports, "") or 0
             lowest = to if fate.is_mask else None
             value.const_value = rounded(tensor, to, opset, value.name or "", lowest=lowest)
-            reason = _fate_text(fate, to, is_mask=fate.is_mask, kind=_Kind.PLAIN)
+            reason = fate_text(fate, to, is_mask=fate.is_mask)
             change.records.rewrites.append(
                 Rewrite(
-                    change.name, ROUND_CONSTANT.code, _site(value), before, value_item(value), reason, Effect.CONVERTED
+                    change.name,
+                    ROUND_CONSTANT.code,
+                    site_of_constant(value),
+                    before,
+                    value_item(value),
+                    reason,
+                    Effect.CONVERTED,
                 )
             )
         if value.type is not None or value.is_graph_input() or value.is_graph_output():
@@ -483,7 +498,7 @@ def _convert_filling(change: Change, node: onnx_ir.Node) -> None:
     if fate.overflow or fate.masks or fate.lost or fate.subnormal:
         rule, reason = (
             (MASK_CONSTANT.code if fate.is_mask else ROUND_CONSTANT.code),
-            _fate_text(fate, change.to, is_mask=fate.is_mask, kind=_Kind.PLAIN),
+            fate_text(fate, change.to, is_mask=fate.is_mask),
         )
         change.records.rewrites.append(
             Rewrite(change.name, rule, site_of(node), before, node_item(node), reason, Effect.CONVERTED)

@@ -34,8 +34,8 @@ from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
 from castsmith.passes.core.min_cut import solve
-from castsmith.passes.core.options import OptionInfo, option, text_info
-from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.options import OptionInfo, flag_info, option, text_info
+from castsmith.passes.core.rewrite_pass import STORE_WEIGHT, SessionPass
 from castsmith.passes.core.session import Session
 from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.apply import (
@@ -54,6 +54,7 @@ from castsmith.passes.precision.gains import price
 from castsmith.passes.precision.patterns import Asked, Pattern, Wishes, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.problem import Problem
+from castsmith.passes.precision.weights import store_weights
 from castsmith.passes.promote.insert import SPECIALISE_FUNCTION, specialise_functions
 from castsmith.passes.shapes.walk import Shapes
 from castsmith.targets.kernels import DEFAULT_TARGET
@@ -146,6 +147,7 @@ class ConvertPrecision(SessionPass):
         lower: Patterns of nodes to convert although they are sensitive.
         bound: Returns what is known of a value by its name, in a function `domain::function/value`; None: nothing.
         fates: The effects of rounding constants to this precision, as far as they are known.
+        weights_only: Store the weights in the precision, each with a Cast back, and let all nodes compute as they do.
 
     Raises:
         OptionError: The target or the opset lacks the precision, or a pattern matches no node.
@@ -160,6 +162,7 @@ class ConvertPrecision(SessionPass):
         CONVERT_INTERFACE,
         CONVERT_NODE,
         NOTHING_TO_CONVERT,
+        STORE_WEIGHT,
     )
 
     to: TypeLike = option(DataType.FLOAT16, OptionInfo("the precision: float16, bfloat16 or float", _precision))
@@ -172,9 +175,12 @@ class ConvertPrecision(SessionPass):
     )
     bound: Callable[[str], Known | None] | None = option(None, OptionInfo("bounds of a value by its name", _any))
     fates: Fates | None = option(None, OptionInfo("the known effects of rounding constants", _any))
+    weights_only: bool = option(False, flag_info("store weights in the precision, and cast each back"))
 
     def rewrite(self, session: Session) -> RewriteResult:
         model, to = session.model, parse_precision(self.to)
+        if self.weights_only:
+            return self._weights(session, to)
         target = as_target(self.target)
         aim = Aim(to, SOURCES[to] & frozenset(self.sources or SOURCES[to]), asked_target(target, to))
         require_possible(model, to, target)
@@ -215,6 +221,26 @@ class ConvertPrecision(SessionPass):
         if change.records.rewrites:
             session.changed()
         return PrecisionResult(model, bool(change.records.rewrites), change.records, precisions=precisions)
+
+    def _weights(self, session: Session, to: DataType) -> RewriteResult:
+        """Store the weights alone in the precision."""
+        model, target, name = session.model, as_target(self.target), type_name(to)
+        if to == DataType.FLOAT:
+            raise OptionError("`weights_only` stores weights in float16 or bfloat16, not in float.")
+        if target is not None and to in target.lacks:
+            raise OptionError(f"{target} has no {name}; name another precision or target.")
+        require_possible(model, to, None)
+        patterns, nodes = parse_patterns(self.keep, "keep"), list(all_nodes(model))
+        require_matches(patterns, nodes, "keep")
+        kept = Asked(patterns, "kept, as requested by", nodes).with_all_inside(model)
+        fates = Fates(to) if self.fates is None or self.fates.to != to else self.fates
+        done = store_weights(NAME, session, to, fates, kept, CONVERT_NODE.code)
+        precisions = {
+            node: Precision(DataType.FLOAT, why or f"its weights are {name}", int(not why), node.outputs[0].name or "")
+            for node, why in done.nodes.items()
+            if node.outputs
+        }
+        return PrecisionResult(model, bool(done.records.rewrites), done.records, precisions=precisions)
 
 
 def _outputs_that_stay(

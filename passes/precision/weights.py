@@ -1,0 +1,127 @@
+"""Weights in 16 bits alone: each large one is rounded once and cast back by one Cast, so that nodes compute as before.
+
+    float[64,64] w = {...}
+    y = MatMul (x, w)
+becomes
+    float16[64,64] w = {...}
+    w_float = Cast <to = float> (w)
+    y = MatMul (x, w_float)
+
+The Cast is marked in its metadata, so that `fold-constants` leaves it: folded, the file would have its former size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.casts import cast_node
+from castsmith.ir.ops.schemas import opset_of
+from castsmith.ir.ops.table import traits_of
+from castsmith.ir.records import Effect, Records, Refusal, Rewrite
+from castsmith.ir.text import constant_item, node_item, value_item
+from castsmith.ir.walks import all_nodes, graph_of, graphs_with_initializers, holders
+from castsmith.passes.core.rewrite_pass import RULE, STORE_WEIGHT
+from castsmith.passes.core.rewriting import name_node
+from castsmith.passes.core.session import Session
+from castsmith.passes.precision.apply import fate_text, put_constant, site_of_constant
+from castsmith.passes.precision.constants import Fates, rounded, unfit
+
+_FEWEST = 128
+"""Elements of the smallest weight that is stored in 16 bits: a Cast takes about as many bytes as this saves."""
+
+_SOURCES = (DataType.FLOAT, DataType.DOUBLE)
+
+
+@dataclass
+class Stored:
+    """What was done: the records, and why the weights of each node stay as they are; empty if they do not."""
+
+    records: Records
+    nodes: dict[onnx_ir.Node, str]
+
+
+def store_weights(
+    name: str, session: Session, to: DataType, fates: Fates, kept: Mapping[onnx_ir.Node, str], refusal_code: str
+) -> Stored:
+    """Store the large weights of the model in the type.
+
+    Args:
+        name: The name of the pass, for the records.
+        session: The model.
+        to: float16 or bfloat16.
+        fates: The effects of rounding.
+        kept: The nodes whose weights stay as they are, with reasons.
+        refusal_code: The code of a weight that stays.
+    """
+    model, done = session.model, Stored(Records(), {})
+    held, namer, places = holders(model), session.namer(), dict[onnx_ir.Node, int]()
+    for value in list(_weights(model)):
+        tensor, users = constant_tensor(value), [node for node, _ in value.uses()]
+        if tensor is None:
+            continue
+        why = next((kept[node] for node in users if node in kept), "") or unfit(value.name or "", fates.of(tensor), to)
+        done.nodes.update((node, why if done.nodes.get(node, why) else "") for node in users)
+        if why:
+            done.records.refusals.append(Refusal(name, refusal_code, site_of_constant(value), why))
+            continue
+        opset = opset_of(model.graph.opset_imports, "") or 0
+        before, source = constant_item(value) if value.producer() is None else value_item(value), tensor.dtype
+        put_constant(value, rounded(tensor, to, opset, value.name or ""))
+        cast = cast_node(value, source)
+        name_node(cast, namer)
+        cast.metadata_props[RULE] = STORE_WEIGHT.code
+        beside = value.producer()
+        value.replace_all_uses_with(cast.outputs[0])
+        cast.replace_input_with(0, value)
+        if beside is not None:
+            beside.append(cast)
+        else:
+            _first_user(users, value.graph, held, places).prepend(cast)
+        saved = tensor.nbytes - tensor.size * to.itemsize
+        reason = fate_text(fates.of(tensor), to)
+        made = [constant_item(value) if beside is None else value_item(value), node_item(cast)]
+        done.records.rewrites.append(
+            Rewrite(
+                name, STORE_WEIGHT.code, site_of_constant(value), before, made, reason, Effect.CONVERTED, int(saved)
+            )
+        )
+    if done.records.rewrites:
+        session.changed()
+    return done
+
+
+def _weights(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
+    """Yield the large floating-point constants: initializers and results of Constant nodes, but not scales."""
+    constants: Iterable[onnx_ir.Value] = (
+        *(value for graph in graphs_with_initializers(model) for value in graph.initializers.values()),
+        *(node.outputs[0] for node in all_nodes(model) if node.op_type == "Constant" and node.outputs),
+    )
+    for value in constants:
+        tensor = constant_tensor(value)
+        if tensor is None or tensor.dtype not in _SOURCES or tensor.size < _FEWEST or value.is_graph_output():
+            continue
+        uses = list(value.uses())
+        if uses and not any(place in traits_of(node.domain, node.op_type).scaling for node, place in uses):
+            yield value
+
+
+def _first_user(
+    users: Iterable[onnx_ir.Node],
+    graph: onnx_ir.Graph | None,
+    held: Mapping[onnx_ir.Graph, onnx_ir.Node],
+    places: dict[onnx_ir.Node, int],
+) -> onnx_ir.Node:
+    """Return the first node of the graph that uses a value, itself or in a subgraph."""
+    outer = list[onnx_ir.Node]()
+    for node in users:
+        while graph_of(node) is not graph:
+            node = held[graph_of(node)]
+        outer.append(node)
+    if outer[0] not in places:
+        places.update((node, place) for place, node in enumerate(graph_of(outer[0])))
+    return min(outer, key=places.__getitem__)
