@@ -152,11 +152,6 @@ class Step:
         array = self.array(index)
         return None if array is None or array.ndim != 2 else weights_of(array)
 
-    def dims_of(self, index: int) -> Dims | None:
-        """Return the dimensions of an input that must be there; those of a constant are known before it is read."""
-        tensor = self.tensor(index)
-        return self.input(index).dims if tensor is None else tuple(int(each) for each in tensor.shape.numpy())
-
     def _has_default(self, value: onnx_ir.Value) -> bool:
         """True for an input that is taken to keep its default."""
         interval = self.known.get(value)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import onnx_ir
-from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
@@ -29,6 +28,7 @@ from castsmith.lowering.quantized.operands import (
     scalar,
     shaped,
 )
+from castsmith.numerics.quantize.packed import unpacked
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import Replacement
 
@@ -157,13 +157,13 @@ def _blocked(
     points = None if zero is None or zero.dtype != DataType.UINT8 else build.known(zero)
     if codes is None or first is None or build.opset < first or (zero is not None and points is None):
         return None
-    numbers = _unpacked(codes.reshape(size.width, -1), size.bits)[:, : size.depth].T
+    numbers = unpacked(codes.reshape(size.width, -1), size.bits)[:, : size.depth].T
     operands = [_transposed(build, scales)]
     if points is None:
         held = (numbers.astype(np.int8) - 2 ** (size.bits - 1)).astype(_SIGNED[size.bits].numpy())
     else:
         held = numbers.astype(_UNSIGNED[size.bits].numpy())
-        points = _unpacked(points.reshape(size.width, -1), size.bits)[:, : size.blocks].T
+        points = unpacked(points.reshape(size.width, -1), size.bits)[:, : size.blocks].T
         operands.append(build.constant(points.astype(held.dtype), "zero_points"))
     weight = build.op("DequantizeLinear", build.constant(held, "codes"), *operands, axis=0, block_size=size.block)
     weight.type, weight.shape = scales.type, onnx_ir.Shape([size.depth, size.width])
@@ -174,12 +174,6 @@ def _transposed(build: NodeBuilder, value: onnx_ir.Value) -> onnx_ir.Value:
     y = build.op("Transpose", value, perm=[1, 0])
     y.shape = None if value.shape is None else onnx_ir.Shape([value.shape[1], value.shape[0]])
     return y
-
-
-def _unpacked(packed: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
-    """Return the codes of rows of bytes, the first in the low bits."""
-    shifts = np.arange(8 // bits, dtype=np.uint8) * np.uint8(bits)
-    return ((packed[:, :, None] >> shifts) & np.uint8(2**bits - 1)).reshape(len(packed), -1)
 
 
 def _computed(

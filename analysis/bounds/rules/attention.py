@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from onnx_ir import DataType
 
 from castsmith.analysis.bounds.interval import (
+    ANYTHING,
     NAN,
     NONE,
     Interval,
@@ -22,32 +24,89 @@ _TYPES = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
 _RANKS = (3, 4)
 
 
+@dataclass(frozen=True)
+class Heads:
+    """The operands of an attention.
+
+    Attributes:
+        query: The queries.
+        keys: The keys, and those of the past.
+        values: The values, and those of the past.
+        mask: What is added to the scores, or a mask of bool.
+        width: The number of terms of a score.
+        scale: The factor of a score.
+        narrowest: The type in which the scores are computed.
+        turns: The number of keys in each part of the values; None where it is unknown.
+    """
+
+    query: Interval
+    keys: list[Interval]
+    values: list[Interval]
+    mask: Interval | None
+    width: float
+    scale: float
+    narrowest: DataType
+    turns: list[int | None]
+
+
 def _attention(step: Step) -> list[Interval]:
     """The combinations, and the keys and values including those of the past."""
-    dtype, inputs = step.dtypes[0], step.operands
+    dtype = step.dtypes[0]
     keys, values = (
         [each for each in (step.input(index), step.optional(index + 3)) if each is not None] for index in (1, 2)
     )
     if dtype is None or any(each.dtype != dtype or not _is_ranked(each) for each in (step.input(0), *keys, *values)):
         raise UnknownRangeError
     turns = [None if each.dims is None else each.dims[-2] for each in values]
-    count = float(sum(LONGEST if each is None else each for each in turns))
+    step.float("softcap", 0.0)
+    query = step.input(0)
+    heads = Heads(
+        query,
+        keys,
+        values,
+        step.optional(3),
+        _head_size(step, query),
+        step.number("scale", 1.0),
+        min((dtype, _precision(step, dtype)), key=largest),
+        turns,
+    )
+    return [combined(step, heads, dtype), *held(step, heads)]
+
+
+def combined(step: Step, heads: Heads, dtype: DataType, *, divided_last: bool = False) -> Interval:
+    """Combinations of the values whose factors are a softmax of scores.
+
+    Args:
+        step: The node.
+        heads: Its operands.
+        dtype: The type of the result.
+        divided_last: Kernels divide the sum by that of the exponentials, none of which exceeds 1, at the end.
+    """
+    inputs, values = step.operands, heads.values
+    count = float(sum(LONGEST if each is None else each for each in heads.turns))
     assumes = frozenset[str]().union(*(each.assumes for each in inputs))
-    assumes |= {LENGTHS} if None in turns else frozenset[str]()
+    assumes |= {LENGTHS} if None in heads.turns else frozenset[str]()
     # Probabilities sum up to 1 but for their roundings, and to 0 in a masked row.
     most = shrinking(count + 5, dtype) + vanished(count, dtype)
     low, high = (np.asarray(end * most) for end in (min(_least(values), 0.0), max(_greatest(values), 0.0)))
     low, high, over = step.total(low, high, np.maximum(-low, high), count, *values)
-    special = spoilt(*values) | over | _of_scores(step, keys, dtype)
-    first = step.result(low, high, step.dims[0], *inputs, special=special, assumes=assumes)
+    special = spoilt(*values) | over | _of_scores(heads)
+    if divided_last:
+        size = max(-float(low), float(high)) * count
+        special = special | (ANYTHING if overflows(size, count, dtype, known=all(x.bounded for x in values)) else NONE)
+    return step.result(low, high, step.dims[0], *inputs, special=special, assumes=assumes)
+
+
+def held(step: Step, heads: Heads) -> list[Interval]:
+    """The keys and the values including those of the past, which are the second and third output, and further ones."""
     rest = [
         step.picked(
-            np.asarray(_least(held)), np.asarray(_greatest(held)), None, *held, special=_bits(held), index=index
+            np.asarray(_least(parts)), np.asarray(_greatest(parts)), None, *parts, special=_bits(parts), index=index
         )
-        for index, held in ((1, keys), (2, values))
+        for index, parts in ((1, heads.keys), (2, heads.values))
         if index < len(step.node.outputs)
     ]
-    return [first, *rest, *(step.anything(index) for index in range(3, len(step.node.outputs)))]
+    return [*rest, *(step.anything(index) for index in range(3, len(step.node.outputs)))]
 
 
 def _is_ranked(x: Interval) -> bool:
@@ -66,20 +125,18 @@ def _bits(parts: list[Interval]) -> np.uint8:
     return np.bitwise_or.reduce([each.bits for each in parts])
 
 
-def _of_scores(step: Step, keys: list[Interval], dtype: DataType) -> np.uint8:
+def _of_scores(heads: Heads) -> np.uint8:
     """NaN, if a score may be NaN or infinity, or all scores of a row minus infinity."""
-    query, mask = step.input(0), step.optional(3)
-    width, scale = _head_size(step, query), step.number("scale", 1.0)
-    finite = all(each.finite for each in (query, *keys)) and scale >= 0 and math.isfinite(step.float("softcap", 0.0))
+    query, keys, mask, scale = heads.query, heads.keys, heads.mask, heads.scale
+    finite = all(each.finite for each in (query, *keys)) and scale >= 0
     known = all(each.bounded for each in (query, *keys))
-    narrowest = min((dtype, _precision(step, dtype)), key=largest)
-    size = max(query.size, 1.0) * max(*(each.size for each in keys), 1.0) * width * max(scale, 1.0) * 2
-    over = overflows(size, 1, narrowest, known=known)
+    size = max(query.size, 1.0) * max(*(each.size for each in keys), 1.0) * heads.width * max(scale, 1.0) * 2
+    over = overflows(size, 1, heads.narrowest, known=known)
     if mask is not None and mask.dtype != DataType.BOOL:
-        finite = finite and mask.dtype == dtype and not (mask.nan.any() or mask.plus.any())
+        finite = finite and mask.dtype == query.dtype and not (mask.nan.any() or mask.plus.any())
         total = size + mask.size  # the largest number of the type masks, and a score rounds away beside it
         known = known and mask.bounded
-        over |= np.isinf(rounded(np.asarray(-total), np.asarray(total), narrowest)).any() and (
+        over |= np.isinf(rounded(np.asarray(-total), np.asarray(total), heads.narrowest)).any() and (
             known or math.isfinite(total)
         )
     return NAN if over or not finite or _may_mask_rows(mask) else NONE
@@ -107,19 +164,31 @@ def _may_mask_rows(mask: Interval | None) -> bool:
     return mask.least <= 0 if mask.dtype == DataType.BOOL else bool(mask.minus.any())
 
 
-def _rotary(step: Step) -> Interval:
-    """Pairs of elements turned by an angle, whose cosine and sine are operands; those beyond `rotary_embedding_dim`."""
-    x, cosine, sine = (collapsed(step.input(index), ()) for index in range(3))
+def rotary(step: Step, first: int = 1) -> Interval:
+    """Pairs of elements turned by an angle, whose cosine and sine are operands; those beyond `rotary_embedding_dim`.
+
+    Args:
+        step: The node.
+        first: The index of the operand of cosines.
+    """
     if not is_float(step.dtypes[0]):
         raise UnknownRangeError
+    part = bool(step.int("rotary_embedding_dim", 0))
+    return turned(step, step.input(0), step.input(first), step.input(first + 1), part=part)
+
+
+def turned(step: Step, x: Interval, cosine: Interval, sine: Interval, *, part: bool) -> Interval:
+    """Pairs of elements turned by an angle. part: some elements stay."""
+    dims = x.dims
+    x, cosine, sine = (collapsed(each, ()) for each in (x, cosine, sine))
     a, b = products((x.low, x.high), (cosine.low, cosine.high)), products((x.low, x.high), (sine.low, sine.high))
     with np.errstate(all="ignore"):
         most = np.maximum(-b[0], b[1])
         low, high, size = a[0] - most, a[1] + most, x.magnitude * (cosine.magnitude + sine.magnitude)
     low, high, over = step.total(low, high, size, 2, x, cosine, sine)
-    if step.int("rotary_embedding_dim", 0):
+    if part:
         low, high = np.minimum(low, x.low), np.maximum(high, x.high)
-    return step.result(low, high, step.input(0).dims, x, cosine, sine, special=spoilt(x, cosine, sine) | over)
+    return step.result(low, high, dims, x, cosine, sine, special=spoilt(x, cosine, sine) | over)
 
 
-RULES: dict[str, Rule] = {"Attention": _attention, "RotaryEmbedding": _rotary}
+RULES: dict[str, Rule] = {"Attention": _attention, "RotaryEmbedding": rotary}

@@ -154,9 +154,9 @@ def gelu(step: Step, *, tanh: bool | None = None) -> Interval:
     return _gated(_tanh_gelu if tanh else _erf_gelu, -0.171)(step)
 
 
-def _swish(step: Step) -> Interval:
+def swish(step: Step, default: float = 1.0) -> Interval:
     """X * sigmoid(alpha * x)."""
-    alpha = step.float("alpha", 1.0)
+    alpha = step.float("alpha", default)
     if alpha <= 0:
         raise UnknownRangeError
     return _gated(lambda x: _sigmoid(alpha * x), -0.2785 / alpha)(step)
@@ -237,7 +237,7 @@ RULES: dict[str, Rule] = {
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _hard_swish,
     "Gelu": gelu,
-    "Swish": _swish,
+    "Swish": swish,
     "Sin": _wave,
     "Cos": _wave,
     "Log": _log,

@@ -38,22 +38,32 @@ _ROWS = 64
 """Rows of an operand that are followed one by one."""
 
 
-def matmul(step: Step) -> Interval:
-    """A @ b."""
-    left, right = (step.weights(index) for index in range(2))
-    a, b = (step.input(index).dims if each is None else step.dims_of(index) for index, each in enumerate((left, right)))
-    if a is None and right is not None:
-        return _by_weights(step, as_rows(step.input(0)), right, step.dims[0], 1)
+def matmul(step: Step, turned: tuple[bool, bool] = (False, False)) -> Interval:
+    """A @ b. turned: operands whose last two dimensions are exchanged."""
+    left, right = (
+        weights.transposed if weights is not None and turn else weights
+        for weights, turn in ((step.weights(index), turned[index]) for index in range(2))
+    )
+
+    def operand(index: int) -> Interval:
+        return transposed(step.input(index)) if turned[index] else step.input(index)
+
+    a, b = (
+        operand(index).dims if each is None else (each.layout.k, each.layout.n)
+        for index, each in enumerate((left, right))
+    )
+    if a is None and right is not None and not turned[0]:
+        return by_weights(step, as_rows(operand(0)), right, step.dims[0], 1)
     if a is None or b is None:
         return step.unbounded()
     if not a or not b:
         raise UnknownRangeError
     dims = step.merged(_matmul_dims(a, b))
     if right is not None and len(b) == 2:
-        return _by_weights(step, step.input(0), right, dims, 1)
+        return by_weights(step, operand(0), right, dims, 1)
     if left is not None and len(a) == 2 and len(b) >= 2:
-        return _weights_first(step, left, dims)
-    return _of_two(step, step.input(0), step.input(1), dims)
+        return _weights_first(step, left, operand(1), dims)
+    return _of_two(step, operand(0), operand(1), dims)
 
 
 def as_rows(x: Interval) -> Interval:
@@ -69,7 +79,7 @@ def _matmul_dims(a: Dims, b: Dims) -> Dims:
     return (*batch, *rows, *columns)
 
 
-def _by_weights(step: Step, x: Interval, weights: Weights, dims: Dims | None, index: int) -> Interval:
+def by_weights(step: Step, x: Interval, weights: Weights, dims: Dims | None, index: int) -> Interval:
     """X @ W for a constant W (k, n), the operand number `index`."""
     layout = weights.layout
     narrow = joined_along(x, range(x.low.ndim - 1)) if math.prod(x.low.shape[:-1]) > _ROWS else x
@@ -121,9 +131,9 @@ def _shared(shares: Shares, parts: Ends, ends: Ends, size: Array) -> tuple[Array
     return np.maximum(ends[0], low), np.minimum(ends[1], high), np.minimum(size, most)
 
 
-def _weights_first(step: Step, weights: Weights, dims: Dims | None) -> Interval:
+def _weights_first(step: Step, weights: Weights, x: Interval, dims: Dims | None) -> Interval:
     """W @ x for a constant W (m, k)."""
-    x, turned = step.input(1), weights.transposed
+    turned = weights.transposed
     joint = joined_along(x, [*range(x.low.ndim - 2), x.low.ndim - 1])
     low, high = joint.low.reshape(1, -1), joint.high.reshape(1, -1)
     if low.shape[1] not in (1, turned.layout.k) or not turned.layout.n:
@@ -193,7 +203,7 @@ def gemm(step: Step) -> Interval:
     if weights is not None:
         matrix = weights.transposed if step.int("transB", 0) else weights
         columns, depth = matrix.layout.n, float(matrix.layout.k)
-        product = _by_weights(bare, a, matrix, (rows, columns), 1)
+        product = by_weights(bare, a, matrix, (rows, columns), 1)
         b = step.input(1)
     else:
         b = step.input(1)

@@ -9,7 +9,7 @@ import numpy as np
 import onnx.defs
 from onnx import TensorProto
 
-from tests.analysis.bounds import layers
+from tests.analysis.bounds import foreign, layers
 from tests.analysis.bounds.cases import FLOATS, Case, Make, numpy_type
 
 _OLDEST = 7
@@ -407,6 +407,7 @@ FOREIGN: dict[str, Make] = {
     "BiasGelu": gelus("BiasGelu", biased=True),
     "SkipLayerNormalization": skip_norm("SkipLayerNormalization"),
     "SkipSimplifiedLayerNormalization": skip_norm("SkipSimplifiedLayerNormalization"),
+    **foreign.OPERATORS,
 }
 """The same for operators of com.microsoft."""
 
