@@ -30,7 +30,10 @@ from typing import Any, NamedTuple
 
 RECORD = Path(__file__).with_name("record.json")
 _ROOT = Path(__file__).parents[1]
-PAGES = tuple(_ROOT / name for name in ("README.md", "docs/index.md", "docs/lowering.md", "docs/speed.md"))
+PAGES = tuple(
+    _ROOT / name
+    for name in ("docs/comparison.md", "docs/speed.md", "benchmarks/README.md", "lowering/encodings/README.md")
+)
 """The pages with tables of the record."""
 
 _PLACE = re.compile(r"(?<=<!-- recorded: )([\w-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)

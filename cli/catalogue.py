@@ -1,6 +1,6 @@
 """The explanation of every code, rendered from the codes of the passes and the findings of check.
 
-`python -m castsmith.cli.catalogue` prints docs/codes.md. A module is imported once its codes are asked for.
+docs/reference.py makes a page of each. A module is imported once its codes are asked for.
 """
 
 from __future__ import annotations
@@ -143,31 +143,3 @@ def _safety(code: Code) -> str:
         text = "; or ".join(_EFFECTS[effect] for effect in code.safety)
         return f"{text}; the record says which" if len(code.safety) > 1 else text
     return "; or ".join(_FIXES[name] for name in safety_names(code))
-
-
-def markdown() -> Iterator[str]:
-    """Yield docs/codes.md, line by line."""
-    codes = list(all_codes())
-    yield "# Codes"
-    yield ""
-    yield "Find out what a finding, rewrite or refusal means, how safe its fix is, and when to silence it. A code stays"
-    yield "the same from version to version. `castsmith explain CODE` prints its page. To silence a finding, name its"
-    yield "code in `check --ignore` or the [settings](howto/gate.md#settings-of-a-project), or accept it in a baseline."
-    yield ""
-    yield "This file is made by `python -m castsmith.cli.catalogue`."
-    yield ""
-    yield "| code | kind | what |"
-    yield "|---|---|---|"
-    for code in codes:
-        link = f"[{code.code}](#{code.code.replace('*', '')})"
-        yield f"| {link} | {code.kind} | {summary_of(code).rstrip('.')} |"
-    for code in codes:
-        (first, what), *others = parts(code)
-        yield from ("", f"## {code.code}", "", head(code), "")
-        yield from (f"**{first}.** {what}", "", "```", *code.example.splitlines(), "```")
-        for title, text in others:
-            yield from ("", f"**{title}.** {text}")
-
-
-if __name__ == "__main__":
-    print("\n".join(markdown()))

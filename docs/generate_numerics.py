@@ -1,9 +1,4 @@
-"""Writes docs/numerics.md from the code, so that it cannot say anything else.
-
-    python -m docs.generate_numerics
-
-What takes long to measure is kept in docs/numerics_measured.txt, as the commands printed it.
-"""
+"""Writes docs/numerics.md from the code, so that it cannot say anything else: `python -m docs.generate_numerics`."""
 
 from __future__ import annotations
 
@@ -34,7 +29,7 @@ from castsmith.numerics.types import (
 from tests.numerics.cast.backend_differences import DIFFERENT
 
 HERE = Path(__file__).parent
-PAGE, MEASURED = HERE / "numerics.md", HERE / "numerics_measured.txt"
+PAGE = HERE / "numerics.md"
 FLOATS = [row for row in ELEMENT_TYPES.values() if row.kind is Kind.FLOATING]
 INTEGERS = [row for row in ELEMENT_TYPES.values() if row.kind is Kind.INTEGER]
 COMMON = [
@@ -55,7 +50,6 @@ def page() -> str:
         ("ONNX backend node tests", backend),
         ("Exact casts", exact_casts),
         ("Chains equal to one cast", chains),
-        ("Measured agreement", measured),
     )
     lines = [
         "# Numbers: formats and conversions",
@@ -285,18 +279,6 @@ def chains() -> Iterator[str]:
     yield ""
     yield "A condition on the precisions alone (p_b >= 2 p_c + 2) is not enough. Double to float to float16 satisfies"
     yield "it, but converts 1 + 2^-11 + 2^-40 to 1, and the direct cast gives 1 + 2^-10."
-
-
-def measured() -> Iterator[str]:
-    yield "For most of the pairs below 0.9 Castsmith checks each number, which numpy and ml_dtypes do not do. It finds"
-    yield "numbers out of range of int8 and uint8 (the processor reports them only for int32 and int64), NaN, whose"
-    yield "payload is kept, and numbers that ml_dtypes rounds twice to bfloat16. A check takes as long as reading the"
-    yield "array again. The [page on speed](speed.md#conversions-of-arrays) lists these pairs with their spread, and"
-    yield "what compiled kernels change."
-    yield ""
-    yield "```"
-    yield from MEASURED.read_text().rstrip("\n").split("\n")
-    yield "```"
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from castsmith.cli.main import main
 PICTURE = Path(__file__).parent / "pictures/hero.svg"
 MODEL = """<ir_version: 10, opset_import: ["": 21]>
     prices (int64[n] quantity, float[n] price) => (float[n] total) { total = Mul (quantity, price) }"""
-LABEL = "Before: ONNX Runtime refuses the model, a Mul of int64 and float. After: a Cast makes both operands float."
+LABEL = "Before: ONNX Runtime rejects the model, a Mul of int64 and float. After: a Cast makes both operands float."
 WIDTH, HEIGHT = 600, 426
 STYLE = """
   text { font: 15px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #e8ebf0; }
@@ -46,7 +46,7 @@ def picture() -> str:
 
 
 def _before() -> Iterator[str]:
-    yield _text(24, 32, "before: refused by ONNX Runtime", "bad")
+    yield _text(24, 32, "before: rejected by ONNX Runtime", "bad")
     yield from (_box(24, 48, 108, "quantity"), _box(24, 106, 108, "price"))
     yield from (_edge(132, 65, 330, 84, "int64[n]", "bad"), _edge(132, 123, 330, 104, "float[n]", "soft"))
     yield from (_box(330, 76, 70, "Mul", "bad"), _edge(400, 93, 486, 93, "", "soft"), _box(486, 76, 90, "total"))

@@ -7,7 +7,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from docs.reference import PAGES, REPOSITORY, SITE
+from docs.reference import REPOSITORY, SITE, pages
 from docs.wrapping import keep_words
 
 
@@ -20,7 +20,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    for path, page in PAGES.items():
+    for path, page in pages().items():
         files.append(File.generated(config, path, content="\n".join(page())))
     return files
 

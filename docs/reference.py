@@ -14,6 +14,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,11 @@ from onnx_ir import DataType
 import castsmith
 import castsmith.lowering
 import castsmith.passes
+from castsmith.cli.catalogue import all_codes, head, parts, summary_of
 from castsmith.cli.exit_codes import EXIT_CODES, WORST, meanings
 from castsmith.cli.main import main, whole_parser
 from castsmith.cli.parser import subcommands
+from castsmith.ir.codes import Code
 from castsmith.lowering.registry import PASSES, PIPELINE, needs_target, pass_class, summary
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
@@ -79,9 +82,9 @@ GROUPS = {
 
 
 def commands() -> Iterator[str]:
-    """Every command with its --help-all."""
-    yield "# Commands\n"
-    yield "Each command accepts a model, also an invalid one, prints what it found, and ends with an exit code.\n"
+    """Every command with its --help-all, and every option of castsmith.optimize."""
+    yield "# Commands and options\n"
+    yield "Look up a command, its options and its exit codes. Commands accept invalid models too.\n"
     overview = _help()
     yield f"```text\n{overview}```\n"
     yield "## Exit codes\n"
@@ -89,6 +92,7 @@ def commands() -> Iterator[str]:
     for words in _named(whole_parser()):
         yield f"## castsmith {' '.join(words)}\n"
         yield f"```text\n{_help(*words)}```\n"
+    yield from _options()
 
 
 def _named(parser: argparse.ArgumentParser) -> Iterator[tuple[str, ...]]:
@@ -99,25 +103,28 @@ def _named(parser: argparse.ArgumentParser) -> Iterator[tuple[str, ...]]:
 
 
 _STREAMS = """
-Of several models the exit code is that of the worst: 2, then 1, then 3, then 0. An interrupt is 130, a reader that goes
-away 141, SIGTERM 143. Every error is one sentence on stderr, and with `--json` a document on stdout too
-([error-1.json](../schema/error-1.json)). Where a model is written and the report of it cannot be printed, the sentence
-says so; the exit code is then 2 with `--json`, and 0 without.
+With several models, the exit code is the worst one: 2, then 1, then 3, then 0. An interrupt gives 130, a closed pipe
+141, SIGTERM 143. Every error is one sentence on stderr. With `--json` it is also a document on stdout
+([error-1.json](../schema/error-1.json)).
 
 ## Standard input and output
 
-`-` in the place of a model is standard input, which `optimize`, `check`, `diff` and `verify` take once, or the standard
-output of `optimize -o -`: the bytes of one ONNX file with all its weights, and nothing else. The summary then goes to
-stderr, and `--report` to its file. External data of a model from standard input is looked for in the current folder. A
-file named `-` is `./-`.
+Pass `-` to read a model from standard input (`optimize`, `check`, `diff` and `verify`), or to write it to standard
+output (`optimize -o -`). The output is a single ONNX file with all weights, and the summary moves to stderr. External
+data is read from the current folder. A file named `-` is `./-`.
 
 ## Options of every command
 
-`-h` and `--help` show the options that people use, `--help-all` all of them; `castsmith help COMMAND` is the same as
-`--help`. `--json` prints a document for programs. `-q` prints only errors, and the output of other options, such as
-`--diff` or `--json`; the exit code gives the result. `-v` prints each step and its time. `--no-color`, as the variable
-`NO_COLOR`, prints no colours; without a terminal there are none. `optimize --dry-run` and `convert --dry-run` do all
-the work, with the checks of where files would be written, and write nothing, also no report.
+| option | effect |
+|---|---|
+| `-h`, `--help` | show the common options; `castsmith help COMMAND` does the same |
+| `--help-all` | show all options |
+| `--json` | print a document for programs |
+| `-q` | print only errors, and what you asked for, such as `--diff` |
+| `-v` | print each step and its time |
+| `--no-color` | print no colors; the variable `NO_COLOR` does the same |
+
+`--dry-run` of `optimize` and `convert` does all the work and all the checks, and writes nothing.
 """
 
 
@@ -133,13 +140,11 @@ def _meanings(command: str) -> Iterator[str]:
     yield from (found.get(code, "") for code in sorted(WORST))
 
 
-def options() -> Iterator[str]:
-    """Every option of castsmith.optimize."""
-    yield "# Options\n"
-    yield "What `castsmith.optimize(model, ...)` takes, and `castsmith optimize` by the names in the last column;"
-    yield "a value that an option does not take is an `OptionError`, which names the values that it takes.\n"
-    known = {word for word in _help("optimize").replace(",", " ").split() if word.startswith(("--", "[--"))}
-    flags = {word.strip("[]") for word in known}
+def _options() -> Iterator[str]:
+    yield "## Options in Python\n"
+    yield "Pass these to `castsmith.optimize(model, ...)`. The last column is the flag of `castsmith optimize`."
+    yield "Invalid values raise `OptionError`, which lists the valid ones.\n"
+    flags = {word.strip("[]") for word in _help("optimize").replace(",", " ").split() if word.startswith(("--", "[--"))}
     rows = ((*_option(field), _flag(field, flags)) for field in dataclasses.fields(Options))
     yield from _stacked(_table(("option", "values", "default", "what it does", "command line"), rows))
 
@@ -153,7 +158,7 @@ def passes() -> Iterator[str]:
     """Every pass with its options, in the order of optimize."""
     yield "# Passes\n"
     yield f"`optimize` runs them in this order: {', '.join(f'`{name}`' for name in PIPELINE)}.\n"
-    yield "Options are fields of the class, and on the command line `--passes 'name{option=value option=value}'`.\n"
+    yield "Set options as fields of the class, or with `--passes 'name{option=value option=value}'`.\n"
     for name in PASSES:
         kind = pass_class(name)
         home = "castsmith.lowering" if needs_target(name) else "castsmith.passes"
@@ -173,23 +178,23 @@ def passes() -> Iterator[str]:
 def targets() -> Iterator[str]:
     """Every target with what is known of it."""
     yield "# Targets\n"
-    yield "What `castsmith targets show NAME` prints, for all. A target is a JSON file in `targets/data`, or"
-    yield "[one of your own](../howto/target.md).\n"
+    yield "See which types and operators each target supports. `castsmith targets show NAME` prints the same."
+    yield "You can [describe your own runtime](../howto/target.md) too.\n"
     known = [load_target(name) for name in target_names()]
     rows = ((f"[{one.name}](#{one.name})", one.description, _newest(one), _lacks(one)) for one in known)
-    yield _table(("target", "what it is", "newest opset", "types that it lacks"), rows)
+    yield _table(("target", "what it is", "newest opset", "unsupported types"), rows)
     for target in known:
         yield f"## {target.name}\n"
         yield f"{target.description}. Newest opset {_newest(target)}, newest IR version {target.newest_ir_version}.\n"
         if target.unknown:
-            yield f"Not known: {', '.join(target.unknown)}.\n"
-        yield f"Types that it lacks: {_lacks(target) or 'none'}.\n"
+            yield f"Unknown: {', '.join(target.unknown)}.\n"
+        yield f"Unsupported types: {_lacks(target) or 'none'}.\n"
         rows = ((type_name(dtype), str(len(row)), _few(row)) for dtype, row in target.kernels.items())
         if target.kernels:
-            yield "Types that not every operator takes:\n"
-            yield _table(("type", "operators that take it", "which"), rows)
+            yield "Types that only some operators support:\n"
+            yield _table(("type", "operators", "which"), rows)
         if target.wrong_casts:
-            yield "Casts that it computes otherwise than the standard:\n"
+            yield "Casts that differ from the standard:\n"
             wrong = ((_types(one.sources), _types(one.targets), one.wrong) for one in target.wrong_casts)
             yield _table(("from", "to", "what happens"), wrong)
         if target.hazards:
@@ -200,34 +205,71 @@ def targets() -> Iterator[str]:
 def types() -> Iterator[str]:
     """Every element type, and what the presets of promotion are."""
     yield "# Types\n"
-    yield "Names are those of ONNX text; each command takes the short forms too (`f16`, `bf16`, `i64`, `f8e4m3fn`)."
-    yield "Formats, ranges and special values are in [numbers](../numerics.md), the tables of common types in"
-    yield "[promotion](../promotion.md).\n"
+    yield "Look up the name of an element type. Commands also take short names (`f16`, `bf16`, `i64`, `f8e4m3fn`)."
+    yield "See [numbers](../numerics.md) for formats and ranges, and [promotion](../promotion.md) for common types.\n"
     rows = ((type_name(dtype), str(int(dtype)), str(row.bits or ""), row.kind.name.lower()) for dtype, row in _rows())
     yield _table(("type", "number in `to`", "bits", "kind"), rows)
-    yield "## Presets of promotion\n"
+    yield "## Promotion presets\n"
     fields = [field.name for field in dataclasses.fields(PromotionRules)]
     presets = {name: PromotionRules.preset(name) for name in ("openvino", "torch", "numpy", "jax", "tensorflow")}
     yield _table(("preset", *fields), ((name, *(_value(getattr(r, f)) for f in fields)) for name, r in presets.items()))
 
 
 def api() -> Iterator[str]:
-    """Every public name, by mkdocstrings."""
+    """The public names by group, each with a link to its page."""
     yield "# Python\n"
-    yield "Every public name, with parameters, results and errors. Errors raised deliberately are `CastsmithError`s.\n"
+    yield "Look up a function or class. All errors that Castsmith raises deliberately are `CastsmithError`s.\n"
+    for title, module, names in _api():
+        yield f"## {title}\n"
+        yield _table(("name", "what it is"), ((f"[{name}](python/{name}.md)", _first(module, name)) for name in names))
+
+
+def _api() -> Iterator[tuple[str, Any, list[str]]]:
+    """Yield each group of public names: its title, their module, and those that no group before it has."""
     grouped = {name for names in GROUPS.values() for name in names}
     errors = [name for name in castsmith.__all__ if name.endswith("Error")]
     rest = [name for name in castsmith.__all__ if name not in grouped and name not in errors]
     for title, names in {**GROUPS, "Others": rest, "Errors": errors}.items():
         if names:
-            yield f"## {title}\n"
-        for name in names:
-            yield from _entry(castsmith, name)
+            yield title, castsmith, [*names]
     for module in (castsmith.passes, castsmith.lowering):
-        yield f"## {module.__name__}\n"
-        for name in module.__all__:
-            if not hasattr(castsmith, name):
-                yield from _entry(module, name)
+        yield module.__name__, module, [name for name in module.__all__ if not hasattr(castsmith, name)]
+
+
+def _first(module: Any, name: str) -> str:
+    """Return the first line of the docstring of a public name."""
+    thing = getattr(module, name)
+    documented = inspect.isclass(thing) or inspect.isfunction(thing)
+    return (inspect.getdoc(thing) or "").partition("\n")[0].replace("|", "\\|") if documented else ""
+
+
+def codes() -> Iterator[str]:
+    """Every code with a link to its page."""
+    yield "# Codes\n"
+    yield "Look up a finding, a rewrite or a skipped change by its code. `castsmith explain CODE` prints the same page."
+    yield "Codes stay the same from version to version.\n"
+    kinds = {"finding": "Findings", "rewrite": "Rewrites", "refusal": "Skipped changes"}
+    for kind, title in kinds.items():
+        yield f"## {title}\n"
+        rows = ((f"[{code.code}]({_slug(code)}.md)", summary_of(code)) for code in all_codes() if code.kind == kind)
+        yield _table(("code", "what it means"), rows)
+
+
+def code_page(code: Code) -> Iterator[str]:
+    """The page of a code."""
+    (first, what), *others = parts(code)
+    yield f"# {code.code}\n"
+    yield f"{head(code)}\n"
+    yield f"## {first}\n\n{what}\n"
+    yield f"```text\n{code.example.strip()}\n```\n"
+    yield from (f"## {title}\n\n{text}\n" for title, text in others)
+    if code.kind == "finding":
+        yield f"To silence it, pass `check --ignore {code.code}`, or add it to your"
+        yield "[settings](../howto/gate.md#settings-of-a-project) or [baseline](../howto/gate.md#a-baseline).\n"
+
+
+def _slug(code: Code) -> str:
+    return code.code.replace("*", "operator")
 
 
 def notebook() -> Iterator[str]:
@@ -238,12 +280,22 @@ def notebook() -> Iterator[str]:
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "reference/python.md": api,
     "reference/commands.md": commands,
-    "reference/options.md": options,
     "reference/passes.md": passes,
     "reference/targets.md": targets,
     "reference/types.md": types,
+    "codes/index.md": codes,
     "howto/notebook.md": notebook,
 }
+"""The pages that stand in the navigation."""
+
+
+def pages() -> dict[str, Callable[[], Iterator[str]]]:
+    """Return every page that is made from the code, with those of codes and of public names."""
+    of_codes = {f"codes/{_slug(code)}.md": partial(code_page, code) for code in all_codes()}
+    of_names = {
+        f"reference/python/{name}.md": partial(_entry, module, name) for _, module, names in _api() for name in names
+    }
+    return {**PAGES, **of_codes, **of_names}
 
 
 def _help(*command: str) -> str:
@@ -259,7 +311,7 @@ def _entry(module: Any, name: str) -> Iterator[str]:
     if not home.startswith("castsmith."):  # the name of a type made of others
         home = _module_of(name) or module.__name__
     yield f"::: {home}.{name}"
-    yield f"    options:\n      heading_level: 3\n      toc_label: {name}\n"
+    yield f"    options:\n      heading_level: 1\n      toc_label: {name}\n"
     if (source := _source(getattr(module, name))) is not None:
         yield f"[Source of {name}]({source}){{ .source }}\n"
 
@@ -313,11 +365,11 @@ def _types(types: Iterable[DataType]) -> str:
 
 
 def _lacks(target: Target) -> str:
-    return "not known" if "types" in target.unknown else _types(target.lacks)
+    return "unknown" if "types" in target.unknown else _types(target.lacks)
 
 
 def _newest(target: Target) -> str:
-    return "not known" if "newest_opset" in target.unknown else str(target.newest_opset)
+    return "unknown" if "newest_opset" in target.unknown else str(target.newest_opset)
 
 
 def _few(row: Iterable[str]) -> str:

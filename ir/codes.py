@@ -1,6 +1,6 @@
 """What the code of a finding, a rewrite or a refusal means, stated once, beside the function that gives it.
 
-`castsmith explain`, docs/codes.md and SARIF are rendered from these objects.
+`castsmith explain`, the pages of the documentation and SARIF are rendered from these objects.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def _help_uri(code: str) -> dict[str, str]:
         return {}
     for label, _, url in (each.partition(", ") for each in urls):
         if label.lower() == "documentation":
-            return {"helpUri": f"{url.rstrip('/')}/codes.html#{code}"}
+            return {"helpUri": f"{url.rstrip('/')}/codes/{code}.html"}
     return {}
 
 

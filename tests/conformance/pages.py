@@ -1,7 +1,8 @@
-"""The pages of docs/conformance, written from the records of `tests.conformance.record`."""
+"""What is written from the records of `tests.conformance.record`: a page, its data, and the texts for trackers."""
 
 from __future__ import annotations
 
+import csv
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from castsmith.conformance.judging import element_text
 from castsmith.conformance.vectors import Vector, every_type
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import Kind, element_type, type_name
+from docs.reference import REPOSITORY
 from tests.conformance.scripts import script
 
 TITLES = {
@@ -41,6 +43,8 @@ CELLS = {"r": "right", "-": "", "x": "crashes"}
 OPERATORS = ("Cast", "CastLike", "BitCast", "QuantizeLinear", "DequantizeLinear", "Trunc")
 REPORTED = {"onnxruntime": "onnxruntime", "reference": "onnx", "openvino": "openvino", "ml_dtypes": "ml_dtypes"}
 """Engines whose deviations have a page with texts for their trackers, and the name of the page."""
+
+DEVIATIONS = Path(__file__).parent / "deviations"
 
 WRITTEN = "<!-- Written by `python -m tests.conformance.record pages`. -->\n"
 
@@ -142,15 +146,21 @@ def _by_float(vector: Vector, index: int) -> str:
 
 
 def write_pages(folder: Path) -> None:
-    """Write results.md, domains.md and the page of each engine whose deviations are worth a report."""
+    """Write results.md, its data, and the texts for the trackers of engines."""
     vectors = {each.name: each for each in suite(every_type())}
     records = read_records(folder)
-    _write(folder / "results.md", results_page(records, vectors))
-    _write(folder / "domains.md", domains_page(json.loads((folder / "domains.json").read_text(encoding="utf-8"))))
+    _write(folder / "results.md", results_page(records))
+    _write_csv(folder / "wrong.csv", wrong_rows(records, vectors))
+    _write_csv(folder / "casts.csv", cast_rows(records, vectors))
     for record in records:
         if record.engine in REPORTED:
-            page = folder.parent / "deviations" / f"{REPORTED[record.engine]}.md"
+            page = DEVIATIONS / f"{REPORTED[record.engine]}.md"
             _write(page, deviations_page(record, causes(record, vectors)))
+
+
+def _write_csv(path: Path, rows: Iterator[Sequence[object]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 def _write(path: Path, lines: Iterator[str]) -> None:
@@ -172,35 +182,35 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str
         yield f"| {' | '.join(str(cell) for cell in row)} |"
 
 
-def results_page(records: Sequence[Record], vectors: dict[str, Vector]) -> Iterator[str]:
-    """Yield the page of all engines: the sums, what is wrong, and each pair of types."""
-    yield "\n# Conformance of implementations\n"
+def results_page(records: Sequence[Record]) -> Iterator[str]:
+    """Yield the page of all engines: one row each, and the files with the rest."""
+    yield "\n# Which runtimes convert types correctly\n"
     yield from paragraph(
-        "See which conversions of the [suite](index.md) each engine computes as the standard defines them. The"
-        " table has the version and the date of each run. A vector is *right* if every element that the standard"
-        " fixes has its bits (all NaN count as equal), and *wrong* otherwise. Elements that the standard leaves"
-        " open are counted separately. *Refuses* covers types, operators and settings that an engine or its Python"
-        " interface lacks. Libraries of arrays have Cast alone, without `saturate`: they are compared under the"
-        " setting that fits them better. Click on the head of a column to sort."
+        f"We ran the [conformance suite](index.md) in {len(records)} engines and settings. A test vector is *right* if"
+        " every element that the standard defines has the right bits (all NaNs compare equal). *Refused* vectors use a"
+        " type, operator or setting that the engine lacks. Array libraries only have Cast, and no `saturate`: they are"
+        " compared under the setting that suits them. Click a column heading to sort."
     )
-    heads = ("engine", "version", "date", "right", "wrong", "refuses", "crashes", "disputed", "undefined", "NaN bits")
+    heads = ("engine", "version", "date", "right", "wrong", "refused", "crashes")
     yield from table(heads, [_summary(record) for record in records])
-    yield "\n## What is wrong\n"
-    yield from paragraph(
-        "Each cause once, with the conversions and the first input that show it; of an optimizing ONNX Runtime, what it"
-        " does not share with the one without. The sentence of the standard decides against the engine; the last column"
-        " runs the vector."
-    )
-    heads = ("engine", "what", "settings", "operators", "from", "to", "first input", "required", "given")
-    rows = [_cause_row(record, each) for record in records for each in _own_causes(record, records[0], vectors)]
-    yield from table((*heads, "the standard", "shown by"), rows)
-    yield "\n## Cast, pair by pair\n"
-    yield from paragraph(
-        "A number is how many elements are wrong; an empty cell is a refusal. CastLike and the other operators are in"
-        " the records, `docs/conformance/engines`."
-    )
-    names = [name for name, each in vectors.items() if each.op == "Cast"]
-    yield from table(["vector", *(TITLES[each.engine] for each in records)], _pairs(records, list(vectors), names))
+    yield "\n## Details\n"
+    yield "- [wrong.csv](wrong.csv): each cause of wrong results, with its first input, and the command that shows it."
+    yield "- [casts.csv](casts.csv): the result of every Cast in every engine."
+    yield f"- `docs/conformance/engines`: the [full records]({REPOSITORY}/tree/main/docs/conformance/engines)."
+    yield f"- [Bug reports]({REPOSITORY}/tree/main/tests/conformance/deviations) with a script for each cause, for the"
+    yield "  trackers of ONNX Runtime, onnx, OpenVINO and ml_dtypes."
+
+
+def wrong_rows(records: Sequence[Record], vectors: dict[str, Vector]) -> Iterator[Sequence[str]]:
+    """Yield each cause once; of an optimizing ONNX Runtime, those that it does not share with the one without."""
+    yield ("engine", "cause", "settings", "operators", "from", "to", "input", "expected", "got", "standard", "command")
+    yield from (_cause_row(record, each) for record in records for each in _own_causes(record, records[0], vectors))
+
+
+def cast_rows(records: Sequence[Record], vectors: dict[str, Vector]) -> Iterator[Sequence[str]]:
+    """Yield what each engine makes of each Cast: right, the number of wrong elements, crashes, or nothing: refused."""
+    yield ("vector", *(TITLES[each.engine] for each in records))
+    yield from _pairs(records, list(vectors), [name for name, each in vectors.items() if each.op == "Cast"])
 
 
 def _own_causes(record: Record, base: Record, vectors: dict[str, Vector]) -> list[Cause]:
@@ -222,14 +232,13 @@ def _some(names: list[str]) -> str:
 
 def _summary(record: Record) -> list[object]:
     counts = [record.statuses.count(letter) for letter in "rw-x"]
-    sums = [sum(each.get(key, 0) for each in record.details.values()) for key in ("disputed", "undefined", "nan_bits")]
-    return [TITLES[record.engine], record.version, record.date, *counts, *(f"{each:,}" for each in sums)]
+    return [TITLES[record.engine], record.version, record.date, *counts]
 
 
 def _cause_row(record: Record, cause: Cause) -> list[str]:
     vector = cause.vectors[0]
     first = record.details[vector.name]["first"]
-    run = f"`castsmith dev conformance run --engine {cause.engine} --match {vector.name}`"
+    run = f"castsmith dev conformance run --engine {cause.engine} --match {vector.name}"
     cells = (cause.kind, cause.settings, cause.operators(), cause.sources(), cause.targets())
     return [TITLES[cause.engine], *cells, first["input"], first["expected"], first["got"], vector.clause, run]
 
@@ -241,45 +250,7 @@ def _pairs(records: Sequence[Record], order: list[str], names: list[str]) -> lis
 
 def _cell(record: Record, name: str, place: int) -> str:
     letter = record.statuses[place]
-    return f"**{record.details[name]['wrong']:,}**" if letter == "w" else CELLS[letter]
-
-
-def domains_page(record: dict[str, Any]) -> Iterator[str]:
-    """Yield the page of the hashes."""
-    yield "\n# Hashes of whole domains\n"
-    yield from paragraph(
-        "One hash proves a conversion for all 2<sup>32</sup> floats. Convert the codes 0, 1, ... in order, write each"
-        " result as one byte (two for types of 16 bits, little-endian; types of less than a byte in the low bits), and"
-        " take the SHA-256. Every NaN is written as the positive quiet one, and inputs in the ranges below, whose"
-        " result the standard leaves open, as 0. The rules are those of opset 24 and newer."
-    )
-    yield "```python"
-    yield "import hashlib"
-    yield ""
-    yield "import ml_dtypes"
-    yield "import numpy as np"
-    yield ""
-    yield "digest = hashlib.sha256()"
-    yield "for start in range(0, 2**16, 2**14):  # 2**32 and uint32, float32 for float"
-    yield "    x = np.arange(start, start + 2**14, dtype=np.uint16).view(ml_dtypes.bfloat16)"
-    yield "    with np.errstate(all='ignore'):"
-    yield "        y = x.astype(ml_dtypes.float8_e5m2)  # your conversion, here without saturation"
-    yield "    codes = np.where(np.isnan(y), np.uint8(0x7E), y.view(np.uint8))"
-    yield "    digest.update(codes.tobytes())"
-    yield f"assert digest.hexdigest() == {record['sha256']['bfloat16_to_float8e5m2_no_saturate']!r}"
-    yield "```\n"
-    yield from paragraph(
-        f"Recorded on {record['date']} by two implementations that share no code and agree: the codec of Castsmith,"
-        " value by value, and exact rational arithmetic that finds the first input of each result by halving"
-        " (`python -m tests.conformance.record domains`)."
-    )
-    rows = [(name, f"`{digest}`", _ranges(record["open"][name])) for name, digest in record["sha256"].items()]
-    yield from table(("conversion", "SHA-256", "open inputs (codes)"), rows)
-
-
-def _ranges(ranges: list[list[str]]) -> str:
-    shown = [begin if begin == end else f"{begin} to {end}" for begin, end in ranges]
-    return ", ".join(shown)
+    return str(record.details[name]["wrong"]) if letter == "w" else CELLS[letter]
 
 
 def deviations_page(record: Record, found: Sequence[Cause]) -> Iterator[str]:

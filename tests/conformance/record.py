@@ -2,8 +2,7 @@
 
 python -m tests.conformance.record domains              both implementations, all 2**32 floats: about 15 minutes
 python -m tests.conformance.record engine NAME [PYTHON] one engine, in the environment of an interpreter
-python -m tests.conformance.record pages                the pages, from the records
-    python -m tests.conformance.record pages                the pages, from the records
+python -m tests.conformance.record pages                the page, its data and the bug reports, from the records
 """
 
 from __future__ import annotations

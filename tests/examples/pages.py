@@ -117,10 +117,29 @@ def _console(text: str, command: Command, last: int) -> tuple[str, int]:
 
 
 def same(printed: str, shown: str) -> bool:
-    """True if this equals the page; spaces at the ends of lines and empty lines at the end are ignored."""
+    """True if this equals the page; spaces at the ends of lines and empty lines at the end are ignored.
+
+    Of a table of measured errors the names are compared, and not the figures, which differ between processors.
+    """
     have, want = ([line.rstrip() for line in text.rstrip().splitlines()] for text in (printed, shown))
-    pattern = "".join(r"(?:.*\n)*" if line == "..." else re.escape(line) + r"\n" for line in want)
-    return re.fullmatch(pattern, "".join(f"{line}\n" for line in have)) is not None
+    return re.fullmatch("".join(_patterns(want)), "".join(f"{line}\n" for line in have)) is not None
+
+
+def _patterns(shown: list[str]) -> Iterator[str]:
+    """The pattern of each line that is shown."""
+    margin = -1  # of the title of a table of errors, inside it
+    for line in shown:
+        indent = len(line) - len(line.lstrip())
+        if indent <= margin:
+            margin = -1
+        if line == "...":
+            yield r"(?:.*\n)*"
+        elif margin >= 0 and (name := line.split()[0]) != "output":
+            yield rf" +{re.escape(name)} .*\n"
+        else:
+            yield re.sub(r"(?:\\ )+", " +", re.escape(line)) + r"\n" if margin >= 0 else re.escape(line) + r"\n"
+        if line.lstrip().startswith("error on ") and line.endswith(":"):
+            margin = indent
 
 
 def shell(line: str) -> tuple[str, int]:
@@ -150,14 +169,15 @@ def in_this_process(line: str) -> tuple[str, int]:
 def main(words: list[str]) -> int:
     failed = 0
     for page in (Path(word).absolute() for word in words if word != "--write"):
-        with tempfile.TemporaryDirectory() as empty, chdir(empty):
-            try:
-                if "--write" in words:
+        try:
+            if "--write" in words:
+                with tempfile.TemporaryDirectory() as empty, chdir(empty):
                     page.write_text(rewritten(page.read_text(), page.name, shell))
+            with tempfile.TemporaryDirectory() as empty, chdir(empty):
                 run_page(page.read_text(), page.name, shell)
-            except PageError as error:
-                print(error, file=sys.stderr)
-                failed += 1
+        except PageError as error:
+            print(error, file=sys.stderr)
+            failed += 1
     return int(failed > 0)
 
 

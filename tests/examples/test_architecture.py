@@ -1,4 +1,4 @@
-"""docs/architecture.md names modules, functions, files and packages that exist, and the functions of its walk run."""
+"""ARCHITECTURE.md names modules, functions, files and packages that exist, and the functions of its walk run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from castsmith.cli.main import main
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/architecture.md").read_text()
+PAGE = (ROOT / "ARCHITECTURE.md").read_text()
 PICTURE = (ROOT / "docs/pictures/architecture.svg").read_text()
 NAMES = sorted({*re.findall(r"`(castsmith(?:\.\w+)*)`", PAGE), *re.findall(r"castsmith(?:\.\w+)+", PICTURE)})
 PATHS = sorted(set(re.findall(r"`([\w/]+/[\w./]+|\w+\.toml)`", PAGE)))

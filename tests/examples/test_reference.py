@@ -28,13 +28,20 @@ def text(page: str) -> str:
     return "\n".join(reference.PAGES[f"reference/{page}.md"]())
 
 
-def test_every_public_name_has_an_entry() -> None:
-    paths = [line.removeprefix("::: ") for line in text("python").splitlines() if line.startswith("::: ")]
+def of_objects() -> str:
+    """The pages of the public names."""
+    made = reference.pages().items()
+    return "\n".join(line for path, page in made if path.startswith("reference/python/") for line in page())
+
+
+def test_every_public_name_has_a_page() -> None:
+    paths = [line.removeprefix("::: ") for line in of_objects().splitlines() if line.startswith("::: ")]
     assert all(hasattr(import_module(path.rpartition(".")[0]), path.rpartition(".")[2]) for path in paths)
     assert all(path.startswith("castsmith.") for path in paths)
     entries = {path.rpartition(".")[2] for path in paths}
     names = {name for module in (castsmith, castsmith.passes, castsmith.lowering) for name in module.__all__}
     assert entries == names
+    assert {*re.findall(r"\| \[(\w+)\]\(python/\1\.md\)", text("python"))} == names
 
 
 def test_every_command_has_its_help() -> None:
@@ -47,12 +54,12 @@ def test_every_command_has_its_help() -> None:
 def test_every_option_of_optimize_has_a_row() -> None:
     names = [
         line.split(" | ")[0].removeprefix("| ").strip("`")
-        for line in text("options").splitlines()
+        for line in text("commands").partition("## Options in Python")[2].splitlines()
         if line.startswith("| ")
     ]
     assert names[1:] == [each.name for each in dataclasses.fields(Options)]
-    assert "| `storage` | `'packed'` or `'byte'` | `'packed'` |" in text("options")
-    assert "`--no-provenance`" in text("options")
+    assert "| `storage` | `'packed'` or `'byte'` | `'packed'` |" in text("commands")
+    assert "`--no-provenance`" in text("commands")
 
 
 def test_every_pass_has_its_options() -> None:
@@ -98,10 +105,10 @@ def test_references_are_resolved_and_sections_left_out() -> None:
 
 
 def test_every_class_and_function_links_its_source() -> None:
-    for address, line in re.findall(r"/blob/main/(\S+?)#L(\d+)\)", text("python") + text("passes")):
+    for address, line in re.findall(r"/blob/main/(\S+?)#L(\d+)\)", of_objects() + text("passes")):
         source = (reference.ROOT / address).read_text().splitlines()[int(line) - 1]
         assert source.startswith(("def ", "class ", "@")), (address, line)
-    assert text("python").count("[Source of ") > 50
+    assert of_objects().count("[Source of ") > 50
 
 
 def described(docstring: str, *sections: str) -> list[str]:

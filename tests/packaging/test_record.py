@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks import record
 from benchmarks.record import APART, PAGES, RECORD, names_in, page_of, tables_of
+from docs.chart import CHART, chart
 
 ROOT = Path(__file__).parents[2]
 RUNS: dict[str, dict[str, Any]] = json.loads(RECORD.read_text())
@@ -64,12 +65,31 @@ def test_a_run_of_all_goes_on_after_a_failure(tmp_path: Path, monkeypatch: pytes
     assert json.loads((tmp_path / "record.json").read_text()) == done
 
 
-def test_every_table_of_the_page_of_speed_is_recorded_or_says_that_it_is_not() -> None:
+@pytest.mark.parametrize("page", ["docs/speed.md", "benchmarks/README.md"])
+def test_every_table_of_speed_is_recorded_or_says_that_it_is_not(page: str) -> None:
     """A table by hand follows `<!-- by hand: WHAT -->`."""
-    text = re.sub(r"<!-- recorded: .*?<!-- end -->", "", (ROOT / "docs" / "speed.md").read_text(), flags=re.DOTALL)
+    text = re.sub(r"<!-- recorded: .*?<!-- end -->", "", (ROOT / page).read_text(), flags=re.DOTALL)
     for table in re.finditer(r"(?:^\|.*\n)+", text, re.MULTILINE):
         before = text[: table.start()].rstrip().rpartition("\n")[2]
         assert re.fullmatch(r"<!-- by hand: .+ -->", before), table[0].partition("\n")[0]
+
+
+def test_the_chart_shows_the_record() -> None:
+    """`python -m docs.chart` draws it again."""
+    assert CHART.read_text() == chart()
+
+
+def test_the_readme_has_the_figures_of_the_record() -> None:
+    (table,) = RUNS["exactness"]["tables"]
+    text = " ".join((ROOT / "README.md").read_text().split())
+    figures = {row[0]: row[1:] for row in table["rows"]}
+    repaired, folded, _, shortened, _ = figures.pop("castsmith")
+    assert f"all {repaired.partition(' ')[0]} models" in text
+    assert f"all {folded.partition(' ')[0]} constant casts" in text
+    assert f"{shortened.partition(' ')[0]} chains" in text
+    assert {row[0] for row in figures.values()} == {f"0 of {repaired.partition(' ')[0]}"}
+    wrong = [int(row[2]) for row in figures.values()]
+    assert f"got {min(wrong)} to {max(wrong)} of them wrong" in text
 
 
 UNPAIRED = {

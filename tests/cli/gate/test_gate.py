@@ -234,7 +234,7 @@ def test_sarif_is_what_code_hosts_show(castsmith: Command, folder: Path, monkeyp
     assert len(marks) == 8
     for rule in rules:
         assert set(rule) <= SARIF["rule"]
-        assert rule["helpUri"] == f"https://example.com/docs/codes.html#{rule['id']}"
+        assert rule["helpUri"] == f"https://example.com/docs/codes/{rule['id']}.html"
     for result in results:
         assert set(result) == SARIF["result"]
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"]

@@ -1,4 +1,4 @@
-"""The tables of docs/lowering.md that follow from the code.
+"""The tables of lowering/encodings/README.md that follow from the code.
 
 `python -m tests.lowering.encodings.test_docs` prints them.
 """
@@ -17,7 +17,7 @@ from castsmith.numerics.types import element_type, type_name
 from tests.lowering.encodings.exhaustive import OPSETS, ROUNDERS
 from tests.lowering.runtime import sequence_model
 
-PAGE = Path(__file__).parents[3] / "docs" / "lowering.md"
+PAGE = Path(__file__).parents[3] / "lowering" / "encodings" / "README.md"
 ORDER = (Encoding.TABLE, Encoding.BITCAST, Encoding.LADDER)
 TYPES = (
     DataType.FLOAT8E4M3FN, DataType.FLOAT8E4M3FNUZ, DataType.FLOAT8E5M2, DataType.FLOAT8E5M2FNUZ, DataType.FLOAT6E2M3,
