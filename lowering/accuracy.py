@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import onnx_ir
 from numpy.typing import NDArray
+from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.walks import nodes_of
@@ -32,6 +33,9 @@ from castsmith.verification.sets import mild_sets
 Array = NDArray[Any]
 Inputs = Literal["made-up"] | GivenInputs
 """Inputs to measure on: arrays by name, several sets of them, an .npz, a folder, or `made-up`."""
+
+FLOATS = frozenset({DataType.FLOAT16, DataType.FLOAT, DataType.DOUBLE})
+"""The types between which inputs are rounded."""
 
 _FLOATS = "fV"
 """Kinds of arrays of floating-point numbers; those of ml_dtypes are V."""
@@ -104,15 +108,27 @@ class _Calls:
 
 
 def reference(
-    model: onnx_ir.Model, inputs: Inputs, dims: Mapping[str, int] | None = None, engine: EngineName = "onnxruntime"
+    model: onnx_ir.Model,
+    inputs: Inputs,
+    dims: Mapping[str, int] | None = None,
+    engine: EngineName = "onnxruntime",
+    *,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    of: onnx_ir.Model | None = None,
 ) -> Reference:
-    """Run the model on the inputs and keep its values. Raises ModelError where it runs on no set of inputs."""
-    found = Reference(model, Engine(engine), 2 * seconds_for((model,)))
-    evaluator = found.evaluator(model)
-    sets = (
-        mild_sets(model, evaluator, evaluator.budget, dims or {}) if inputs == "made-up" else given_sets(model, inputs)
-    )
-    for name, feeds in sets:
+    """Run the model on the inputs and keep its values. Raises ModelError where it runs on no set of inputs.
+
+    Args:
+        ranges: Between which numbers generated inputs lie, by name.
+        of: The model that the inputs are for, of which the other is the same in float.
+    """
+    found = Reference(model, Engine(engine, half_inside=True), 2 * seconds_for((model,)))
+    of = of or model
+    evaluator, own = found.evaluator(model), found.evaluator(of)
+    sets = mild_sets(of, own, own.budget, dims or {}) if inputs == "made-up" else given_sets(of, inputs)
+    for name, given in sets:
+        within = _within(given, ranges or {}) if inputs == "made-up" else given
+        feeds = fed(model, fed(of, within))
         try:
             found.runs.append((name, feeds, found.values(evaluator, feeds)))
         except EngineError as error:
@@ -185,7 +201,7 @@ def measure(before: Reference, after: onnx_ir.Model) -> Accuracy:
     found = _Comparison(results, notes=list(before.notes))
     for name, feeds, known in before.runs:
         try:
-            here = before.values(evaluator, feeds)
+            here = before.values(evaluator, fed(after, feeds))
         except EngineError as error:
             found.notes.append(f"the result does not run on {name}: {error}")
             continue
@@ -204,6 +220,30 @@ def measure(before: Reference, after: onnx_ir.Model) -> Accuracy:
         tuple(dict.fromkeys(found.notes)),
         found.differing,
     )
+
+
+def _within(feeds: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
+    """Return generated inputs with those that have a range spread over it, both ends included."""
+    found = dict(feeds)
+    for name, (low, high) in ranges.items():
+        array = cast("Array | None", found.get(name))
+        if array is not None and array.dtype.kind == "f" and array.size:
+            spread = np.random.default_rng(array.size).uniform(low, high, array.size)
+            spread[:2] = (low, high)[: array.size]
+            found[name] = spread.reshape(array.shape).astype(array.dtype)
+    return found
+
+
+def fed(model: onnx_ir.Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs in the types that the model declares: those that a conversion changed are rounded."""
+    types = {value.name: value.dtype for value in model.graph.inputs if value.dtype in FLOATS}
+    with np.errstate(over="ignore"):
+        return {
+            name: cast("Array", array).astype(dtype.numpy())
+            if (dtype := types.get(name)) is not None and isinstance(array, np.ndarray) and array.dtype.kind == "f"
+            else array
+            for name, array in feeds.items()
+        }
 
 
 def _values(evaluator: Evaluator, feeds: Any) -> dict[tuple[Route, str], Array]:

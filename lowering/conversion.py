@@ -19,8 +19,10 @@ from castsmith.lowering.accuracy import Reference, measure, reference
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
+from castsmith.lowering.faults import faults
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
+from castsmith.lowering.healing import Healing, computes_in_half, reference_of
 from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.results import ConvertResult
 from castsmith.lowering.running import Run, leftovers
@@ -68,6 +70,17 @@ MAY_NOT_FIT = FindingCode(
 )
 
 
+INFINITE_ERROR = FindingCode(
+    "infinite-error",
+    "An output of the result is infinite or NaN on the inputs, where that of the model is a number.",
+    why="A runtime would give infinities or NaN. No node that may be kept in float prevents that.",
+    example='castsmith.convert("model.onnx", to="float16", inputs="data.npz", lower="*")',
+    advice="Leave the types of inputs and outputs as they are, force no nodes, or convert the model to float.",
+    fix="none",
+    silence="Never: the result is not usable on these inputs.",
+)
+
+
 @dataclass(frozen=True)
 class Request:
     """The wishes of a caller of `convert`, checked."""
@@ -101,13 +114,15 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
             that cannot be read; TargetError for an unknown target.
     """
     given, to = as_model(model), parse_precision(options.to)
+    if to == DataType.FLOAT16 and computes_in_half(given):
+        return _healed(model, given, options)
     require_something(given, to)
     search = options.max_error is not None
     inputs = "made-up" if options.inputs is None and (options.measure or search) else options.inputs
     tell, known = options.progress or _silent, None
     if inputs is not None:
         tell("measuring")
-        known = reference(given.clone(), inputs, options.dims)
+        known = reference(given.clone(), inputs, options.dims, ranges=options.ranges)
     fates = Fates(to)
     stated = _stated(given, options.ranges or {})
     # The weights are read for the bounds, and the effects of rounding are found in the same pass.
@@ -130,7 +145,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
     )
     if known is None or options.max_error is None:
         work = given if options.in_place or model_in_memory(model) is None else given.clone()
-        return _measured(_without_losses(work, request).result, known)
+        return _judged(_measured(_without_losses(work, request, known).result, known), _way_out(request))
     result = _search(given, request, known, options.max_error)
     if not options.in_place:
         return result
@@ -160,10 +175,34 @@ def _measured(result: ConvertResult, known: Reference | None) -> ConvertResult:
     return result if known is None else replace(result, error=measure(known, result.model))
 
 
+def _judged(result: ConvertResult, way_out: str) -> ConvertResult:
+    """Return the result with an error for each output whose measured error is infinite."""
+    graph, outputs = result.model.graph.name or "", () if result.error is None else result.error.outputs
+    told = [
+        Diagnostic(
+            INFINITE_ERROR.code,
+            Severity.ERROR,
+            Site(graph, each.name),
+            f"the output {each.name} is infinite or NaN on the inputs, where that of the model is a number",
+            way_out,
+        )
+        for each in outputs
+        if each.absolute == float("inf")
+    ]
+    return replace(result, diagnostics=[*result.diagnostics, *told]) if told else result
+
+
+def _way_out(request: Request) -> str:
+    """Return what to leave out of the request, in which an output became infinite."""
+    if request.io != "keep":
+        return "let inputs and outputs keep their types"
+    return "convert without `lower`" if request.lower else "convert to bfloat16, which has the range of float"
+
+
 def _search(model: onnx_ir.Model, request: Request, known: Reference, most: float) -> ConvertResult:
     """Keep the fewest nodes with which the error is at most `most`; `MOST_ATTEMPTS` conversions at most."""
-    plain = _without_losses(model.clone(), request)
-    first, nodes = _measured(plain.result, known), list(dict.fromkeys(plain.converted().values()))
+    plain = _without_losses(model.clone(), request, known)
+    first, nodes = _measured(plain.result, known), list(dict.fromkeys(plain.converted(request.to).values()))
     best: tuple[frozenset[str], _Attempt, ConvertResult] | None = None
 
     def error(kept: frozenset[str]) -> float:
@@ -262,8 +301,8 @@ def _lost_outputs(model: onnx_ir.Model, proof: Proof) -> Iterator[Diagnostic]:
             )
 
 
-def _without_losses(model: onnx_ir.Model, request: Request) -> _Attempt:
-    """Convert the model; what would make an infinity or NaN of a number, as far as that is proven, stays in float."""
+def _without_losses(model: onnx_ir.Model, request: Request, known: Reference | None) -> _Attempt:
+    """Convert the model; what would make an infinity or NaN of a number, as is proven or measured, stays in float."""
     keep, kept, before = request.keep, set[str](), model.clone()
     attempts = 0
     while True:
@@ -276,6 +315,10 @@ def _without_losses(model: onnx_ir.Model, request: Request) -> _Attempt:
         for node, why in losses.items():
             if node not in asked and converted[node] not in (*kept, ""):
                 names[why].add(converted[node])
+        if not names and known is not None and request.to == DataType.FLOAT16:
+            for fault in faults(known, attempt.result.model):
+                if converted.get(fault.node, "") not in (*kept, "") and fault.node not in asked:
+                    names[fault.reason].add(converted[fault.node])
         if not names:
             return replace(attempt, result=attempt.told(request, proof))
         kept.update(*names.values())
@@ -283,18 +326,47 @@ def _without_losses(model: onnx_ir.Model, request: Request) -> _Attempt:
         _put_into(model, before.clone())
 
 
-def _attempt(work: onnx_ir.Model, request: Request, keep: tuple[Pattern, ...]) -> _Attempt:
-    """Convert the model itself; `keep` says which nodes to leave."""
+def _healed(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> ConvertResult:
+    """Heal a model that is in float16 already."""
+    tell, target = options.progress or _silent, as_target(options.target)
+    stated = _stated(given, options.ranges or {})
+    tell("measuring")
+    known = reference_of(given, "made-up" if options.inputs is None else options.inputs, options.dims, stated)
+    keep, lower = parse_patterns(options.keep, "keep"), parse_patterns(options.lower, "lower")
+    request = Request(
+        DataType.FLOAT, target, "keep", keep, lower, None, {}, {}, Fates(DataType.FLOAT), options.provenance, tell
+    )
+
+    def attempt(work: onnx_ir.Model, step: ConvertPrecision) -> ConvertResult:
+        return _attempt(work, request, keep, step).result
+
+    result = Healing(target, keep, attempt).heal(given, known)
+    error = present(result.error, "the error of the healed model")
+    if options.max_error is not None and error.worst > options.max_error:
+        raise OptionError(f"`max_error` {options.max_error:g} is not reached: the error is {error.worst:.3g}.")
+    result = _judged(result, "convert the model to float: `convert(to='float')`")
+    if not options.in_place and model_in_memory(model) is not None:
+        return result
+    _put_into(given, result.model)
+    return replace(result, model=given)
+
+
+def _attempt(
+    work: onnx_ir.Model, request: Request, keep: tuple[Pattern, ...], main: ConvertPrecision | None = None
+) -> _Attempt:
+    """Convert the model itself; `keep` says which nodes to leave, and `main` how, by default as requested."""
     keys, target = keys_of(work), request.target
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     run = Run(Session(work), request.provenance, request.progress)
     if request.weights_only:
         weights = ConvertPrecision(request.to, target, keep=keep, fates=request.fates, weights_only=True)
         return _ended(run, _converted(run, weights), results, keep, keys)
-    widening, without_double = _widening(run.session, request.to), _without_double(run.session, request)
+    widening, without_double = (), ()
+    if main is None:
+        widening, without_double = _widening(run.session, request.to), _without_double(run.session, request)
     _repair(run, target)
     mixed = {each.site for each in _left_mixed(run.session)}
-    main = ConvertPrecision(
+    main = main or ConvertPrecision(
         request.to, target, request.io, keep=keep, lower=request.lower, bound=request.bound, fates=request.fates
     )
     found = PrecisionResult(work, False)

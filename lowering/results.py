@@ -15,6 +15,7 @@ from castsmith.ir.records import Diagnostic, Refusal, Rewrite
 if TYPE_CHECKING:
     import onnx
 
+    from castsmith.lowering.faults import Fault
     from castsmith.verification.verdict import Verdict
 
 
@@ -151,6 +152,7 @@ class ConvertResult(Result):
         magnitudes: The largest magnitude of the first result of each node before, by its name, where it is known.
         attempts: The number of conversions that the search for `max_error` measured.
         kept: The nodes that this search kept in a wider type, by their first results.
+        faults: The nodes that do harm in float16 on the inputs, and are computed in float for that.
     """
 
     precisions: Mapping[str, tuple[DataType, str]] = field(default_factory=dict[str, tuple[DataType, str]])
@@ -160,3 +162,4 @@ class ConvertResult(Result):
     magnitudes: Mapping[str, float] = field(default_factory=dict[str, float])
     attempts: int = 1
     kept: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()

@@ -7,12 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from onnx_ir import DataType
+
 from castsmith.cli.commands.optimize import run_each, savings_wanted
-from castsmith.cli.inputs import inputs_to_measure_on, require_dims
+from castsmith.cli.inputs import given_ranges, inputs_to_measure_on, require_dims
 from castsmith.cli.streams import shown
+from castsmith.cli.text.findings import as_command
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.lowering.check.target import TRIES
 from castsmith.lowering.conversion import convert
+from castsmith.lowering.healing import computes_in_half
 from castsmith.lowering.results import ConvertResult
 from castsmith.passes.precision.run import NOTHING_TO_CONVERT, nothing_to_convert, parse_precision
 
@@ -32,7 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _convert(
     arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watched, announce: Callable[[str], None]
 ) -> Result:
-    why = "" if arguments.outcome is None else nothing_to_convert(model, parse_precision(arguments.to))
+    to = parse_precision(arguments.to)
+    heals = arguments.outcome is None or (to == DataType.FLOAT16 and computes_in_half(model))
+    why = "" if heals else nothing_to_convert(model, to)
     if why:
         return _as_it_is(model, why)
     require_dims(arguments, model)
@@ -56,11 +62,13 @@ def _convert(
         lower=arguments.force,
         inputs=given["inputs"] if given["inputs"] is not None or not made_up else "made-up",
         dims=given["dims"],
+        ranges=given_ranges(arguments),
         max_error=arguments.max_error,
         weights_only=arguments.weights_only,
         in_place=True,
         progress=ahead_of,
     )
+    result = replace(result, diagnostics=list(map(as_command, result.diagnostics)))
     return result if arguments.outcome is not None else _with_tried_way_out(arguments, result)
 
 

@@ -138,6 +138,8 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
 def _tell_refusal(arguments: argparse.Namespace, result: Result, source: Source) -> None:
     """Say that nothing was written, and what was tried that works."""
     reason = f"the result would be invalid for {arguments.target or 'any runtime'}"
+    if all(each.code == "infinite-error" for each in result.diagnostics if each.severity is Severity.ERROR):
+        reason = "the error of the result is infinite"
     if isinstance(result, FitResult):
         reason = f"no way was found to make the model run on {arguments.target}"
     complain(f"{reason}, so nothing was written.")

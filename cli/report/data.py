@@ -52,7 +52,12 @@ def _conversion(result: ConvertResult) -> dict[str, Any]:
         {"node": name, "type": type_name(dtype), "region": result.regions.get(name, 0), "reason": reason}
         for name, (dtype, reason) in result.precisions.items()
     ]
-    return {"conversion": {"precisions": precisions, "attempts": result.attempts, "error": accuracy_data(result.error)}}
+    faults = [
+        {"node": fault.name, "value": fault.value.name, "kind": fault.kind, "magnitude": fault.magnitude}
+        for fault in result.faults
+    ]
+    told = {"precisions": precisions, "attempts": result.attempts, "faults": faults}
+    return {"conversion": {**told, "error": accuracy_data(result.error)}}
 
 
 def accuracy_data(error: Accuracy | None) -> dict[str, Any] | None:

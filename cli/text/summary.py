@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from castsmith.cli.report.fit import OUTPUT
 from castsmith.cli.report.savings import Amount, Measure, ModelSizes, RuleKey
@@ -21,6 +22,9 @@ from castsmith.lowering.fit.results import FitResult
 from castsmith.lowering.net import net_rewrites
 from castsmith.lowering.results import ConvertResult, Result
 from castsmith.numerics.types import type_name
+
+if TYPE_CHECKING:
+    from castsmith.lowering.faults import Fault
 
 _MOST_REASONS, _MOST_ROWS = 6, 8
 
@@ -126,6 +130,7 @@ def _conversion(result: ConvertResult) -> Iterator[str]:
     kept = Counter(_kind(reason) for name, (_, reason) in result.precisions.items() if name not in result.regions)
     for reason, count in kept.most_common(_MOST_REASONS):
         yield f"    {count} left: {reason}"
+    yield from fault_lines(result.faults)
     if result.error is None:
         yield "  error: not measured (--inputs FILE.npz or --measure)"
     else:
@@ -133,6 +138,16 @@ def _conversion(result: ConvertResult) -> Iterator[str]:
     if result.attempts > 1:
         wider = counted(len(result.kept), "node")
         yield f"  search: {result.attempts} conversions measured, {wider} kept in a wider type for the error"
+
+
+def fault_lines(faults: Sequence[Fault]) -> Iterator[str]:
+    """Yield the nodes that float16 does not do, those first at which a fault begins."""
+    if faults:
+        yield f"  {counted(len(faults), 'node')} in float, for what float16 does there on the inputs:"
+        firsts = [fault for fault in faults if fault.kind != "operand"]
+        yield from (f"    {fault.place}: {fault.reason}" for fault in firsts[:_MOST_ROWS])
+        if len(firsts) > _MOST_ROWS:
+            yield f"    {len(firsts) - _MOST_ROWS} more (--json has all)"
 
 
 def _kind(reason: str) -> str:

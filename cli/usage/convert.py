@@ -6,6 +6,7 @@ from castsmith.cli.arguments import (
     Commands,
     add_command,
     add_inputs,
+    add_ranges,
     positive,
 )
 from castsmith.cli.usage.optimize import add_models, add_output, add_reporting
@@ -42,5 +43,6 @@ def add_to(commands: Commands) -> None:
     work.add_argument("--weights-only", action="store_true", help=help_text)
     work.add_argument("--measure", action="store_true", help="measure the error on made-up inputs")
     add_inputs(work)
+    add_ranges(work)
     add_reporting(parser)
     parser.set_defaults(verify=False, promotion=None)

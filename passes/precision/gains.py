@@ -94,8 +94,12 @@ def _is_quantized(node: onnx_ir.Node) -> bool:
     )
 
 
-def price(problem: Problem) -> None:
-    """Pay for all choices: what each converted node saves, and the casts between nodes of different types."""
+def price(problem: Problem, *, sparing: bool = False) -> None:
+    """Pay for all choices: what each converted node saves, and the casts between nodes of different types.
+
+    sparing: A converted node costs more than the casts around it, so that as few as possible are; one that only moves
+        elements is converted where that saves a cast.
+    """
     gains = Gains(problem.aim, problem.sizes, problem.facts.source)
     edges = {*problem.model.graph.inputs, *problem.model.graph.outputs}
     for node, (variable, ports) in problem.nodes.items():
@@ -103,6 +107,10 @@ def price(problem: Problem) -> None:
             problem.costs.pay(variable, KEPT, _PREFERENCE)
             continue
         saved, casts = gains.saved(node, ports), gains.casts(node, ports, problem.facts.constants)
+        if sparing:
+            moves = traits_of(node.domain, node.op_type).moves is not None
+            problem.costs.pay(variable, KEPT, _PREFERENCE if moves else saved + casts + _PREFERENCE)
+            continue
         # Worthwhile even alone among others: fixed now, which keeps the cut small. A product always is.
         alone = saved > casts or (saved and traits_of(node.domain, node.op_type).products)
         problem.costs.pay(CONVERTED, variable, 1e3 * saved + casts if alone else saved)

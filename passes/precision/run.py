@@ -145,6 +145,7 @@ class ConvertPrecision(SessionPass):
         sources: The types to convert; by default all others.
         keep: Patterns of nodes to keep.
         lower: Patterns of nodes to convert although they are sensitive.
+        sparing: Convert what `lower` names, and only as much more as the kinds of the operators demand.
         bound: Returns what is known of a value by its name, in a function `domain::function/value`; None: nothing.
         fates: The effects of rounding constants to this precision, as far as they are known.
         weights_only: Store the weights in the precision, each with a Cast back, and let all nodes compute as they do.
@@ -173,6 +174,7 @@ class ConvertPrecision(SessionPass):
     lower: str | tuple[str | Pattern, ...] = option(
         (), OptionInfo("patterns of nodes to convert though sensitive", _texts)
     )
+    sparing: bool = option(False, flag_info("convert no more than what `lower` names"))
     bound: Callable[[str], Known | None] | None = option(None, OptionInfo("bounds of a value by its name", _any))
     fates: Fates | None = option(None, OptionInfo("the known effects of rounding constants", _any))
     weights_only: bool = option(False, flag_info("store weights in the precision, and cast each back"))
@@ -203,19 +205,19 @@ class ConvertPrecision(SessionPass):
         fates = Fates(to) if self.fates is None or self.fates.to != to else self.fates
         problem = Problem(model, inference, imports, aim, wishes, Evidence(model, to, self.bound), sizes, fates)
         problem.state()
-        price(problem)
+        price(problem, sparing=self.sparing)
         sites = {node: site_of(node) for node in nodes}
         change = Change(problem, solve(problem.costs), Namer(model), NAME, records)
         apply(change)
         precisions = {
             node: replace(found, result=sites[node].output)
-            for node, found in _precisions(change).items()
+            for node, found in _precisions(change, sparing=self.sparing).items()
             if node in sites
         }
         change.records.refusals += [
             Refusal(NAME, CONVERT_NODE.code, sites[node], found.reason)
             for node, found in precisions.items()
-            if found.dtype != to and node.graph is not None
+            if found.dtype != to and node.graph is not None and not self.sparing
         ]
         change.records.refusals += _outputs_that_stay(model, wishes.converted_ports, aim.sources)
         if change.records.rewrites:
@@ -319,7 +321,7 @@ def ports_to_convert(model: onnx_ir.Model, io: str) -> frozenset[str]:
     return frozenset(wanted)
 
 
-def _precisions(change: Change) -> dict[onnx_ir.Node, Precision]:
+def _precisions(change: Change, *, sparing: bool) -> dict[onnx_ir.Node, Precision]:
     problem, found = change.problem, dict[onnx_ir.Node, Precision]()
     numbers = {node: number for number, part in enumerate(regions(change.converted), 1) for node in part}
     to = type_name(change.to)
@@ -331,15 +333,18 @@ def _precisions(change: Change) -> dict[onnx_ir.Node, Precision]:
         preferred = problem.sensitivity.following.get(node, "")
         if node in change.converted:
             follows = f"its operands and results are {to} beside it" if preferred else ""
-            why = reason or follows or f"{to} is taken, and its constants fit"
+            why = reason or follows or (_BETWEEN if sparing else f"{to} is taken, and its constants fit")
             found[node] = Precision(change.to, why, numbers[node])
         elif node in problem.nodes:
             dtype = _type_before(problem, node)
-            why = reason or preferred or "the casts around it would cost more than it saves"
-            found[node] = Precision(dtype, why)
+            worth = "nothing is wrong with it" if sparing else "the casts around it would cost more than it saves"
+            found[node] = Precision(dtype, reason or preferred or worth)
         elif reason:
             found[node] = Precision(_type_before(problem, node), reason)
     return found
+
+
+_BETWEEN = "it moves elements between nodes that are converted"
 
 
 def _type_before(problem: Problem, node: onnx_ir.Node) -> DataType:

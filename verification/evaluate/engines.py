@@ -32,6 +32,8 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.qonnx import QONNX_DOMAINS
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import traits_of, type_attributes
+from castsmith.ir.ops.traits import Role
 from castsmith.numerics.errors import present
 from castsmith.verification.evaluate.names import EngineName
 from castsmith.verification.evaluate.promotion import Array, dtype_of
@@ -225,11 +227,14 @@ class Engine:
 
     Attributes:
         ran: The operators by the engine that ran them, or `castsmith` for its own arithmetic.
+        half_inside: Compute what adds up 16-bit floats in their own type, by the reference implementation: ONNX
+            Runtime's CPU does so in float, which other kernels do not.
         stood_in: Those which the engine refused, so that the reference implementation ran them.
         crashes: Descriptions of crashes of the process.
     """
 
     name: str
+    half_inside: bool = False
     ran: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     stood_in: set[str] = field(default_factory=set[str])
     crashes: list[str] = field(default_factory=list[str])
@@ -311,6 +316,10 @@ class Engine:
         fixed = {name: array for name, array in feeds.items() if name in constant}
         if node.domain in QONNX_DOMAINS and find_spec("qonnx") is not None:
             return "qonnx", Prepared("qonnx", model, fixed)
+        if self.half_inside and adds_up_half(node, operands):
+            prepared = Prepared("reference", model, fixed)
+            if self._runs_on(prepared, feeds):
+                return "reference", prepared
         if self._takes(operands):
             prepared = Prepared(self.name, model, fixed)
             trial = {name: array for name, array in feeds.items() if name not in fixed}
@@ -345,11 +354,37 @@ class Engine:
                 return False
         return False
 
+    def _runs_on(self, prepared: Prepared, feeds: Mapping[str, Array]) -> bool:
+        """True if the node runs on the operands."""
+        try:
+            prepared.run({name: array for name, array in feeds.items() if name not in prepared.fixed})
+        except EngineError:
+            return False
+        return True
+
     def _takes(self, operands: Sequence[Array | None]) -> bool:
         """True if the engine is tried at all: only numpy's own types can be inputs of a session."""
         if self.name == "reference" or any(array is not None and array.dtype.isbuiltin == 2 for array in operands):
             return False
         return self.name != "openvino" or all(array is None or _kept_by_openvino(array) for array in operands)
+
+
+def adds_up_half(node: onnx_ir.Node, operands: Sequence[Array | None]) -> bool:
+    """True if the node adds up many elements of float16, or their squares, and may do so in float16."""
+    first = operands[0] if operands else None
+    return first is not None and first.dtype == np.float16 and adds_up(node)
+
+
+def adds_up(node: onnx_ir.Node) -> bool:
+    """True if the node makes few elements of many: a sum, a mean, a norm. A product of matrices adds up in float."""
+    row = traits_of(node.domain, node.op_type)
+    if row.reduces or node.domain not in DEFAULT_DOMAINS:
+        return row.reduces and not row.ordered
+    if Role.COMPUTE in type_attributes(node.domain, node.op_type).values():
+        return False  # `stash_type` says that its statistics are in float
+    return node.op_type.startswith(("Lp", "GlobalLp")) or (
+        node.op_type.endswith("Normalization") and node.op_type != "BatchNormalization"
+    )
 
 
 def require_installed(engine: str) -> None:

@@ -36,6 +36,8 @@ Path = tuple[tuple[str, int], ...]
 """Position of a value in control flow and calls: the outer nodes, by their results, and the iteration of each."""
 
 Watch = Callable[[Path, onnx_ir.Value, Tensor], None]
+Correct = Callable[[Path, onnx_ir.Value, Tensor], Tensor]
+"""Returns the tensor with which the run goes on instead of the computed one."""
 
 _RANDOM = operators(lambda row: row.random)
 _SEED = 1.0
@@ -56,6 +58,7 @@ class Evaluator:
         self.progress = 0
         """The number of nodes of the main graph that have run: the progress of a failed run."""
         self._watch: Watch | None = None
+        self._correct: Correct | None = None
         self._trial = False
         self._path: list[tuple[str, int]] = []
         self._calls: Calls = ()
@@ -65,9 +68,15 @@ class Evaluator:
         self._tables: dict[onnx_ir.Node, bool] = {}
         self._dropped = _last_uses(model.graph)
 
-    def run(self, feeds: Mapping[str, Array | list[Array] | None], watch: Watch | None = None) -> dict[str, Content]:
+    def run(
+        self,
+        feeds: Mapping[str, Array | list[Array] | None],
+        watch: Watch | None = None,
+        correct: Correct | None = None,
+    ) -> dict[str, Content]:
         """Return the outputs of the main graph by name. Raises EngineError if a node does not run."""
         self._watch, self._path, self._calls, self._trial = watch, [], (), False
+        self._correct = correct
         self.budget.steps, self.progress = 0, 0
         graph = self.model.graph
         scope: Contents = {v: _content(feeds[v.name or ""]) for v in graph.inputs if v.name in feeds}
@@ -141,7 +150,10 @@ class Evaluator:
             raise LimitError(f"{site_of(node)}: there is not enough memory for {node.op_type}.") from None
         finally:
             self._path.pop()
-        for index, (value, content) in enumerate(zip(node.outputs, results, strict=False)):
+        for index, (value, result) in enumerate(zip(node.outputs, results, strict=False)):
+            content = result
+            if self._correct is not None and isinstance(content, Tensor) and value.name and not self._trial:
+                content = self._correct(tuple(self._path), value, content)
             scope[value] = content
             if isinstance(content, Tensor) and value.name and not self._trial:
                 self.coverage.saw(self._origin.get(node, node), index, content)

@@ -126,7 +126,7 @@ def test_of_many_models_those_with_nothing_to_convert_are_written_unchanged(tmp_
     assert main(["convert", str(folder), "-o", str(tmp_path / "out"), "--to", "float16", "--jobs", "1"]) == 0
     told = capsys.readouterr()
     assert "3 written, 0 failed" in told.out
-    assert told.err.count("nothing-to-convert") == told.err.count("\n") == 2
+    assert told.err.count("nothing-to-convert") == told.err.count("\n") == 1
     assert "the model has no floating-point values" in told.err
     for dtype in ("int64", "float16"):
         assert not castsmith.diff(folder / f"{dtype}.onnx", tmp_path / "out" / f"{dtype}.onnx")

@@ -1,0 +1,93 @@
+"""Heal a model that computes in float16 already: what float16 does not hold is computed in float, and nothing else.
+
+The model is widened to float, which is exact, and both are run on inputs. Where float16 goes wrong
+(`castsmith.lowering.faults`) the nodes are computed in float, and a minimum cut places the casts. What is wrong only
+once the rest is right is found in the next round.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.ir.ops.table import CASTS, traits_of
+from castsmith.ir.walks import all_nodes
+from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
+from castsmith.lowering.faults import Fault, faults
+from castsmith.lowering.results import ConvertResult
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.precision.patterns import Pattern, exact_pattern
+from castsmith.passes.precision.run import ConvertPrecision
+from castsmith.targets.target import Target
+
+_RULES = PromotionRules(promote_unsafe=True)
+_MOST_ROUNDS = 8
+_WIDE = (DataType.FLOAT, DataType.DOUBLE, DataType.BFLOAT16)
+
+
+def computes_in_half(model: onnx_ir.Model) -> bool:
+    """True if most nodes that compute with floating-point numbers do so in float16."""
+    types, count = infer_element_types(model, _RULES), Counter[DataType | None]()
+    for node in all_nodes(model):
+        row = traits_of(node.domain, node.op_type)
+        if row.moves is None and node.op_type not in CASTS and node.op_type != "Constant":
+            count.update({types.type_of(value) for value in node.outputs})
+    return count[DataType.FLOAT16] > sum(count[dtype] for dtype in _WIDE)
+
+
+def widened(model: onnx_ir.Model) -> onnx_ir.Model:
+    """Return a copy that computes the same in float, its inputs and outputs included."""
+    step = ConvertPrecision(DataType.FLOAT, sources=(DataType.FLOAT16,), lower=("*",), io="convert")
+    return step(model.clone()).model
+
+
+def reference_of(
+    model: onnx_ir.Model,
+    inputs: Inputs,
+    dims: Mapping[str, int] | None = None,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+) -> Reference:
+    """Return the widened model with its values on inputs of the model itself."""
+    return reference(widened(model), inputs, dims, ranges=ranges, of=model)
+
+
+@dataclass(frozen=True)
+class Healing:
+    """How to heal.
+
+    Attributes:
+        target: The runtime whose kernels count.
+        keep: The patterns of nodes to leave in float16.
+        attempt: Changes a model by a step, and cleans up.
+    """
+
+    target: Target | None
+    keep: tuple[Pattern, ...]
+    attempt: Callable[[onnx_ir.Model, ConvertPrecision], ConvertResult]
+
+    def heal(self, model: onnx_ir.Model, known: Reference) -> ConvertResult:
+        """Return the healed model, measured; the model as it is if nothing is wrong."""
+        reasons: dict[str, set[str]] = defaultdict(set)
+        untouched = self.attempt(model.clone(), self._step(reasons))
+        result = untouched if untouched.rewrites else replace(untouched, model=model)
+        told = list[Fault]()
+        for _ in range(_MOST_ROUNDS):
+            done = set[str]().union(*reasons.values())
+            fresh = [fault for fault in faults(known, result.model) if fault.name and fault.name not in done]
+            if not fresh:
+                break
+            told += fresh
+            for fault in fresh:
+                reasons[fault.reason].add(fault.name)
+            result = self.attempt(model.clone(), self._step(reasons))
+        return replace(result, error=measure(known, result.model), faults=tuple(told))
+
+    def _step(self, reasons: Mapping[str, set[str]]) -> ConvertPrecision:
+        lower = tuple(exact_pattern(names, why) for why, names in reasons.items())
+        half = (DataType.FLOAT16,)
+        return ConvertPrecision(DataType.FLOAT, self.target, sources=half, keep=self.keep, lower=lower, sparing=True)
