@@ -65,7 +65,9 @@ class Parser(argparse.ArgumentParser):
         for title, names in (self.sections or {"commands": list(commands)}).items():
             _add_section(formatter, title, [commands[name] for name in names if name in commands])
         for group in sorted(self._action_groups, key=lambda group: group.title == GENERAL):
-            _add_section(formatter, group.title, [each for each in _options(group) if flags & {*each.option_strings}])
+            _add_section(
+                formatter, group.title, [option for option in _options(group) if flags & {*option.option_strings}]
+            )
         if any(not _all_in(group, flags) for group in self._action_groups):
             titles = [group.title for group in self._action_groups if not flags & {*_flags(group)} and _flags(group)]
             more = f", and options of {', '.join(map(str, titles))}" if titles else ""
@@ -130,4 +132,4 @@ def _add_section(formatter: argparse.HelpFormatter, title: str | None, actions: 
 def _commands(actions: Iterable[argparse.Action]) -> dict[str, argparse.Action]:
     """Return the commands of a parser as actions, which the formatter prints, by name."""
     inner = [action for action in actions if isinstance(action.choices, dict)]
-    return {each.dest: each for action in inner for each in action._get_subactions()}  # type: ignore[attr-defined]  # pyright: ignore
+    return {subaction.dest: subaction for action in inner for subaction in action._get_subactions()}  # type: ignore[attr-defined]  # pyright: ignore

@@ -117,7 +117,7 @@ def export(folder: str | os.PathLike[str], types: Sequence[DataType], opset: int
         }
         text = json.dumps(manifest, indent=None, separators=(",", ":")).replace('{"name"', '\n{"name"') + "\n"
         digest = writer.file(MANIFEST, text.encode())
-    models = sum("model" in each for each in vectors)
+    models = sum("model" in vector for vector in vectors)
     return Exported(len(vectors), models, writer.elements, writer.size, digest)
 
 
@@ -168,7 +168,7 @@ class _Writer:
             "opsets": [vector.opset, vector.last_opset],
             "attributes": dict(vector.attributes),
             "clause": vector.clause,
-            "inputs": [self._array(f"raw/inputs/{each.file}", each.elements, each.name) for each in vector.inputs],
+            "inputs": [self._array(f"raw/inputs/{value.file}", value.elements, value.name) for value in vector.inputs],
             "output": self._array(f"raw/outputs/{vector.name}", vector.output, "output"),
             "open": [
                 [span.start, span.stop, span.standing.name.lower(), self._reason(span.reason)] for span in vector.spans
@@ -240,7 +240,7 @@ def fixed_part(vector: Vector) -> tuple[list[Operand], Array] | None:
         kept = (slice(None), mask.all(0))
     else:
         kept = mask.all(1)
-        others = [Operand(each.name, each.elements[kept], each.file) for each in others]
+        others = [Operand(other.name, other.elements[kept], other.file) for other in others]
     output = vector.output[kept]
     inputs = [Operand(data.name, data.elements[kept], data.file), *others]
     return (inputs, output) if output.size else None
@@ -255,7 +255,7 @@ def model_bytes(vector: Vector, inputs: Sequence[Operand], output: Array, *, con
         output: Its output.
         constant: The operands are initializers and not inputs.
     """
-    values = [_value(each.name, each.dtype, each.elements.shape) for each in inputs]
+    values = [_value(value.name, value.dtype, value.elements.shape) for value in inputs]
     attributes = [onnx_ir.Attr(key, *_attribute(value)) for key, value in vector.attributes.items()]
     result = _value("output", vector.output_type, output.shape)
     node = onnx_ir.Node(vector.domain, vector.op, values, attributes, outputs=[result])
@@ -264,7 +264,7 @@ def model_bytes(vector: Vector, inputs: Sequence[Operand], output: Array, *, con
         value.const_value = _tensor(each.name, each.elements)
     taken, held = ([], values) if constant else (values, [])
     graph = onnx_ir.Graph(taken, [result], nodes=[node], initializers=held, opset_imports=imports, name=vector.name)
-    dtypes = [each.dtype for each in inputs] + [vector.output_type]
+    dtypes = [value.dtype for value in inputs] + [vector.output_type]
     model = onnx_ir.Model(graph, ir_version=ir_version(vector.opset, dtypes), producer_name="castsmith")
     return onnx_ir.to_proto(model).SerializeToString(deterministic=True)
 

@@ -107,12 +107,12 @@ def _input_text(vector: Vector, at: int) -> str:
     shape = data.elements.shape
     index = np.unravel_index(at, shape)
     texts = [element_text(flat, at)]
-    for each in others:
-        array = each.elements
+    for other in others:
+        array = other.elements
         place: tuple[Any, ...] = () if array.ndim == 0 else (index[0],)
         if array.ndim == 2:
             place = (index[0], int(index[1]) // (shape[1] // array.shape[1]))
-        texts.append(f"{each.name} {element_text(array[place].reshape(1), 0)}")
+        texts.append(f"{other.name} {element_text(array[place].reshape(1), 0)}")
     return ", ".join(texts)
 
 
@@ -130,4 +130,4 @@ def element_text(elements: Array, at: int) -> str:
 def count(outcomes: Sequence[Outcome]) -> dict[Status, int]:
     """Return how many vectors have each status."""
     statuses: tuple[Status, ...] = ("right", "wrong", "refuses", "crashes")
-    return {status: sum(each.status == status for each in outcomes) for status in statuses}
+    return {status: sum(outcome.status == status for outcome in outcomes) for status in statuses}

@@ -149,7 +149,7 @@ def cast_vectors(op: str, types: Collection[DataType], opset: int | None = None)
             if any(first is None or first > _LAST_TYPES[op] for first in firsts):
                 continue
             for setting in _settings(element_type(target)):
-                first = max(OLDEST_OPSET, _SINCE[op], *(each or 0 for each in firsts))
+                first = max(OLDEST_OPSET, _SINCE[op], *(first or 0 for first in firsts))
                 for begin, end in _regimes(target, setting, first, opset):
                     yield _cast_vector(op, source, target, setting, (begin, end))
 

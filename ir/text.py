@@ -109,8 +109,8 @@ def _node_fields(
     texts = [(key, each if isinstance(each, str) else attribute_text(each)) for key, each in attributes]
     return (
         op_type,
-        tuple([None if each is None else _item(*each) for each in inputs]),
-        tuple([_item(each) for each in outputs]),
+        tuple([None if value is None else _item(*value) for value in inputs]),
+        tuple([_item(value) for value in outputs]),
         tuple([(key, _shortened(text)) for key, text in texts]),
         domain,
         name,

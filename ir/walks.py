@@ -95,7 +95,7 @@ def sources_first(
         if last in known:
             waiting.pop()
             continue
-        missing = [each for each in sources(last) if each not in known]
+        missing = [source for source in sources(last) if source not in known]
         if missing and last not in entered:
             entered.add(last)
             waiting += missing

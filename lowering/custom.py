@@ -241,11 +241,11 @@ def _is_custom(node: onnx_ir.Node, model: onnx_ir.Model) -> bool:
 
 def _from_packages(names: set[str]) -> dict[str, Lowering]:
     found: dict[str, Lowering] = {}
-    for each in extensions(LOWERINGS):
-        if each.name in found:
-            raise ExtensionError(f"{each} is added twice: uninstall one of the packages that add it.")
-        if each.name in names:
-            found[each.name] = _guarded(loaded(each, _fit), str(each))
+    for extension in extensions(LOWERINGS):
+        if extension.name in found:
+            raise ExtensionError(f"{extension} is added twice: uninstall one of the packages that add it.")
+        if extension.name in names:
+            found[extension.name] = _guarded(loaded(extension, _fit), str(extension))
     return found
 
 

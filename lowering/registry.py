@@ -89,7 +89,7 @@ def summary(name: str) -> str:
 
 def added_passes() -> list[str]:
     """Return the names of the passes that other packages add, as entry points of the group `castsmith.passes`."""
-    return [each.name for each in extensions(ADDED)]
+    return [extension.name for extension in extensions(ADDED)]
 
 
 def pass_class(name: str) -> type[PassBase]:
@@ -180,7 +180,11 @@ def _fit(thing: object) -> type[PassBase]:
         required = [field.name for field in dataclasses.fields(thing) if _is_required(field) and field.name != "target"]
     else:
         parameters = inspect.signature(thing).parameters.values()
-        required = [each.name for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
+        required = [
+            parameter.name
+            for parameter in parameters
+            if parameter.default is parameter.empty and parameter.kind not in _ANY_NUMBER
+        ]
     if required:
         raise TypeError(f"its option {required[0]} has no default")
     return thing

@@ -59,7 +59,7 @@ def extension(group: str, name: str, fit: Callable[[object], Thing]) -> Thing | 
     Raises:
         ExtensionError: Two packages add the name, the object cannot be imported, or `fit` refuses it.
     """
-    found = [each for each in extensions(group) if each.name == name]
+    found = [extension for extension in extensions(group) if extension.name == name]
     if len(found) > 1:
         packages = " and ".join(each.package for each in found)
         raise ExtensionError(f"{packages} both add {name!r} to {group}: uninstall one of them.")

@@ -158,10 +158,10 @@ def quotient(a: Element, b: Element) -> Element:
     terms: dict[Monomial, int] = {}
     for monomial, times in numerator.items():
         rest = list(monomial)
-        for each in symbols:
-            if each not in rest:
+        for symbol in symbols:
+            if symbol not in rest:
                 return UNKNOWN
-            rest.remove(each)
+            rest.remove(symbol)
         if times % factor:
             return UNKNOWN
         terms[tuple(rest)] = times // factor

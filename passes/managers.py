@@ -32,7 +32,7 @@ class PassManager(onnx_ir.passes.PassManager):
     """onnx_ir's PassManager: passes of any origin, `steps` times or until nothing changes."""
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
-        passes = [_telling(each) for each in self.passes]
+        passes = [_telling(rewrite_pass) for rewrite_pass in self.passes]
         return _recorded(onnx_ir.passes.PassManager(passes, self.steps, self.early_stop), model)
 
     def __call__(self, model_or_result: onnx_ir.Model | PassResult, /) -> RewriteResult:

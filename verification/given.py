@@ -108,7 +108,7 @@ def _in_folder(path: Path) -> Iterator[tuple[str, dict[str, Array]]]:
         for file in files:
             yield from _in_npz(file, file.stem)
     elif files := sorted(path.glob("*.npy")):
-        yield path.name, {each.stem: np.load(each, allow_pickle=False) for each in files}
+        yield path.name, {file.stem: np.load(file, allow_pickle=False) for file in files}
     else:
         raise ModelError(f"{path}: the folder has no .npz or .npy file.")
 

@@ -100,10 +100,10 @@ class Reach:
 
     def repair(self, error: RangeError) -> bool:
         """Narrow the inputs whose elements were out of range; False if that changes nothing."""
-        before = [(each.low, each.high) for each in self.needs.values()]
+        before = [(need.low, need.high) for need in self.needs.values()]
         if error.node is not None:
             self._bound(error.node, *error.bound)
-        return before != [(each.low, each.high) for each in self.needs.values()]
+        return before != [(need.low, need.high) for need in self.needs.values()]
 
     def demand(self, value: onnx_ir.Value, elements: Iterable[float | str]) -> None:
         """Demand inputs that bring these elements to the value."""

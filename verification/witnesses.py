@@ -130,7 +130,9 @@ def _turns(program: Program, grid: Array) -> Iterator[tuple[Program, Array, Any]
             yield operand, critical_values(dtype, to), to
     if program.op in COMPARING:
         for operand in program.arguments:
-            others = [each for each in program.arguments if each is not operand and each.op == "constant"]
+            others = [
+                argument for argument in program.arguments if argument is not operand and argument.op == "constant"
+            ]
             for other in others if operand.op != "constant" else ():
                 number = np.frombuffer(other.constant, DataType(other.settings[0]).numpy())
                 yield operand, neighbours(number), other

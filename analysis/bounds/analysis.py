@@ -372,7 +372,7 @@ def _operands_of_result_type(op_type: str, count: int) -> Sequence[int]:
         return (0,)
     schema = onnx.defs.get_schema(op_type)
     result, last = schema.outputs[0].type_str, len(schema.inputs) - 1
-    if any("(" in each.type_str for each in schema.outputs):  # a result of a type of its own, such as indices
+    if any("(" in value.type_str for value in schema.outputs):  # a result of a type of its own, such as indices
         return ()
     return tuple(index for index in range(count) if schema.inputs[min(index, last)].type_str == result)
 

@@ -163,7 +163,7 @@ def _scan(step: Step, body: Body) -> list[Interval]:
         raise UnknownRangeError
     slices = [collapsed(x, None) if batched else _without(x, axis) for x, axis in zip(inputs, axes, strict=True)]
     if batched:
-        states = [collapsed(each, None) for each in states]
+        states = [collapsed(state, None) for state in states]
     states, rows = _settled(states, lambda now: body(graph, [*now, *slices]))
     places = step.ints("scan_output_axes") or [0] * len(rows)
     if len(places) != len(rows):

@@ -294,15 +294,15 @@ def hull(intervals: Sequence[Interval], dims: Dims | None = None) -> Interval:
     if len(intervals) == 1 and dims is None:
         return first
     if dims is None:
-        dims = reduce(common_dims, (each.dims for each in intervals))
+        dims = reduce(common_dims, (interval.dims for interval in intervals))
     rank = None if dims is None else len(dims)
-    if rank is None or any(each.dims is None or len(each.dims) != rank for each in intervals):
-        intervals = [collapsed(each, dims) for each in intervals]
-    parts = [_fitted(each.low, each.high, each.special, dims, each.dtype) for each in intervals]
+    if rank is None or any(interval.dims is None or len(interval.dims) != rank for interval in intervals):
+        intervals = [collapsed(interval, dims) for interval in intervals]
+    parts = [_fitted(interval.low, interval.high, interval.special, dims, interval.dtype) for interval in intervals]
     low = reduce(np.minimum, (part.low for part in parts))
     high = reduce(np.maximum, (part.high for part in parts))
     special = reduce(np.bitwise_or, (part.special for part in parts))
-    shares = first.shares if all(each.shares == first.shares for each in intervals) else None
+    shares = first.shares if all(interval.shares == first.shares for interval in intervals) else None
     return interval_of(low, high, special, dims, first.dtype, shares=shares, **told(*intervals))
 
 
@@ -351,9 +351,9 @@ def aligned(*intervals: Interval) -> list[Interval]:
     """
     if not intervals:
         raise UnknownRangeError
-    if any(each.dims is None for each in intervals):
-        return [collapsed(each, None) for each in intervals]
-    for sizes in zip_longest(*(reversed(each.low.shape) for each in intervals), fillvalue=1):
+    if any(interval.dims is None for interval in intervals):
+        return [collapsed(interval, None) for interval in intervals]
+    for sizes in zip_longest(*(reversed(interval.low.shape) for interval in intervals), fillvalue=1):
         if len({*sizes} - {1}) > 1:
             raise UnknownRangeError
     return list(intervals)
@@ -383,10 +383,10 @@ def square(low: Array, high: Array) -> Ends:
 
 def told(*intervals: Interval | None) -> dict[str, Any]:
     """Return what a result inherits from its operands: assumptions, and inputs to blame."""
-    operands = [each for each in intervals if each is not None]
+    operands = [interval for interval in intervals if interval is not None]
     return {
-        "assumes": frozenset[str]().union(*(each.assumes for each in operands)),
-        "blame": frozenset[str]().union(*(each.blame for each in operands)),
+        "assumes": frozenset[str]().union(*(operand.assumes for operand in operands)),
+        "blame": frozenset[str]().union(*(operand.blame for operand in operands)),
     }
 
 

@@ -56,10 +56,10 @@ def read(tensor: onnx_ir.TensorProtocol, readers: Sequence[Reader]) -> None:
     def parts_of(stretch: tuple[int, Matrix]) -> Iterator[list[Any]]:
         start, matrix = stretch
         for first in range(0, len(matrix), height):
-            yield [each.of(start + first, matrix[first : first + height]) for each in readers]
+            yield [reader.of(start + first, matrix[first : first + height]) for reader in readers]
 
     stretches = _numbered((piece.reshape(-1, 1) for piece in pieces(tensor)) if wide else rows(tensor, height))
-    together = is_large(tensor) and all(each.is_light for each in readers)
+    together = is_large(tensor) and all(reader.is_light for reader in readers)
     found = in_threads(lambda each: [*parts_of(each)], stretches) if together else map(parts_of, stretches)
     for part in chain.from_iterable(found):
         for reader, each in zip(readers, part, strict=True):

@@ -122,7 +122,7 @@ class Step:
     @property
     def operands(self) -> list[Interval]:
         """The intervals of the inputs that are there."""
-        return [each for each in self.inputs if each is not None]
+        return [value for value in self.inputs if value is not None]
 
     def value(self, index: int) -> onnx_ir.Value | None:
         return self.node.inputs[index] if index < len(self.node.inputs) else None

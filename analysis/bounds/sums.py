@@ -118,7 +118,7 @@ class BlockSums(ABC, Generic[Found]):
         with np.errstate(all="ignore"):
             if not self.layout.turned:
                 return start, self._terms(slice(start, start + len(rows)), rows.astype(self.dtype, copy=False))
-            found = [np.zeros((*each.shape[:-1], len(rows))) for each in self._totals]
+            found = [np.zeros((*total.shape[:-1], len(rows))) for total in self._totals]
             for block, part in self._blocks(rows.T):
                 for total, each in zip(found, self._terms(block, part), strict=True):
                     total += each

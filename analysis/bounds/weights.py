@@ -100,7 +100,7 @@ def computed_array(
     node = None if value is None else value.producer()
     if node is None or node.domain not in DEFAULT_DOMAINS or depth == _DEEPEST or node.op_type not in _COMPUTED:
         return None
-    operands = [computed_array(each, opset, has_default, depth + 1) for each in node.inputs if each is not None]
+    operands = [computed_array(value, opset, has_default, depth + 1) for value in node.inputs if value is not None]
     known = [operand for operand in operands if operand is not None]
     return None if len(known) < len(operands) else _COMPUTED[node.op_type](node, known, opset)
 

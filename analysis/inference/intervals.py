@@ -167,7 +167,7 @@ class Ranges:
     def _operands(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
         """Return the values from whose ranges that of the value follows."""
         rule, node = self._rule_of(value)
-        return [] if rule is None or node is None else [each for each in node.inputs if each is not None]
+        return [] if rule is None or node is None else [value for value in node.inputs if value is not None]
 
     def _rule_of(self, value: onnx_ir.Value) -> tuple[_Rule | None, onnx_ir.Node | None]:
         node = value.producer()
@@ -303,7 +303,7 @@ def _extremes(node: onnx_ir.Node, known: Ranges) -> Range | None:
     if len(ranges) < len(node.inputs):
         return None
     pick = max if node.op_type == "Max" else min
-    return Range(pick(each.low for each in ranges), pick(each.high for each in ranges))
+    return Range(pick(range_.low for range_ in ranges), pick(range_.high for range_ in ranges))
 
 
 def _arithmetic(node: onnx_ir.Node, known: Ranges) -> Range | None:
@@ -312,7 +312,7 @@ def _arithmetic(node: onnx_ir.Node, known: Ranges) -> Range | None:
     operands = [known.of(value) for value in node.inputs[:2] if value is not None]
     if dtype is None or element_type(dtype).kind is not Kind.INTEGER or None in operands or not operands:
         return None
-    found = interval_of(node.op_type, [(each.low, each.high) for each in operands if each is not None])
+    found = interval_of(node.op_type, [(operand.low, operand.high) for operand in operands if operand is not None])
     return Range(*found) if found is not None and Range(*found).fits(dtype) else None
 
 

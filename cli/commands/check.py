@@ -241,7 +241,7 @@ def _model_data(checked: Checked) -> dict[str, Any]:
     from castsmith.cli.report.data import diagnostic_data
 
     findings = [
-        {**diagnostic_data(each), "fingerprint": fingerprint(each), "follows": each.follows}
-        for each in checked.findings
+        {**diagnostic_data(finding), "fingerprint": fingerprint(finding), "follows": finding.follows}
+        for finding in checked.findings
     ]
     return {"findings": findings, **({"error": None} if checked.failure is None else checked.failure.data())}

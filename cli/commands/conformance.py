@@ -55,10 +55,10 @@ def run_export(arguments: argparse.Namespace) -> int:
 
 def run_engine(arguments: argparse.Namespace) -> int:
     made = run(_engine(arguments.engine), _vectors(arguments), arguments.python)
-    bad = [each for each in made.outcomes if each.status in ("wrong", "crashes")]
+    bad = [outcome for outcome in made.outcomes if outcome.status in ("wrong", "crashes")]
     if arguments.json:
         print_json(
-            {"engine": made.engine, "version": made.version, "vectors": [asdict(each) for each in made.outcomes]}
+            {"engine": made.engine, "version": made.version, "vectors": [asdict(outcome) for outcome in made.outcomes]}
         )
     else:
         print_lines(_lines(made, bad))
@@ -77,7 +77,7 @@ def _vectors(arguments: argparse.Namespace) -> Iterator[Vector]:
     """Yield the vectors of the directory, or those of the suite; raise OptionError if nothing is left."""
     types = _types(arguments)
     every = suite(types) if arguments.input is None else read_suite(arguments.input, arguments.match)
-    wanted = {type_name(each) for each in types}
+    wanted = {type_name(dtype) for dtype in types}
     found = False
     for vector in every:
         named = {type_name(each) for each in (*(given.dtype for given in vector.inputs[:1]), vector.output_type)}

@@ -33,7 +33,7 @@ def run_passes(arguments: argparse.Namespace) -> int:
             {"name": n, "summary": summary(n), "options": option_names(n), "needs_target": needs_target(n)}
             for n in (*PASSES, *added)
         ]
-        operators = [{"name": each.name, "package": each.package} for each in extensions(LOWERINGS)]
+        operators = [{"name": extension.name, "package": extension.package} for extension in extensions(LOWERINGS)]
         print_json({"passes": entries, "lowered_operators": operators})
         return DONE if complete else UNUSABLE
     print_lines(line for name in (*PASSES, *added) for line in _lines(name, is_added=name in added))
@@ -47,7 +47,7 @@ def _lines(name: str, *, is_added: bool) -> Iterator[Line]:
     if option_names(name):
         texts.append(f"options: {', '.join(option_names(name))}")
     if name == "lower-custom":
-        texts += [f"lowers {each.name} ({each.package})" for each in extensions(LOWERINGS)]
+        texts += [f"lowers {extension.name} ({extension.package})" for extension in extensions(LOWERINGS)]
     yield from (Line((("", f"    {text}"),), 6) for text in texts)
 
 

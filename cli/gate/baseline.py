@@ -95,7 +95,7 @@ class Baseline:
             for entry, count in self.entries.items()
             if self._stays(entry, names.get(entry.file), rules)
         })  # fmt: skip
-        found = Counter(self._entry(name, each) for name, checked in names.items() for each in checked.findings)
+        found = Counter(self._entry(name, finding) for name, checked in names.items() for finding in checked.findings)
         rows = [{**entry._asdict(), "count": count} for entry, count in sorted((kept | found).items())]
         return json.dumps({"schema": 1, "findings": rows}, indent=2) + "\n"
 

@@ -51,18 +51,18 @@ def groups_by_severity(checked: Iterable[Checked]) -> list[Group]:
 def _groups(checked: Checked) -> list[Group]:
     groups: dict[tuple[str, ...], Group] = {}
     of_cause: dict[int, Group] = {}
-    for index, each in enumerate(checked.findings):
-        if each.follows is not None:
+    for index, finding in enumerate(checked.findings):
+        if finding.follows is not None:
             continue
-        key = (each.code, each.severity.value, each.help)
+        key = (finding.code, finding.severity.value, finding.help)
         if key in groups:
-            groups[key].alike.append(each)
+            groups[key].alike.append(finding)
         else:
-            groups[key] = Group(checked.file, each)
+            groups[key] = Group(checked.file, finding)
         of_cause[index] = groups[key]
-    for each in checked.findings:
-        if each.follows is not None:
-            of_cause[each.follows].following.append(each)
+    for finding in checked.findings:
+        if finding.follows is not None:
+            of_cause[finding.follows].following.append(finding)
     return list(groups.values())
 
 
@@ -72,7 +72,7 @@ def _rank(group: Group) -> int:
 
 def counts_text(checked: Sequence[Checked]) -> str:
     """Return the number of findings by severity and of files: `2 errors, 1 note in 1 of 3 models`."""
-    levels = Counter(each.severity.value for one in checked for each in one.findings)
+    levels = Counter(finding.severity.value for one in checked for finding in one.findings)
     said = ", ".join(counted(levels[level], level) for level in reversed(LEVELS) if levels[level])
     having = sum(1 for each in checked if each.findings)
     models = counted(len(checked), "model")

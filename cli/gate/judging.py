@@ -73,7 +73,7 @@ def exit_code(checked: Checked, fail_on: str) -> int:
     if checked.failure is not None:
         return checked.failure.exit_code
     least = LEVELS.index(fail_on)
-    return REFUSED if any(LEVELS.index(each.severity.value) >= least for each in checked.findings) else DONE
+    return REFUSED if any(LEVELS.index(finding.severity.value) >= least for finding in checked.findings) else DONE
 
 
 def to_data(found: Iterable[Diagnostic]) -> list[dict[str, Any]]:

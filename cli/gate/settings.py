@@ -119,7 +119,9 @@ def _table(path: Path, *, required: bool) -> Mapping[str, Any]:
 def _apply(arguments: argparse.Namespace, path: Path, key: str, value: object) -> None:
     """Check the value as the option of the command is checked, and set it unless the option was given."""
     name = key.replace("-", "_")
-    action = next((each for each in _actions(arguments.parser) if each.dest == name and each.option_strings), None)
+    action = next(
+        (action for action in _actions(arguments.parser) if action.dest == name and action.option_strings), None
+    )
     if action is None:
         return  # of another command
     made = _value(path, key, value, action)

@@ -29,7 +29,7 @@ def plan_lines(result: FitResult, source: str, output: str) -> Iterator[str]:
         yield from error_lines(result.error)
     else:
         yield "  no value is rounded to another precision"
-    codes = Counter(each.code for each in result.findings)
+    codes = Counter(finding.code for finding in result.findings)
     listed = ", ".join(f"{count} {code}" for code, count in codes.items())
     yield f"  check: no error{f'; {listed}' if listed else ''}"
     if result.hint:
@@ -46,11 +46,11 @@ def way_lines(result: FitResult, source: str, target: str) -> Iterator[Line]:
             yield Line((("", f"   {command}"),), 7)
             yield Line((("", f"     {cost_text(step.cost)}"),), 7)
         yield from (Line((("", f"   changed: {change}"),), 5) for change in way.changes)
-        yield from (Line((("", f"   {with_command_options(each)}"),), 5) for each in way.obstacles)
+        yield from (Line((("", f"   {with_command_options(obstacle)}"),), 5) for obstacle in way.obstacles)
     if result.hint:
         yield Line((("", with_command_options(result.hint)),), 2)
     if not result.plan:
-        yield from (Line((("", finding_line(source, as_command(each))),), 2) for each in result.diagnostics)
+        yield from (Line((("", finding_line(source, as_command(diagnostic))),), 2) for diagnostic in result.diagnostics)
 
 
 def _verdict(way: Way) -> str:

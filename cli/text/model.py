@@ -81,7 +81,9 @@ def _value(value: onnx_ir.Value) -> str:
 def _node(node: onnx_ir.Node, types: Types, indent: str) -> Iterator[str]:
     item = node_item(node, types)
     attributes = [node.attributes[name] for name in sorted(node.attributes)]
-    given = ", ".join(f"{each.name} = {_attribute(each)}" for each in attributes if not graphs_in(each))
+    given = ", ".join(
+        f"{attribute.name} = {_attribute(attribute)}" for attribute in attributes if not graphs_in(attribute)
+    )
     results = ", ".join(value.name or "?" for value in item.outputs)
     operands = ", ".join("" if value is None else value.name or "?" for value in item.inputs)
     called = f"{item.operator} <{given}>" if given else item.operator

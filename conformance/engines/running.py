@@ -65,16 +65,16 @@ def run(engine: str, vectors: Iterable[Vector], python: str | None = None) -> Ru
 def _one_setting_each(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Return the outcomes; of those for both settings of `saturate`, the one with more errors becomes a refusal."""
     fewest: dict[str, int] = {}
-    for each in outcomes:
-        if each.status in ("right", "wrong"):
-            pair = _pair(each.name)
-            fewest[pair] = min(each.wrong, fewest.get(pair, each.wrong))
+    for outcome in outcomes:
+        if outcome.status in ("right", "wrong"):
+            pair = _pair(outcome.name)
+            fewest[pair] = min(outcome.wrong, fewest.get(pair, outcome.wrong))
     other = "the library casts with the other setting of saturate"
     return [
-        Outcome(each.name, "refuses", reason=other)
-        if each.status == "wrong" and each.wrong > fewest[_pair(each.name)]
-        else each
-        for each in outcomes
+        Outcome(outcome.name, "refuses", reason=other)
+        if outcome.status == "wrong" and outcome.wrong > fewest[_pair(outcome.name)]
+        else outcome
+        for outcome in outcomes
     ]
 
 

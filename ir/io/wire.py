@@ -121,7 +121,7 @@ def _tensor(data: Buffer, tensor: _Field, location: str, larger_than: int) -> by
     fields = list(_fields(data, tensor.content, tensor.end))
     large = [field for field in fields if field.number == _RAW_DATA and field.end - field.content > larger_than]
     places = [field for field in fields if field.number == _DATA_LOCATION]
-    if len(large) != 1 or any(_read_varint(data, each.content, each.end)[0] for each in places):
+    if len(large) != 1 or any(_read_varint(data, place.content, place.end)[0] for place in places):
         return bytes(data[tensor.content : tensor.end])
     (raw,) = large
     place = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL)

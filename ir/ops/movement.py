@@ -349,7 +349,7 @@ def _split(node: Operands) -> Sequence[Movement] | None:
         not count
         or len(lengths) != count
         or differ(ends[-1], shape[axis])
-        or any((low_of(each) or 0) < 0 for each in lengths)
+        or any((low_of(length) or 0) < 0 for length in lengths)
     ):
         raise MisfitError
     whole: list[Part] = [(0, dim, 1) for dim in shape]

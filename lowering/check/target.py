@@ -105,7 +105,7 @@ def unreported_errors(
 ) -> list[Diagnostic]:
     """Return the errors, and operators that need a plugin, that remain in an optimized model, except the `reported`."""
     known = {(each.code, each.site, each.subject) for each in reported}
-    errors = (each for each in target_findings(model, inference, target) if each.severity is Severity.ERROR)
+    errors = (finding for finding in target_findings(model, inference, target) if finding.severity is Severity.ERROR)
     left = chain(errors, _foreign_findings(model, target))
     way_out = f"{TRIES}{str(target)!r})` tries all other ways"
     return [replace(each, help=way_out) for each in left if (each.code, each.site, each.subject) not in known]

@@ -50,7 +50,7 @@ def _words(name: str, value: object) -> list[str]:
         ranges = cast("Mapping[str, tuple[float, float]]", value)
         return [word for key, (low, high) in ranges.items() for word in (flag, f"{key}={low}:{high}")]
     parts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
-    return [word for each in parts for word in (flag, str(each))]
+    return [word for part in parts for word in (flag, str(part))]
 
 
 @dataclass(frozen=True)

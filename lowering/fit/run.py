@@ -190,7 +190,7 @@ class _Search:
             self.tried.append(_Tried(Way(steps, lossy=lossy, obstacles=(result,))))
             return
         cost, retyped = cost_of(result.model), dict(_retyped_ports(self.traits.ports, result.model))
-        reordered = any(each.rule == nbits.USE_MATMUL_NBITS.code for each in result.rewrites)
+        reordered = any(rewrite.rule == nbits.USE_MATMUL_NBITS.code for rewrite in result.rewrites)
         changes = (*retyped.values(), *(("MatMulNBits adds products in another order",) if reordered else ()))
         findings = check(result.model, target=self.target)
         errors = [each.message for each in (*result.diagnostics, *findings) if each.severity is Severity.ERROR]

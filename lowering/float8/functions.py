@@ -193,7 +193,7 @@ def inline_functions(session: Session, names: set[onnx_ir.OperatorIdentifier], p
         apply_replacement(
             session, pass_name, node, Replacement(INLINE_FUNCTIONS.code, "", nodes, outputs=outputs), namer, {}
         )
-        waiting += [inner for each in nodes for inner in _with_those_inside(each) if inner.op_identifier() in names]
+        waiting += [inner for node in nodes for inner in _with_those_inside(node) if inner.op_identifier() in names]
     for name in names:
         del model.functions[name]
     session.changed()

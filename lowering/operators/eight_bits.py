@@ -103,7 +103,9 @@ def _shifted(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     if node.op_type == _DEQUANTIZE and (stored := constant_tensor(node.inputs[0])) is not None:
         inputs[0] = build.constant(_less_the_middle(stored.numpy()), "int8")
     attributes = [
-        each for each in node.attributes.values() if each.name != "output_dtype" or node.op_type == _DEQUANTIZE
+        attribute
+        for attribute in node.attributes.values()
+        if attribute.name != "output_dtype" or node.op_type == _DEQUANTIZE
     ]
     made = onnx_ir.Node("", node.op_type, inputs, attributes)
     y, old = made.outputs[0], node.outputs[0]

@@ -84,7 +84,7 @@ def _may_lack(target: Target) -> bool:
     """True if the target is known to lack a kernel for integers or bool, or a zero point."""
     rows = (target, target.fallback or target)
     return bool(target.quantization) or any(
-        element_type(dtype).kind is not Kind.FLOATING for each in rows for dtype in each.kernels
+        element_type(dtype).kind is not Kind.FLOATING for row in rows for dtype in row.kernels
     )
 
 

@@ -130,7 +130,7 @@ def apply_moves(session: Session, moves: NodeChanges, pass_name: str, to: int, t
 
 def _name_inside(nodes: Iterable[onnx_ir.Node], namer: Namer) -> None:
     """Give what the subgraphs of new nodes define names of its own."""
-    for graph in (graph for node in nodes for each in node.attributes.values() for graph in graphs_in(each)):
+    for graph in (graph for node in nodes for attribute in node.attributes.values() for graph in graphs_in(attribute)):
         for value in (*graph.inputs, *graph.initializers.values()):
             value.name = namer.fresh(value.name or "castsmith_input")
         for node in graph:

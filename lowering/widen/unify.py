@@ -143,6 +143,6 @@ def _in_one_type(
         found = _type_of(old, types)
         return found if found in operands.values() and found != dtype else None
 
-    attributes = [each for each in node.attributes.values() if each.name != "precision"]
+    attributes = [attribute for attribute in node.attributes.values() if attribute.name != "precision"]
     nodes, outputs = computed_in(node, dtype, attributes, lambda index, _: index in operands, given)
     return Replacement(UNIFY_OPERANDS.code, reason, nodes, outputs=outputs, effect=effect)

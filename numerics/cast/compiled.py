@@ -75,7 +75,7 @@ def kernel_for(source: ElementType, target: ElementType, policy: Policy) -> Kern
         facts = (None if target.dtype is DataType.BFLOAT16 else narrow_facts(target, policy),)
     taken = source.dtype.numpy() if is_native(source) else code_dtype(source)
     made = target.dtype.numpy() if target.bits > 16 else code_dtype(target)
-    run = _compiled(name, taken, made, tuple(import_module("numba").typeof(each) for each in facts))
+    run = _compiled(name, taken, made, tuple(import_module("numba").typeof(fact) for fact in facts))
     return lambda codes, out, _work: run(codes.view(taken), out.view(made), *facts)
 
 

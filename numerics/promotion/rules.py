@@ -186,7 +186,7 @@ class PromotionRules:
             return _from_file(name)
         found = extension(PROMOTIONS, name, lambda thing: _fit(thing, name))
         if found is None:
-            known = (*PRESETS, *(each.name for each in extensions(PROMOTIONS)))
+            known = (*PRESETS, *(extension.name for extension in extensions(PROMOTIONS)))
             way_out = did_you_mean(name, known, f"expected {', '.join(known)}")
             raise PromotionError(f"unknown promotion preset {name!r}; {way_out}")
         return found

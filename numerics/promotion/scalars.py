@@ -59,7 +59,7 @@ def _without_half_constants(
     if len(strong) != 1 or not strong <= {DataType.FLOAT16, DataType.BFLOAT16}:
         return operands
     (half,) = strong
-    return [each for each in operands if each[2] is None or not fits(each[2], each[0], half)]
+    return [operand for operand in operands if operand[2] is None or not fits(operand[2], operand[0], half)]
 
 
 def fits(value: Scalar, dtype: DataType, half: DataType) -> bool:

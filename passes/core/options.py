@@ -92,7 +92,7 @@ def required(info: OptionInfo) -> Any:
 
 def option_info(owner: type, name: str) -> OptionInfo:
     """Return the facts about the option of that name, a field of the dataclass."""
-    return next(each.metadata[_INFO] for each in fields(owner) if each.name == name)
+    return next(field.metadata[_INFO] for field in fields(owner) if field.name == name)
 
 
 def info_of(each: Field[Any]) -> OptionInfo | None:
@@ -102,16 +102,16 @@ def info_of(each: Field[Any]) -> OptionInfo | None:
 
 def shared(name: str) -> Any:
     """Return a dataclass field with the default and the check of the option of `Options`."""
-    found = next(each for each in fields(Options) if each.name == name)
+    found = next(field for field in fields(Options) if field.name == name)
     return field(default=found.default, metadata=found.metadata)
 
 
 def check_options(instance: Any) -> None:
     """Check every option of a frozen dataclass, and store the result of its check. Raises OptionError."""
-    for each in fields(instance):
-        info = info_of(each)
+    for field in fields(instance):
+        info = info_of(field)
         if info is not None:
-            object.__setattr__(instance, each.name, info.check(each.name, getattr(instance, each.name)))
+            object.__setattr__(instance, field.name, info.check(field.name, getattr(instance, field.name)))
 
 
 def takes(
@@ -506,5 +506,5 @@ RUN_OPTIONS = frozenset({
     *("verify", "verify_dims", "verify_inputs", "provenance"),
 })  # fmt: skip
 """The options of the whole run, which passes do not have."""
-PASS_OPTIONS = tuple(each.name for each in fields(Options) if each.name not in RUN_OPTIONS)
+PASS_OPTIONS = tuple(field.name for field in fields(Options) if field.name not in RUN_OPTIONS)
 """The options that are fields of passes."""

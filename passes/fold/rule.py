@@ -106,8 +106,8 @@ class Folding:
             return Refusal(NAME, FOLD_INVALID.code, site_of(node), str(error))
         if derivations is None:
             return None
-        new = {each.known: each for each in derivations if each.stands is None}
-        kept = {each.stands for each in derivations if each.stands is not None}
+        new = {derivation.known: derivation for derivation in derivations if derivation.stands is None}
+        kept = {derivation.stands for derivation in derivations if derivation.stands is not None}
         beside = self._within(node, self.constants.innermost(new))
         as_nodes = self._as_nodes(node, derivations)
         if as_nodes and (beside is not node or kept):
@@ -125,7 +125,7 @@ class Folding:
                 # An output of the graph keeps its name, so its replacement needs another one.
                 name = f"{output.name}_value" if output.is_graph_output() else output.name
                 self._give_value(each.known, name or "folded")
-        outputs = tuple(each.stands or each.known.value for each in derivations)
+        outputs = tuple(derivation.stands or derivation.known.value for derivation in derivations)
         values = tuple(known.value for known in new if known.value is not None)
         return Replacement(
             FOLD_CONSTANT.code,
@@ -212,12 +212,12 @@ class Folding:
         self, node: onnx_ir.Node, beside: onnx_ir.Node, derivations: Sequence[Derivation]
     ) -> Refusal | None:
         """Return the reason why a constant of the type cannot replace the output."""
-        for each in derivations:
-            if each.stands is None and not self.namer.takes_constant(graph_of(beside), each.known.dtype):
-                opset, dtype = self.namer.constant_opset(graph_of(beside)), type_name(each.known.dtype)
+        for derivation in derivations:
+            if derivation.stands is None and not self.namer.takes_constant(graph_of(beside), derivation.known.dtype):
+                opset, dtype = self.namer.constant_opset(graph_of(beside)), type_name(derivation.known.dtype)
                 reason = f"it would have to be a Constant, which at opset {opset} does not support {dtype}"
                 return Refusal(NAME, FOLD_CONSTANT.code, site_of(node), reason)
-        stands, imports = [each.stands for each in derivations], self.reader.imports[graph_of(node)]
+        stands, imports = [derivation.stands for derivation in derivations], self.reader.imports[graph_of(node)]
         lack = lacking_identity(node, stands, self.reader.inference, imports, self.target)
         return None if lack is None else Refusal(NAME, FOLD_CONSTANT.code, site_of(node), lack)
 
@@ -310,7 +310,7 @@ def _is_there(value: onnx_ir.Value) -> bool:
 
 
 def _reason(derivations: Sequence[Derivation], new: Mapping[Known, Derivation]) -> str:
-    made = [each for each in derivations if each.known is not each.operands[0]]
+    made = [derivation for derivation in derivations if derivation.known is not derivation.operands[0]]
     if not made:
         return f"the constant is {type_name(derivations[0].known.dtype)} already"
     texts = dict.fromkeys(each.reading[0].text([known.dtype for known in each.operands]) for each in made)

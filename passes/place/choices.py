@@ -167,7 +167,9 @@ def keeps_order(choice: Choice, dtype: DataType, histories: Sequence[Chain], *, 
         return _kind(choice.dtype) is Kind.INTEGER and _monotone(choice.dtype, dtype)
     kept = all(embeds(start, choice.dtype) for start in starts)
     if all(_kind(start) is Kind.INTEGER for start in starts) and (any_float or not any(map(_makes_nan, histories))):
-        return _monotone(dtype, choice.dtype) or (kept and all(_keeps_integers(each, dtype) for each in histories))
+        return _monotone(dtype, choice.dtype) or (
+            kept and all(_keeps_integers(history, dtype) for history in histories)
+        )
     return any_float and kept and _monotone(dtype, choice.dtype)
 
 

@@ -46,9 +46,9 @@ class Pattern:
         if self.results:
             return bool(node.outputs) and node.outputs[0].name in self.results
         return (
-            (self.kind in ("", "op") and any(self._is(each) for each in _operators(node)))
-            or (self.kind in ("", "name") and any(self._is(each) for each in _names(node)))
-            or (self.kind in ("", "path") and any(self._leads(each) for each in paths_of(node)))
+            (self.kind in ("", "op") and any(self._is(operator) for operator in _operators(node)))
+            or (self.kind in ("", "name") and any(self._is(name) for name in _names(node)))
+            or (self.kind in ("", "path") and any(self._leads(path) for path in paths_of(node)))
         )
 
     @cached_property

@@ -89,8 +89,10 @@ def _held(node: onnx_ir.Node, aim: Aim) -> str:
     """Return the name of a tensor attribute of a converted type, as tree ensembles have, or an empty text."""
     if node.domain in DEFAULT_DOMAINS:
         return ""
-    tensors = (each for each in node.attributes.values() if each.type == onnx_ir.AttributeType.TENSOR)
-    return next((each.name for each in tensors if not each.is_ref() and each.as_tensor().dtype in aim.sources), "")
+    tensors = (attribute for attribute in node.attributes.values() if attribute.type == onnx_ir.AttributeType.TENSOR)
+    return next(
+        (tensor.name for tensor in tensors if not tensor.is_ref() and tensor.as_tensor().dtype in aim.sources), ""
+    )
 
 
 def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], aim: Aim) -> Ports:

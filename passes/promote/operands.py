@@ -96,7 +96,7 @@ def _with_types(item: Item, names: Mapping[str | None, str]) -> Item:
     """Return the item with the element types by name: what the model declares is corrected later."""
     if not isinstance(item, NodeItem):
         return item
-    outputs = (replace(each, element=names.get(each.name, each.element)) for each in item.outputs)
+    outputs = (replace(value, element=names.get(value.name, value.element)) for value in item.outputs)
     return replace(item, outputs=tuple(outputs))
 
 

@@ -87,7 +87,7 @@ def _without_minus_zero(function: Callable[..., Any]) -> Scalar:
         if not all(map(is_number, operands)):
             return UNKNOWN
         result = _whole(function(*operands))
-        return UNKNOWN if result == 0 and any(each < 0 for each in operands) else result  # pyright: ignore
+        return UNKNOWN if result == 0 and any(operand < 0 for operand in operands) else result  # pyright: ignore
 
     return scalar
 
@@ -172,10 +172,10 @@ def elementwise(node: Operation) -> Content | None:
     if scalar is None or len(operands) < len(node.contents) or not operands:
         return None
     try:
-        shape = np.broadcast_shapes(*(each.shape for each in operands))
+        shape = np.broadcast_shapes(*(operand.shape for operand in operands))
     except ValueError:
         return None
-    if prod(shape) > MOST or (node.opset < 7 and len({each.shape for each in operands}) > 1):
+    if prod(shape) > MOST or (node.opset < 7 and len({operand.shape for operand in operands}) > 1):
         return None
     if node.node.op_type in _VARIADIC:
         return reduce(lambda a, b: each_of(scalar, a, b), operands)

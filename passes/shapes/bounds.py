@@ -39,8 +39,8 @@ class ShapeBounds:
             return None
         content = self.shapes.content(value)
         elements: list[Element] = [] if content is None else content.ravel().tolist()
-        lows = [low for each in elements if (low := low_of(each)) is not None]
-        highs = [high for each in elements if (high := self._high(each)) is not None]
+        lows = [low for element in elements if (low := low_of(element)) is not None]
+        highs = [high for element in elements if (high := self._high(element)) is not None]
         return (min(lows), max(highs)) if elements and len(lows) == len(highs) == len(elements) else None
 
     def _high(self, element: Element) -> int | None:

@@ -80,7 +80,7 @@ def _beside(shapes: list[Dims], axis: int) -> Iterable[set[int]]:
 
 
 def _differ(numbers: Iterable[set[int]]) -> bool:
-    return any(len(each) > 1 for each in numbers)
+    return any(len(number) > 1 for number in numbers)
 
 
 def _text(shape: Dims) -> str:

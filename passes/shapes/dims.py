@@ -161,9 +161,9 @@ def _shown(node: Operation, index: int) -> onnx.TensorProto | None:
     if content is None or dtype is None or content.size > _SMALL:
         return None
     elements = content.ravel().tolist()
-    if any(isinstance(each, Poly | Unknown) for each in elements):
+    if any(isinstance(element, Poly | Unknown) for element in elements):
         return None
-    numbers = [float(each) if dtype in _FLOATS else int(each) for each in elements]
+    numbers = [float(element) if dtype in _FLOATS else int(element) for element in elements]
     if dtype not in (*_FLOATS, onnx_ir.DataType.INT64, onnx_ir.DataType.INT32):
         return None
     return onnx.helper.make_tensor(f"i{index}", int(dtype), content.shape, numbers)

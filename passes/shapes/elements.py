@@ -153,11 +153,13 @@ def fitted(content: Content, dtype: DataType | None, derived: Derived) -> Conten
     if row.kind is Kind.FLOATING and dtype not in _PLAIN_FLOATS:
         return None
     elements = content.ravel().tolist()
-    if row.kind is Kind.INTEGER and all(isinstance(each, int) for each in elements):
+    if row.kind is Kind.INTEGER and all(isinstance(element, int) for element in elements):
         low, high = int(row.min), int(row.max)
         if not elements or (low <= min(elements) and max(elements) <= high):
             return content
-    kept = (each if holds(each, dtype) or (each, dtype) in derived.fitting else UNKNOWN for each in elements)
+    kept = (
+        element if holds(element, dtype) or (element, dtype) in derived.fitting else UNKNOWN for element in elements
+    )
     return array_of(kept, content.shape)
 
 

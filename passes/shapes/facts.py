@@ -55,7 +55,7 @@ Limit = tuple[Symbol, int]
 def limits(shapes: Shapes) -> Iterator[Limit]:
     """Return the bounds that indices and constants give, if an integer is cast to a narrower type."""
     for node in _live(shapes.model.graph) if shapes.wrapped else ():
-        if node.domain not in DEFAULT_DOMAINS or any(each.is_ref() for each in node.attributes.values()):
+        if node.domain not in DEFAULT_DOMAINS or any(attribute.is_ref() for attribute in node.attributes.values()):
             continue
         if node.op_type == "Gather":
             yield from _of_index(node, shapes)
@@ -164,7 +164,7 @@ def _live(graph: onnx_ir.Graph) -> set[onnx_ir.Node]:
         if node is None or node in live:
             continue
         live.add(node)
-        graphs = [each for attribute in node.attributes.data.values() for each in graphs_in(attribute)]
-        held = [each for inner in graphs for each in nodes_of(inner)]
+        graphs = [graph for attribute in node.attributes.data.values() for graph in graphs_in(attribute)]
+        held = [node for inner in graphs for node in nodes_of(inner)]
         waiting += [value.producer() for each in (node, *held) for value in each.inputs if value is not None]
     return {node for node in live if node.graph is graph}

@@ -312,7 +312,7 @@ class _Folding:
             return
         new: list[onnx_ir.Value] = []
         top = np.iinfo(dtype.numpy()).max
-        tensor = onnx_ir.Tensor(np.array([min(each, top) for each in elements], dtype.numpy()), dtype)
+        tensor = onnx_ir.Tensor(np.array([min(element, top) for element in elements], dtype.numpy()), dtype)
         constant = self._constant(node, f"{value.name}_fixed", tensor, new)
         made, inputs = tuple(new), {index: constant}
         self._replace(node, Replacement(FIX_SHAPE_OPERAND.code, REASONS[node.op_type], constants=made, inputs=inputs))

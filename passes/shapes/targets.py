@@ -53,7 +53,7 @@ def _reshape(node: onnx_ir.Node, wanted: list[Element], shape: Dims | None, _: S
         if len(missing) > 1 or -1 in dims or not all((low_of(size) or 0) > 0 for size in rest):
             return None
         dims[missing[0]] = -1
-    return [each for each in dims if isinstance(each, int)]
+    return [dim for dim in dims if isinstance(dim, int)]
 
 
 def _expand(_: onnx_ir.Node, wanted: list[Element], shape: Dims | None, __: Shapes) -> list[int] | None:

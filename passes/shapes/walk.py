@@ -141,8 +141,8 @@ class Shapes:
         branches = self._taken(node)
         ends = [[branch.outputs[index] for branch in branches] for index in range(count)]
         shapes = [[self._shapes.get(end) for end in each] for each in ends]
-        found = [each[0] if each[0] == each[-1] else None for each in shapes]
-        contents = [self._contents.get(each[0]) if len(branches) == 1 else None for each in ends]
+        found = [shape[0] if shape[0] == shape[-1] else None for shape in shapes]
+        contents = [self._contents.get(end[0]) if len(branches) == 1 else None for end in ends]
         return found, contents
 
     def _taken(self, node: onnx_ir.Node) -> list[onnx_ir.Graph]:

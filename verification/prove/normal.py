@@ -110,7 +110,7 @@ class Normal(Book):
             if self._has_shape(first, once[1]):
                 return first
             if once[1] in self.constants and 0 not in self.constants[once[1]].numpy():
-                attributes = tuple(each for each in attributes if each[0] != "allowzero")
+                attributes = tuple(attribute for attribute in attributes if attribute[0] != "allowzero")
         program = self.step_of(op, attributes, inputs)
         if program is not None:
             return self._applied(program, op, attributes, inputs, index, count)

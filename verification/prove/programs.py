@@ -47,7 +47,7 @@ def constant(array: Array, dtype: DataType) -> Program:
 
 def step(op: str, settings: tuple[Any, ...], arguments: Sequence[Program]) -> Program:
     """Return an operator on programs."""
-    return Program(op, settings, tuple(arguments), b"", 1 + sum(each.size for each in arguments))
+    return Program(op, settings, tuple(arguments), b"", 1 + sum(argument.size for argument in arguments))
 
 
 Run = tuple[Array, NDArray[np.bool_] | None]

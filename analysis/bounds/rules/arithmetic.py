@@ -205,7 +205,7 @@ def _sum(step: Step) -> Interval:
     if step.node.op_type == "Mean":
         error = vanished(count, step.dtypes[0])
         low, high = low / count - error, high / count + error
-    dims = broadcast_dims(*(each.dims for each in step.operands))
+    dims = broadcast_dims(*(operand.dims for operand in step.operands))
     return step.result(low, high, dims, *operands, special=special | special_sums(*(x.special for x in operands)))
 
 
@@ -227,7 +227,7 @@ def _extreme(step: Step) -> Interval:
     """Max and Min of any number of operands."""
     operands = aligned(*step.operands)
     found = reduce(greater if step.node.op_type == "Max" else lesser, operands)
-    dims = broadcast_dims(*(each.dims for each in step.operands))
+    dims = broadcast_dims(*(operand.dims for operand in step.operands))
     return step.picked(found.low, found.high, dims, *operands, special=found.special)
 
 
@@ -267,7 +267,7 @@ def _clip(step: Step) -> Interval:
 
 def boolean(step: Step) -> Interval:
     """Bounds of the result of a comparison, a question or logic."""
-    dims = broadcast_dims(*(None if each is None else each.dims for each in step.inputs))
+    dims = broadcast_dims(*(None if value is None else value.dims for value in step.inputs))
     return step.picked(np.zeros(()), np.ones(()), dims, *step.operands)
 
 

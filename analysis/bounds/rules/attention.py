@@ -114,15 +114,15 @@ def _is_ranked(x: Interval) -> bool:
 
 
 def _least(parts: list[Interval]) -> float:
-    return min(each.least for each in parts)
+    return min(part.least for part in parts)
 
 
 def _greatest(parts: list[Interval]) -> float:
-    return max(each.greatest for each in parts)
+    return max(part.greatest for part in parts)
 
 
 def _bits(parts: list[Interval]) -> np.uint8:
-    return np.bitwise_or.reduce([each.bits for each in parts])
+    return np.bitwise_or.reduce([part.bits for part in parts])
 
 
 def _of_scores(heads: Heads) -> np.uint8:

@@ -81,7 +81,7 @@ def _by_group(low: Array, high: Array, matrix: Matrix, groups: int) -> Sums:
         with_plus = product_with(ends[0][None], ends[1][None], plus.T)
         with_minus = product_with(ends[0][None], ends[1][None], minus.T)
         parts.append(Sums(*(a + b for a, b in zip(with_plus, with_minus, strict=True))))
-    return Sums(*(np.concatenate([each[i].reshape(-1) for each in parts]) for i in range(3)))
+    return Sums(*(np.concatenate([part[i].reshape(-1) for part in parts]) for i in range(3)))
 
 
 def _with_bias(step: Step, x: Interval, found: Sums, count: float, made: int | None, *weights: Interval) -> Interval:

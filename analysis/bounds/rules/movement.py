@@ -52,7 +52,9 @@ def _dropout(step: Step) -> list[Interval]:
 
 def moved(step: Step) -> list[Interval]:
     """Operators whose movement is in `castsmith.ir.ops.movement`: each place keeps its bounds where it is followed."""
-    shapes = [None if each is None or each.dims is None else tuple(map(_symbolic, each.dims)) for each in step.inputs]
+    shapes = [
+        None if value is None or value.dims is None else tuple(map(_symbolic, value.dims)) for value in step.inputs
+    ]
     movements = movement_of(Operands(step.node, shapes, step.elements, step.opset))
     if movements is None:
         return joined(step)

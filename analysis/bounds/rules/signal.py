@@ -95,7 +95,7 @@ def _short_fourier(step: Step) -> Interval:
     most = 2 * count * x.size * (1.0 if window is None else window.size)
     size = np.asarray(most * (1 + 4 * sum_error(count + _TRANSFORM, step.dtypes[0])))
     low, high, over = step.total(-size, size, np.asarray(most * count), count, *operands)
-    special = NONE if all(each.finite for each in operands) else ANYTHING
+    special = NONE if all(operand.finite for operand in operands) else ANYTHING
     dims = None if x.dims is None else (x.dims[0], None, None, 2)  # onnx infers another number of frequencies
     return with_dims(step.result(low, high, dims, *operands, special=special | over), dims)
 
