@@ -123,9 +123,9 @@ class Builder:
         to_flat = self.constant(np.array([-1], np.int64), "flat")
         flat = self._append("Reshape", [index, to_flat], kept_as, onnx_ir.Shape([None]), {})
         flat = self.cast(flat, DataType.INT32)
-        found = self._append("GatherElements", [table, flat], dtype_of(table), flat.shape, {"axis": 0})
+        gathered = self._append("GatherElements", [table, flat], dtype_of(table), flat.shape, {"axis": 0})
         shape = self._append("Shape", [index], DataType.INT64, None, {})
-        return self._append("Reshape", [found, shape], dtype_of(table), index.shape, {"allowzero": 1})
+        return self._append("Reshape", [gathered, shape], dtype_of(table), index.shape, {"allowzero": 1})
 
     def _value(self, operand: Operand, dtype: DataType) -> onnx_ir.Value:
         if isinstance(operand, onnx_ir.Value):
@@ -164,7 +164,7 @@ def computed_in(
     to: DataType,
     attributes: Sequence[onnx_ir.Attr],
     cast_input: Callable[[int, onnx_ir.Value], bool],
-    given: Callable[[onnx_ir.Value], DataType | None],
+    type_given: Callable[[onnx_ir.Value], DataType | None],
 ) -> tuple[tuple[onnx_ir.Node, ...], tuple[onnx_ir.Value, ...]]:
     """Return the node in another type, with casts before and after it, and its results under their names.
 
@@ -180,11 +180,11 @@ def computed_in(
         build.cast(value, to) if value is not None and cast_input(index, value) else value
         for index, value in enumerate(node.inputs)
     ]
-    made = onnx_ir.Node("", node.op_type, inputs, attributes, num_outputs=len(node.outputs))
-    build.nodes.append(made)
+    copied = onnx_ir.Node("", node.op_type, inputs, attributes, num_outputs=len(node.outputs))
+    build.nodes.append(copied)
     outputs: list[onnx_ir.Value] = []
-    for old, new in zip(node.outputs, made.outputs, strict=True):
-        back = given(old)
+    for old, new in zip(node.outputs, copied.outputs, strict=True):
+        back = type_given(old)
         new.type, new.shape = old.type if back is None else onnx_ir.TensorType(to), old.shape
         new.name = old.name if back is None or not old.name else f"{old.name}_{type_name(to)}"
         outputs.append(new if back is None or not old.name else build.cast(new, back))
@@ -194,11 +194,11 @@ def computed_in(
 
 def _broadcast(shapes: list[onnx_ir.Shape | None]) -> onnx_ir.Shape | None:
     """Return the shape that operands of these shapes broadcast to; None if one is unknown."""
-    known = [shape for shape in shapes if shape is not None]
-    if len(known) < len(shapes):
+    ranked = [shape for shape in shapes if shape is not None]
+    if len(ranked) < len(shapes):
         return None
-    rank = max(shape.rank() for shape in known)
+    rank = max(shape.rank() for shape in ranked)
     columns = [
-        [shape[axis - rank + shape.rank()] for shape in known if axis >= rank - shape.rank()] for axis in range(rank)
+        [shape[axis - rank + shape.rank()] for shape in ranked if axis >= rank - shape.rank()] for axis in range(rank)
     ]
     return onnx_ir.Shape([next((dim for dim in column if dim != 1), 1) for column in columns])

@@ -91,8 +91,8 @@ class LowerCasts(SessionPass):
         ranges, namer = Ranges(inference), session.namer()
         with inferred_declared(session.model, inference.types):
             for pair in _pairs(session, inference):
-                known = ranges.get(pair.x)
-                if known is not None and known.fits(pair.to):
+                range_ = ranges.get(pair.x)
+                if range_ is not None and range_.fits(pair.to):
                     continue
                 answer = self._lowered(pair)
                 if isinstance(answer, Replacement):

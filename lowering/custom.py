@@ -168,7 +168,7 @@ class LowerCustom(SessionPass):
         records, model = Records(), session.model
         now = opset_of(model.graph.opset_imports, "") or 0
         own = [LOWERINGS[name] for name in chosen.keys() & LOWERINGS.keys() if chosen[name] == LOWERINGS[name].lower]
-        levels = sorted({each.opset for each in own if each.opset > now})
+        levels = sorted({lowering.opset for lowering in own if lowering.opset > now})
         if not levels:
             return records, {}
         trials = {level: Offers(chosen, self.target, level) for level in (now, *levels)}
@@ -203,9 +203,9 @@ class LowerCustom(SessionPass):
         return lacking
 
     def _chosen(self, names: set[str]) -> dict[str, Lowering]:
-        found = {name: self.lowerings[name] for name in names & self.lowerings.keys()}
-        found |= _from_packages(names - found.keys()) if names else {}
-        return {**self._of_vendors(names - found.keys()), **found} if names else found
+        lowerings = {name: self.lowerings[name] for name in names & self.lowerings.keys()}
+        lowerings |= _from_packages(names - lowerings.keys()) if names else {}
+        return {**self._of_vendors(names - lowerings.keys()), **lowerings} if names else lowerings
 
     def _of_vendors(self, names: set[str]) -> Mapping[str, Lowering]:
         """Return the lowerings of operators of vendors that the target does not run."""
@@ -213,11 +213,11 @@ class LowerCustom(SessionPass):
             return {}
         from castsmith.lowering.quantized.tables import LOWERINGS
 
-        known = sorted(names & LOWERINGS.keys())
-        run = {name for name in known if name.rpartition(".")[0] in self.target.domains}
+        replaced = sorted(names & LOWERINGS.keys())
+        run = {name for name in replaced if name.rpartition(".")[0] in self.target.domains}
         return {
             name: cast("Lowering", LOWERINGS[name].lower)
-            for name in known
+            for name in replaced
             if name not in run or LOWERINGS[name].of_exporter
         }
 
@@ -240,13 +240,13 @@ def _is_custom(node: onnx_ir.Node, model: onnx_ir.Model) -> bool:
 
 
 def _from_packages(names: set[str]) -> dict[str, Lowering]:
-    found: dict[str, Lowering] = {}
+    lowerings: dict[str, Lowering] = {}
     for extension in extensions(LOWERINGS):
-        if extension.name in found:
+        if extension.name in lowerings:
             raise ExtensionError(f"{extension} is added twice: uninstall one of the packages that add it.")
         if extension.name in names:
-            found[extension.name] = _guarded(loaded(extension, _fit), str(extension))
-    return found
+            lowerings[extension.name] = _guarded(loaded(extension, _fit), str(extension))
+    return lowerings
 
 
 def _fit(thing: object) -> Lowering:

@@ -66,7 +66,7 @@ class Proof:
 
         behind: Also the nodes behind, whose operands are lost; their results may be sound if those are kept.
         """
-        converted, found, seen = dict.fromkeys(converted), dict[onnx_ir.Node, str](), set[onnx_ir.Value]()
+        converted, reasons, seen = dict.fromkeys(converted), dict[onnx_ir.Node, str](), set[onnx_ir.Value]()
         for node in all_nodes(self.model):
             operands = [value for value in node.inputs if value is not None]
             first = behind or not any(map(self.is_lost, operands))
@@ -76,18 +76,18 @@ class Proof:
             why = f"it may overflow inside, computed in {type_name(self.to)}"
             if vanishing:
                 why = f"{vanishing[0].name} may become 0 in {type_name(self.to)}"
-                found |= dict.fromkeys(self._makers(vanishing, seen) & converted.keys(), why)
+                reasons |= dict.fromkeys(self._makers(vanishing, seen) & converted.keys(), why)
             elif any(map(self.is_lost, operands)):
                 why = f"its operands may be infinite or NaN in {type_name(self.to)}"
             elif any(self._before(value).magnitude >= limits(self.to).overflow for value in node.outputs):
                 continue
             if node in converted:
-                found[node] = why
-        return found
+                reasons[node] = why
+        return reasons
 
     def _makers(self, vanishing: Iterable[onnx_ir.Value], seen: set[onnx_ir.Value]) -> Set[onnx_ir.Node]:
         """Return the nodes that compute the values from others that vanish, at any distance, but for values seen."""
-        waiting, found = list(vanishing), dict[onnx_ir.Node, None]()
+        waiting, reached = list(vanishing), dict[onnx_ir.Node, None]()
         while waiting:
             value = waiting.pop()
             if value in seen or not self._vanishes(value):
@@ -95,25 +95,25 @@ class Proof:
             seen.add(value)
             waiting += self._sources.get(value, ())
             if (node := value.producer()) is not None:
-                found[node] = None
+                reached[node] = None
                 waiting += [operand for operand in node.inputs if operand is not None]
-        return found.keys()
+        return reached.keys()
 
     @cached_property
     def _behind_vanishing(self) -> Set[onnx_ir.Value]:
         """The values that vanish, and those that depend on them."""
-        receivers, found = defaultdict[onnx_ir.Value, list[onnx_ir.Value]](list), set[onnx_ir.Value]()
+        receivers, reached = defaultdict[onnx_ir.Value, list[onnx_ir.Value]](list), set[onnx_ir.Value]()
         for receiver, sources in self._sources.items():
             for source in sources:
                 receivers[source].append(receiver)
         waiting = [value for value in self._names_now if self._vanishes(value)]
         while waiting:
             value = waiting.pop()
-            if value not in found:
-                found.add(value)
+            if value not in reached:
+                reached.add(value)
                 waiting += receivers.get(value, ())
                 waiting += [result for user, _ in value.uses() for result in user.outputs]
-        return found
+        return reached
 
     @cached_property
     def _sources(self) -> Mapping[onnx_ir.Value, list[onnx_ir.Value]]:

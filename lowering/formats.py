@@ -48,10 +48,13 @@ def corners(to: DataType, policy: NarrowPolicy) -> Corners:
     """Return the limits of the format under the policy: the codec's results for MAX, 2 MAX, infinity and NaN."""
     largest = float(element_type(to).max)
     probes = np.array([largest, 2 * largest, np.inf, np.nan], np.float32)
-    found = Corners(*(int(code) for code in encode_array(probes, to, policy)))
-    expected = found.overflow in (found.largest, found.largest + 1) and found.infinity in (found.overflow, found.nan)
+    corners = Corners(*(int(code) for code in encode_array(probes, to, policy)))
+    expected = corners.overflow in (corners.largest, corners.largest + 1) and corners.infinity in (
+        corners.overflow,
+        corners.nan,
+    )
     require(expected, f"the codec encodes overflow and infinity of {to.name} in an unknown way")
-    return found
+    return corners
 
 
 def encode_array(array: npt.NDArray[Any], to: DataType, policy: NarrowPolicy) -> npt.NDArray[np.uint8]:

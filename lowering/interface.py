@@ -63,9 +63,9 @@ def convert_inputs(
 ) -> list[Rewrite]:
     """Change the type of the graph's inputs of these types, and cast them back inside."""
     graph, namer = session.model.graph, session.namer()
-    found = [value for value in graph.inputs if _is_tensor(value, to) and not value.is_initializer()]
-    made = [_convert_input(graph, value, to, namer) for value in found]
-    return _recorded(session, pass_name, rule, reason, made)
+    values = [value for value in graph.inputs if _is_tensor(value, to) and not value.is_initializer()]
+    converted = [_convert_input(graph, value, to, namer) for value in values]
+    return _recorded(session, pass_name, rule, reason, converted)
 
 
 def convert_outputs(
@@ -77,11 +77,11 @@ def convert_outputs(
     only: Collection[onnx_ir.Value] | None = None,
 ) -> list[Rewrite]:
     """Cast the graph's outputs of these types, or only those named, to other types."""
-    graph, namer, made = session.model.graph, session.namer(), list[tuple[onnx_ir.Value, ValueItem]]()
+    graph, namer, converted = session.model.graph, session.namer(), list[tuple[onnx_ir.Value, ValueItem]]()
     for index, value in enumerate(list(graph.outputs)):
         if _is_tensor(value, to) and (only is None or value in only):
-            made.append(_convert_output(graph, index, value, to, namer))
-    return _recorded(session, pass_name, rule, reason, made)
+            converted.append(_convert_output(graph, index, value, to, namer))
+    return _recorded(session, pass_name, rule, reason, converted)
 
 
 def _is_tensor(value: onnx_ir.Value, dtypes: Container[DataType | None]) -> bool:
@@ -126,9 +126,9 @@ def _name(node: onnx_ir.Node, namer: Namer) -> None:
 
 
 def _recorded(
-    session: Session, pass_name: str, rule: str, reason: str, made: Sequence[tuple[onnx_ir.Value, ValueItem]]
+    session: Session, pass_name: str, rule: str, reason: str, converted: Sequence[tuple[onnx_ir.Value, ValueItem]]
 ) -> list[Rewrite]:
-    if made:
+    if converted:
         session.changed()
     return [
         Rewrite(
@@ -140,5 +140,5 @@ def _recorded(
             f"inputs and outputs were {reason}",
             Effect.INTERFACE,
         )
-        for value, before in made
+        for value, before in converted
     ]

@@ -63,11 +63,11 @@ def net_rewrites(rewrites: Sequence[Rewrite], model: onnx_ir.Model) -> list[Rewr
         if len(chain.steps) == 1 or len(chain.steps) > _MOST_STEPS:
             found += chain.steps
             continue
-        made = [
+        items = [
             node_item(nodes[key], types) if isinstance(item, NodeItem) and key in nodes else item
-            for key, item in sorted(chain.made.items(), key=lambda each: order.get(each[0], -1))
+            for key, item in sorted(chain.made.items(), key=lambda entry: order.get(entry[0], -1))
         ]
-        found += _composed(chain, [*made, *chain.others])
+        found += _composed(chain, [*items, *chain.others])
     return found
 
 
@@ -93,12 +93,12 @@ def _chains(rewrites: Sequence[Rewrite]) -> list[_Chain]:
     return list(chains.values())
 
 
-def _composed(chain: _Chain, made: Sequence[Item]) -> Iterable[Rewrite]:
+def _composed(chain: _Chain, items: Sequence[Item]) -> Iterable[Rewrite]:
     """Yield one rewrite for the chain; none if it changes nothing."""
-    same = {item.code for item in chain.removed} & {item.code for item in made}
+    same = {item.code for item in chain.removed} & {item.code for item in items}
     removed = [item for item in chain.removed if item.code not in same]
-    made = [item for item in made if item.code not in same]
-    if not removed and not made:
+    items = [item for item in items if item.code not in same]
+    if not removed and not items:
         return
     steps = chain.steps
     saved = [step.saved_bytes for step in steps if step.saved_bytes is not None]
@@ -110,5 +110,5 @@ def _composed(chain: _Chain, made: Sequence[Item]) -> Iterable[Rewrite]:
         effect=next((step.effect for step in steps if step.effect is not Effect.BIT_EXACT), Effect.BIT_EXACT),
         saved_bytes=sum(saved) if saved else None,
         removed=removed,
-        made=made,
+        made=items,
     )

@@ -203,7 +203,7 @@ def _report_what_is_left(session: Session, rules: PromotionRules, target: Target
         from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET
 
         # That a type stays is one cause, which the finding about the result states.
-        told[:] = [each for each in told if each.code != TYPE_NOT_IN_TARGET.code]
+        told[:] = [finding for finding in told if finding.code != TYPE_NOT_IN_TARGET.code]
     told += leftovers(session, rules, target)
     if target is not None:
         from castsmith.lowering.check.device import device_findings
@@ -227,7 +227,7 @@ def _specs(
     if passes is None:
         names = list(PIPELINE)
         for name in asked:
-            here = names.index(next(each for each in list(PASSES)[list(PASSES).index(name) :] if each in names))
+            here = names.index(next(later for later in list(PASSES)[list(PASSES).index(name) :] if later in names))
             names[here:here] = (name, *ON_REQUEST[name])
         passes = [name for name in names if targeted or not needs_target(name)]
     names = [name_of(spec) for spec in passes]

@@ -104,12 +104,12 @@ def pass_class(name: str) -> type[PassBase]:
         return getattr(import_module(module), kind)
     if ":" in name:
         return _named_class(name)
-    found = extension(ADDED, name, _fit)
-    if found is None:
-        known = (*PASSES, *added_passes())
-        way_out = did_you_mean(name, known, f"expected {', '.join(known)}")
+    pass_ = extension(ADDED, name, _fit)
+    if pass_ is None:
+        names = (*PASSES, *added_passes())
+        way_out = did_you_mean(name, names, f"expected {', '.join(names)}")
         raise OptionError(f"unknown pass {name!r}; {way_out}")
-    return found
+    return pass_
 
 
 def _named_class(name: str) -> type[PassBase]:
@@ -161,13 +161,13 @@ def make_pass(spec: str, settings: Mapping[str, Any]) -> PassBase:
         OptionError: The pass or an option is unknown, a value is invalid, or a required target is missing.
     """
     name = pass_name(spec)
-    known = {field.name: field for field in _fields(name)}
-    values = {key: value for key, value in settings.items() if key in known and value is not None}
+    options = {field.name: field for field in _fields(name)}
+    values = {key: value for key, value in settings.items() if key in options and value is not None}
     for key, text in _options(spec):
         if key not in option_names(name):
             way_out = did_you_mean(key, option_names(name), f"it has {', '.join(option_names(name)) or 'none'}")
             raise OptionError(f"{name} has no option {key!r}; {way_out}")
-        values[key] = _parse(name, key, text, known[key])
+        values[key] = _parse(name, key, text, options[key])
     if needs_target(name) and "target" not in values:
         raise OptionError(f"{name} needs a target.")
     return pass_class(name)(**values)
@@ -199,8 +199,8 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
 
 def _fields(name: str) -> tuple[dataclasses.Field[Any], ...]:
     """Return the options of the pass; a class that is not a dataclass has none."""
-    found = pass_class(name)
-    return dataclasses.fields(found) if dataclasses.is_dataclass(found) else ()
+    pass_ = pass_class(name)
+    return dataclasses.fields(pass_) if dataclasses.is_dataclass(pass_) else ()
 
 
 def _options(spec: str) -> list[tuple[str, str]]:

@@ -40,28 +40,28 @@ class Run:
     def records(self) -> Records:
         return self.session.records
 
-    def apply(self, each: PassBase) -> RewriteResult:
+    def apply(self, rewrite_pass: PassBase) -> RewriteResult:
         """Run a pass on the model of the session, and record what it did."""
-        session, name = self.session, name_of(each)
+        session, name = self.session, name_of(rewrite_pass)
         if self.progress is not None:
             self.progress(name)
-        result = _result_of(each, name, session)
+        result = _result_of(rewrite_pass, name, session)
         session.record(result.records)
         if self.provenance and result.modified:
             note_provenance(session.model, session.nodes, self._known, result.records.rewrites)
         return result
 
 
-def _result_of(each: PassBase, name: str, session: Session) -> RewriteResult:
+def _result_of(rewrite_pass: PassBase, name: str, session: Session) -> RewriteResult:
     """Run a pass of Castsmith in the session, or a foreign pass, which may change anything, on its model."""
-    if isinstance(each, SessionPass):
-        return each.run(session)
-    if isinstance(each, RewritePass):
-        result = each(session.model)
+    if isinstance(rewrite_pass, SessionPass):
+        return rewrite_pass.run(session)
+    if isinstance(rewrite_pass, RewritePass):
+        result = rewrite_pass(session.model)
     else:
         from castsmith.passes.managers import run_recorded
 
-        result = run_recorded(each, session.model, name)
+        result = run_recorded(rewrite_pass, session.model, name)
     session.changed(result.model)
     return result
 
@@ -72,10 +72,14 @@ def leftovers(session: Session, rules: PromotionRules, target: Target | None) ->
     from castsmith.lowering.check.types import result_findings
 
     inference, told = session.inference(rules), session.records.diagnostics
-    known = {(each.code, each.site) for each in told}
+    sites = {(finding.code, finding.site) for finding in told}
     nodes, imports = session.nodes, session.imports
-    found = (*result_findings(nodes, imports, inference), *trunc_findings(session.nodes_of(TRUNCS), imports))
-    left = [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
+    findings = (*result_findings(nodes, imports, inference), *trunc_findings(session.nodes_of(TRUNCS), imports))
+    left = [
+        finding
+        for finding in findings
+        if finding.severity is Severity.ERROR and (finding.code, finding.site) not in sites
+    ]
     if target is not None:
         from castsmith.lowering.check.target import unreported_errors
 

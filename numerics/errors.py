@@ -82,19 +82,19 @@ def require(holds: bool, text: str) -> None:
         raise InternalError(text)
 
 
-def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
     """Return the end of a sentence about an unknown name: the most similar known name, or `otherwise`."""
-    found = most_similar(name, known)
-    return f"did you mean {found!r}?" if found else f"{otherwise}."
+    similar = most_similar(name, names)
+    return f"did you mean {similar!r}?" if similar else f"{otherwise}."
 
 
-def most_similar(name: str, known: Iterable[str]) -> str:
+def most_similar(name: str, names: Iterable[str]) -> str:
     """Return the known name that is most similar to an unknown one, in any case; empty without one."""
     from difflib import get_close_matches
 
-    by_folded = {each.lower(): each for each in known}
-    found = get_close_matches(name.lower(), list(by_folded), 1)
-    return by_folded[found[0]] if found else ""
+    by_folded = {name_.lower(): name_ for name_ in names}
+    matches = get_close_matches(name.lower(), list(by_folded), 1)
+    return by_folded[matches[0]] if matches else ""
 
 
 def present(thing: T | None, what: str) -> T:

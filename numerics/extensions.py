@@ -59,19 +59,19 @@ def extension(group: str, name: str, fit: Callable[[object], Thing]) -> Thing | 
     Raises:
         ExtensionError: Two packages add the name, the object cannot be imported, or `fit` refuses it.
     """
-    found = [extension for extension in extensions(group) if extension.name == name]
-    if len(found) > 1:
-        packages = " and ".join(each.package for each in found)
+    candidates = [extension for extension in extensions(group) if extension.name == name]
+    if len(candidates) > 1:
+        packages = " and ".join(candidate.package for candidate in candidates)
         raise ExtensionError(f"{packages} both add {name!r} to {group}: uninstall one of them.")
-    return loaded(found[0], fit) if found else None
+    return loaded(candidates[0], fit) if candidates else None
 
 
-def loaded(each: Extension, fit: Callable[[object], Thing]) -> Thing:
+def loaded(extension_: Extension, fit: Callable[[object], Thing]) -> Thing:
     """Return the object of the entry point, converted by `fit`."""
     try:
-        return fit(each.entry.load())
+        return fit(extension_.entry.load())
     except Exception as error:  # importing a foreign module can raise anything
-        raise ExtensionError(f"{each} cannot be used: {clause(error)}.") from error
+        raise ExtensionError(f"{extension_} cannot be used: {clause(error)}.") from error
 
 
 def clause(error: Exception) -> str:
@@ -90,7 +90,7 @@ def _found(group: str, path: tuple[str, ...]) -> tuple[Extension, ...]:
 
     del path  # another path has other packages
     named = [Extension(entry, _package(entry)) for entry in entry_points(group=group)]
-    return tuple(sorted(named, key=lambda each: each.name))
+    return tuple(sorted(named, key=lambda entry: entry.name))
 
 
 def _package(entry: EntryPoint) -> str:

@@ -204,19 +204,19 @@ def spans_of(marks: Iterable[Mark], causes: npt.NDArray[np.int32], whole: npt.ND
         causes: Zeros in the shape of the tensor that the marks cut; changed.
         whole: The same elements in the shape of the result.
     """
-    known: list[tuple[Definedness, str]] = [(Definedness.DEFINED, "")]
+    statuses: list[tuple[Definedness, str]] = [(Definedness.DEFINED, "")]
     worst = np.zeros(1, np.uint8)
     for mark in marks:
-        if (mark.standing, mark.reason) not in known:
-            known.append((mark.standing, mark.reason))
-            worst = np.array([standing for standing, _ in known], np.uint8)
+        if (mark.standing, mark.reason) not in statuses:
+            statuses.append((mark.standing, mark.reason))
+            worst = np.array([standing for standing, _ in statuses], np.uint8)
         part = causes[mark.where]
-        part[mark.caught & (worst[part] < mark.standing)] = known.index((mark.standing, mark.reason))
+        part[mark.caught & (worst[part] < mark.standing)] = statuses.index((mark.standing, mark.reason))
     flat = whole.reshape(-1)
     starts: list[int] = np.flatnonzero(np.diff(flat, prepend=-1)).tolist()
     stops = [*starts[1:], flat.size][: len(starts)]
-    found: list[int] = flat[starts].tolist()
-    return [Span(a, b, *known[cause]) for a, b, cause in zip(starts, stops, found, strict=True) if cause]
+    values: list[int] = flat[starts].tolist()
+    return [Span(a, b, *statuses[cause]) for a, b, cause in zip(starts, stops, values, strict=True) if cause]
 
 
 def first_of_worst(marks: Iterable[Mark], shape: tuple[int, ...]) -> tuple[int, Mark] | None:
@@ -232,7 +232,7 @@ def first_of_worst(marks: Iterable[Mark], shape: tuple[int, ...]) -> tuple[int, 
             continue
         slices = mark.where if isinstance(mark.where, tuple) else (mark.where,)
         first = np.unravel_index(int(mark.caught.argmax()), mark.caught.shape)
-        index = tuple(int(at) + each.start for at, each in zip(first, slices, strict=True))
+        index = tuple(int(at) + part.start for at, part in zip(first, slices, strict=True))
         place = int(np.ravel_multi_index(index, shape))
         if worst is None or (mark.standing, -place) > (worst[1].standing, -worst[0]):
             worst = place, mark

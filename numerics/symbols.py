@@ -78,11 +78,11 @@ class Poly:
         return " + ".join(_term_text(monomial, factor) for monomial, factor in self.terms.items())
 
     def __add__(self, other: object) -> Element:
-        found = _terms(other)
-        if found is None:
+        others = _terms(other)
+        if others is None:
             return UNKNOWN
         terms = dict(self.terms)
-        for monomial, factor in found.items():
+        for monomial, factor in others.items():
             terms[monomial] = terms.get(monomial, 0) + factor
         return _element(terms)
 
@@ -96,12 +96,12 @@ class Poly:
         return -(self - other)
 
     def __mul__(self, other: object) -> Element:
-        found = _terms(other)
-        if found is None:
+        others = _terms(other)
+        if others is None:
             return UNKNOWN
         terms: dict[Monomial, int] = {}
         for mine, factor in self.terms.items():
-            for theirs, times in found.items():
+            for theirs, times in others.items():
                 monomial = tuple(sorted((*mine, *theirs), key=id))
                 terms[monomial] = terms.get(monomial, 0) + factor * times
         return _element(terms)
@@ -122,7 +122,7 @@ class Poly:
     @property
     def has_nameless(self) -> bool:
         """True if one of its symbols has no name."""
-        return any(not each.name for monomial in self.terms for each in monomial)
+        return any(not symbol.name for monomial in self.terms for symbol in monomial)
 
     def at(self, value: Callable[[Symbol], int]) -> int:
         """Return the number for given values of the symbols."""
@@ -130,7 +130,7 @@ class Poly:
 
 
 def _term_text(monomial: Monomial, factor: int) -> str:
-    names = [each.name or "?" for each in monomial]
+    names = [symbol.name or "?" for symbol in monomial]
     return "*".join(names if factor == 1 and names else [str(factor), *names])
 
 
@@ -208,8 +208,8 @@ def _bound(poly: Poly, near: Callable[[Symbol], int | None], far: Callable[[Symb
     """Add the bounds of the terms: those of products of nonnegative symbols."""
     total = 0
     for monomial, factor in poly.terms.items():
-        bounds = [(near if factor > 0 else far)(each) for each in monomial]
-        if any(each.low is None or each.low < 0 for each in monomial) and len(monomial) > 1:
+        bounds = [(near if factor > 0 else far)(symbol) for symbol in monomial]
+        if any(symbol.low is None or symbol.low < 0 for symbol in monomial) and len(monomial) > 1:
             return None
         if any(bound is None for bound in bounds):
             return None

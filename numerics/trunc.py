@@ -74,8 +74,8 @@ def rounding_function(mode: str) -> Rounding:
     try:
         return ROUNDING_MODES[text("rounding_mode", mode).upper()]
     except KeyError:
-        known = ", ".join(ROUNDING_MODES)
-        raise TruncError(f"unknown QONNX rounding mode {mode!r}; expected {known}.") from None
+        modes = ", ".join(ROUNDING_MODES)
+        raise TruncError(f"unknown QONNX rounding mode {mode!r}; expected {modes}.") from None
 
 
 _WIDEST = 1023  # the largest b whose 2.0**b is a finite float64
@@ -123,7 +123,7 @@ def trunc(
             of at least 1, or the shapes do not broadcast.
         ArgumentTypeError: An argument has the wrong Python type.
     """
-    others: list[Any] = [each for each in (out_scale, *positional) if each is not None]
+    others: list[Any] = [operand for operand in (out_scale, *positional) if operand is not None]
     if others and isinstance(others[-1], str):
         if rounding_mode is not None:
             raise ArgumentTypeError("trunc got rounding_mode twice: after the operands and by keyword.")

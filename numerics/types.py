@@ -289,13 +289,13 @@ def parse_type(name: TypeLike) -> DataType:
     if isinstance(name, str):
         if _NUMBER.fullmatch(name):
             return _of_number(int(name))
-        found = _names().get(name.lower()) or _names().get(name.lower().replace("_e", "e"))
-        if found is None and name.lower() in _AMBIGUOUS:
+        dtype = _names().get(name.lower()) or _names().get(name.lower().replace("_e", "e"))
+        if dtype is None and name.lower() in _AMBIGUOUS:
             raise ElementTypeError(f"{name!r} is ambiguous as an element type: write {_AMBIGUOUS[name.lower()]}.")
-        if found is None:
+        if dtype is None:
             way_out = did_you_mean(name, _names(), "expected a name such as float16, bf16 or i64")
             raise ElementTypeError(f"{name!r} is not an element type of ONNX; {way_out}")
-        return found
+        return dtype
     if isinstance(name, np.dtype | type):
         return _of_numpy(name)
     if isinstance(name, float | bool | None):
@@ -310,10 +310,10 @@ def _of_number(number: int) -> DataType:
         raise ElementTypeError(f"{number} is not the number of an element type of ONNX.") from None
 
 
-def _of_numpy(given: np.dtype[Any] | type) -> DataType:
-    if isinstance(given, type):
-        _require_scalar_class(given)
-    dtype = np.dtype(given)
+def _of_numpy(numpy_type: np.dtype[Any] | type) -> DataType:
+    if isinstance(numpy_type, type):
+        _require_scalar_class(numpy_type)
+    dtype = np.dtype(numpy_type)
     if dtype.kind in "OUST":
         return DataType.STRING
     try:
@@ -325,12 +325,12 @@ def _of_numpy(given: np.dtype[Any] | type) -> DataType:
 _NAME_OF = {float: "float32 or float64", int: "int32 or int64", complex: "complex64 or complex128"}
 
 
-def _require_scalar_class(given: type) -> None:
+def _require_scalar_class(scalar_class: type) -> None:
     """Refuse the classes that numpy converts to a default type: abstract ones, and Python's float, int and complex."""
-    name = given.__name__
-    if given in _NAME_OF:
-        raise ElementTypeError(f"Python's {name} is ambiguous as an element type: write {_NAME_OF[given]}.")
-    if given in _ABSTRACT or not issubclass(given, np.generic | bool | str):
+    name = scalar_class.__name__
+    if scalar_class in _NAME_OF:
+        raise ElementTypeError(f"Python's {name} is ambiguous as an element type: write {_NAME_OF[scalar_class]}.")
+    if scalar_class in _ABSTRACT or not issubclass(scalar_class, np.generic | bool | str):
         raise ElementTypeError(f"the class {name} is not an element type of ONNX.")
 
 

@@ -39,7 +39,7 @@ class PassManager(onnx_ir.passes.PassManager):
         return cast("RewriteResult", super().__call__(model_or_result))
 
 
-def run_recorded(each: PassBase, model: onnx_ir.Model, name: str) -> RewriteResult:
+def run_recorded(rewrite_pass: PassBase, model: onnx_ir.Model, name: str) -> RewriteResult:
     """Run a foreign pass, or a manager, and record all of its changes.
 
     Args:
@@ -48,7 +48,7 @@ def run_recorded(each: PassBase, model: onnx_ir.Model, name: str) -> RewriteResu
         name: The name of the pass in records made by comparison.
     """
     with recording() as records:
-        result = _telling(each, name)(model)
+        result = _telling(rewrite_pass, name)(model)
     return RewriteResult(result.model, result.modified, records)
 
 
@@ -58,16 +58,16 @@ def _recorded(manager: onnx_ir.passes.Sequential, model: onnx_ir.Model) -> Rewri
     return RewriteResult(result.model, result.modified, records)
 
 
-def _telling(each: PassBase, name: str = "") -> PassBase:
+def _telling(rewrite_pass: PassBase, name: str = "") -> PassBase:
     """Return the pass, or an equivalent one that records its changes."""
-    kind = type(each)
-    if isinstance(each, RewritePass) or kind in (Sequential, PassManager):
-        return each
-    if isinstance(each, onnx_ir.passes.PassManager) and kind is onnx_ir.passes.PassManager:
-        return PassManager([*each.passes], each.steps, each.early_stop)
-    if isinstance(each, onnx_ir.passes.Sequential) and kind is onnx_ir.passes.Sequential:
-        return Sequential(*each.passes)
-    return _Compared(each, name or kind.__name__)
+    kind = type(rewrite_pass)
+    if isinstance(rewrite_pass, RewritePass) or kind in (Sequential, PassManager):
+        return rewrite_pass
+    if isinstance(rewrite_pass, onnx_ir.passes.PassManager) and kind is onnx_ir.passes.PassManager:
+        return PassManager([*rewrite_pass.passes], rewrite_pass.steps, rewrite_pass.early_stop)
+    if isinstance(rewrite_pass, onnx_ir.passes.Sequential) and kind is onnx_ir.passes.Sequential:
+        return Sequential(*rewrite_pass.passes)
+    return _Compared(rewrite_pass, name or kind.__name__)
 
 
 class _Compared(PassBase):
@@ -116,10 +116,10 @@ class _Comparison:
         """Record the changes since the last pass of Castsmith ended."""
         from castsmith.verification.diff.models import rewrites_between
 
-        found = [] if self._last is None else rewrites_between(self._last, model, self._name)
-        if found:
+        rewrites = [] if self._last is None else rewrites_between(self._last, model, self._name)
+        if rewrites:
             self.changed = True
-            tell(model, Records(found))
+            tell(model, Records(rewrites))
 
     def ended(self, model: onnx_ir.Model, records: Records) -> None:
         """Remember the model as the pass left it."""

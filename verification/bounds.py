@@ -68,7 +68,7 @@ class Bound:
         """The proven bound divided by the measured one; None if either is missing."""
         if self.measured is None or self.how != "proven":
             return None
-        seen = max(abs(each) for each in self.measured)
+        seen = max(abs(end) for end in self.measured)
         return self.magnitude / seen if seen else math.inf
 
 
@@ -329,7 +329,7 @@ class Excess:
     proposal: str
 
 
-def exceeding(found: Bounds, to: TypeLike) -> list[Excess]:
+def exceeding(bounds: Bounds, to: TypeLike) -> list[Excess]:
     """List the values that overflow or vanish in a type, in the order of the model.
 
     Args:
@@ -344,14 +344,14 @@ def exceeding(found: Bounds, to: TypeLike) -> list[Excess]:
         raise OptionError(f"expected a floating-point type, got {type_name(dtype)}.")
     causes: dict[tuple[str, str], str] = {}
     results: list[Excess] = []
-    for name, bound in found.found.items():
+    for name, bound in bounds.found.items():
         kind = _kind(bound, dtype)
         if kind is None:
             continue
-        before = next((causes[source, kind] for source in found.sources[name] if (source, kind) in causes), None)
+        before = next((causes[source, kind] for source in bounds.sources[name] if (source, kind) in causes), None)
         causes[name, kind] = before or name
-        proposal = _proposal(kind, bound, dtype, found.makers[name], computed=bool(found.sources[name]))
-        results.append(Excess(name, found.makers[name], bound, kind, before is None, before or name, proposal))
+        proposal = _proposal(kind, bound, dtype, bounds.makers[name], computed=bool(bounds.sources[name]))
+        results.append(Excess(name, bounds.makers[name], bound, kind, before is None, before or name, proposal))
     return results
 
 

@@ -108,7 +108,7 @@ def demands(proof: Proof, *, nan_bits: bool, may_search: Callable[[], bool] = la
     book = proof.book
     if not isinstance(book, Normal):
         return Demands()
-    functions, found = Functions(book), list[Demand]()
+    functions, demands = Functions(book), list[Demand]()
     searched: dict[tuple[Program, Program, DataType], Array | None] = {}
     met = set[tuple[Any, ...]]()
     stack = [(n, proof.theirs.outputs[name]) for name, n in proof.ours.outputs.items() if name not in proof.proven]
@@ -128,11 +128,11 @@ def demands(proof: Proof, *, nan_bits: bool, may_search: Callable[[], bool] = la
             elements = searched.get(key)
             if elements is not None and len(elements):
                 paths = functions.path(pair[0]), functions.path(pair[1])
-                found.append(Demand(sources, paths, programs, elements, nan_bits))
+                demands.append(Demand(sources, paths, programs, elements, nan_bits))
         if elements is None or sources[0] != sources[1]:
             stack += _operands(book, *pair)
             stack.append(sources)
-    return Demands(found, (proof.ours, proof.theirs), not stack)
+    return Demands(demands, (proof.ours, proof.theirs), not stack)
 
 
 def _operands(book: Normal, ours: int, theirs: int) -> Iterator[tuple[int, int]]:
@@ -141,7 +141,7 @@ def _operands(book: Normal, ours: int, theirs: int) -> Iterator[tuple[int, int]]
     if a[0] != "operator" or b[0] != "operator" or a[1] != b[1] or a[4:] != b[4:] or len(a[3]) != len(b[3]):
         return
     held = [[(name, value) for name, value in key[2] if value[:1] == ("graph",)] for key in (a, b)]
-    plain = [[each for each in key[2] if each[1][:1] != ("graph",)] for key in (a, b)]
+    plain = [[attribute for attribute in key[2] if attribute[1][:1] != ("graph",)] for key in (a, b)]
     if plain[0] != plain[1] or [name for name, _ in held[0]] != [name for name, _ in held[1]]:
         return
     yield from ((x, y) for x, y in zip(a[3], b[3], strict=True) if x is not None and y is not None)

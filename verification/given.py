@@ -41,17 +41,17 @@ def given_sets(model: onnx_ir.Model, inputs: GivenInputs, *, partial: bool = Fal
         ModelError: A file cannot be read.
         OptionError: A set has an unknown name or another value than an array or a list of arrays, or lacks an input.
     """
-    known = [value.name or "" for value in model.graph.inputs]
+    names = [value.name or "" for value in model.graph.inputs]
     needed = [value.name or "" for value in model.graph.inputs if value.const_value is None]
     where = f"{os.fspath(inputs)}: " if isinstance(inputs, str | os.PathLike) else ""
     for name, feeds in _named(inputs):
         told = where + (name if name == _ONLY else f"the inputs of {name}")
         if not isinstance(feeds, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OptionError(f"{told} must map names to arrays, not be of type {type(feeds).__name__}.")
-        unknown = sorted(set(feeds) - set(known))
+        unknown = sorted(set(feeds) - set(names))
         if unknown:
-            raise OptionError(f"{told} are for {unknown[0]!r}; expected {', '.join(known)}.")
-        missing = [each for each in needed if each not in feeds]
+            raise OptionError(f"{told} are for {unknown[0]!r}; expected {', '.join(names)}.")
+        missing = [name_ for name_ in needed if name_ not in feeds]
         if missing and not partial:
             raise OptionError(f"{told} lack {missing[0]!r}.")
         yield name, {key: _content(value, f"{told}: {key!r}") for key, value in feeds.items()}
@@ -64,7 +64,7 @@ def _content(value: object, told: str) -> Any:
     if isinstance(value, np.generic):
         return np.asarray(cast("Any", value))
     if isinstance(value, list | tuple):
-        return [_content(each, told) for each in cast("Sequence[object]", value)]
+        return [_content(element, told) for element in cast("Sequence[object]", value)]
     raise OptionError(f"{told} must be an array or a list of arrays, not of type {type(value).__name__}.")
 
 
@@ -74,8 +74,8 @@ def _named(inputs: GivenInputs) -> Iterator[tuple[str, Mapping[str, Array]]]:
     elif isinstance(inputs, Mapping):
         yield _ONLY, cast("Mapping[str, Array]", inputs)
     else:
-        for number, each in enumerate(cast("Iterable[Any]", inputs), 1):
-            yield each if isinstance(each, tuple) else (f"set {number}", each)
+        for number, feeds_ in enumerate(cast("Iterable[Any]", inputs), 1):
+            yield feeds_ if isinstance(feeds_, tuple) else (f"set {number}", feeds_)
 
 
 def stored_sets(source: str | IO[bytes]) -> Iterator[tuple[str, dict[str, Array]]]:

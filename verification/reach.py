@@ -162,7 +162,7 @@ class Reach:
         self,
         value: onnx_ir.Value | None,
         back: Callable[[float], float | None],
-        found: Callable[[str, Callable[[float], float | None]], None],
+        note: Callable[[str, Callable[[float], float | None]], None],
         *,
         bounding: bool,
         casting: bool = True,
@@ -175,7 +175,7 @@ class Reach:
                 continue
             met.add(value)
             if value in self._inputs:
-                found(value.name or "", back)
+                note(value.name or "", back)
             for outer in self._outer.get(value, ()):
                 stack.append((outer, back))
             node = value.producer()
@@ -262,11 +262,11 @@ _INVERSES: dict[str, Callable[[float, float, int], float]] = {
 
 def _entries(model: onnx_ir.Model) -> dict[onnx_ir.Value, list[onnx_ir.Value]]:
     """Return the values that become inputs of functions and loop bodies, and results of branches, by those."""
-    found: dict[onnx_ir.Value, list[onnx_ir.Value]] = {}
+    reached: dict[onnx_ir.Value, list[onnx_ir.Value]] = {}
 
     def enter(inner: Iterable[onnx_ir.Value], outer: Iterable[onnx_ir.Value | None]) -> None:
         for value, source in zip(inner, outer, strict=False):
-            found.setdefault(value, []).extend([] if source is None else [source])
+            reached.setdefault(value, []).extend([] if source is None else [source])
 
     for node in all_nodes(model):
         function = model.functions.get(node.op_identifier())
@@ -286,7 +286,7 @@ def _entries(model: onnx_ir.Model) -> dict[onnx_ir.Value, list[onnx_ir.Value]]:
             body = node.attributes["body"].as_graph()
             enter(body.inputs, node.inputs)
             enter(node.outputs, body.outputs)
-    return found
+    return reached
 
 
 def _shape(value: onnx_ir.Value | None) -> Shape:
@@ -306,8 +306,8 @@ def _known(value: onnx_ir.Value | None) -> np.ndarray[Any, Any] | None:
     for _ in range(4):
         tensor = constant_tensor(value)
         if tensor is not None:
-            known = tensor.size <= 4096
-            numeric = known and element_type(tensor.dtype).kind in (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING)
+            is_small = tensor.size <= 4096
+            numeric = is_small and element_type(tensor.dtype).kind in (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING)
             return tensor.numpy() if numeric else None
         node = None if value is None else value.producer()
         if node is None or node.op_type not in _SAME_NUMBERS:

@@ -102,17 +102,17 @@ def _whole(number: float, otherwise: Any) -> int:
 
 def conversion_targets(models: Iterable[onnx_ir.Model]) -> tuple[DataType, ...]:
     """Return the types that the models convert to, by Cast or by the type of a constant such as a zero point."""
-    found: dict[DataType, None] = dict.fromkeys(_DEFAULT_TARGETS)
+    targets: dict[DataType, None] = dict.fromkeys(_DEFAULT_TARGETS)
     for model in models:
         for node in all_nodes(model):
             attribute = node.attributes.get("to")
             if attribute is not None and attribute.type == AttributeType.INT and attribute.value in NUMBERS_OF_TYPES:
-                found[DataType(attribute.as_int())] = None
+                targets[DataType(attribute.as_int())] = None
             for value in (*node.inputs[1:], *node.outputs):
                 if value is not None and value.dtype is not None and value.dtype != DataType.UNDEFINED:
-                    found[value.dtype] = None
+                    targets[value.dtype] = None
     usable = (Kind.INTEGER, Kind.FLOATING)
-    return tuple(sorted((dtype for dtype in found if element_type(dtype).kind in usable), key=int))
+    return tuple(sorted((dtype for dtype in targets if element_type(dtype).kind in usable), key=int))
 
 
 def texts_in(models: Iterable[onnx_ir.Model]) -> Iterator[str]:

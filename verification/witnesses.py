@@ -48,9 +48,13 @@ def witnesses(ours: Program, theirs: Program, dtype: DataType, *, nan_bits: bool
     if domain is None or both is None:
         return None
     apart, undefined = both
-    found = np.sort(domain[apart if apart.any() else undefined])
-    picked = found[np.unique(np.linspace(0, len(found) - 1, _PICKED).astype(int))] if len(found) else found
-    sizes = [len(each) for each in picked] if dtype is DataType.STRING else np.abs(picked.astype(np.float64))
+    candidates = np.sort(domain[apart if apart.any() else undefined])
+    picked = (
+        candidates[np.unique(np.linspace(0, len(candidates) - 1, _PICKED).astype(int))]
+        if len(candidates)
+        else candidates
+    )
+    sizes = [len(text) for text in picked] if dtype is DataType.STRING else np.abs(picked.astype(np.float64))
     return picked[np.argsort(sizes, kind="stable")]
 
 
@@ -125,7 +129,7 @@ def _turns(program: Program, grid: Array) -> Iterator[tuple[Program, Array, Any]
         operand = program.arguments[0]
         to = DataType(program.settings[0])
         dtype = _type_of(operand, grid)
-        numeric = dtype is not None and max(element_type(each).kind for each in (dtype, to)) <= Kind.FLOATING
+        numeric = dtype is not None and max(element_type(dtype_).kind for dtype_ in (dtype, to)) <= Kind.FLOATING
         if dtype is not None and numeric:
             yield operand, critical_values(dtype, to), to
     if program.op in COMPARING:
@@ -184,7 +188,7 @@ def _grid(dtype: DataType) -> Array:
     """Return elements of the type in order, from the least to the greatest: evenly spaced by code, and by number."""
     row = element_type(dtype)
     ends = np.array([int(row.min), int(row.max)] if row.kind is Kind.INTEGER else [-math.inf, math.inf], dtype.numpy())
-    first, last = (int(each) for each in _ordered(ends))
+    first, last = (int(end) for end in _ordered(ends))
     codes = [first + (last - first) * part // (_GRID - 1) for part in range(_GRID)]
     whole = np.arange(-64 if row.signed else 0, 65).astype(dtype.numpy())
     grid = np.unique(np.concatenate([np.array(codes, code_dtype(row)), _ordered(whole)]))
@@ -230,7 +234,7 @@ def _crossings(program: Program, targets: Array, grid: Array) -> Array:
             low.append(ordered[place])
             high.append(ordered[place + 1])
             wanted.append(target[row])
-        lower, upper, passed = (np.concatenate(each)[:_MOST_TARGETS] for each in (low, high, wanted))
+        lower, upper, passed = (np.concatenate(part)[:_MOST_TARGETS] for part in (low, high, wanted))
         above = reached(lower)
         while np.any(upper - lower > 1):
             middle = lower + (upper - lower) // lower.dtype.type(2)

@@ -113,9 +113,9 @@ def cast_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagno
         if last is None or last.to is None:
             continue
         value = _unmoved(node.inputs[0])
-        found = _chain_finding(node, value, last, opset_of(imports[node.graph], "") or 1, inference, ranges)
-        if found is not None:
-            yield found
+        finding = _chain_finding(node, value, last, opset_of(imports[node.graph], "") or 1, inference, ranges)
+        if finding is not None:
+            yield finding
         elif value is not None and (text := _saturates(value, last.to, inference)):
             way_out = "leave saturation to the cast if it saturates, or restore NaN after it with IsNaN and Where"
             yield Diagnostic(NAN_LOST_BY_CLIP.code, Severity.WARNING, site_of(node), text, way_out)
@@ -142,8 +142,8 @@ def _chain_finding(
     step = cast_before(value, inference)
     if step is None or constant_tensor(step[0]) is not None or step[2].to == last.to:
         return None
-    known = ranges.get(step[0])
-    if known is not None and harmless(known, step[1], step[2], last):
+    range_ = ranges.get(step[0])
+    if range_ is not None and harmless(range_, step[1], step[2], last):
         return None
     chain = _Chain(step[1], step[2], last, opset)
     try:

@@ -27,9 +27,9 @@ def with_causes(model: onnx_ir.Model, inference: Inference, found: Iterable[Diag
     """
     findings = list(found)
     at: dict[tuple[Site, str], list[int]] = {}
-    for index, each in enumerate(findings):
-        if each.code in _OF_TYPES and each.site.op:
-            at.setdefault((each.site, each.site.output), []).append(index)
+    for index, finding in enumerate(findings):
+        if finding.code in _OF_TYPES and finding.site.op:
+            at.setdefault((finding.site, finding.site.output), []).append(index)
     if sum(map(len, at.values())) < 2:
         return findings
     roots: dict[int, int] = {}
@@ -47,7 +47,7 @@ def with_causes(model: onnx_ir.Model, inference: Inference, found: Iterable[Diag
             wrong |= dict.fromkeys(node.outputs, root)
         elif root is not None:
             wrong |= dict.fromkeys(_passed_on(node, key, wrong, inference), root)
-    return [replace(each, follows=roots.get(index)) for index, each in enumerate(findings)]
+    return [replace(finding, follows=roots.get(index)) for index, finding in enumerate(findings)]
 
 
 def _root_of_operands(node: onnx_ir.Node, wrong: dict[onnx_ir.Value, int]) -> int | None:

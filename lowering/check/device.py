@@ -54,9 +54,9 @@ def device_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
     imports, nodes = imports_by_scope(model), [node for node in all_nodes(model) if node.op_type != "Constant"]
     away, lacking = set[onnx_ir.Node](), dict[str, None]()
     for node in nodes:
-        if found := list(_causes(node, inference, target, imports)):
+        if causes := list(_causes(node, inference, target, imports)):
             away.add(node)
-            lacking.update(dict.fromkeys(found))
+            lacking.update(dict.fromkeys(causes))
     if away:
         size, unknown = _crossing(nodes, away, inference)
         more = f", and {unknown} of unknown size" if unknown else ""
@@ -88,10 +88,10 @@ def _causes(node: onnx_ir.Node, inference: Inference, target: Target, imports: I
 
 
 def _listed(nodes: set[onnx_ir.Node]) -> str:
-    found = sorted(Counter(node.op_type for node in nodes).items(), key=lambda pair: (-pair[1], pair[0]))
-    others = len(found) - _LISTED
+    counts = sorted(Counter(node.op_type for node in nodes).items(), key=lambda pair: (-pair[1], pair[0]))
+    others = len(counts) - _LISTED
     more = f" and {others} other operator{'s' if others > 1 else ''}" if others > 0 else ""
-    return ", ".join(f"{op_type} ({count})" for op_type, count in found[:_LISTED]) + more
+    return ", ".join(f"{op_type} ({count})" for op_type, count in counts[:_LISTED]) + more
 
 
 def _crossing(nodes: list[onnx_ir.Node], away: set[onnx_ir.Node], inference: Inference) -> tuple[int, int]:
@@ -145,4 +145,4 @@ def _is_fixed(node: onnx_ir.Node, value: onnx_ir.Value, imports: Imports) -> boo
         *zip(node.inputs, actual_inputs(key, len(node.inputs)), strict=True),
         *zip(node.outputs, actual_outputs(key, len(node.outputs)), strict=True),
     ]
-    return all(formal is not None and len(formal.allowed) == 1 for each, formal in formals if each is value)
+    return all(formal is not None and len(formal.allowed) == 1 for operand, formal in formals if operand is value)

@@ -76,9 +76,9 @@ def _operand_findings(model: onnx_ir.Model, inference: Inference, target: Target
     for node in all_nodes(model):
         if node.graph is None or node.op_identifier() in model.functions:
             continue
-        found = operands_of_several_types(node, inference.type_of, imports[node.graph], target)
-        if found:
-            names = " and ".join(type_name(dtype) for dtype in dict.fromkeys(found.values()))
+        operands = operands_of_several_types(node, inference.type_of, imports[node.graph], target)
+        if operands:
+            names = " and ".join(type_name(dtype) for dtype in dict.fromkeys(operands.values()))
             message = f"{target} requires one type of the operands of {node.op_type}, which are {names}"
             way_out = f"`optimize(target={str(target)!r})` casts them to a type that holds both, if there is one"
             yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site_of(node), message, way_out, "one-type")

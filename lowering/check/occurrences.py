@@ -22,6 +22,6 @@ class Occurrences:
         return "" if len(self.nodes) == 1 else f", in {len(self.nodes)} nodes; this is the first"
 
 
-def note(found: dict[str, Occurrences], reason: str, node: onnx_ir.Node) -> None:
+def note(occurrences: dict[str, Occurrences], reason: str, node: onnx_ir.Node) -> None:
     """Add a node to those with a reason."""
-    found.setdefault(reason, Occurrences(site_of(node))).nodes.add(node)
+    occurrences.setdefault(reason, Occurrences(site_of(node))).nodes.add(node)

@@ -65,11 +65,11 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
         if meaning is None or meaning.to is None or source is None or x is None or node.graph is None:
             continue
         to, pair = meaning.to, f"{type_name(source)} to {type_name(meaning.to)}"
-        known = ranges.get(x)
+        range_ = ranges.get(x)
         if not target.loads_cast(source, to):
             note(refused, f"{target} has no Cast of {pair}", node)
             continue
-        if known is not None and known.fits(to):
+        if range_ is not None and range_.fits(to):
             continue
         entry = target.wrong_cast(source, to, saturate=meaning.saturate, opset=opset, inherent=True)
         if entry is not None and entry.inherent:
@@ -84,11 +84,15 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
             note(left, f"{target} makes this cast and the one before it one: numbers beyond int32 change", node)
         if target.leaves_unrounded(source, to):
             note(left, f"{target} holds {type_name(to)} in a wider type, so this cast does not round", node)
-    for reason, found in refused.items():
+    for reason, occurrences in refused.items():
         way_out = f"{replaced} if there is an exact replacement"
-        yield Diagnostic(TARGET_LACKS_KERNEL.code, Severity.ERROR, found.first, reason + found.more(), way_out, reason)
-    for reason, found in left.items():
-        yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.NOTE, found.first, reason + found.more(), LEFT, reason)
+        yield Diagnostic(
+            TARGET_LACKS_KERNEL.code, Severity.ERROR, occurrences.first, reason + occurrences.more(), way_out, reason
+        )
+    for reason, occurrences in left.items():
+        yield Diagnostic(
+            TARGET_MISCOMPUTES_CAST.code, Severity.NOTE, occurrences.first, reason + occurrences.more(), LEFT, reason
+        )
 
 
 def _follows_wide_integer(x: onnx_ir.Value, source: DataType, to: DataType, inference: Inference) -> bool:
@@ -108,8 +112,8 @@ def narrowed_findings(model: onnx_ir.Model, inference: Inference, target: Target
         dtype = inference.type_of(value) or value.dtype
         if dtype is None or dtype not in missing or is_prescribed(value, imports):
             continue
-        known, holder = ranges.get(value), missing[dtype]
-        if known is None or not known.fits(holder):
+        range_, holder = ranges.get(value), missing[dtype]
+        if range_ is None or not range_.fits(holder):
             del missing[dtype]
             wide, small = type_name(dtype), type_name(holder)
             message = f"{target} holds {wide} in {small}: numbers that {small} lacks change, first in {value.name}"

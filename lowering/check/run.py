@@ -86,10 +86,10 @@ def findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None)
     """Return everything found in the model, each with the finding from which it follows. Raises OpsetError."""
     require_known_opset(model)
     inference, mixed = _inferred(model, rules)
-    found = [*mixed, *_general_findings(model, inference, rules)]
+    findings = [*mixed, *_general_findings(model, inference, rules)]
     if target is not None:
-        found += target_findings(model, inference, target)
-    return found if inference is None else with_causes(model, inference, found)
+        findings += target_findings(model, inference, target)
+    return findings if inference is None else with_causes(model, inference, findings)
 
 
 def _inferred(model: onnx_ir.Model, rules: PromotionRules) -> tuple[Inference | None, list[Diagnostic]]:

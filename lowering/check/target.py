@@ -104,11 +104,13 @@ def unreported_errors(
     model: onnx_ir.Model, inference: Inference, target: Target, reported: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
     """Return the errors, and operators that need a plugin, that remain in an optimized model, except the `reported`."""
-    known = {(each.code, each.site, each.subject) for each in reported}
+    sites = {(finding.code, finding.site, finding.subject) for finding in reported}
     errors = (finding for finding in target_findings(model, inference, target) if finding.severity is Severity.ERROR)
     left = chain(errors, _foreign_findings(model, target))
     way_out = f"{TRIES}{str(target)!r})` tries all other ways"
-    return [replace(each, help=way_out) for each in left if (each.code, each.site, each.subject) not in known]
+    return [
+        replace(finding, help=way_out) for finding in left if (finding.code, finding.site, finding.subject) not in sites
+    ]
 
 
 def target_findings(model: onnx_ir.Model, inference: Inference | None, target: Target) -> Iterator[Diagnostic]:
@@ -195,10 +197,10 @@ def _operator_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnos
         function = model.functions.get(node.op_identifier())
         if (function is not None and len(function)) or node.graph is None:
             continue
-        known = node.domain in target.domains
-        if not known or not runs_in_qonnx(node, model.graph, imports[node.graph]):
+        is_known = node.domain in target.domains
+        if not is_known or not runs_in_qonnx(node, model.graph, imports[node.graph]):
             message = f"{target} has no operator {node.op_type} of {node.domain}"
-            if known:
+            if is_known:
                 message = f"{target} does not run this {node.op_type} of {node.domain}"
             way_out = f"{lowering_to(target)} replaces it if its parameters are constant"
             yield Diagnostic(TARGET_LACKS_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
@@ -206,15 +208,15 @@ def _operator_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnos
 
 def _foreign_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     """Yield one warning for each operator of ONNX Runtime that the target, another runtime, takes for a plugin."""
-    found = dict[str, Occurrences]()
+    occurrences = dict[str, Occurrences]()
     if target.lacks_domain(CONTRIB_DOMAIN):
         for node in all_nodes(model):
             if node.domain == CONTRIB_DOMAIN and node.op_identifier() not in model.functions:
-                note(found, node.op_type, node)
-    for op_type, each in found.items():
-        message = f"{target} has no operator {op_type} of {CONTRIB_DOMAIN}{each.more()}: it needs a plugin"
+                note(occurrences, node.op_type, node)
+    for op_type, occurrence in occurrences.items():
+        message = f"{target} has no operator {op_type} of {CONTRIB_DOMAIN}{occurrence.more()}: it needs a plugin"
         way_out = f"{lowering_to(target)} replaces quantizers; otherwise export without the optimizer of ONNX Runtime"
-        yield Diagnostic(TARGET_LACKS_OPERATOR.code, Severity.WARNING, each.first, message, way_out, op_type)
+        yield Diagnostic(TARGET_LACKS_OPERATOR.code, Severity.WARNING, occurrence.first, message, way_out, op_type)
 
 
 def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
@@ -233,10 +235,14 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
             elif (reason := fused_wrongly(node, dtype, target)) is not None:
                 note(misfused, reason, node)
     way_out = f"{lowering_to(target)} replaces it if there is an exact replacement"
-    for reason, found in lacking.items():
-        yield Diagnostic(TARGET_LACKS_KERNEL.code, Severity.ERROR, found.first, reason + found.more(), way_out, reason)
-    for reason, found in misfused.items():
-        yield Diagnostic(TARGET_MISFUSES.code, Severity.WARNING, found.first, reason + found.more(), way_out, reason)
+    for reason, occurrence in lacking.items():
+        yield Diagnostic(
+            TARGET_LACKS_KERNEL.code, Severity.ERROR, occurrence.first, reason + occurrence.more(), way_out, reason
+        )
+    for reason, occurrence in misfused.items():
+        yield Diagnostic(
+            TARGET_MISFUSES.code, Severity.WARNING, occurrence.first, reason + occurrence.more(), way_out, reason
+        )
     if unknown:
         names = ", ".join(type_name(dtype) for dtype in unknown)
         message = f"the operators of {target} that support {names} are unknown"

@@ -84,39 +84,39 @@ def _suspicions(node: onnx_ir.Node, meaning: TruncNode) -> Iterator[tuple[str, s
     if node.domain == _FINN and meaning.version > 1:
         yield f"QONNX runs Trunc of {_FINN} as version 1 for every import", "use qonnx.custom_op.general"
     constants = {name: constant_tensor(value) for name, value in trunc_operands(node, meaning.version).items()}
-    known = {n: np.asarray(t.numpy(), np.float64) for n, t in constants.items() if t is not None and t.size}
-    yield from _odd_widths(known, meaning)
-    if "scale" in known and not (known["scale"] > 0).all():
-        yield f"scale is {known['scale'].min():g}, expected a positive finite number", "export the model again"
-    if meaning.version == 1 and (known.get("zero_point", np.zeros(1)) != 0).any():
+    parameters = {n: np.asarray(t.numpy(), np.float64) for n, t in constants.items() if t is not None and t.size}
+    yield from _odd_widths(parameters, meaning)
+    if "scale" in parameters and not (parameters["scale"] > 0).all():
+        yield f"scale is {parameters['scale'].min():g}, expected a positive finite number", "export the model again"
+    if meaning.version == 1 and (parameters.get("zero_point", np.zeros(1)) != 0).any():
         message = "version 1 subtracts the zero point unscaled, after the division by 2**(in_bitwidth - out_bitwidth)"
         yield message, "use version 2, which divides it too"
-    if meaning.version > 1 and "scale" in known and "out_scale" in known:
-        yield from _odd_ratio(known)
+    if meaning.version > 1 and "scale" in parameters and "out_scale" in parameters:
+        yield from _odd_ratio(parameters)
 
 
-def _odd_widths(known: Parameters, meaning: TruncNode) -> Iterator[tuple[str, str]]:
+def _odd_widths(parameters: Parameters, meaning: TruncNode) -> Iterator[tuple[str, str]]:
     for name in ("in_bitwidth", "out_bitwidth"):
-        widths = known.get(name, np.ones(1))
+        widths = parameters.get(name, np.ones(1))
         wrong = widths[~(np.isfinite(widths) & (widths >= 1) & (widths == np.floor(widths)))]
         if wrong.size:
             yield f"{name} is {wrong[0]:g}, expected a number of bits", "export the model again"
-    if not {"in_bitwidth", "out_bitwidth"} <= known.keys():
+    if not {"in_bitwidth", "out_bitwidth"} <= parameters.keys():
         return
-    wide, narrow = known["in_bitwidth"].min(), known["out_bitwidth"].max()
+    wide, narrow = parameters["in_bitwidth"].min(), parameters["out_bitwidth"].max()
     if narrow > wide:
         yield f"{wide:g} bits in and {narrow:g} out: nothing is truncated", "swap the widths, or remove the node"
     elif narrow == wide and meaning.version == 1:
         yield f"{wide:g} bits in and out: it only rounds", "remove the node, or correct the widths"
 
 
-def _odd_ratio(known: Parameters) -> Iterator[tuple[str, str]]:
+def _odd_ratio(parameters: Parameters) -> Iterator[tuple[str, str]]:
     """Yield a suspicious ratio: version 2 divides by the power of two nearest out_scale / scale.
 
     It multiplies by out_scale itself.
     """
     with np.errstate(all="ignore"):
-        ratio = (known["out_scale"] / known["scale"]).reshape(-1)
+        ratio = (parameters["out_scale"] / parameters["scale"]).reshape(-1)
     for value in ratio[np.isfinite(ratio) & (ratio > 0)].tolist():
         nearest = 2.0 ** round(math.log2(value))
         if not math.isclose(value, nearest, rel_tol=1e-5):

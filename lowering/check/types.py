@@ -146,13 +146,13 @@ def declared_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Di
     for scope in (model.graph, *(f for f in model.functions.values() if f not in several)):
         for node in scope.all_nodes():
             for value in node.outputs:
-                found = inference.types.get(value)
-                if found is None or value.dtype in (None, onnx_ir.DataType.UNDEFINED, found):
+                dtype = inference.types.get(value)
+                if dtype is None or value.dtype in (None, onnx_ir.DataType.UNDEFINED, dtype):
                     continue
                 what, code = "value", VALUE_TYPE_MISMATCH.code
                 if value.is_graph_output():
                     what, code = "output", OUTPUT_TYPE_MISMATCH.code
-                message = f"the {what} {value.name} is declared {_name(value.dtype)} but is {_name(found)}"
+                message = f"the {what} {value.name} is declared {_name(value.dtype)} but is {_name(dtype)}"
                 yield Diagnostic(code, Severity.ERROR, site_of(node), message, "optimize corrects the declaration")
 
 
@@ -175,21 +175,23 @@ def _mixed(disagreement: Disagreement, rules: PromotionRules, torch: PromotionRu
     )
 
 
-def _not_taken(found: Disagreement) -> Diagnostic:
+def _not_taken(disagreement: Disagreement) -> Diagnostic:
     """Return the finding for an unsupported type, which optimize widens if there is a type to widen it to."""
-    node, site = found.node, site_of(found.node)
+    node, site = disagreement.node, site_of(disagreement.node)
     # A value that an operator with subgraphs passes on is not always one of its own inputs.
-    value = node.inputs[found.indexes[0]] if found.indexes else None
-    operand = operands_text([(value, found.types[0])])
-    if found.common is None:
+    value = node.inputs[disagreement.indexes[0]] if disagreement.indexes else None
+    operand = operands_text([(value, disagreement.types[0])])
+    if disagreement.common is None:
         message = (
-            f"{operand}: {str(found.error).rstrip('.')}"
-            if found.error
+            f"{operand}: {str(disagreement.error).rstrip('.')}"
+            if disagreement.error
             else f"{node.op_type} does not support {operand}"
         )
         way_out = "cast the operand in the model"
         return Diagnostic(TYPE_NOT_ALLOWED.code, Severity.ERROR, site, message, way_out)
-    as_what = f"makes it {found.pairwise}" if found.pairwise else f"computes it in {_name(found.common)}"
+    as_what = (
+        f"makes it {disagreement.pairwise}" if disagreement.pairwise else f"computes it in {_name(disagreement.common)}"
+    )
     message = f"{node.op_type} does not support {operand} at this opset"
     return Diagnostic(TYPE_NOT_ALLOWED.code, Severity.ERROR, site, message, f"optimize {as_what}")
 

@@ -55,8 +55,8 @@ def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: Narro
         near = build.op("Clip", x, -limit, limit)
         magnitude = build.op("Abs", near)
         is_number = build.op("Less", magnitude, _first_beyond(x, row))
-        found = build.op("Where", is_number, _to_the_grid(build, magnitude, row), float("nan"))
-        return build.op("Mul", found, _by_sign(build, near, limit, row, 1.0, -1.0))
+        result = build.op("Where", is_number, _to_the_grid(build, magnitude, row), float("nan"))
+        return build.op("Mul", result, _by_sign(build, near, limit, row, 1.0, -1.0))
     magnitude = build.op("Abs", x)
     rounded = _to_the_grid(build, magnitude, row)
     if top_exponent(row) == _FLOAT_TOP and dtype_of(x) == DataType.FLOAT:
@@ -67,8 +67,8 @@ def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: Narro
         finite = build.op("Less", magnitude, _first_beyond(x, row))
         infinity = build.op("Mul", magnitude, largest)
     # The sign is set last: some runtimes drop that of a zero from the first branch.
-    found = build.op("Where", finite, rounded, infinity)
-    return build.op("Mul", found, _by_sign(build, build.op("Clip", x, -1.0, 1.0), 1.0, row, 1.0, -1.0))
+    result = build.op("Where", finite, rounded, infinity)
+    return build.op("Mul", result, _by_sign(build, build.op("Clip", x, -1.0, 1.0), 1.0, row, 1.0, -1.0))
 
 
 def _saturated_in_place(build: Builder, x: onnx_ir.Value, row: ElementType, policy: NarrowPolicy) -> onnx_ir.Value:
@@ -239,12 +239,12 @@ def encode_ladder(build: Builder, x: onnx_ir.Value, to: DataType, policy: Narrow
     code = build.cast(code, DataType.UINT8) if build.chooses_bytes else code
     # The NaN of a type without negative zero has no sign, and is also the result for numbers or infinity.
     if _infinity_is_apart(row, policy):
-        found = build.op("Where", build.op("Less", build.op("Abs", x), float("inf")), code, corner.nan)
+        result = build.op("Where", build.op("Less", build.op("Abs", x), float("inf")), code, corner.nan)
     elif saturates or row.has_negative_zero:
-        found = build.op("Where", build.op("IsNaN", x), corner.nan, code)
+        result = build.op("Where", build.op("IsNaN", x), corner.nan, code)
     else:
-        found = build.op("Where", build.op("Less", magnitude, _first_beyond(x, row)), code, corner.nan)
-    return build.cast(found, DataType.UINT8)
+        result = build.op("Where", build.op("Less", magnitude, _first_beyond(x, row)), code, corner.nan)
+    return build.cast(result, DataType.UINT8)
 
 
 def _level(build: Builder, v: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:

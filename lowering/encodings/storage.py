@@ -88,11 +88,11 @@ def mentioned_types(model: onnx_ir.Model) -> set[DataType]:
 
     A type that is not named in these cannot occur. UNDEFINED represents a type that is an argument of a function.
     """
-    found = {value.dtype for value in declared_values(model) if value.dtype is not None}
-    found |= {tensor.dtype for tensor in all_tensors(model)}
+    dtypes = {value.dtype for value in declared_values(model) if value.dtype is not None}
+    dtypes |= {tensor.dtype for tensor in all_tensors(model)}
     for node in all_nodes(model):
-        found |= {DataType.UNDEFINED if dtype is None else dtype for dtype in named_types(node).values()}
-    return found
+        dtypes |= {DataType.UNDEFINED if dtype is None else dtype for dtype in named_types(node).values()}
+    return dtypes
 
 
 @contextmanager
@@ -214,5 +214,5 @@ def unpacked(
 
 
 def _shifts_bytes(target: Target, op_type: str, opset: int) -> bool:
-    known = "kernels" not in target.unknown and onnx.defs.has(op_type, opset, "")
-    return known and target.has_kernel(op_type, DataType.UINT8, opset)
+    is_stated = "kernels" not in target.unknown and onnx.defs.has(op_type, opset, "")
+    return is_stated and target.has_kernel(op_type, DataType.UINT8, opset)

@@ -16,7 +16,9 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 
 
-def in_users_words(model: onnx_ir.Model, rewrites: Iterable[Rewrite], found: Iterable[Diagnostic]) -> list[Diagnostic]:
+def in_users_words(
+    model: onnx_ir.Model, rewrites: Iterable[Rewrite], findings: Iterable[Diagnostic]
+) -> list[Diagnostic]:
     """Return the findings about what became of the model, each at the node of the model from which it comes.
 
     Args:
@@ -29,18 +31,18 @@ def in_users_words(model: onnx_ir.Model, rewrites: Iterable[Rewrite], found: Ite
     for rewrite in rewrites:
         for item in rewrite.made:
             makers.update(dict.fromkeys((item.name, *item.made) if isinstance(item, NodeItem) else item.made, rewrite))
-    return list(dict.fromkeys(_at_origin(each, sites, makers) for each in found))
+    return list(dict.fromkeys(_at_origin(finding, sites, makers) for finding in findings))
 
 
 def _names(node: onnx_ir.Node) -> list[str]:
     return [name for name in (node.name, *(value.name for value in node.outputs)) if name]
 
 
-def _at_origin(found: Diagnostic, sites: Mapping[str, Site], makers: Mapping[str, Rewrite]) -> Diagnostic:
-    origin = _origin(found.site, sites, makers)
-    if origin is None or origin == found.site:
-        return found
-    return replace(found, site=origin, message=f"{found.message}, which {origin.op or 'it'} is lowered to")
+def _at_origin(finding: Diagnostic, sites: Mapping[str, Site], makers: Mapping[str, Rewrite]) -> Diagnostic:
+    origin = _origin(finding.site, sites, makers)
+    if origin is None or origin == finding.site:
+        return finding
+    return replace(finding, site=origin, message=f"{finding.message}, which {origin.op or 'it'} is lowered to")
 
 
 def _origin(site: Site, sites: Mapping[str, Site], makers: Mapping[str, Rewrite]) -> Site | None:
@@ -56,6 +58,6 @@ def _origin(site: Site, sites: Mapping[str, Site], makers: Mapping[str, Rewrite]
         seen.add(name)
         rewrite = makers[name]
         before = [item for item in rewrite.removed if isinstance(item, NodeItem)]
-        names += [each for item in before for each in (item.name, *item.made) if each]
-        names += [each for each in (rewrite.site.node, rewrite.site.output) if each]
+        names += [name for item in before for name in (item.name, *item.made) if name]
+        names += [name for name in (rewrite.site.node, rewrite.site.output) if name]
     return None

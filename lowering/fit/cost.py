@@ -66,10 +66,10 @@ class Cost:
 
 def cost_of(model: onnx_ir.Model) -> Cost:
     """Return the cost of the model."""
-    found = survey(model)
+    nodes_found = survey(model)
     sizes = _Sizes(infer_element_types(model, PromotionRules(promote_unsafe=True)))
-    moved = sum(sizes.moved(node) for node in found.nodes)
-    return Cost(len(found.nodes), found.count_casts(), moved, found.constant_bytes())
+    moved = sum(sizes.moved(node) for node in nodes_found.nodes)
+    return Cost(len(nodes_found.nodes), nodes_found.count_casts(), moved, nodes_found.constant_bytes())
 
 
 class _Sizes:

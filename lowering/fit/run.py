@@ -73,9 +73,9 @@ def fit(
     if exact and max_error is not None:
         raise OptionError("`exact` and `max_error` exclude each other: the first allows no error.")
     chosen = present(as_target(target), "the target")
-    given = as_model(model)
+    source = as_model(model)
     tell: Callable[[str], None] = progress or (lambda _: None)
-    search = _Search(given, traits_of_model(given), chosen, not exact, ranges or {}, all_ways, tell, cost_of(given))
+    search = _Search(source, traits_of_model(source), chosen, not exact, ranges or {}, all_ways, tell, cost_of(source))
     return _decided(search, _Meter(search, max_error, inputs, dims))
 
 
@@ -142,8 +142,8 @@ class _Search:
     @property
     def is_good(self) -> bool:
         """True if a way leads to a legal model that costs hardly more than the model itself."""
-        legal = [each for each in self.tried if each.way.legal and each.keeps_ports]
-        return any(each.way.cost is not None and each.way.cost.is_within(_NEAR, self.before) for each in legal)
+        legal = [attempt for attempt in self.tried if attempt.way.legal and attempt.keeps_ports]
+        return any(attempt.way.cost is not None and attempt.way.cost.is_within(_NEAR, self.before) for attempt in legal)
 
     def best_exact(self) -> _Tried | None:
         """Try the ways that round nothing; an error of the first, which has no options, is one of the model."""
@@ -167,11 +167,11 @@ class _Search:
 
     def is_beside_the_point(self) -> bool:
         """True if every way leaves the same, so that another precision will not help either."""
-        left = {each.way.obstacles for each in self.tried if each.result is not None}
+        left = {attempt.way.obstacles for attempt in self.tried if attempt.result is not None}
         return not self.every and len(left) == 1 and left != {()}
 
     def _best(self, tried: Iterable[_Tried]) -> _Tried | None:
-        return next((each for each in sorted(tried, key=lambda each: each.rank) if each.way.legal), None)
+        return next((attempt for attempt in sorted(tried, key=lambda attempt: attempt.rank) if attempt.way.legal), None)
 
     def _run(self, step: Step, model: onnx_ir.Model) -> Result | str:
         """Do the step; return the reason if it cannot be done."""
@@ -193,10 +193,10 @@ class _Search:
         reordered = any(rewrite.rule == nbits.USE_MATMUL_NBITS.code for rewrite in result.rewrites)
         changes = (*retyped.values(), *(("MatMulNBits adds products in another order",) if reordered else ()))
         findings = check(result.model, target=self.target)
-        errors = [each.message for each in (*result.diagnostics, *findings) if each.severity is Severity.ERROR]
+        errors = [finding.message for finding in (*result.diagnostics, *findings) if finding.severity is Severity.ERROR]
         obstacles = tuple(dict.fromkeys(errors))
         way = Way((*steps[:-1], replace(steps[-1], cost=cost)), not obstacles, cost, changes, lossy, None, obstacles)
-        if not any(_comes_to_the_same(each.way, way) for each in self.tried):
+        if not any(_comes_to_the_same(attempt.way, way) for attempt in self.tried):
             keeps_ports = all(self.traits.ports[name] in self.target.lacks for name in retyped)
             self.tried.append(_Tried(way, result, findings, keeps_ports))
 
@@ -219,17 +219,17 @@ class _Search:
 
     def refusal(self, hint: str) -> FitResult:
         """Return the model as it was passed, with what stands in the way of the way that leaves the least."""
-        made = [each for each in self.tried if each.result is not None]
-        nearest = min(made, key=lambda each: (each.way.lossy, len(each.way.obstacles)))
+        results = [attempt for attempt in self.tried if attempt.result is not None]
+        nearest = min(results, key=lambda attempt: (attempt.way.lossy, len(attempt.way.obstacles)))
         result, ways = present(nearest.result, "the result of the first way"), self._ways()
         help_ = f"{len(ways)} ways were tried" if len(ways) > 1 else "it has no exact replacement"
-        found = (*result.diagnostics, *nearest.findings)
-        errors = [replace(each, help=help_) for each in found if each.severity is Severity.ERROR]
+        findings = (*result.diagnostics, *nearest.findings)
+        errors = [replace(finding, help=help_) for finding in findings if finding.severity is Severity.ERROR]
         diagnostics = in_users_words(self.model, result.rewrites, errors)
         return FitResult(self.model, diagnostics=diagnostics, before=self.before, ways=ways, hint=hint)
 
     def _ways(self) -> list[Way]:
-        return [each.way for each in sorted(self.tried, key=lambda each: each.rank)]
+        return [attempt.way for attempt in sorted(self.tried, key=lambda attempt: attempt.rank)]
 
 
 @dataclass
@@ -255,16 +255,16 @@ class _Meter:
 
     def best_conversion(self, exact: _Tried | None) -> _Tried | None:
         """Return the cheapest way that rounds values, if the best exact one costs more than twice as much."""
-        found = list[_Tried]()
+        ways = list[_Tried]()
         for conversion in self._conversions(exact):
-            if not self.search.every and (found or self._is_too_inexact):
+            if not self.search.every and (ways or self._is_too_inexact):
                 break
             best = self.search.best_behind(conversion)
             if self.search.is_beside_the_point():
                 break
             if best is not None and (exact is None or exact.cost > _TWICE * best.cost) and self._is_accurate(best):
-                found.append(best)
-        return min(found, key=lambda each: each.rank, default=None)
+                ways.append(best)
+        return min(ways, key=lambda attempt: attempt.rank, default=None)
 
     def _conversions(self, exact: _Tried | None) -> Iterator[Step]:
         """Yield conversions of the whole model; then of a part, which takes long, if nothing else is legal."""
@@ -306,8 +306,12 @@ class _Meter:
                 f"`max_error` {_rounded_up(error.worst)} allows `{lossy.way.steps[0]}`: {cost}, and an error of"
                 f" {error.worst:.2g} on {self._sets(error)}"
             )
-        others = [each for each in self.search.tried if each.way.lossy and each.way.legal and not each.way.obstacles]
-        cheapest = min(others, key=lambda each: each.cost, default=None)
+        others = [
+            attempt
+            for attempt in self.search.tried
+            if attempt.way.lossy and attempt.way.legal and not attempt.way.obstacles
+        ]
+        cheapest = min(others, key=lambda attempt: attempt.cost, default=None)
         if exact is None or cheapest is None or cheapest.cost > _WORTH_TELLING * exact.cost:
             return self.refused
         return f"`{cheapest.way.steps[0]}` costs {cheapest.cost / exact.cost:.0%} of this, and rounds values"
@@ -323,7 +327,7 @@ def _rounded_up(error: float) -> str:
 
 def _comes_to_the_same(one: Way, other: Way) -> bool:
     """True if both begin alike, apart from options, and have the same outcome."""
-    pairs = [(each.steps[0].command, len(each.steps), each.cost, each.changes, each.obstacles) for each in (one, other)]
+    pairs = [(way.steps[0].command, len(way.steps), way.cost, way.changes, way.obstacles) for way in (one, other)]
     return pairs[0] == pairs[1]
 
 

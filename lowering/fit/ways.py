@@ -75,7 +75,7 @@ def exact_steps(traits: Traits, target: Target, ranges: Ranges, *, reorder: bool
         reorder: Operators that add products in another order may be used.
     """
     name: dict[str, Any] = {"target": str(target)}
-    vendors = [each for each in _VENDORS if reorder and traits.quantized and each in target.domains]
+    vendors = [vendor for vendor in _VENDORS if reorder and traits.quantized and vendor in target.domains]
     byte: dict[str, Any] = {"storage": "byte"}
     narrow: dict[str, Any] = {"narrow": tuple(map(type_name, _narrowed(traits, target, ranges)))}
     if ranges:

@@ -147,8 +147,8 @@ def _rounds(plan: Plan, node: onnx_ir.Node) -> bool:
 def _apply_expansion(session: Session, plan: Plan, node: onnx_ir.Node, namer: Namer, *, rounds: bool) -> Rewrite:
     """Replace the node by its expansion. rounds: as `_rounds` says before any node is replaced."""
     expansion, old = plan.expansions[node], node.outputs[0]
-    made = plan.context.encoded.get(old)
-    if made is not None and expansion.output is made.x:
+    codes = plan.context.encoded.get(old)
+    if codes is not None and expansion.output is codes.x:
         reason = "the codes are only decoded, which is rounding in place"
         effect = Effect.BIT_EXACT if plan.context.sequence in NEEDS_BITCAST else Effect.BIT_EXACT_BUT_NAN
         wanted = Replacement(ROUND_IN_PLACE.code, reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
@@ -168,8 +168,8 @@ def _apply_expansion(session: Session, plan: Plan, node: onnx_ir.Node, namer: Na
 
 def _recorded(session: Session, plan: Plan, node: onnx_ir.Node, wanted: Replacement, namer: Namer) -> Rewrite:
     """Apply the replacement; the record shows the node as it was when the plan was made."""
-    made = apply_replacement(session, NAME, node, wanted, namer, plan.types)
-    return replace(made, before=plan.expansions[node].before)
+    rewrites = apply_replacement(session, NAME, node, wanted, namer, plan.types)
+    return replace(rewrites, before=plan.expansions[node].before)
 
 
 def _loses_nan_sign(plan: Plan, node: onnx_ir.Node) -> bool:

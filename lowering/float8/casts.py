@@ -125,18 +125,18 @@ def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
 
 def decoded(build: Builder, codes: onnx_ir.Value, to: DataType, context: Context) -> onnx_ir.Value:
     """Return the values of the codes; codes made from floats that become floats are rounded in place instead."""
-    made = context.encoded.get(codes)
-    if made is None or not rounds_in_place(codes, to, context):
+    encoded = context.encoded.get(codes)
+    if encoded is None or not rounds_in_place(codes, to, context):
         return decode(build, codes, context.type_of(codes), to)
-    return _ROUNDERS[context.sequence](build, made.x, made.to, made.policy)
+    return _ROUNDERS[context.sequence](build, encoded.x, encoded.to, encoded.policy)
 
 
 def rounds_in_place(codes: onnx_ir.Value | None, to: DataType, context: Context) -> bool:
     """True if these codes are made from floats, become floats, and rounding in place is cheaper for the encoding."""
-    made = None if codes is None else context.encoded.get(codes)
-    if made is None or to != DataType.FLOAT:
+    encoded = None if codes is None else context.encoded.get(codes)
+    if encoded is None or to != DataType.FLOAT:
         return False
-    row = element_type(made.to)
+    row = element_type(encoded.to)
     gains = context.sequence is Encoding.TABLE or (context.sequence is Encoding.LADDER and row.has_nan)
     return gains and row.kind is Kind.FLOATING and row.signed
 

@@ -97,10 +97,10 @@ class Functions:
 
 def _operands(nodes: Iterable[onnx_ir.Node]) -> Iterable[onnx_ir.Value]:
     """Return the outer values of the nodes except small constants, which a function can hold itself."""
-    made = {output for node in nodes for output in node.outputs}
+    outputs = {output for node in nodes for output in node.outputs}
     for node in nodes:
         for value in node.inputs:
-            if value is not None and value not in made and not _is_small(value):
+            if value is not None and value not in outputs and not _is_small(value):
                 yield value
 
 
@@ -150,16 +150,16 @@ def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> se
 
 def with_callers(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> set[onnx_ir.OperatorIdentifier]:
     """Return these functions and all that call one of them."""
-    found = names
+    new_names = names
     while True:
         callers = {
             name
             for name, function in model.functions.items()
-            if any(node.op_identifier() in found for node in function.all_nodes())
+            if any(node.op_identifier() in new_names for node in function.all_nodes())
         }
-        if callers <= found:
-            return found
-        found = found | callers
+        if callers <= new_names:
+            return new_names
+        new_names = new_names | callers
 
 
 def obstacle_to_inlining(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> str | None:
@@ -209,7 +209,7 @@ def _written_out(
 ) -> tuple[tuple[onnx_ir.Node, ...], tuple[onnx_ir.Value, ...]]:
     """Return the nodes of the function for this call, not yet owned by a graph, and their results."""
     body = function.clone().graph
-    given = {name: node.attributes.get(name) or default for name, default in function.attributes.items()}
+    attributes = {name: node.attributes.get(name) or default for name, default in function.attributes.items()}
     operands = dict(zip_longest(body.inputs, node.inputs))
     for formal, operand in operands.items():
         for user, position in list(formal.uses()):
@@ -222,7 +222,7 @@ def _written_out(
         each.metadata_props.update({**node.metadata_props, **each.metadata_props})
         for inner in _with_those_inside(each):
             bind_parameters(
-                inner, {name: attribute for name, attribute in given.items() if attribute.value is not None}
+                inner, {name: attribute for name, attribute in attributes.items() if attribute.value is not None}
             )
             if inner is not each:
                 _rename(inner, namer)

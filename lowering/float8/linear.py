@@ -53,11 +53,11 @@ def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onn
 
 def _cast_as_told(build: Builder, node: onnx_ir.Node, quotient: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
     """Return the quotient in the type, by a Cast that saturates if the node does."""
-    found = build.cast(quotient, to)
+    rounded = build.cast(quotient, to)
     saturate = node.attributes.get("saturate")
     if saturate is not None:
         build.nodes[-1].attributes["saturate"] = saturate
-    return found
+    return rounded
 
 
 def expand_dequantize(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:

@@ -59,8 +59,8 @@ def touches_coded(node: onnx_ir.Node, types: Types, coded: Coded = CODED_TYPES) 
 def coded_types(node: onnx_ir.Node, types: Types) -> dict[DataType, None]:
     """Return the types that can be codes among the node's operands and results, in their order."""
     values = (value for value in (*node.inputs, *node.outputs) if value is not None)
-    found = (types.get(value, value.dtype) for value in values)
-    return {dtype: None for dtype in found if dtype is not None and dtype in CODED_TYPES}
+    dtypes = (types.get(value, value.dtype) for value in values)
+    return {dtype: None for dtype in dtypes if dtype is not None and dtype in CODED_TYPES}
 
 
 def reasons_to_lower(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> dict[DataType, str]:
@@ -72,13 +72,13 @@ def reasons_to_lower(model: onnx_ir.Model, target: Target, types: Types, opset: 
     reasons: dict[DataType, str] = {}
     for need in _needs(model, target, types, opset):
         reasons.setdefault(need.dtype, need.reason)
-    meetings = [found for node in all_nodes(model) if len(found := coded_types(node, types)) > 1]
+    meetings = [dtypes for node in all_nodes(model) if len(dtypes := coded_types(node, types)) > 1]
     spreading = bool(reasons)
     while spreading:
         spreading = False
-        for found in meetings:
-            first = next((dtype for dtype in found if dtype in reasons), None)
-            for dtype in found if first is not None else ():
+        for dtypes in meetings:
+            first = next((dtype for dtype in dtypes if dtype in reasons), None)
+            for dtype in dtypes if first is not None else ():
                 if dtype not in reasons and first is not None:
                     reasons[dtype] = f"it shares a node with {type_name(first)}, and {reasons[first]}"
                     spreading = True
@@ -108,14 +108,14 @@ def _lacks_blocks(node: onnx_ir.Node, target: Target) -> str | None:
 
 def other_types_that_target_lacks(model: onnx_ir.Model, target: Target, types: Types) -> list[Diagnostic]:
     """Yield an error for each type that the target lacks and that has no encoding, at its first value."""
-    found: dict[DataType, Diagnostic] = {}
+    findings: dict[DataType, Diagnostic] = {}
     for value in declared_values(model):
         dtype = types.get(value, value.dtype)
-        if dtype is not None and dtype in target.lacks and dtype not in (*CODED_TYPES, *HALF_TYPES, *found):
+        if dtype is not None and dtype in target.lacks and dtype not in (*CODED_TYPES, *HALF_TYPES, *findings):
             message = f"{value.name} is {type_name(dtype)}, which {target} lacks and which has no replacement"
             site = Site(model.graph.name or "", value.name or "")
-            found[dtype] = Diagnostic(TYPE_NOT_IN_TARGET.code, Severity.ERROR, site, message)
-    return list(found.values())
+            findings[dtype] = Diagnostic(TYPE_NOT_IN_TARGET.code, Severity.ERROR, site, message)
+    return list(findings.values())
 
 
 def lacks_kernel(node: onnx_ir.Node, dtype: DataType, target: Target, opset: int) -> str | None:

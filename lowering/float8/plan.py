@@ -223,9 +223,9 @@ def wrap_expansions(plan: Plan, functions: Functions) -> None:
         name = f"{node.op_type}_{x}_to_{plan.type_text(node.outputs[0])}"
         nodes = functions.wrap(name, expansion.nodes, expansion.output)
         if nodes is not expansion.nodes:
-            made = plan.context.encoded.get(node.outputs[0])
-            if made is not None and made.x is expansion.output:
-                plan.context.encoded[node.outputs[0]] = replace(made, x=nodes[0].outputs[0])
+            codes = plan.context.encoded.get(node.outputs[0])
+            if codes is not None and codes.x is expansion.output:
+                plan.context.encoded[node.outputs[0]] = replace(codes, x=nodes[0].outputs[0])
             _replace_operand(expansion.output, nodes[0].outputs[0])
             plan.expansions[node] = Expansion(expansion.before, nodes, nodes[0].outputs[0])
 
@@ -271,8 +271,15 @@ def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
 
 def _unsettled(node: onnx_ir.Node, inference: Inference) -> str | None:
     """Return the reason if the node's result has its type only after its operands are converted."""
-    found = (*inference.disagreements.get(node, ()), *inference.illegal.get(node, ()))
-    wanted = next((each.common for each in found if each.common is not None and not each.restored), None)
+    disagreements = (*inference.disagreements.get(node, ()), *inference.illegal.get(node, ()))
+    wanted = next(
+        (
+            disagreement.common
+            for disagreement in disagreements
+            if disagreement.common is not None and not disagreement.restored
+        ),
+        None,
+    )
     if wanted is None:
         return None
     return f"the operands of {node.op_type} must be cast to {type_name(wanted)} first: run insert-promote-types"

@@ -63,8 +63,8 @@ class Facts:
         dtype = self.inference.type_of(value)
         if dtype is None or dtype not in NARROWER:
             return False
-        found = self.ranges.get(value)
-        if found is not None and found.fits(NARROWER[dtype]):
+        range_ = self.ranges.get(value)
+        if range_ is not None and range_.fits(NARROWER[dtype]):
             return True
         return self._is_float(value) if dtype == DataType.DOUBLE else self._constant_fits(value, dtype)
 
@@ -75,17 +75,17 @@ class Facts:
             return str(next(iter(tensor.numpy()[_changed(tensor.numpy(), dtype)]), ""))
         if dtype == DataType.DOUBLE:
             return _FLOAT_LACKS
-        found = self.ranges.get(value)
-        if found is not None and found.high < 2**31:
-            return str(max(found.low, -(2**31) - 1) if found.low < -(2**31) else found.low)
+        range_ = self.ranges.get(value)
+        if range_ is not None and range_.high < 2**31:
+            return str(max(range_.low, -(2**31) - 1) if range_.low < -(2**31) else range_.low)
         return str(2**31)
 
     def _is_float(self, value: onnx_ir.Value) -> bool:
         """Follow the value back to a float."""
         for each, _ in sources_first(value, self.floats, lambda value: self._sources(value) or ()):
             sources = self._sources(each)
-            known = sources is not None and all(self.floats.get(source, False) for source in sources)
-            self.floats[each] = known or self._starts_as_float(each)
+            is_float = sources is not None and all(self.floats.get(source, False) for source in sources)
+            self.floats[each] = is_float or self._starts_as_float(each)
         return self.floats[value]
 
     def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value] | None:
@@ -108,14 +108,14 @@ class Facts:
 
     def _range_of_source(self, node: onnx_ir.Node | None) -> bool:
         x = None if node is None else node.inputs[0]
-        found = None if x is None else self.ranges.get(x)
-        return found is not None and found.fits(DataType.FLOAT)
+        range_ = None if x is None else self.ranges.get(x)
+        return range_ is not None and range_.fits(DataType.FLOAT)
 
     def _constant_fits(self, value: onnx_ir.Value, dtype: DataType) -> bool:
         if value not in self.constants:
             tensor = constant_tensor(value)
-            known = tensor is not None and tensor.dtype == dtype
-            self.constants[value] = tensor is not None and known and not _changed(tensor.numpy(), dtype).any()
+            is_constant = tensor is not None and tensor.dtype == dtype
+            self.constants[value] = tensor is not None and is_constant and not _changed(tensor.numpy(), dtype).any()
         return self.constants[value]
 
 

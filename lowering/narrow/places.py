@@ -40,19 +40,19 @@ def groups_of(
 
 def worth_it(places: Sequence[Place], inference: Inference) -> list[Place]:
     """Return all places except stretches of mere moves that are wide at both ends."""
-    made = {place.node.outputs[index]: place for place in places for index in place.outputs}
+    makers = {place.node.outputs[index]: place for place in places for index in place.outputs}
     place_of = {place.node: place for place in places}
     beside: dict[onnx_ir.Node, list[onnx_ir.Node]] = {}
     for place in places:
         for value in (place.node.inputs[index] for index in place.inputs):
-            if value is not None and value in made:
-                beside.setdefault(place.node, []).append(made[value].node)
-                beside.setdefault(made[value].node, []).append(place.node)
+            if value is not None and value in makers:
+                beside.setdefault(place.node, []).append(makers[value].node)
+                beside.setdefault(makers[value].node, []).append(place.node)
     kept: set[onnx_ir.Node] = set()
     for nodes in _components(place_of, beside):
         stretch = [place_of[node] for node in nodes]
         moves = all(place.node.op_type in MOVING and place.outputs for place in stretch)
-        if not moves or not (_pays_to_enter(stretch, made, inference) and _pays_to_leave(stretch)):
+        if not moves or not (_pays_to_enter(stretch, makers, inference) and _pays_to_leave(stretch)):
             kept |= nodes
     return [place for place in places if place.node in kept]
 
@@ -64,20 +64,20 @@ def _components(
     seen = set[onnx_ir.Node]()
     for node in nodes:
         if node not in seen:
-            found, waiting = {node}, [node]
+            stretch, waiting = {node}, [node]
             while waiting:
-                new = set(beside.get(waiting.pop(), ())) - found
-                found |= new
+                new = set(beside.get(waiting.pop(), ())) - stretch
+                stretch |= new
                 waiting += new
-            seen |= found
-            yield found
+            seen |= stretch
+            yield stretch
 
 
-def _pays_to_enter(stretch: Collection[Place], made: Collection[onnx_ir.Value], inference: Inference) -> bool:
+def _pays_to_enter(stretch: Collection[Place], outputs: Collection[onnx_ir.Value], inference: Inference) -> bool:
     """True if an operand must be cast that is neither constant nor was narrow before."""
     for place in stretch:
         for value in (place.node.inputs[index] for index in place.inputs):
-            if value is None or value in made or constant_tensor(value) is not None:
+            if value is None or value in outputs or constant_tensor(value) is not None:
                 continue
             node = value.producer()
             source = None if node is None or read_cast(node) is None else inference.type_of(node.inputs[0])

@@ -123,8 +123,8 @@ class NarrowTypes(SessionPass):
         for place in worth_it(places, inference):
             wanted = _narrowed(place)
             records.rewrites.append(apply_replacement(session, NAME, place.node, wanted, namer, inference.types))
-        for value, known in stated.items() if records.rewrites else ():
-            message, site = f"assumed: {value.name} holds {known}", Site(model.graph.name or "", value.name or "")
+        for value, range_ in stated.items() if records.rewrites else ():
+            message, site = f"assumed: {value.name} holds {range_}", Site(model.graph.name or "", value.name or "")
             records.diagnostics.append(Diagnostic(ASSUMED_RANGE.code, Severity.NOTE, site, message))
         if self.largest_dim and records.rewrites:
             message, site = f"assumed: no dimension exceeds {self.largest_dim}", Site(model.graph.name or "")
@@ -136,15 +136,18 @@ def _stated(
     model: onnx_ir.Model, inference: Inference, ranges: Mapping[str, tuple[float, float]]
 ) -> dict[onnx_ir.Value, Range | None]:
     """Return the stated ranges of the inputs of integers. Raises OptionError for a name that is no input."""
-    inputs, found = {value.name or "": value for value in model.graph.inputs}, dict[onnx_ir.Value, Range | None]()
+    inputs, ranges_found = (
+        {value.name or "": value for value in model.graph.inputs},
+        dict[onnx_ir.Value, Range | None](),
+    )
     for name, (low, high) in ranges.items():
         if name not in inputs:
             way_out = did_you_mean(name, inputs, f"expected {', '.join(inputs)}")
             raise OptionError(f"`ranges` names {name!r}, which is no input of the model; {way_out}")
         dtype = inference.type_of(inputs[name])
         if dtype is not None and element_type(dtype).kind is Kind.INTEGER:
-            found[inputs[name]] = Range(math.ceil(low), math.floor(high))
-    return found
+            ranges_found[inputs[name]] = Range(math.ceil(low), math.floor(high))
+    return ranges_found
 
 
 def _places(

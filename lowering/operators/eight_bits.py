@@ -52,12 +52,12 @@ def lowered_quantizer(node: onnx_ir.Node, scene: Scene) -> Answers | None:
     if codes is None or dtype is None or dtype not in _BYTES or _is_taken(node, dtype, _zero_of(node), scene):
         return None
     if dtype == DataType.UINT8 and (together := _sharing(codes)):
-        shifted = {each: _shifted(each, scene) for each in together}
-        possible = {each: found for each, found in shifted.items() if found is not None}
+        shifted = {value: _shifted(value, scene) for value in together}
+        possible = {value: shift for value, shift in shifted.items() if shift is not None}
         if len(possible) == len(shifted):
             return possible
-        for found in possible.values():
-            detach(found.nodes)
+        for shift in possible.values():
+            detach(shift.nodes)
     written = _written_out(node, dtype, scene)
     return None if written is None else {node: written}
 
@@ -79,11 +79,11 @@ def _sharing(codes: onnx_ir.Value) -> list[onnx_ir.Node]:
     """Return the quantizers that make and read the codes; empty if others do, too."""
     maker, readers = codes.producer(), [user for user, _ in codes.uses()]
     stored = constant_tensor(codes) is not None
-    made = maker is not None and maker.op_type == _QUANTIZE and not stored
+    is_made = maker is not None and maker.op_type == _QUANTIZE and not stored
     dequantized = all(user.op_type == _DEQUANTIZE and index == 0 for user, index in codes.uses())
-    if not (stored or made) or not dequantized or codes.is_graph_output() or codes.is_graph_input():
+    if not (stored or is_made) or not dequantized or codes.is_graph_output() or codes.is_graph_input():
         return []
-    return [*([maker] if maker is not None and made else []), *readers]
+    return [*([maker] if maker is not None and is_made else []), *readers]
 
 
 def _shifted(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
@@ -107,12 +107,12 @@ def _shifted(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
         for attribute in node.attributes.values()
         if attribute.name != "output_dtype" or node.op_type == _DEQUANTIZE
     ]
-    made = onnx_ir.Node("", node.op_type, inputs, attributes)
-    y, old = made.outputs[0], node.outputs[0]
+    copied = onnx_ir.Node("", node.op_type, inputs, attributes)
+    y, old = copied.outputs[0], node.outputs[0]
     y.name, y.shape = old.name, old.shape
     y.type = onnx_ir.TensorType(DataType.INT8) if node.op_type == _QUANTIZE else old.type
     reason = f"{_why(node, DataType.UINT8, scene)}: as int8, with codes and zero point less {_MIDDLE}"
-    return Replacement(SHIFT_TO_INT8.code, reason, (made,), tuple(constants), outputs=(y,))
+    return Replacement(SHIFT_TO_INT8.code, reason, (copied,), tuple(constants), outputs=(y,))
 
 
 def _less_the_middle(

@@ -75,8 +75,8 @@ class LowerOperators(SessionPass):
                 answer = _lowered(node, scene)
                 if answer is not None:
                     for place, replacement in answer.items():
-                        made = apply_replacement(session, NAME, place, replacement, namer, inference.types)
-                        records.rewrites.append(made)
+                        rewrites = apply_replacement(session, NAME, place, replacement, namer, inference.types)
+                        records.rewrites.append(rewrites)
         return RewriteResult(session.model, bool(records.rewrites), records)
 
 
@@ -96,9 +96,9 @@ def _lowered(node: onnx_ir.Node, scene: Scene) -> dict[onnx_ir.Node, Replacement
     lacking = next((dtype for dtype in dtypes if not scene.has(node.op_type, dtype)), None)
     if lacking is None:
         return None
-    found = _equal_of_bool(node, scene) if lacking == DataType.BOOL else None
-    found = found or in_wider_type(node, lacking, scene)
-    return None if found is None else {node: found}
+    equal = _equal_of_bool(node, scene) if lacking == DataType.BOOL else None
+    equal = equal or in_wider_type(node, lacking, scene)
+    return None if equal is None else {node: equal}
 
 
 def _equal_of_bool(node: onnx_ir.Node, scene: Scene) -> Replacement | None:

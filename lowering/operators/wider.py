@@ -56,7 +56,7 @@ def in_wider_type(node: onnx_ir.Node, dtype: DataType, scene: Scene) -> Replacem
     if wider is None:
         return None
     moved = {index for index, formal in enumerate(inputs) if formal is not None and formal.variable == varied.variable}
-    nodes, made = computed_in(
+    nodes, result = computed_in(
         node,
         wider,
         list(node.attributes.values()),
@@ -64,7 +64,7 @@ def in_wider_type(node: onnx_ir.Node, dtype: DataType, scene: Scene) -> Replacem
         lambda old: dtype if old in back else None,
     )
     reason = f"{scene.lacks(node, dtype)}: in {type_name(wider)}, which holds every {type_name(dtype)}"
-    return Replacement(RUN_IN_WIDER_TYPE.code, reason, nodes, outputs=made)
+    return Replacement(RUN_IN_WIDER_TYPE.code, reason, nodes, outputs=result)
 
 
 def _takes(node: onnx_ir.Node, dtype: DataType, to: DataType, scene: Scene, *, returns: bool) -> bool:

@@ -38,16 +38,16 @@ def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.
     _bind_attributes(copy, node, schema)
     graph = copy.graph
     graph.opset_imports[""] = written
-    for value, given, dtype in zip(graph.inputs, node.inputs, operands, strict=False):
+    for value, operand, dtype in zip(graph.inputs, node.inputs, operands, strict=False):
         if dtype is not None:
             value.type = onnx_ir.TensorType(dtype)
-        value.shape = None if given is None or given.shape is None else given.shape.copy()
+        value.shape = None if operand is None or operand.shape is None else operand.shape.copy()
     inside = infer_element_types(onnx_ir.Model(graph, ir_version=10), PromotionRules()).types
-    for each in list(graph.all_nodes()):
-        if each.op_type == node.op_type:
+    for inner in list(graph.all_nodes()):
+        if inner.op_type == node.op_type:
             return None
-        obstacle = node_obstacle(each, written, to, inside)
-        if obstacle is not None and not (_adapt(each, written, to, inside) or _expand(each, written, to, inside)):
+        obstacle = node_obstacle(inner, written, to, inside)
+        if obstacle is not None and not (_adapt(inner, written, to, inside) or _expand(inner, written, to, inside)):
             return None
     for value in graph.inputs:
         value.type = value.shape = None
@@ -57,9 +57,9 @@ def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.
 
 def _drop_unused(graph: onnx_ir.Graph) -> None:
     """Remove nodes whose results nothing uses: those of outputs and attributes that the node does not have."""
-    for each in reversed(list(graph)):
-        if not any(value.uses() or value.is_graph_output() for value in each.outputs):
-            graph.remove(each, safe=True)
+    for inner in reversed(list(graph)):
+        if not any(value.uses() or value.is_graph_output() for value in inner.outputs):
+            graph.remove(inner, safe=True)
 
 
 def is_defined(node: onnx_ir.Node, opset: int) -> bool:
@@ -95,15 +95,15 @@ def _adapt(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
         node.replace_input_with(1, constant.outputs[0])
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
-    made = (
+    results = (
         equal_parts(build, node) if node.op_type == "Split" and now >= 18 > to else adapted(build, node, now, to, types)
     )
-    if made is None or attribute_obstacle(made, now, to) is not None:
+    if results is None or attribute_obstacle(results, now, to) is not None:
         return False
-    if not all(is_legal(each, now, to, types) for each in (*build.nodes, made)):
+    if not all(is_legal(node_, now, to, types) for node_ in (*build.nodes, results)):
         return False
-    graph.insert_before(node, [*map(constant_node, constants), *build.nodes, made])
-    for old, new in zip(node.outputs, made.outputs, strict=True):
+    graph.insert_before(node, [*map(constant_node, constants), *build.nodes, results])
+    for old, new in zip(node.outputs, results.outputs, strict=True):
         dtype = types.get(old)
         new.type = new.type if dtype is None else onnx_ir.TensorType(dtype)
         old.replace_all_uses_with(new, replace_graph_outputs=True)
@@ -162,10 +162,10 @@ def write_out(
         operand = node.inputs[index] if index < len(node.inputs) else None
         for user, position in list(formal.uses()):
             user.replace_input_with(position, operand)
-    made, nodes = iter(tuple(body.outputs)), tuple(body)
+    results, nodes = iter(tuple(body.outputs)), tuple(body)
     body.outputs.clear()
     body.remove(nodes)
-    return nodes, tuple(next(made) if value.name else value for value in node.outputs)
+    return nodes, tuple(next(results) if value.name else value for value in node.outputs)
 
 
 _NESTED = onnx_ir.SequenceType | onnx_ir.OptionalType
@@ -208,21 +208,23 @@ def _keep_outputs(proto: onnx.FunctionProto, node: onnx_ir.Node) -> bool:
     wanted = [name for name, value in zip(formal, node.outputs, strict=True) if value.name]
     del proto.output[:]
     proto.output.extend(wanted)
-    made = {*proto.input, *(name for each in proto.node for name in each.output)}
-    return made.issuperset(wanted)
+    names = {*proto.input, *(name for inner in proto.node for name in inner.output)}
+    return names.issuperset(wanted)
 
 
 def _bind_attributes(function: onnx_ir.Function, node: onnx_ir.Node, schema: onnx.defs.OpSchema) -> None:
     """Replace the function's parameters by the node's attributes, or the schema's defaults."""
-    for each in function.all_nodes():
-        for name, attribute in list(each.attributes.items()):
+    for inner in function.all_nodes():
+        for name, attribute in list(inner.attributes.items()):
             if not attribute.is_ref():
                 continue
-            given = node.attributes.get(attribute.ref_attr_name or "")
-            known = schema.attributes.get(attribute.ref_attr_name or "")
-            if given is None and known is not None and known.default_value.name:
-                given = onnx_ir.from_proto(known.default_value)
-            if given is None:
-                del each.attributes[name]
+            attribute_given = node.attributes.get(attribute.ref_attr_name or "")
+            formal = schema.attributes.get(attribute.ref_attr_name or "")
+            if attribute_given is None and formal is not None and formal.default_value.name:
+                attribute_given = onnx_ir.from_proto(formal.default_value)
+            if attribute_given is None:
+                del inner.attributes[name]
             else:
-                each.attributes[name] = onnx_ir.Attr(name, given.type, given.value, given.ref_attr_name)
+                inner.attributes[name] = onnx_ir.Attr(
+                    name, attribute_given.type, attribute_given.value, attribute_given.ref_attr_name
+                )

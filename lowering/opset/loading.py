@@ -55,24 +55,24 @@ def fitted(session: Session, target: Target) -> list[Rewrite]:
 
 
 def _without_idle_attributes(session: Session, target: Target) -> list[Rewrite]:
-    found, inference = list[Rewrite](), session.inference(PromotionRules(promote_unsafe=True))
+    rewrites, inference = list[Rewrite](), session.inference(PromotionRules(promote_unsafe=True))
     for node in session.nodes:
         like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
         for name in idle_attributes(node, like):
             before, reason = node_item(node, inference.types), f"{target} does not load it, and it has no effect"
             del node.attributes[name]
             after = node_item(node, inference.types)
-            found.append(Rewrite(PASS_NAME, IDLE_ATTRIBUTE.code, site_of(node), [before], [after], reason))
-    return found
+            rewrites.append(Rewrite(PASS_NAME, IDLE_ATTRIBUTE.code, site_of(node), [before], [after], reason))
+    return rewrites
 
 
 def _renamed_nodes(session: Session, target: Target) -> list[Rewrite]:
     """Rename all nodes but the first of those with one name in a graph, and return the records."""
-    found: list[Rewrite] = []
+    rewrites: list[Rewrite] = []
     namer, reason = session.namer(), f"{target} does not load a graph with two nodes of one name"
     for nodes in list(same_names(session.model)):
         for node in nodes[1:]:
             site, before = site_of(node), node.name or ""
             node.name = namer.fresh(before)
-            found.append(Rewrite(PASS_NAME, RENAME_NODE.code, site, before, node.name, reason))
-    return found
+            rewrites.append(Rewrite(PASS_NAME, RENAME_NODE.code, site, before, node.name, reason))
+    return rewrites

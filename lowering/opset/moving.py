@@ -92,16 +92,16 @@ def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:
 def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name if node.outputs else node.op_type}_"))
-    made = adapted(build, node, now, to, types)
-    fits = made is not None and attribute_obstacle(made, now, to) is None
-    if made is not None and fits and all(is_legal(each, now, to, types) for each in (*build.nodes, made)):
+    moved = adapted(build, node, now, to, types)
+    fits = moved is not None and attribute_obstacle(moved, now, to) is None
+    if moved is not None and fits and all(is_legal(node_, now, to, types) for node_ in (*build.nodes, moved)):
         reason = f"{node.op_type} in the form of opset {to}"
-        outputs = tuple(made.outputs)
+        outputs = tuple(moved.outputs)
         moves.replacements[node] = Replacement(
-            ADAPT_OPERATOR.code, reason, (*build.nodes, made), tuple(constants), outputs=outputs
+            ADAPT_OPERATOR.code, reason, (*build.nodes, moved), tuple(constants), outputs=outputs
         )
         return True
-    detach([*build.nodes, *([] if made is None else [made])])
+    detach([*build.nodes, *([] if moved is None else [moved])])
     operands = tuple(None if v is None else (types.get(v, v.dtype), str(v.shape)) for v in node.inputs)
     key = (node.op_type, now, operands, len(node.outputs), tuple(sorted(map(str, node.attributes.values()))))
     if key not in moves.known:
@@ -115,17 +115,17 @@ def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: Typ
 def apply_moves(session: Session, moves: NodeChanges, pass_name: str, to: int, types: TypeOf) -> list[Rewrite]:
     """Replace or expand the nodes; the opset is not changed yet. types: as in `apply_replacement`."""
     namer = session.namer()
-    made: list[Rewrite] = []
+    rewrites: list[Rewrite] = []
     for node, wanted in moves.replacements.items():
         _name_inside(wanted.nodes, namer)
-        made.append(apply_replacement(session, pass_name, node, wanted, namer, types))
+        rewrites.append(apply_replacement(session, pass_name, node, wanted, namer, types))
     for node, function in moves.definitions.items():
         nodes, outputs = write_out(function, node)
         _name_inside(nodes, namer)
         reason = f"opset {to} lacks this {node.op_type}: replaced by the function by which the standard defines it"
         wanted = Replacement(WRITE_OUT_OPERATOR.code, reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
-        made.append(apply_replacement(session, pass_name, node, wanted, namer, types))
-    return made
+        rewrites.append(apply_replacement(session, pass_name, node, wanted, namer, types))
+    return rewrites
 
 
 def _name_inside(nodes: Iterable[onnx_ir.Node], namer: Namer) -> None:

@@ -83,8 +83,8 @@ def _drop_unknown_attributes(model: onnx_ir.Model, scope: onnx_ir.Graph | onnx_i
     for node in scope.all_nodes():
         if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or not node.attributes:
             continue
-        known = onnx.defs.get_schema(node.op_type, to, "").attributes if onnx.defs.has(node.op_type, to, "") else None
-        for name in [name for name in node.attributes if known is not None and name not in known]:
+        formals = onnx.defs.get_schema(node.op_type, to, "").attributes if onnx.defs.has(node.op_type, to, "") else None
+        for name in [name for name in node.attributes if formals is not None and name not in formals]:
             del node.attributes[name]
 
 
@@ -121,8 +121,8 @@ def is_legal(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
         formal is not None and (dtype is None or not formal.allowed or dtype in formal.allowed)
         for formal, dtype in zip(formals, values, strict=True)
     )
-    held = (each for attribute in node.attributes.values() for graph in graphs_in(attribute) for each in graph)
-    return fits and all(is_legal(each, now, to, types) for each in held)
+    held = (inner for attribute in node.attributes.values() for graph in graphs_in(attribute) for inner in graph)
+    return fits and all(is_legal(inner, now, to, types) for inner in held)
 
 
 def attribute_obstacle(node: onnx_ir.Node, now: int, to: int) -> str | None:
@@ -217,9 +217,9 @@ def _type_differences(
         mine, other = (_formal(formals, at) for formals in pair)
         if dtype is None or mine is None or other is None:
             continue
-        before, known = first.setdefault(other.type_str, (mine.type_str, dtype))
-        if known != dtype and before != mine.type_str:
-            types = f"{_named(known)} and {_named(dtype)}"
+        before, dtype_before = first.setdefault(other.type_str, (mine.type_str, dtype))
+        if dtype_before != dtype and before != mine.type_str:
+            types = f"{_named(dtype_before)} and {_named(dtype)}"
             yield f"{node.op_type} of opset {new.since_version} requires one type where this node has {types}"
             return
 
@@ -239,10 +239,10 @@ def _attribute_differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onn
 
 def _at_default(node: onnx_ir.Node, name: str, schema: onnx.defs.OpSchema) -> bool:
     """True if the attribute has its default value."""
-    attribute, known = node.attributes[name], schema.attributes.get(name)
-    if known is None or attribute.is_ref() or not known.default_value.name:
+    attribute, formal = node.attributes[name], schema.attributes.get(name)
+    if formal is None or attribute.is_ref() or not formal.default_value.name:
         return False
-    return bool(attribute.value == onnx_ir.from_proto(known.default_value).value)
+    return bool(attribute.value == onnx_ir.from_proto(formal.default_value).value)
 
 
 def _formal(formals: Sequence[FormalParameter], index: int) -> FormalParameter | None:

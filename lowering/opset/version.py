@@ -124,9 +124,9 @@ def _with_kernels(model: onnx_ir.Model, target: Target, types: TypeOf, newest: i
     last: dict[int, str] = {}
     for node, _ in standard_nodes(model):
         dtypes = [types.get(value, value.dtype) for value in (*node.inputs, *node.outputs) if value is not None]
-        found = target.drops(node.op_type, dtypes, newest)
-        if found is not None:
-            last.setdefault(found, f"{target} has {node.op_type} up to opset {found} only")
+        opset = target.drops(node.op_type, dtypes, newest)
+        if opset is not None:
+            last.setdefault(opset, f"{target} has {node.op_type} up to opset {opset} only")
     if last:
         yield min(last.items())
 
@@ -143,14 +143,16 @@ def _move_to(
 
 
 def _refuse(
-    model: onnx_ir.Model, found: list[Obstacle], opsets: tuple[int, int], records: Records, target: Target | None
+    model: onnx_ir.Model, obstacles: list[Obstacle], opsets: tuple[int, int], records: Records, target: Target | None
 ) -> None:
     """Record what keeps the model from moving, as an error if the target does not accept the opset."""
     now, to = opsets
-    records.refusals += [Refusal(PASS_NAME, CHANGE_OPSET.code, obstacle.site, obstacle.reason) for obstacle in found]
+    records.refusals += [
+        Refusal(PASS_NAME, CHANGE_OPSET.code, obstacle.site, obstacle.reason) for obstacle in obstacles
+    ]
     if target is not None:
         message = f"the model is of opset {now} and {target} accepts at most {to}"
-        nodes = "1 node" if len(found) == 1 else f"{len(found)} nodes"
+        nodes = "1 node" if len(obstacles) == 1 else f"{len(obstacles)} nodes"
         way_out = f"{nodes} would have a different meaning under opset {to}; see the refusals"
         site = Site(model.graph.name or "")
         records.diagnostics.append(Diagnostic(OPSET_TOO_NEW.code, Severity.ERROR, site, message, way_out))

@@ -117,10 +117,10 @@ def lower_quantizers(
         used.update(parameters.overridable)
         return answer
 
-    found = [node for node in all_nodes(model) if replaced(node)]
-    if found:
+    nodes = [node for node in all_nodes(model) if replaced(node)]
+    if nodes:
         types = dict(session.inference(PromotionRules()).types)
-        values = [value for node in found for value in node.inputs if value is not None]
+        values = [value for node in nodes for value in node.inputs if value is not None]
         for value in values:
             types.setdefault(value, DataType.FLOAT)  # QONNX: tensor(float32) where nothing else is declared
         with inferred_declared(model, types, tensors=values):
@@ -150,7 +150,7 @@ def _functions_with_parameters(model: onnx_ir.Model, operators: Collection[str])
             if node.op_type in operators and _is_ours(model, node):
                 handed_on = inputs.intersection(value for value in node.inputs[1:] if value is not None)
                 if handed_on or any(attribute.is_ref() for attribute in node.attributes.values()):
-                    return {name for name, each in model.functions.items() if len(each) > 0}
+                    return {name for name, function in model.functions.items() if len(function) > 0}
     return set()
 
 
@@ -172,8 +172,8 @@ def _made_constant(model: onnx_ir.Model, value: onnx_ir.Value, pass_name: str) -
     elif not Namer(model).takes_initializers(graph):
         tensor = present(value.const_value, "the default of the input")
         del graph.initializers[value.name or ""]
-        made = new_constant(value.name or "", tensor)
-        value.replace_all_uses_with(made)
-        place_constant(made, graph[0], Namer(model))
+        constant = new_constant(value.name or "", tensor)
+        value.replace_all_uses_with(constant)
+        place_constant(constant, graph[0], Namer(model))
     reason = "a parameter of a quantization must be constant: the default is used, and a caller cannot replace it"
     return Rewrite(pass_name, MAKE_CONSTANT.code, site, before, after, reason, Effect.INTERFACE)

@@ -83,9 +83,9 @@ def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameters: Parame
 
 def _integer(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:
     x, scale, zero = (_operand(node, index) for index in range(3))
-    bits, known = _known(node, 3, "bitwidth", parameters), parameters.tensor(zero)
+    bits, tensor = _known(node, 3, "bitwidth", parameters), parameters.tensor(zero)
     signed, narrow = (flag(node, name) for name in ("signed", "narrow"))
-    zero_array = None if known is None else known.numpy()
+    zero_array = None if tensor is None else tensor.numpy()
     y = add_zero_point(build, combine(build, "Div", x, scale), zero, zero_array)
     if float(bits) == 1 and signed:
         y = _sign(build, y)

@@ -42,20 +42,22 @@ def combine(build: Builder, op_type: str, lhs: onnx_ir.Value, rhs: onnx_ir.Value
     return build.op(op_type, build.cast(lhs, dtype), build.cast(rhs, dtype))
 
 
-def add_zero_point(build: Builder, y: onnx_ir.Value, zero: onnx_ir.Value, known: NDArray[Any] | None) -> onnx_ir.Value:
+def add_zero_point(
+    build: Builder, y: onnx_ir.Value, zero: onnx_ir.Value, elements: NDArray[Any] | None
+) -> onnx_ir.Value:
     """Return y + zero_point."""
-    if known is None or known.any():
+    if elements is None or elements.any():
         return combine(build, "Add", y, zero)
-    return _add_zeros(build, y, known, subtracted=False)
+    return _add_zeros(build, y, elements, subtracted=False)
 
 
 def subtract_zero_point(
-    build: Builder, y: onnx_ir.Value, zero: onnx_ir.Value, known: NDArray[Any] | None
+    build: Builder, y: onnx_ir.Value, zero: onnx_ir.Value, elements: NDArray[Any] | None
 ) -> onnx_ir.Value:
     """Return y - zero_point."""
-    if known is None or known.any():
+    if elements is None or elements.any():
         return combine(build, "Sub", y, zero)
-    return _add_zeros(build, y, known, subtracted=True)
+    return _add_zeros(build, y, elements, subtracted=True)
 
 
 def _add_zeros(build: Builder, y: onnx_ir.Value, zeros: NDArray[Any], *, subtracted: bool) -> onnx_ir.Value:

@@ -143,28 +143,28 @@ def _lowered(node: onnx_ir.Node, imports: Mapping[str, int], parameters: Paramet
     """Return the operators that replace one Trunc."""
     meaning = read_trunc(node, imports)
     operands, needed = trunc_operands(node, meaning.version), _FOR_RATIO[meaning.version]
-    found = {name: parameters.tensor(operands[name]) for name in needed}
-    if missing := [name for name in needed if found[name] is None]:
+    tensors = {name: parameters.tensor(operands[name]) for name in needed}
+    if missing := [name for name in needed if tensors[name] is None]:
         raise ModelError(f"{' and '.join(missing)} must be constant")
-    found["zero_point"] = parameters.tensor(operands["zero_point"])
-    known = {name: tensor.numpy() for name, tensor in found.items() if tensor is not None}
-    return _expand(node, meaning, operands, known)
+    tensors["zero_point"] = parameters.tensor(operands["zero_point"])
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items() if tensor is not None}
+    return _expand(node, meaning, operands, arrays)
 
 
 def _expand(
-    node: onnx_ir.Node, meaning: TruncNode, operands: dict[str, onnx_ir.Value], known: dict[str, NDArray[Any]]
+    node: onnx_ir.Node, meaning: TruncNode, operands: dict[str, onnx_ir.Value], arrays: dict[str, NDArray[Any]]
 ) -> Replacement:
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
-    parameters = (known.get(name) for name in ("scale", "in_bitwidth", "out_bitwidth", "out_scale"))
+    parameters = (arrays.get(name) for name in ("scale", "in_bitwidth", "out_bitwidth", "out_scale"))
     t = build.constant(np.asarray(power_of_two(*parameters)), "ratio")
     q = combine(build, "Div", operands["x"], operands["scale"])
-    q = build.op("Round", add_zero_point(build, q, operands["zero_point"], known.get("zero_point")))
+    q = build.op("Round", add_zero_point(build, q, operands["zero_point"], arrays.get("zero_point")))
     y = combine(build, "Div", q, t)
     if meaning.version == 2:
-        y = clip(build, y, *clip_bounds(known["out_bitwidth"], signed=meaning.signed, narrow=meaning.narrow))
+        y = clip(build, y, *clip_bounds(arrays["out_bitwidth"], signed=meaning.signed, narrow=meaning.narrow))
     y = round_as(build, y, meaning.rounding_mode)
-    zero, zero_array = operands["zero_point"], known.get("zero_point")
+    zero, zero_array = operands["zero_point"], arrays.get("zero_point")
     if meaning.version == 2 and (zero_array is None or zero_array.any()):
         zero = combine(build, "Div", zero, t)
     y = subtract_zero_point(build, y, zero, zero_array)

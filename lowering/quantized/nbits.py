@@ -67,8 +67,8 @@ def matmul_nbits(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     other = _other_user(codes)
     if other is not None:
         raise ModelError(f"{codes.name} is also used by {other}, so that it would be stored twice")
-    made = list[onnx_ir.Value]()
-    build = Builder(new_constants(made, f"{codes.name}_"))
+    values = list[onnx_ir.Value]()
+    build = Builder(new_constants(values, f"{codes.name}_"))
     inputs, sizes = layout.operands(scene, build)
     y = build.typed(_OPERATOR, [x, *inputs], dtype, **sizes)
     build.nodes[-1].domain = CONTRIB_DOMAIN
@@ -81,7 +81,7 @@ def matmul_nbits(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
         USE_MATMUL_NBITS.code,
         _REASON,
         tuple(build.nodes),
-        tuple(made),
+        tuple(values),
         outputs=(y,),
         effect=Effect.AS_DEFINED,
         beside=home,
@@ -114,12 +114,12 @@ def _turned_weight(node: onnx_ir.Node) -> bool | None:
     """Return True for a Gemm that transposes its weight, False for other products with one, None for other nodes."""
     if node.op_type not in ("MatMul", "Gemm") or node.domain not in DEFAULT_DOMAINS:
         return None
-    given = node.attributes
-    if any(attribute.is_ref() for attribute in given.values()) or given.get_int("transA", 0):
+    attributes = node.attributes
+    if any(attribute.is_ref() for attribute in attributes.values()) or attributes.get_int("transA", 0):
         return None
-    if given.get_float("alpha", 1.0) != 1 or given.get_float("beta", 1.0) != 1:
+    if attributes.get_float("alpha", 1.0) != 1 or attributes.get_float("beta", 1.0) != 1:
         return None
-    return bool(given.get_int("transB", 0))
+    return bool(attributes.get_int("transB", 0))
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ class _Layout:
     def home(self) -> onnx_ir.Node:
         """Return a node of the graph that holds the codes, where all their users see what is made from them."""
         graph = self.codes.graph
-        found = self.codes.producer() or (graph[0] if isinstance(graph, onnx_ir.Graph) else None)
-        return self.node if found is None else found
+        producer = self.codes.producer() or (graph[0] if isinstance(graph, onnx_ir.Graph) else None)
+        return self.node if producer is None else producer
 
     def operands(self, scene: Scene, build: Builder) -> tuple[list[onnx_ir.Value], dict[str, int]]:
         """Return the inputs of MatMulNBits after the first one, and its attributes."""
@@ -152,8 +152,8 @@ class _Layout:
         width, depth = tensor.shape.numpy() if self.transposed else tensor.shape.numpy()[::-1]
         block = self._block()
         blocks = -(-depth // block)
-        zero, given = self._operand(2, (width, blocks))
-        if zero is not None and given is None:
+        zero, is_given = self._operand(2, (width, blocks))
+        if zero is not None and is_given is None:
             raise ModelError(f"the zero points {zero.name} are not constant, so they cannot be packed")
         scales = self._scales(scene, build, (width, blocks))
 
@@ -163,7 +163,7 @@ class _Layout:
 
         def points() -> NDArray[Any]:
             per_byte = 8 // self.bits
-            held = np.zeros((width, blocks), np.uint8) if given is None else self._unsigned(given)
+            held = np.zeros((width, blocks), np.uint8) if is_given is None else self._unsigned(is_given)
             return _packed(held, self.bits, -(-blocks // per_byte) * per_byte, self.middle)
 
         inputs = [self._constant(scene, build, self.codes, "packed", packed), scales]
@@ -245,9 +245,9 @@ def _other_user(value: onnx_ir.Value) -> str | None:
     for user, index in value.uses():
         dequantizes = user.op_type == "DequantizeLinear" and user.domain in DEFAULT_DOMAINS and index == 0
         if dequantizes or swaps(user):
-            found = _other_user(user.outputs[0])
-            if found is not None:
-                return found
+            user_ = _other_user(user.outputs[0])
+            if user_ is not None:
+                return user_
         elif index != 1 or _turned_weight(user) is None:
             return f"{user.op_type}{f' {user.name}' if user.name else ''}"
     return None

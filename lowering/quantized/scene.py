@@ -56,8 +56,8 @@ class Scene:
 
 def whole_number(node: onnx_ir.Node, name: str, default: int) -> int:
     """Return an attribute. Raises ModelError if it is a parameter of the enclosing function."""
-    found = node.attributes.get(name)
-    if found is not None and found.is_ref():
+    attribute = node.attributes.get(name)
+    if attribute is not None and attribute.is_ref():
         raise ModelError(f"{name} of {node.op_type} is a parameter of the enclosing function")
     return node.attributes.get_int(name, default)
 

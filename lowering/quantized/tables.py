@@ -48,8 +48,8 @@ _TENSORRT = {
     "TRT_FP4QDQ": VendorLowering(refusing(quantize_and_dequantize_fp4), 23, of_exporter=True),
 }
 LOWERINGS: dict[str, VendorLowering] = {
-    f"{domain}.{name}": each
+    f"{domain}.{name}": row
     for domain, rows in ((CONTRIB_DOMAIN, _MICROSOFT), (DOMAIN, _TENSORRT))
-    for name, each in rows.items()
+    for name, row in rows.items()
 }
 """The lowerings by operator name, with its domain, as in ONNX text."""

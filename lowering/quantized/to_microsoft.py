@@ -44,8 +44,8 @@ def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     scene.require_kernel(node, name, DataType.FLOAT)
     if whole_number(node, "block_size", 0):
         raise ModelError(f"{name} has no blocks")
-    made = list[onnx_ir.Value]()
-    build = Builder(new_constants(made, f"{node.outputs[0].name}_"))
+    values = list[onnx_ir.Value]()
+    build = Builder(new_constants(values, f"{node.outputs[0].name}_"))
     if zero is None and quantizes and codes != DataType.UINT8:
         zero = _zeros(scale, codes, build)
     attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
@@ -54,7 +54,7 @@ def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     build.nodes[-1].domain = CONTRIB_DOMAIN
     y.name, y.shape = node.outputs[0].name, node.outputs[0].shape
     reason = f"{scene.target} takes opset {scene.target.newest_opset}; {type_name(codes)} needs {first}, or this"
-    return Replacement(USE_MICROSOFT_QDQ.code, reason, tuple(build.nodes), tuple(made), outputs=(y,))
+    return Replacement(USE_MICROSOFT_QDQ.code, reason, tuple(build.nodes), tuple(values), outputs=(y,))
 
 
 USE_MICROSOFT_QDQ = NodeRule(
@@ -83,12 +83,12 @@ def _axis(node: onnx_ir.Node, scale: onnx_ir.Value) -> int | None:
 
 
 def _require_float(node: onnx_ir.Node, scene: Scene, x: onnx_ir.Value, scale: onnx_ir.Value) -> None:
-    given = {scene.type_of(x), scene.type_of(scale)}
+    dtypes = {scene.type_of(x), scene.type_of(scale)}
     for name in ("output_dtype", "precision"):
         if name == "precision" or node.op_type == "DequantizeLinear":
-            given.add(DataType(whole_number(node, name, 0)))
-    other = given - {DataType.FLOAT, DataType.UNDEFINED}
-    if other or None in given:
+            dtypes.add(DataType(whole_number(node, name, 0)))
+    other = dtypes - {DataType.FLOAT, DataType.UNDEFINED}
+    if other or None in dtypes:
         raise ModelError(f"{CONTRIB_DOMAIN}.{node.op_type} rounds other types than float in another place")
 
 

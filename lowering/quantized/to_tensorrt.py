@@ -99,5 +99,5 @@ def _layout(node: onnx_ir.Node) -> dict[str, Any]:
     scale, block = node.inputs[1], whole_number(node, "block_size", 0)
     if not block and scale is not None and scale.shape is not None and scale.shape.rank() == 0:
         return {}
-    found = {"axis": whole_number(node, "axis", 1)}
-    return {**found, "block_size": block} if block else found
+    attributes = {"axis": whole_number(node, "axis", 1)}
+    return {**attributes, "block_size": block} if block else attributes

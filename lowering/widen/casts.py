@@ -45,11 +45,11 @@ def cast_before_transpose(session: Session, target: Target, pass_name: str) -> l
     """Swap each such pair of nodes. Exact: a Transpose moves elements, whatever their type."""
     if not target.breaks_cast_after_transpose:
         return []
-    found = [swapped for node in all_nodes(session.model) if (swapped := _swapped(node)) is not None]
-    if not found:
+    nodes_swapped = [swapped for node in all_nodes(session.model) if (swapped := _swapped(node)) is not None]
+    if not nodes_swapped:
         return []
     namer, types = session.namer(), session.inference(PromotionRules(promote_unsafe=True)).types
-    return [apply_replacement(session, pass_name, node, wanted, namer, types) for node, wanted in found]
+    return [apply_replacement(session, pass_name, node, wanted, namer, types) for node, wanted in nodes_swapped]
 
 
 def _swapped(node: onnx_ir.Node) -> tuple[onnx_ir.Node, Replacement] | None:
@@ -100,16 +100,16 @@ def round_casts_once(session: Session, target: Target, pass_name: str, records: 
     inference = session.inference(PromotionRules())
     ranges, namer = Ranges(inference), session.namer()
     with inferred_declared(session.model, inference.types):
-        for found in list(_rounded_twice(session, target, inference)):
-            known = ranges.get(found.x)
-            if known is not None and known.fits(DataType.FLOAT):
+        for wrong in list(_rounded_twice(session, target, inference)):
+            range_ = ranges.get(wrong.x)
+            if range_ is not None and range_.fits(DataType.FLOAT):
                 continue
-            answer = _rounded(found, target)
+            answer = _rounded(wrong, target)
             if isinstance(answer, Replacement):
-                rewrite = apply_replacement(session, pass_name, found.node, answer, namer, inference.types)
+                rewrite = apply_replacement(session, pass_name, wrong.node, answer, namer, inference.types)
                 records.rewrites.append(rewrite)
             else:
-                records.refusals.append(Refusal(pass_name, ROUND_IN_PLACE.code, site_of(found.node), answer))
+                records.refusals.append(Refusal(pass_name, ROUND_IN_PLACE.code, site_of(wrong.node), answer))
 
 
 def _rounded_twice(session: Session, target: Target, inference: Inference) -> Iterator[_Wrong]:
@@ -128,22 +128,22 @@ def _rounded_twice(session: Session, target: Target, inference: Inference) -> It
             yield _Wrong(node, x, source, meaning.to, opset, wrong.wrong)
 
 
-def _rounded(found: _Wrong, target: Target) -> Replacement | str:
+def _rounded(wrong: _Wrong, target: Target) -> Replacement | str:
     """Return the cast, rounded before it; or the reason why that is impossible."""
-    casts = f"{target} casts {type_name(found.source)} to {type_name(found.to)} wrongly"
-    since, operator = rounds_since(found.source)
-    if found.opset < since:
-        return f"{casts}, and rounding before it needs {operator}: raise the opset from {found.opset} to {since}"
+    casts = f"{target} casts {type_name(wrong.source)} to {type_name(wrong.to)} wrongly"
+    since, operator = rounds_since(wrong.source)
+    if wrong.opset < since:
+        return f"{casts}, and rounding before it needs {operator}: raise the opset from {wrong.opset} to {since}"
     constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{found.node.outputs[0].name}_"), doubles=bool(target.as_written))
-    rounded = round_in_place(build, wide(build, found.x), found.to, NarrowPolicy())
-    y = build.cast(build.cast(rounded, DataType.FLOAT), found.to)
-    y.name = found.node.outputs[0].name
-    lacking = _lacking_kernel(build.nodes, target, found.opset)
+    build = Builder(new_constants(constants, f"{wrong.node.outputs[0].name}_"), doubles=bool(target.as_written))
+    rounded = round_in_place(build, wide(build, wrong.x), wrong.to, NarrowPolicy())
+    y = build.cast(build.cast(rounded, DataType.FLOAT), wrong.to)
+    y.name = wrong.node.outputs[0].name
+    lacking = _lacking_kernel(build.nodes, target, wrong.opset)
     if lacking:
         detach(build.nodes)
         return f"{casts}, and it has no kernel of {lacking}, which rounding before it needs"
-    reason = f"{casts}: {found.how}"
+    reason = f"{casts}: {wrong.how}"
     return Replacement(ROUND_IN_PLACE.code, reason, tuple(build.nodes), tuple(constants), outputs=(y,))
 
 

@@ -134,7 +134,7 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
 
 def _casts_from_float(target: Target, dtype: DataType, opset: int) -> bool:
     """True if the target casts float to the type, and the type to float, as the standard says."""
-    wrong = (target.wrong_cast(DataType.FLOAT, dtype, saturate=each, opset=opset) for each in (True, False))
+    wrong = (target.wrong_cast(DataType.FLOAT, dtype, saturate=saturates, opset=opset) for saturates in (True, False))
     return target.has_kernel("Cast", dtype, opset) and not any(wrong)
 
 

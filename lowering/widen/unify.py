@@ -112,7 +112,7 @@ def _common_type(
     node: onnx_ir.Node, operands: Mapping[int, DataType], target: Target, opset: int
 ) -> tuple[DataType | None, Effect]:
     """Return the type to compute in, None if there is no such type, and the effect."""
-    found = set(operands.values())
+    dtypes = set(operands.values())
     if node.op_type == "QuantizeLinear":  # the standard casts both to `precision`, the type of the scale by default
         return DataType(node.attributes.get_int("precision", 0) or int(operands[1])), Effect.BIT_EXACT
     first = next(iter(operands.values()))
@@ -121,7 +121,7 @@ def _common_type(
     held = (
         dtype
         for dtype in _CANDIDATES
-        if all(embeds(each, dtype) for each in found) and target.has_kernel(node.op_type, dtype, opset)
+        if all(embeds(dtype_, dtype) for dtype_ in dtypes) and target.has_kernel(node.op_type, dtype, opset)
     )
     return next(held, None), Effect.IN_WIDER_TYPE
 

@@ -83,11 +83,11 @@ def decode_table(dtype: DataType) -> Array:
 
 def _decode_floats(row: ElementType, codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
     unsigned_bits = row.bits - row.signed
-    known = magnitudes(row.dtype).astype(np.float32)
+    least = magnitudes(row.dtype).astype(np.float32)
     values = np.full(2**unsigned_bits, np.nan, np.float32)
-    values[: known.size] = known
+    values[: least.size] = least
     if row.has_infinity:
-        values[known.size] = np.inf
+        values[least.size] = np.inf
     bits = values.view(np.uint32)[codes & (2**unsigned_bits - 1)]
     if row.signed:
         bits |= (codes >> unsigned_bits).astype(np.uint32) << 31

@@ -74,9 +74,9 @@ def kernel_for(source: ElementType, target: ElementType, policy: Policy) -> Kern
     else:
         facts = (None if target.dtype is DataType.BFLOAT16 else narrow_facts(target, policy),)
     taken = source.dtype.numpy() if is_native(source) else code_dtype(source)
-    made = target.dtype.numpy() if target.bits > 16 else code_dtype(target)
-    run = _compiled(name, taken, made, tuple(import_module("numba").typeof(fact) for fact in facts))
-    return lambda codes, out, _work: run(codes.view(taken), out.view(made), *facts)
+    result_dtype = target.dtype.numpy() if target.bits > 16 else code_dtype(target)
+    run = _compiled(name, taken, result_dtype, tuple(import_module("numba").typeof(fact) for fact in facts))
+    return lambda codes, out, _work: run(codes.view(taken), out.view(result_dtype), *facts)
 
 
 def narrow_facts(row: ElementType, policy: Policy) -> tuple[np.uint32, ...]:
@@ -105,13 +105,15 @@ def widen_facts(row: ElementType) -> tuple[np.uint32, ...]:
 
 
 @lru_cache(maxsize=64)
-def _compiled(name: str, taken: np.dtype[Any], made: np.dtype[Any], facts: tuple[Any, ...]) -> Callable[..., None]:
+def _compiled(
+    name: str, taken: np.dtype[Any], result_dtype: np.dtype[Any], facts: tuple[Any, ...]
+) -> Callable[..., None]:
     """Return the kernel compiled for arrays of two types and facts of the types of numba."""
     numba: Any = import_module("numba")
     kernel = getattr(import_module("castsmith.numerics.cast.kernels"), name)
     # Arrays that are read-only or not aligned are taken too: numba compiles a kernel for each kind otherwise.
     array = numba.types.Array(numba.from_dtype(taken), 1, "C", readonly=True, aligned=False)
-    signature = numba.void(array, numba.from_dtype(made)[::1], *facts)
+    signature = numba.void(array, numba.from_dtype(result_dtype)[::1], *facts)
     try:
         return numba.njit(signature, nogil=True, cache=True)(kernel)
     except RuntimeError:  # numba finds no folder that it may write to

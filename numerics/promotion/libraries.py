@@ -124,18 +124,18 @@ def library_of(name: str) -> Library:
         return _library_in(promotion_file(name))
     added = extension(PROMOTIONS, name, _fit)
     if added is None:
-        known = ", ".join(("openvino", *LIBRARIES))
-        raise PromotionError(f"unknown promotion library {name!r}; expected {known} or a file that ends in .json.")
+        names = ", ".join(("openvino", *LIBRARIES))
+        raise PromotionError(f"unknown promotion library {name!r}; expected {names} or a file that ends in .json.")
     return added
 
 
-def _library_in(found: PromotionFile) -> Library:
-    if found.above is None and found.library not in LIBRARIES:
-        raise PromotionError(f"{found.name} defines no rows, and {found.library!r} is not a library that does.")
-    if found.above is None:
-        return LIBRARIES[found.library]
-    weak = {key: found.types[key].short_name() for key in ("weak_integer", "weak_float") if key in found.types}
-    return Library(found.above, **{"star": "f32", "weak_integer": "i64", "weak_float": "f32", **weak})
+def _library_in(file: PromotionFile) -> Library:
+    if file.above is None and file.library not in LIBRARIES:
+        raise PromotionError(f"{file.name} defines no rows, and {file.library!r} is not a library that does.")
+    if file.above is None:
+        return LIBRARIES[file.library]
+    weak = {key: file.types[key].short_name() for key in ("weak_integer", "weak_float") if key in file.types}
+    return Library(file.above, **{"star": "f32", "weak_integer": "i64", "weak_float": "f32", **weak})
 
 
 def _fit(thing: object) -> Library:
@@ -162,11 +162,11 @@ def library_type(
     unknown = [dtype for dtype in ranks if scalars_give_way and not {0, 1} & set(ranks[dtype])]
     answers: set[str | None] = set()
     for guess in product((0, 1), repeat=len(unknown)):
-        known = {
-            **{dtype: set(found) for dtype, found in ranks.items()},
+        ranks_by_type = {
+            **{dtype: set(dimensions) for dtype, dimensions in ranks.items()},
             **dict(zip(unknown, ({g} for g in guess), strict=True)),
         }
-        counted = _counted(known) if scalars_give_way else list(known)
+        counted = _counted(ranks_by_type) if scalars_give_way else list(ranks_by_type)
         answers.add(_least(library, frozenset(dtype.short_name() for dtype in counted)))
     if answers == {None}:
         names = " and ".join(type_name(dtype) for dtype in ranks)
@@ -185,9 +185,11 @@ def _counted(ranks: Mapping[DataType, Collection[Rank]]) -> list[DataType]:
 
     A type with operands of rank 0 only is ignored beside a dimensioned one of at least its kind.
     """
-    dimensioned = [element_type(dtype).kind for dtype, found in ranks.items() if 1 in found]
+    dimensioned = [element_type(dtype).kind for dtype, dimensions in ranks.items() if 1 in dimensions]
     top = max(dimensioned, default=None)
-    return [dtype for dtype, found in ranks.items() if top is None or 1 in found or element_type(dtype).kind > top]
+    return [
+        dtype for dtype, dimensions in ranks.items() if top is None or 1 in dimensions or element_type(dtype).kind > top
+    ]
 
 
 Rows = tuple[tuple[str, str], ...]

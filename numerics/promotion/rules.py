@@ -63,10 +63,10 @@ def promotion_file(path: str) -> PromotionFile:
         PromotionError: The file does not describe a preset; the message names the file.
     """
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return _file_as_of(path, ())
-    return _file_as_of(path, (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size))
+    return _file_as_of(path, (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size))
 
 
 @cache
@@ -98,23 +98,23 @@ def _read(content: object, path: str) -> PromotionFile:
     return PromotionFile(data["name"], path if above is not None else str(data["library"]), above, flags, types)
 
 
-def _rows(given: object) -> Mapping[str, str]:
+def _rows(table: object) -> Mapping[str, str]:
     """Return the rows by short names.
 
     Raises:
         ValueError: A type above another has no row, or the rows form a cycle.
     """
-    if not isinstance(given, dict):
+    if not isinstance(table, dict):
         raise TypeError("'above' must be an object with a list of types for each type")
     rows: dict[str, list[str]] = {}
-    for name, above in cast("dict[str, Any]", given).items():
+    for name, above in cast("dict[str, Any]", table).items():
         if not isinstance(above, list):
             raise TypeError(f"above {name} must be a list of types")
-        rows[_short(name)] = [_short(str(each)) for each in cast("list[Any]", above)]
+        rows[_short(name)] = [_short(str(name_above)) for name_above in cast("list[Any]", above)]
     for name, above in rows.items():
-        for each in above:
-            if each not in rows:
-                raise ValueError(f"{each}, which is above {name}, has no row")
+        for name_above in above:
+            if name_above not in rows:
+                raise ValueError(f"{name_above}, which is above {name}, has no row")
     _refuse_cycles(rows)
     return {name: " ".join(above) for name, above in rows.items()}
 
@@ -125,7 +125,7 @@ def _refuse_cycles(rows: Mapping[str, list[str]]) -> None:
     Types without a type above them are removed; types that remain form a cycle.
     """
     left = dict(rows)
-    while top := [name for name, above in left.items() if not any(each in left for each in above)]:
+    while top := [name for name, above in left.items() if not any(name_above in left for name_above in above)]:
         for name in top:
             del left[name]
     if left:
@@ -184,12 +184,12 @@ class PromotionRules:
             return PRESETS[name]
         if is_promotion_file(name):
             return _from_file(name)
-        found = extension(PROMOTIONS, name, lambda thing: _fit(thing, name))
-        if found is None:
-            known = (*PRESETS, *(extension.name for extension in extensions(PROMOTIONS)))
-            way_out = did_you_mean(name, known, f"expected {', '.join(known)}")
+        preset = extension(PROMOTIONS, name, lambda thing: _fit(thing, name))
+        if preset is None:
+            names = (*PRESETS, *(extension.name for extension in extensions(PROMOTIONS)))
+            way_out = did_you_mean(name, names, f"expected {', '.join(names)}")
             raise PromotionError(f"unknown promotion preset {name!r}; {way_out}")
-        return found
+        return preset
 
 
 def as_rules(promotion: PromotionRules | str | None) -> PromotionRules:
@@ -201,12 +201,12 @@ def as_rules(promotion: PromotionRules | str | None) -> PromotionRules:
 
 def _from_file(path: str, name: str = "") -> PromotionRules:
     """Return the preset in a file; its rows, if any, are registered under the name that a package declares."""
-    found = promotion_file(path)
-    if found.above is None and found.library not in PRESETS:
-        raise PromotionError(f"{path}: unknown library {found.library!r}; expected {', '.join(PRESETS)}.")
-    library = name if name and found.above is not None else found.library
-    target = found.types.get("u64_integer_promotion_target", DataType.FLOAT)
-    return PromotionRules(u64_integer_promotion_target=target, library=library, **found.flags)
+    file = promotion_file(path)
+    if file.above is None and file.library not in PRESETS:
+        raise PromotionError(f"{path}: unknown library {file.library!r}; expected {', '.join(PRESETS)}.")
+    library = name if name and file.above is not None else file.library
+    target = file.types.get("u64_integer_promotion_target", DataType.FLOAT)
+    return PromotionRules(u64_integer_promotion_target=target, library=library, **file.flags)
 
 
 def _fit(thing: object, name: str) -> PromotionRules:

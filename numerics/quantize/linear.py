@@ -58,10 +58,10 @@ def _operate(operation: Callable[[Array, Array], Array], x: Array, y: Array, dty
     if np.isnan(y).any():  # which of two NaN is passed on depends on the processor: here it is the first
         y = np.where(np.isnan(x) & np.isnan(y), np.ones((), y.dtype), y)
     result = operation(x, y) if native else cast(operation(x.astype(np.float64), y.astype(np.float64)), dtype)
-    made = np.isnan(result)
-    if made.any():
-        made &= ~(np.isnan(x) | np.isnan(y))
-        result[made] = np.nan
+    undefined = np.isnan(result)
+    if undefined.any():
+        undefined &= ~(np.isnan(x) | np.isnan(y))
+        result[undefined] = np.nan
     return result
 
 
@@ -94,12 +94,12 @@ def quantize_linear(
         QuantizeError: The shapes do not fit together, or the opset does not have an attribute.
     """
     settings = Settings(opset, axis, block_size, saturate, output_dtype, precision)
-    given = quantize_operands(x, scale, zero_point, settings)
-    result = np.empty(given.x.shape, given.output.numpy())
-    source, out = given.folded(given.x), given.folded(result)
+    operands = quantize_operands(x, scale, zero_point, settings)
+    result = np.empty(operands.x.shape, operands.output.numpy())
+    source, out = operands.folded(operands.x), operands.folded(result)
     with np.errstate(all="ignore"):
-        for box, divisor, zero in given.pieces():
-            out[box] = quantize_piece(source[box], divisor, zero, given, given.compute)
+        for box, divisor, zero in operands.pieces():
+            out[box] = quantize_piece(source[box], divisor, zero, operands, operands.compute)
     return result
 
 
@@ -120,22 +120,22 @@ def dequantize_linear(
         `output_dtype`.
     """
     settings = Settings(opset, axis, block_size, output_dtype=output_dtype)
-    given = dequantize_operands(x, scale, zero_point, settings)
-    result = np.empty(given.x.shape, given.output.numpy())
-    source, out = given.folded(given.x), given.folded(result)
+    operands = dequantize_operands(x, scale, zero_point, settings)
+    result = np.empty(operands.x.shape, operands.output.numpy())
+    source, out = operands.folded(operands.x), operands.folded(result)
     with np.errstate(all="ignore"):
-        for box, factor, zero in given.pieces():
-            out[box] = product(difference(source[box], zero), factor, given.compute)
+        for box, factor, zero in operands.pieces():
+            out[box] = product(difference(source[box], zero), factor, operands.compute)
     return result
 
 
-def quantize_piece(x: Array, scale: Array, zero: Array | None, given: Operands, compute: DataType) -> Array:
+def quantize_piece(x: Array, scale: Array, zero: Array | None, operands: Operands, compute: DataType) -> Array:
     """Compute the QuantizeLinear of arrays that broadcast against each other, with the division in `compute`."""
-    row, divided = element_type(given.output), quotient(x, scale, compute)
+    row, divided = element_type(operands.output), quotient(x, scale, compute)
     if row.kind is Kind.INTEGER:
         return _to_integer(divided, zero, row)
     total = divided if zero is None else add(divided, zero, compute)
-    return cast(total, given.output, saturate=given.settings.saturate, opset=given.settings.opset)
+    return cast(total, operands.output, saturate=operands.settings.saturate, opset=operands.settings.opset)
 
 
 def _to_integer(divided: Array, zero: Array | None, row: ElementType) -> Array:

@@ -81,12 +81,12 @@ def require_opset(op: str, opset: int) -> None:
 
 def require_attributes(op: str, settings: Settings) -> None:
     """Raise QuantizeError for an attribute that is not at its default and that the operator lacks at the opset."""
-    for each in fields(Settings)[1:]:
-        first = ATTRIBUTES.get((op, each.name))
-        if getattr(settings, each.name) == each.default or (first is not None and settings.opset >= first):
+    for setting in fields(Settings)[1:]:
+        first = ATTRIBUTES.get((op, setting.name))
+        if getattr(settings, setting.name) == setting.default or (first is not None and settings.opset >= first):
             continue
         way_out = "" if first is None else f" at opset {settings.opset}; it needs opset {first} or newer"
-        raise QuantizeError(f"{op} has no {each.name}{way_out}.")
+        raise QuantizeError(f"{op} has no {setting.name}{way_out}.")
 
 
 def require_type(op: str, place: str, dtype: DataType, opset: int) -> None:

@@ -35,31 +35,31 @@ Rules = Iterator[tuple[Definedness, str, Mask]]
 """The findings of a rule for the elements of one box: the best status they have, the reason, and a mask."""
 
 
-def marks(given: Operands, rules: Callable[[Array, Array, Array | None], Rules]) -> Iterator[Mark]:
+def marks(operands: Operands, rules: Callable[[Array, Array, Array | None], Rules]) -> Iterator[Mark]:
     """Yield the marks of all boxes; `rules` takes a part of x with its scale and zero point."""
-    source = given.folded(given.x)
+    source = operands.folded(operands.x)
     source = source.astype(source.dtype.newbyteorder("="), copy=False)
-    for box, scale, zero in given.pieces():
+    for box, scale, zero in operands.pieces():
         with np.errstate(all="ignore"):
-            found = [Mark(box, *rule) for rule in rules(source[box], scale, zero)]
-        yield from found
+            marked_here = [Mark(box, *rule) for rule in rules(source[box], scale, zero)]
+        yield from marked_here
 
 
-def worst_of(given: Operands, found: Iterator[Mark]) -> npt.NDArray[np.uint8]:
+def worst_of(operands: Operands, marked: Iterator[Mark]) -> npt.NDArray[np.uint8]:
     """Return the worst status of each element, shaped as x."""
-    status = np.zeros(given.x.shape, np.uint8)
-    note_worst(found, given.folded(status))
+    status = np.zeros(operands.x.shape, np.uint8)
+    note_worst(marked, operands.folded(status))
     return status
 
 
-def finding_of(given: Operands, found: Iterator[Mark]) -> Finding | None:
+def finding_of(operands: Operands, marked: Iterator[Mark]) -> Finding | None:
     """Return the first element, in C order, of the worst status; None if all elements are DEFINED."""
-    worst = first_of_worst(found, given.folded(given.x).shape)
+    worst = first_of_worst(marked, operands.folded(operands.x).shape)
     if worst is None:
         return None
     place, mark = worst
-    index = tuple(int(at) for at in np.unravel_index(place, given.x.shape))
-    return Finding(index, str(given.x[index]), mark.standing, mark.reason)
+    index = tuple(int(at) for at in np.unravel_index(place, operands.x.shape))
+    return Finding(index, str(operands.x[index]), mark.standing, mark.reason)
 
 
 _DISPUTED, _UNDEFINED = Definedness.DISPUTED, Definedness.UNDEFINED
@@ -72,8 +72,8 @@ def quantize_status(
 
     Raises as `quantize_linear` does.
     """
-    given, found = _quantize_marks(x, scale, zero_point, **settings)
-    return worst_of(given, found)
+    operands, marked = _quantize_marks(x, scale, zero_point, **settings)
+    return worst_of(operands, marked)
 
 
 def quantize_spans(
@@ -90,9 +90,9 @@ def dequantize_spans(
     return _spans(*_dequantize_marks(x, scale, zero_point, **settings))
 
 
-def _spans(given: Operands, found: Iterator[Mark]) -> list[Span]:
-    causes = np.zeros(given.x.shape, np.int32)
-    return spans_of(found, given.folded(causes), causes)
+def _spans(operands: Operands, marked: Iterator[Mark]) -> list[Span]:
+    causes = np.zeros(operands.x.shape, np.int32)
+    return spans_of(marked, operands.folded(causes), causes)
 
 
 def quantize_reason(
@@ -109,8 +109,8 @@ def dequantize_status(
 
     Raises as `dequantize_linear` does.
     """
-    given, found = _dequantize_marks(x, scale, zero_point, **settings)
-    return worst_of(given, found)
+    operands, marked = _dequantize_marks(x, scale, zero_point, **settings)
+    return worst_of(operands, marked)
 
 
 def dequantize_reason(
@@ -123,43 +123,43 @@ def dequantize_reason(
 def _quantize_marks(
     x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None, **settings: Any
 ) -> tuple[Operands, Iterator[Mark]]:
-    given = quantize_operands(x, scale, zero_point, Settings(**settings))
-    return given, marks(given, lambda part, s, zero: _quantize_rules(given, part, s, zero))
+    operands = quantize_operands(x, scale, zero_point, Settings(**settings))
+    return operands, marks(operands, lambda part, s, zero: _quantize_rules(operands, part, s, zero))
 
 
 def _dequantize_marks(
     x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None, **settings: Any
 ) -> tuple[Operands, Iterator[Mark]]:
-    given = dequantize_operands(x, scale, zero_point, Settings(**settings))
-    return given, marks(given, lambda part, s, zero: _dequantize_rules(given, part, s, zero))
+    operands = dequantize_operands(x, scale, zero_point, Settings(**settings))
+    return operands, marks(operands, lambda part, s, zero: _dequantize_rules(operands, part, s, zero))
 
 
-def _quantize_rules(given: Operands, x: Array, scale: Array, zero: Array | None) -> Rules:
-    row, name = element_type(given.output), type_name(given.output)
-    divided = quotient(x, scale, given.compute)
+def _quantize_rules(operands: Operands, x: Array, scale: Array, zero: Array | None) -> Rules:
+    row, name = element_type(operands.output), type_name(operands.output)
+    divided = quotient(x, scale, operands.compute)
     if row.kind is Kind.INTEGER:
         yield _UNDEFINED, f"NaN has no value in {name}", np.isnan(divided)
-        if given.compute is not DataType.FLOAT:
+        if operands.compute is not DataType.FLOAT:
             far = np.abs(quotient(x, scale, DataType.FLOAT)) >= 2.0**31
             yield _DISPUTED, f"the quotient saturates, and beyond int32 runtimes give the smallest {name} instead", far
     else:
-        yield from _float_rules(given, x, scale, divided, zero)
-    if given.compute is not DataType.FLOAT and not given.stated:
-        ours, theirs = (quantize_piece(x, scale, zero, given, dtype) for dtype in (given.compute, DataType.FLOAT))
-        reason = f"the division is in {type_name(given.compute)} here, and runtimes carry it out in float"
+        yield from _float_rules(operands, x, scale, divided, zero)
+    if operands.compute is not DataType.FLOAT and not operands.stated:
+        ours, theirs = (quantize_piece(x, scale, zero, operands, dtype) for dtype in (operands.compute, DataType.FLOAT))
+        reason = f"the division is in {type_name(operands.compute)} here, and runtimes carry it out in float"
         yield _DISPUTED, reason, _differ(ours, theirs)
 
 
-def _float_rules(given: Operands, x: Array, scale: Array, divided: Array, zero: Array | None) -> Rules:
-    saturate, opset = given.settings.saturate, given.settings.opset
-    policy = policy_for(given.output, saturate=saturate, round_mode="up", opset=opset)
-    total = divided if zero is None else add(divided, zero, given.compute)
+def _float_rules(operands: Operands, x: Array, scale: Array, divided: Array, zero: Array | None) -> Rules:
+    saturate, opset = operands.settings.saturate, operands.settings.opset
+    policy = policy_for(operands.output, saturate=saturate, round_mode="up", opset=opset)
+    total = divided if zero is None else add(divided, zero, operands.compute)
     numbers = total.astype(np.float64)
-    for rule in rules_for(given.compute, given.output, policy):
+    for rule in rules_for(operands.compute, operands.output, policy):
         yield rule.standing, rule.reason, rule.holds(numbers)
     yield _DISPUTED, "the sign of a NaN that the division makes is not fixed", _made_nan(divided, x, scale)
-    if zero is not None and given.output in FLOAT8_TYPES:
-        name, same = type_name(given.output), total.view(_bits(total)) == divided.view(_bits(divided))
+    if zero is not None and operands.output in FLOAT8_TYPES:
+        name, same = type_name(operands.output), total.view(_bits(total)) == divided.view(_bits(divided))
         yield _DISPUTED, f"runtimes ignore the zero point of {name}, even 0, to which -0 would be added", ~same
 
 
@@ -167,28 +167,28 @@ def _bits(array: Array) -> np.dtype[Any]:
     return np.dtype(f"u{array.itemsize}")
 
 
-def _dequantize_rules(given: Operands, x: Array, scale: Array, zero: Array | None) -> Rules:
-    row, from_row = element_type(given.output), element_type(DataType.from_numpy(x.dtype))
+def _dequantize_rules(operands: Operands, x: Array, scale: Array, zero: Array | None) -> Rules:
+    row, from_row = element_type(operands.output), element_type(DataType.from_numpy(x.dtype))
     exact = difference(x, zero)
-    ours = product(exact, scale, given.compute)
+    ours = product(exact, scale, operands.compute)
     if zero is not None and (from_row.kind is Kind.FLOATING or from_row.dtype is DataType.INT32):
         offset = np.broadcast_to(cast(zero, DataType.DOUBLE), ours.shape)
         yield _DISPUTED, f"the zero point of {from_row.name} should be 0", ~(offset == 0)
     yield _DISPUTED, "the sign of a NaN that the product makes is not fixed", _made_nan(ours, x, scale)
     if (
-        given.compute is not DataType.FLOAT
+        operands.compute is not DataType.FLOAT
         or element_type(DataType.from_numpy(scale.dtype)).dtype is not DataType.FLOAT
     ):
-        theirs = cast(product(exact, scale, DataType.FLOAT), given.output)
+        theirs = cast(product(exact, scale, DataType.FLOAT), operands.output)
         reason = f"the product is in {row.name} here, and runtimes carry it out in float"
         yield _DISPUTED, reason, _differ(ours, theirs)
 
 
 def _made_nan(result: Array, *operands: Array) -> Mask:
-    made = np.isnan(result)
-    for operand in operands if made.any() else ():
-        made = made & ~np.isnan(cast(operand, DataType.DOUBLE))
-    return made
+    undefined = np.isnan(result)
+    for operand in operands if undefined.any() else ():
+        undefined = undefined & ~np.isnan(cast(operand, DataType.DOUBLE))
+    return undefined
 
 
 def _differ(ours: Array, theirs: Array) -> Mask:

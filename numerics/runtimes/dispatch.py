@@ -102,11 +102,11 @@ def cast_as(
         return elements
     from_row, to_row = element_type(source), element_type(target)
     if from_row.kind is Kind.FLOATING and to_row.kind is Kind.INTEGER and to_row.bits >= 8:
-        found = status_reason(elements, target, opset=opset)
-        if found is not None and found.standing is Definedness.UNDEFINED:
+        reason = status_reason(elements, target, opset=opset)
+        if reason is not None and reason.standing is Definedness.UNDEFINED:
             raise CastError(
-                f"the value that {runtime} gives for {found.value} at {list(found.index)} in {type_name(target)} "
-                f"is not reproducible: {found.reason}."
+                f"the value that {runtime} gives for {reason.value} at {list(reason.index)} in {type_name(target)} "
+                f"is not reproducible: {reason.reason}."
             )
     with np.errstate(all="ignore"):
         return _RUNTIMES[runtime](elements, source, target, saturate, round_mode)

@@ -28,9 +28,9 @@ _LEAST_INT32 = -(2.0**31)
 def cast_as_onnxruntime(elements: Array, source: DataType, target: DataType, saturate: bool, round_mode: str) -> Array:
     """Return the cast of contiguous `elements` of the type `source` to another type. Raises CastError."""
     row = element_type(target)
-    for each in (element_type(source), row):
-        if each.kind is Kind.FLOATING and each.bits < 8:
-            raise CastError(f"onnxruntime has no Cast for {each.name}.")
+    for facts in (element_type(source), row):
+        if facts.kind is Kind.FLOATING and facts.bits < 8:
+            raise CastError(f"onnxruntime has no Cast for {facts.name}.")
     if source is DataType.STRING:
         return _from_text(elements, target, saturate, round_mode)
     if target is DataType.STRING:
@@ -85,8 +85,8 @@ def _from_text(elements: Array, target: DataType, saturate: bool, round_mode: st
 
 def _integer(text: str, row: ElementType) -> int:
     """Parse as stoll and stoull do: leading digits are read, the rest is ignored; stoull lets a minus sign wrap."""
-    found = _INTEGER_PREFIX.match(text)
-    value = int(found[1]) if found else None
+    match = _INTEGER_PREFIX.match(text)
+    value = int(match[1]) if match else None
     low, high = (-(2**63), 2**63) if row.signed else (-(2**64) + 1, 2**64)
     if value is None or not low <= value < high:
         raise CastError(f"onnxruntime fails on the text {text!r} as {row.name}.")

@@ -32,24 +32,25 @@ def cast_before(value: onnx_ir.Value | None, inference: Inference) -> CastStep |
     return producer.inputs[0], source, meaning
 
 
-def harmless(known: Range, start: DataType, first: CastNode, last: CastNode) -> bool:
+def harmless(range_: Range, start: DataType, first: CastNode, last: CastNode) -> bool:
     """True if casting integers of the range on from the middle type is casting them from `start`.
 
     The middle type holds every one of them, so both casts are of the same numbers. They follow one rule where both
     are of integers, where the target holds all of the range, where it is bool, and where it is a floating-point type
     of more than 8 bits: an integer rounds, or overflows, as the same number does.
     """
-    if not (known.fits(start) and known.fits(first.target)):
+    if not (range_.fits(start) and range_.fits(first.target)):
         return False
     row = element_type(last.target)
     whole = max(element_type(start).kind, element_type(first.target).kind) <= Kind.INTEGER and row.kind <= Kind.INTEGER
     wide_float = row.kind is Kind.FLOATING and row.bits > _NARROW_FLOAT
-    return whole or known.fits(last.target) or row.kind is Kind.BOOLEAN or wide_float
+    return whole or range_.fits(last.target) or row.kind is Kind.BOOLEAN or wide_float
 
 
 def held(values: Iterable[onnx_ir.Value], ranges: Ranges, source: DataType, meaning: CastNode) -> bool:
     """True if all the values are known to be integers that the cast from `source` does not change."""
-    known = [ranges.get(value) for value in values]
+    ranges_ = [ranges.get(value) for value in values]
     return all(
-        each is not None and each.fits(source) and meaning.to is not None and each.fits(meaning.to) for each in known
+        range_ is not None and range_.fits(source) and meaning.to is not None and range_.fits(meaning.to)
+        for range_ in ranges_
     )

@@ -95,23 +95,23 @@ def option_info(owner: type, name: str) -> OptionInfo:
     return next(field.metadata[_INFO] for field in fields(owner) if field.name == name)
 
 
-def info_of(each: Field[Any]) -> OptionInfo | None:
+def info_of(option_field: Field[Any]) -> OptionInfo | None:
     """Return the facts about the field; None for a field that is not made by `option`."""
-    return each.metadata.get(_INFO)
+    return option_field.metadata.get(_INFO)
 
 
 def shared(name: str) -> Any:
     """Return a dataclass field with the default and the check of the option of `Options`."""
-    found = next(field for field in fields(Options) if field.name == name)
-    return field(default=found.default, metadata=found.metadata)
+    option_field = next(field for field in fields(Options) if field.name == name)
+    return field(default=option_field.default, metadata=option_field.metadata)
 
 
 def check_options(instance: Any) -> None:
     """Check every option of a frozen dataclass, and store the result of its check. Raises OptionError."""
-    for field in fields(instance):
-        info = info_of(field)
+    for option in fields(instance):
+        info = info_of(option)
         if info is not None:
-            object.__setattr__(instance, field.name, info.check(field.name, getattr(instance, field.name)))
+            object.__setattr__(instance, option.name, info.check(option.name, getattr(instance, option.name)))
 
 
 def takes(
@@ -230,10 +230,10 @@ def _passes(name: str, value: object) -> object:
         return None
     from onnx_ir.passes import PassBase
 
-    given = _items(value)
-    if given is None or not all(isinstance(each, str | PassBase) for each in given):
+    items = _items(value)
+    if items is None or not all(isinstance(item, str | PassBase) for item in items):
         raise invalid(name, value, "a sequence of passes and names of passes", of_type=True)
-    return given
+    return items
 
 
 def _items(value: object) -> tuple[object, ...] | None:
@@ -253,7 +253,7 @@ def _ranges(name: str, value: object) -> object:
     """Return two finite numbers for each name, the lower first."""
     for key, ends in cast("Mapping[object, object]", _mapping(name, value) or {}).items():
         pair = _items(ends) or ()
-        numbers = [each for each in pair if isinstance(each, int | float) and abs(each) < float("inf")]
+        numbers = [end for end in pair if isinstance(end, int | float) and abs(end) < float("inf")]
         if not isinstance(key, str) or len(pair) != 2 or len(numbers) != 2 or numbers[0] > numbers[1]:
             raise invalid(f"{name}[{key!r}]", ends, "two finite numbers, the lower first")
     return value
@@ -266,10 +266,10 @@ def _callable(name: str, value: object) -> object:
 
 
 def _sets(name: str, value: object) -> object:
-    given = _items(value)
-    if value is not None and given is None:
+    items = _items(value)
+    if value is not None and items is None:
         raise invalid(name, value, "a sequence of pairs: a name, and arrays by input", of_type=True)
-    return given
+    return items
 
 
 def narrowed_types(name: str, value: TypeLike | Iterable[TypeLike]) -> tuple[DataType, ...]:
@@ -284,24 +284,24 @@ def narrowed_types(name: str, value: TypeLike | Iterable[TypeLike]) -> tuple[Dat
     """
     from castsmith.numerics.types import parse_type, type_name
 
-    known = " and ".join(get_args(Narrowed))
+    names = " and ".join(get_args(Narrowed))
     try:
-        found = [parse_type(each) for each in _each_type(value)]
+        dtypes = [parse_type(name) for name in _each_type(value)]
     except ArgumentTypeError:
-        raise invalid(name, value, f"one or more of {known}", of_type=True) from None
+        raise invalid(name, value, f"one or more of {names}", of_type=True) from None
     except ElementTypeError as error:
-        raise OptionError(f"{name}: {str(error).rstrip('.?')}; {known} can be narrowed.") from None
-    for dtype in found:
+        raise OptionError(f"{name}: {str(error).rstrip('.?')}; {names} can be narrowed.") from None
+    for dtype in dtypes:
         if type_name(dtype) not in get_args(Narrowed):
-            raise OptionError(f"{name}: {type_name(dtype)} is not narrowed; {known} can be.")
-    return tuple(dict.fromkeys(found))
+            raise OptionError(f"{name}: {type_name(dtype)} is not narrowed; {names} can be.")
+    return tuple(dict.fromkeys(dtypes))
 
 
 def _each_type(value: TypeLike | Iterable[TypeLike]) -> list[TypeLike]:
     if isinstance(value, str):
         return [part for part in value.split("+") if part]
     if isinstance(value, Iterable) and not isinstance(value, type | bytes):
-        return [part for each in value for part in (_each_type(each) if isinstance(each, str) else [each])]
+        return [part for item in value for part in (_each_type(item) if isinstance(item, str) else [item])]
     return [cast("TypeLike", value)]
 
 

@@ -122,8 +122,8 @@ def replace_nodes(
         answer = match(node)
         if isinstance(answer, Replacement):
             bytes_saved = None if saved is None else saved(node, answer)
-            made = apply_replacement(session, pass_name, node, answer, namer, types, bytes_saved)
-            records.rewrites.append(made)
+            nodes = apply_replacement(session, pass_name, node, answer, namer, types, bytes_saved)
+            records.rewrites.append(nodes)
         elif answer is not None:
             records.refusals.append(answer)
     return RewriteResult(session.model, bool(records.rewrites), records)
@@ -150,19 +150,19 @@ def apply_replacement(
         for name in (node.name, *(output.name for output in node.outputs if not output.is_graph_output())):
             namer.release(name)
     beside = replacement.beside or node
-    placed = [each for constant in replacement.constants for each in _adopt(constant, beside, namer)]
+    placed = [value for constant in replacement.constants for value in _adopt(constant, beside, namer)]
     for new_node in replacement.nodes:
         name_node(new_node, namer)
         node.prepend(new_node)
     rewire(node, replacement.inputs)
-    made = list(replacement.nodes)
+    nodes = list(replacement.nodes)
     if replacement.outputs is not None:
-        made += _replace_outputs(node, replacement.outputs, namer)
+        nodes += _replace_outputs(node, replacement.outputs, namer)
     # Now that all of them have their final names.
-    after = [*map(constant_item, replacement.constants), *(node_item(each, types) for each in made)]
+    after = [*map(constant_item, replacement.constants), *(node_item(node_, types) for node_ in nodes)]
     if replacement.outputs is None:
         after.append(node_item(node, types))
-    session.rewritten(node, made, replacement.outputs, {beside: placed})
+    session.rewritten(node, nodes, replacement.outputs, {beside: placed})
     for value in old_inputs:
         drop_if_unused(value)
     reason, effect = replacement.reason, replacement.effect
@@ -198,12 +198,12 @@ def place_constant(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) ->
         graph_of(node).register_initializer(constant)
         return []
     nodes = constant_nodes(constant, namer.constant_opset(graph_of(node)))
-    for made in nodes:
-        made.name = made.name or namer.fresh(f"castsmith_{made.op_type}")
-        for output in made.outputs:
+    for node_ in nodes:
+        node_.name = node_.name or namer.fresh(f"castsmith_{node_.op_type}")
+        for output in node_.outputs:
             if output is not constant:
-                output.name = made.name = namer.fresh(output.name or "castsmith_constant")
-        node.prepend(made)
+                output.name = node_.name = namer.fresh(output.name or "castsmith_constant")
+        node.prepend(node_)
     return nodes
 
 
@@ -216,14 +216,14 @@ def name_node(node: onnx_ir.Node, namer: Namer) -> None:
 
 def _replace_outputs(node: onnx_ir.Node, values: tuple[onnx_ir.Value, ...], namer: Namer) -> list[onnx_ir.Node]:
     """Replace the outputs of `node` by `values` and remove it; return the nodes that this adds."""
-    made: list[onnx_ir.Node] = []
+    nodes: list[onnx_ir.Node] = []
     for old, new in zip(node.outputs, values, strict=True):
         if old.is_graph_output():
-            made += _hand_over_graph_output(old, new, node, namer)
+            nodes += _hand_over_graph_output(old, new, node, namer)
         else:
             old.replace_all_uses_with(new)
     graph_of(node).remove(node, safe=True)
-    return made
+    return nodes
 
 
 def _hand_over_graph_output(
@@ -234,19 +234,19 @@ def _hand_over_graph_output(
     Only a value that a node of the same graph makes, and that is not another output, can take over the name; for all
     others an Identity is inserted.
     """
-    name, made = old.name, list[onnx_ir.Node]()
+    name, nodes = old.name, list[onnx_ir.Node]()
     if not _can_be_renamed(new, node):
         identity = onnx_ir.node("Identity", [new], name=namer.fresh(f"castsmith_output_{name}"))
         identity.outputs[0].type, identity.outputs[0].shape = new.type, new.shape
         node.prepend(identity)
         new = identity.outputs[0]
-        made.append(identity)
+        nodes.append(identity)
     else:
         namer.release(new.name)
     old.replace_all_uses_with(new, replace_graph_outputs=True)
     new.name = name
     take_declaration(old, new)
-    return made
+    return nodes
 
 
 def _can_be_renamed(value: onnx_ir.Value, node: onnx_ir.Node) -> bool:

@@ -45,12 +45,12 @@ class Session:
 
     def inference(self, rules: PromotionRules) -> Inference:
         """The element types of the present model, by the rules for operands that disagree."""
-        known = self._inference
-        if known is not None and known.rules.pytorch_scalar_promotion == rules.pytorch_scalar_promotion:
-            return known
-        found = infer_element_types(self.model, rules)
-        self._inference = found if _is_the_same_under_all_rules(found) else None
-        return found
+        inference = self._inference
+        if inference is not None and inference.rules.pytorch_scalar_promotion == rules.pytorch_scalar_promotion:
+            return inference
+        inferred = infer_element_types(self.model, rules)
+        self._inference = inferred if _is_the_same_under_all_rules(inferred) else None
+        return inferred
 
     def follow(self, rules: PromotionRules) -> Inference:
         """Return the element types, which are kept up to date with each rewrite until the pass ends."""
@@ -159,14 +159,14 @@ class Session:
         else:
             self._inference = None
 
-    def record(self, made: Records) -> None:
+    def record(self, added: Records) -> None:
         """Add the records of a pass, except refusals and diagnostics of an earlier pass."""
         records = self.records
-        records.rewrites += made.rewrites
-        if made.refusals:  # most passes refuse nothing, and to count the refusals of all before takes long
-            records.refusals += (Counter(made.refusals) - Counter(records.refusals)).elements()
-        if made.diagnostics:
-            records.diagnostics += (Counter(made.diagnostics) - Counter(records.diagnostics)).elements()
+        records.rewrites += added.rewrites
+        if added.refusals:  # most passes refuse nothing, and to count the refusals of all before takes long
+            records.refusals += (Counter(added.refusals) - Counter(records.refusals)).elements()
+        if added.diagnostics:
+            records.diagnostics += (Counter(added.diagnostics) - Counter(records.diagnostics)).elements()
 
     def _still_follows(
         self,
@@ -178,10 +178,10 @@ class Session:
         """Update the inference; False if the rewrite changed the types of more than its own results."""
         types = inference.types
         before = [types.get(value) for value in node.outputs]
-        for each in made if outputs is not None else (*made, node):
-            if each.graph is None or _reaches_further(each, inference):
+        for node_ in made if outputs is not None else (*made, node):
+            if node_.graph is None or _reaches_further(node_, inference):
                 return False
-            inference.walk((each,), self.imports[each.graph])
+            inference.walk((node_,), self.imports[node_.graph])
         after = [types.get(value) for value in node.outputs]
         if outputs is not None:
             after = [inference.type_of(value) for value in outputs]

@@ -66,16 +66,16 @@ class Reader:
         return ((CastTo(meaning.to, opset, meaning.saturate, meaning.round_mode), (value,)),)
 
     def _type_of(self, node: onnx_ir.Node, value: onnx_ir.Value | None) -> DataType | None:
-        known = self.constants.of(value)
-        if known is not None:
-            return known.dtype
+        constant = self.constants.of(value)
+        if constant is not None:
+            return constant.dtype
         return None if node.graph in self.undecided else self.inference.type_of(value)
 
     def _promotion(self, node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:
-        knowns = [known for value in node.inputs if (known := self.constants.of(value)) is not None]
+        knowns = [constant for value in node.inputs if (constant := self.constants.of(value)) is not None]
         if len(knowns) != 2:
             return None
-        common = common_type([(known.dtype, len(known.shape)) for known in knowns], promotion_rules_of(node))
+        common = common_type([(constant.dtype, len(constant.shape)) for constant in knowns], promotion_rules_of(node))
         if common is None:
             return None
         return tuple((CastTo(common, opset), (value,)) for value in node.inputs if value is not None)

@@ -119,14 +119,14 @@ class Folding:
             refusal = self._refusal(node, tuple(new.values()), kept, dropped)
         if refusal is not None:
             return refusal
-        self.grown += sum(_bytes_of(known.tensor, known) for known in new if known.tensor) - dropped
-        for output, each in zip(node.outputs, derivations, strict=True):
-            if each.known in new and each.known.value is None:
+        self.grown += sum(_bytes_of(constant.tensor, constant) for constant in new if constant.tensor) - dropped
+        for output, plan in zip(node.outputs, derivations, strict=True):
+            if plan.known in new and plan.known.value is None:
                 # An output of the graph keeps its name, so its replacement needs another one.
                 name = f"{output.name}_value" if output.is_graph_output() else output.name
-                self._give_value(each.known, name or "folded")
+                self._give_value(plan.known, name or "folded")
         outputs = tuple(derivation.stands or derivation.known.value for derivation in derivations)
-        values = tuple(known.value for known in new if known.value is not None)
+        values = tuple(constant.value for constant in new if constant.value is not None)
         return Replacement(
             FOLD_CONSTANT.code,
             _reason(derivations, new) + self._runtime_note(new),
@@ -138,9 +138,9 @@ class Folding:
 
     def forget(self, value: onnx_ir.Value) -> None:
         """Release the tensor of a constant that was removed from the model."""
-        known = self.constants.found.get(value)
-        if known is not None and known.value is value and not _is_there(value):
-            known.value = known.tensor = known.moved = None
+        constant = self.constants.found.get(value)
+        if constant is not None and constant.value is value and not _is_there(value):
+            constant.value = constant.tensor = constant.moved = None
 
     def _derive(self, node: onnx_ir.Node) -> list[Derivation] | None:
         """Return the constant of each output. An unused output is left as its operand."""
@@ -152,7 +152,7 @@ class Folding:
             return None
         derivations: list[Derivation] = []
         for reading, needed in zip(readings, used, strict=False):
-            knowns = tuple(known for value in reading[1] if (known := self.constants.of(value)) is not None)
+            knowns = tuple(constant for value in reading[1] if (constant := self.constants.of(value)) is not None)
             if len(knowns) < len(reading[1]):
                 return None
             derivations.append(self._derivation(reading, knowns, needed=needed))
@@ -160,12 +160,14 @@ class Folding:
 
     def _derivation(self, reading: Reading, knowns: tuple[Known, ...], *, needed: bool) -> Derivation:
         conversion, values = reading
-        dtype, shape = conversion.result([known.dtype for known in knowns], [known.shape for known in knowns])
+        dtype, shape = conversion.result(
+            [constant.dtype for constant in knowns], [constant.shape for constant in knowns]
+        )
         if not needed or (isinstance(conversion, CastTo) and dtype == knowns[0].dtype):
             return Derivation(reading, knowns, knowns[0], values[0])
-        known = self.constants.converted(conversion, knowns, dtype, shape)
-        stands = known.value if known.value is not None and _is_there(known.value) else None
-        return Derivation(reading, knowns, known, stands)
+        constant = self.constants.converted(conversion, knowns, dtype, shape)
+        stands = constant.value if constant.value is not None and _is_there(constant.value) else None
+        return Derivation(reading, knowns, constant, stands)
 
     def _refusal(
         self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value], dropped: int
@@ -175,7 +177,7 @@ class Folding:
         Args:
             dropped: The bytes of the tensors that leave with the node.
         """
-        key = tuple([each.known for each in new])
+        key = tuple([derivation.known for derivation in new])
         if key not in self.refused:
             refusal = self._over_budget(node, new, kept, dropped) or self._not_computed(node, new)
             if refusal is None:
@@ -195,17 +197,17 @@ class Folding:
         dtype, opset = derivations[0].known.dtype, opset_of(imports, "") or 0
         return dtype in constant_types(opset) and not takes_identity(dtype, imports, self.target)
 
-    def _own_constant(self, node: onnx_ir.Node, made: Derivation) -> Replacement | Refusal:
+    def _own_constant(self, node: onnx_ir.Node, derivation: Derivation) -> Replacement | Refusal:
         """Return a Constant node in the node's own graph, for a constant that belongs to an outer graph."""
         dropped = bytes_of_dropped([node], ())
-        refusal = None if made.known.tensor is not None else self._refusal(node, (made,), (), dropped)
+        refusal = None if derivation.known.tensor is not None else self._refusal(node, (derivation,), (), dropped)
         if refusal is not None:
             return refusal
-        tensor = made.known.tensor
+        tensor = derivation.known.tensor
         tensor = present(tensor, "the tensor of the constant")
         self.grown += tensor.nbytes - dropped
         value = new_constant(f"{node.outputs[0].name}_value", tensor)
-        reason = _reason([made], {made.known: made}) + self._runtime_note([made.known])
+        reason = _reason([derivation], {derivation.known: derivation}) + self._runtime_note([derivation.known])
         return Replacement(FOLD_CONSTANT.code, reason, nodes=(constant_node(value),), outputs=(value,))
 
     def _without_place(
@@ -224,7 +226,7 @@ class Folding:
     def _over_budget(
         self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value], dropped: int
     ) -> Refusal | None:
-        taken = sum(each.known.nbytes for each in new)
+        taken = sum(derivation.known.nbytes for derivation in new)
         left = self.max_total_growth - self.grown
         growth = taken - dropped
         if growth > 0 and growth > min(self.max_growth, left):
@@ -240,53 +242,53 @@ class Folding:
         return [user for user in alike if any(_used(user)) and self.reader.read(user) == readings]
 
     def _not_computed(self, node: onnx_ir.Node, new: Sequence[Derivation]) -> Refusal | None:
-        made: list[onnx_ir.TensorProtocol] = []
-        for each in new:
+        tensors: list[onnx_ir.TensorProtocol] = []
+        for derivation in new:
             try:
-                tensor = self._computed(each)
+                tensor = self._computed(derivation)
             except (CastsmithError, FoldError) as error:
                 return Refusal(NAME, FOLD_INVALID.code, site_of(node), str(error))
             if isinstance(tensor, Finding):
-                where = f"element {list(tensor.index)} of {each.reading[1][0].name}"
+                where = f"element {list(tensor.index)} of {derivation.reading[1][0].name}"
                 reason = f"{where} is {tensor.standing.name}: {tensor.reason}"
                 return Refusal(NAME, FOLD_UNDEFINED.code, site_of(node), reason, tensor.value)
-            made.append(tensor)
-        for each, tensor in zip(new, made, strict=True):
-            each.known.tensor = tensor
+            tensors.append(tensor)
+        for derivation, tensor in zip(new, tensors, strict=True):
+            derivation.known.tensor = tensor
         return None
 
-    def _computed(self, each: Derivation) -> onnx_ir.TensorProtocol | Finding:
+    def _computed(self, derivation: Derivation) -> onnx_ir.TensorProtocol | Finding:
         """Return the constant, or the element that prevents folding."""
-        conversion = each.reading[0]
-        ready = self.ready.arrays.get(each.known)
+        conversion = derivation.reading[0]
+        ready = self.ready.arrays.get(derivation.known)
         if ready is not None:
-            return onnx_ir.Tensor(ready, each.known.dtype)
+            return onnx_ir.Tensor(ready, derivation.known.dtype)
         from castsmith.passes.fold.streaming import streamed_conversion
 
-        streamed = streamed_conversion(conversion, each.operands, each.known.dtype, self.constants.array)
+        streamed = streamed_conversion(conversion, derivation.operands, derivation.known.dtype, self.constants.array)
         if streamed is not None:
             finding = streamed.finding()
             if finding is None or finding.standing <= self.tolerated:
                 return streamed.tensor()
             if not self.fold_as or not isinstance(conversion, CastTo):
                 return finding
-        arrays = [self.constants.array(known) for known in each.operands]
+        arrays = [self.constants.array(constant) for constant in derivation.operands]
         finding = conversion.finding(arrays)
         if finding is None or finding.standing <= self.tolerated:
-            return _tensor(conversion.compute(arrays), each.known.dtype)
+            return _tensor(conversion.compute(arrays), derivation.known.dtype)
         if not self.fold_as or not isinstance(conversion, CastTo):
             return finding
-        self.as_runtime.add(each.known)
-        return _tensor(conversion.compute_as(self.fold_as, arrays[0], self.tolerated), each.known.dtype)
+        self.as_runtime.add(derivation.known)
+        return _tensor(conversion.compute_as(self.fold_as, arrays[0], self.tolerated), derivation.known.dtype)
 
     def _runtime_note(self, new: Container[Known]) -> str:
-        if not any(known in new for known in self.as_runtime):
+        if not any(constant in new for constant in self.as_runtime):
             return ""
         return f"; what the standard leaves open as {self.fold_as} computes it"
 
-    def _give_value(self, known: Known, name: str) -> None:
-        known.value = new_constant(name, present(known.tensor, "the tensor of the folded constant"))
-        self.constants.found[known.value] = known
+    def _give_value(self, constant: Known, name: str) -> None:
+        constant.value = new_constant(name, present(constant.tensor, "the tensor of the folded constant"))
+        self.constants.found[constant.value] = constant
 
     def _within(self, node: onnx_ir.Node, home: onnx_ir.Graph | None) -> onnx_ir.Node:
         """Return the node of the graph `home` that is, or contains, the node; later users see nodes inserted there."""
@@ -295,9 +297,9 @@ class Folding:
         return node
 
 
-def _bytes_of(tensor: onnx_ir.TensorProtocol, known: Known) -> int:
+def _bytes_of(tensor: onnx_ir.TensorProtocol, constant: Known) -> int:
     """Return the bytes of the tensor of a constant, as its `nbytes`, which computes them from its shape each time."""
-    return tensor.nbytes if known.dtype == DataType.STRING else known.nbytes
+    return tensor.nbytes if constant.dtype == DataType.STRING else constant.nbytes
 
 
 def _used(node: onnx_ir.Node) -> list[bool]:
@@ -310,10 +312,12 @@ def _is_there(value: onnx_ir.Value) -> bool:
 
 
 def _reason(derivations: Sequence[Derivation], new: Mapping[Known, Derivation]) -> str:
-    made = [derivation for derivation in derivations if derivation.known is not derivation.operands[0]]
-    if not made:
+    computed = [derivation for derivation in derivations if derivation.known is not derivation.operands[0]]
+    if not computed:
         return f"the constant is {type_name(derivations[0].known.dtype)} already"
-    texts = dict.fromkeys(each.reading[0].text([known.dtype for known in each.operands]) for each in made)
+    texts = dict.fromkeys(
+        derivation.reading[0].text([constant.dtype for constant in derivation.operands]) for derivation in computed
+    )
     return "; ".join(texts) + ("" if new else "; the constant exists already")
 
 

@@ -120,7 +120,7 @@ def streamed_conversion(
     if isinstance(conversion, CastTo):
         return Streamed(partial(_cast_finding, conversion, source), partial(_cast, conversion, source))
     if isinstance(conversion, QuantizeTo | DequantizeTo):
-        scales = [array(known) for known in operands[1:]]
+        scales = [array(constant) for constant in operands[1:]]
         return _quantized(conversion, source, dtype, scales[0], scales[1] if len(scales) > 1 else None)
     return None
 
@@ -148,8 +148,8 @@ def _quantized(
     require_shapes(placeholder, scale, zero, conversion.axis, conversion.block_size)
 
     def stretches() -> Iterator[tuple[Run, list[Array]]]:
-        found = list(runs(shape, scale, zero, conversion.axis, conversion.block_size))
-        for run, x in zip(found, regrouped(pieces(source), [run.size for run in found]), strict=True):
+        runs_ = list(runs(shape, scale, zero, conversion.axis, conversion.block_size))
+        for run, x in zip(runs_, regrouped(pieces(source), [run.size for run in runs_]), strict=True):
             yield run, run.arrays(x)
 
     def judge(stretch: tuple[Run, list[Array]]) -> _Judged:
@@ -174,11 +174,11 @@ def _worst(judged: Iterable[_Judged], source: onnx_ir.TensorProtocol) -> Finding
     """Return the first element of the worst status in the whole tensor."""
     worst: tuple[int, Finding] | None = None
     start = 0
-    for shape, found in judged:
-        if found is not None and (worst is None or found.standing > worst[1].standing):
-            worst = start + int(np.ravel_multi_index(found.index, shape)), found
+    for shape, stretches in judged:
+        if stretches is not None and (worst is None or stretches.standing > worst[1].standing):
+            worst = start + int(np.ravel_multi_index(stretches.index, shape)), stretches
         start += int(np.prod(shape))
     if worst is None:
         return None
-    place, found = worst
-    return replace(found, index=tuple(map(int, np.unravel_index(place, source.shape.numpy()))))
+    place, stretches = worst
+    return replace(stretches, index=tuple(map(int, np.unravel_index(place, source.shape.numpy()))))

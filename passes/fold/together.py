@@ -39,46 +39,53 @@ def casts_computed(nodes: Iterable[onnx_ir.Node], reader: Reader) -> Together:
 
     A result is left out if it is the only one of its kind, or if the standard does not fix some element of its kind.
     """
-    made = Together()
-    found: dict[tuple[CastTo, DataType], dict[Known, None]] = defaultdict(dict)
+    together = Together()
+    groups: dict[tuple[CastTo, DataType], dict[Known, None]] = defaultdict(dict)
     for node in nodes:
-        known = _small_constant(node, reader) if node.op_type == "Cast" else None
-        readings = None if known is None else reader.read(node)
-        if known is None or readings is None:
+        constant = _small_constant(node, reader) if node.op_type == "Cast" else None
+        readings = None if constant is None else reader.read(node)
+        if constant is None or readings is None:
             continue
         conversion = readings[0][0]
         if isinstance(conversion, CastTo):
-            made.readings[node] = readings
-            if conversion.to not in (known.dtype, DataType.STRING):
-                found[conversion, known.dtype][known] = None
-    for (conversion, _), knowns in found.items():
+            together.readings[node] = readings
+            if conversion.to not in (constant.dtype, DataType.STRING):
+                groups[conversion, constant.dtype][constant] = None
+    for (conversion, _), knowns in groups.items():
         if len(knowns) > 1:
             arrays = _computed(conversion, list(knowns))
-            for known, array in zip(knowns, arrays, strict=False):
-                made.arrays[reader.constants.converted(conversion, (known,), conversion.to, known.shape)] = array
-    return made
+            for constant, array in zip(knowns, arrays, strict=False):
+                together.arrays[reader.constants.converted(conversion, (constant,), conversion.to, constant.shape)] = (
+                    array
+                )
+    return together
 
 
 def _small_constant(node: onnx_ir.Node, reader: Reader) -> Known | None:
     """Return the constant that a Cast converts; None if it is not small, or a node moves it first."""
     # Other values may become constant while nodes are folded, so nothing is asked about them yet.
-    known = None if constant_tensor(node.inputs[0]) is None else reader.constants.of(node.inputs[0])
-    if known is None or known.how is not None or not 0 < known.nbytes <= _SMALL or known.dtype == DataType.STRING:
+    constant = None if constant_tensor(node.inputs[0]) is None else reader.constants.of(node.inputs[0])
+    if (
+        constant is None
+        or constant.how is not None
+        or not 0 < constant.nbytes <= _SMALL
+        or constant.dtype == DataType.STRING
+    ):
         return None
-    return None if known.tensor is None or isinstance(known.tensor, onnx_ir.ExternalTensor) else known
+    return None if constant.tensor is None or isinstance(constant.tensor, onnx_ir.ExternalTensor) else constant
 
 
 def _computed(conversion: CastTo, knowns: list[Known]) -> list[Array]:
     try:
-        arrays = [known.tensor.numpy().reshape(-1) for known in knowns if known.tensor is not None]
+        arrays = [constant.tensor.numpy().reshape(-1) for constant in knowns if constant.tensor is not None]
         whole = np.concatenate(arrays)
         if conversion.finding([whole]) is not None:
             return []
         result = conversion.compute([whole])
     except (CastsmithError, ValueError):  # each says so itself
         return []
-    made, start = list[Array](), 0
-    for known, array in zip(knowns, arrays, strict=True):
-        made.append(result[start : start + array.size].reshape(known.shape).copy())
+    parts, start = list[Array](), 0
+    for constant, array in zip(knowns, arrays, strict=True):
+        parts.append(result[start : start + array.size].reshape(constant.shape).copy())
         start += array.size
-    return made
+    return parts

@@ -94,28 +94,28 @@ class Constants:
         if node is not None and value.const_value is None and not may_be_constant(node):  # as mostly
             self.found[value] = None
             return None
-        for each in _inside_out(value, self._sources, self.found):
-            self._settle(each)
+        for source in _inside_out(value, self._sources, self.found):
+            self._settle(source)
         return self.found[value]
 
-    def array(self, known: Known) -> Array:
+    def array(self, constant: Known) -> Array:
         """Return the elements of a constant. Raises FoldError if it is too large, or an index is out of bounds."""
         order: dict[Known, None] = {}
-        for each in _inside_out(known, _operands_of, order):
-            order[each] = None
-        waiting = Counter(operand for each in order for operand in _operands_of(each))
-        made: dict[Known, Array] = {}
-        for each in order:
-            made[each] = self._compute(each, made)
-            for operand in _operands_of(each):
+        for part in _inside_out(constant, _operands_of, order):
+            order[part] = None
+        waiting = Counter(operand for part in order for operand in _operands_of(part))
+        arrays: dict[Known, Array] = {}
+        for part in order:
+            arrays[part] = self._compute(part, arrays)
+            for operand in _operands_of(part):
                 waiting[operand] -= 1
                 if not waiting[operand]:
-                    del made[operand]
-        return made[known]
+                    del arrays[operand]
+        return arrays[constant]
 
     def innermost(self, knowns: Iterable[Known]) -> onnx_ir.Graph | None:
         """Return the graph, of those the constants come from, in which all of them are visible."""
-        homes = [known.home for known in knowns if known.home is not None]
+        homes = [constant.home for constant in knowns if constant.home is not None]
         if len(homes) == 1:
             return homes[0]
         return max(homes, key=lambda home: self.depths.get(home, 0), default=None)
@@ -123,10 +123,10 @@ class Constants:
     def converted(self, conversion: Hashable, knowns: tuple[Known, ...], dtype: DataType, shape: Dims) -> Known:
         """Return the constant that a conversion makes of others, which is one object for all that make it."""
         key = conversion, knowns
-        found = self.derived.get(key)
-        if found is None:
-            found = self.derived[key] = Known(dtype, shape, self.innermost(knowns))
-        return found
+        derived = self.derived.get(key)
+        if derived is None:
+            derived = self.derived[key] = Known(dtype, shape, self.innermost(knowns))
+        return derived
 
     def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
         node = value.producer()
@@ -148,13 +148,15 @@ class Constants:
     def _settle_outputs(self, node: onnx_ir.Node) -> None:
         operands = [None if operand is None else self.found[operand] for operand in node.inputs]
         planned = None
-        if all(known is not None or operand is None for known, operand in zip(operands, node.inputs, strict=True)):
+        if all(
+            constant is not None or operand is None for constant, operand in zip(operands, node.inputs, strict=True)
+        ):
             planned = self._plan(node, operands)
-        for output, known in zip(node.outputs, planned or [None] * len(node.outputs), strict=True):
-            self.found[output] = known
+        for output, constant in zip(node.outputs, planned or [None] * len(node.outputs), strict=True):
+            self.found[output] = constant
 
     def _plan(self, node: onnx_ir.Node, operands: list[Known | None]) -> list[Known] | None:
-        shapes = [None if known is None else known.shape for known in operands]
+        shapes = [None if constant is None else constant.shape for constant in operands]
         opset = opset_of(self.imports[node.graph], "") if node.graph is not None else None
         plan = moves_of(Operands(node, shapes, lambda index: self._integers(operands[index]), opset or 1))
         if plan is None:
@@ -162,7 +164,7 @@ class Constants:
         carried = self._carried(node, plan[0].way, operands)
         if carried is None:
             return None
-        home = self.innermost(carried) or self.innermost(known for known in operands if known is not None)
+        home = self.innermost(carried) or self.innermost(constant for constant in operands if constant is not None)
         return [self._moved(carried, what, home) for what in plan]
 
     def _moved(self, carried: tuple[Known, ...], what: Move, home: onnx_ir.Graph | None) -> Known:
@@ -175,9 +177,9 @@ class Constants:
         if node.op_type == "ConstantOfShape":
             return self._filling(node)
         count = operands_of(way, len(operands))
-        carried = tuple(known for known in operands[:count] if known is not None)
+        carried = tuple(constant for constant in operands[:count] if constant is not None)
         joined = {Way.CONCAT: carried, Way.SCATTER: carried[::2]}.get(way, ())
-        mixed = len({known.dtype for known in joined}) > 1
+        mixed = len({constant.dtype for constant in joined}) > 1
         if mixed or len(carried) < count:
             return None
         return None if way in _INDEXED and carried[1].dtype not in _INDICES else carried
@@ -191,13 +193,13 @@ class Constants:
         whole = Known(tensor.dtype, _dims(tensor), tensor=tensor)
         return (self.derived.setdefault(key, Known(tensor.dtype, (), None, Move(Way.RESHAPE, ()), (whole,))),)
 
-    def _integers(self, known: Known | None) -> Dims | None:
-        if known is None or len(known.shape) > 1 or prod(known.shape) > _PARAMETERS:
+    def _integers(self, constant: Known | None) -> Dims | None:
+        if constant is None or len(constant.shape) > 1 or prod(constant.shape) > _PARAMETERS:
             return None
-        if known.dtype not in _INDICES:
+        if constant.dtype not in _INDICES:
             return None
         try:
-            return tuple(int(element) for element in self.array(known).reshape(-1))
+            return tuple(int(element) for element in self.array(constant).reshape(-1))
         except FoldError:
             return None
 
@@ -205,25 +207,25 @@ class Constants:
     def _limit(self) -> int:
         return self.largest()
 
-    def _compute(self, known: Known, made: Mapping[Known, Array]) -> Array:
-        if known.moved is not None:
-            return known.moved
-        if known.how is None:
-            return present(known.tensor, "the tensor of the constant").numpy()
-        if known.nbytes > _SMALL and known.nbytes > self._limit:
-            size = f"{list(known.shape)} of {known.dtype.name.lower()}"
+    def _compute(self, constant: Known, arrays: Mapping[Known, Array]) -> Array:
+        if constant.moved is not None:
+            return constant.moved
+        if constant.how is None:
+            return present(constant.tensor, "the tensor of the constant").numpy()
+        if constant.nbytes > _SMALL and constant.nbytes > self._limit:
+            size = f"{list(constant.shape)} of {constant.dtype.name.lower()}"
             raise FoldError(f"the intermediate array {size} exceeds the memory limit")
         try:
-            array = move(known.how, [made[operand] for operand in known.operands])
+            array = move(constant.how, [arrays[operand] for operand in constant.operands])
         except MoveError as error:
             raise FoldError(str(error)) from None
         if array.base is not None or array.nbytes <= _KEPT:
-            known.moved = array
+            constant.moved = array
         return array
 
 
-def _operands_of(known: Known) -> tuple[Known, ...]:
-    return () if known.how is None or known.moved is not None else known.operands
+def _operands_of(constant: Known) -> tuple[Known, ...]:
+    return () if constant.how is None or constant.moved is not None else constant.operands
 
 
 def _dims(tensor: onnx_ir.TensorProtocol) -> Dims:

@@ -82,7 +82,7 @@ def _serve(
     wiring: dict[onnx_ir.Node, dict[int, onnx_ir.Value]],
 ) -> list[onnx_ir.Node]:
     """Make the casts of one root, and note in `wiring` which input gets which result."""
-    made: dict[Chain, onnx_ir.Value] = {plan.given: root.value}
+    casts: dict[Chain, onnx_ir.Value] = {plan.given: root.value}
     wishes: dict[Chain, tuple[str | None, str | None]] = {}
     for demand, chain in zip(root.demands, plan.served, strict=True):
         # The name of an output is used for the value that becomes that output only.
@@ -93,23 +93,23 @@ def _serve(
     nodes: list[onnx_ir.Node] = []
     for base, chain in plan.casts:
         if not root.price:
-            made[chain] = _cast_constant(made[base], chain, problem, namer)
+            casts[chain] = _cast_constant(casts[base], chain, problem, namer)
             continue
         step = problem.casting.step_to(type_of(chain))
-        node = cast_node(made[base], type_of(chain), saturate=step.saturate, round_mode=step.round_mode)
+        node = cast_node(casts[base], type_of(chain), saturate=step.saturate, round_mode=step.round_mode)
         wanted_node, wanted = wishes.get(chain, (node.name, node.outputs[0].name))
         node.name = namer.fresh(wanted_node or node.name or "castsmith_Cast")
         node.outputs[0].name = namer.fresh(wanted or node.outputs[0].name or "castsmith_cast")
-        _place(node, made[base], first, nodes)
-        made[chain] = node.outputs[0]
+        _place(node, casts[base], first, nodes)
+        casts[chain] = node.outputs[0]
         nodes.append(node)
     for demand, chain in zip(root.demands, plan.served, strict=True):
         if demand.user is not None:
-            wiring.setdefault(demand.user, {})[demand.index] = made[chain]
-        elif made[chain] is not demand.value:
+            wiring.setdefault(demand.user, {})[demand.index] = casts[chain]
+        elif casts[chain] is not demand.value:
             old, dtype = demand.value, demand.value.dtype
             spare = f"{old.name}_{type_name(dtype)}" if dtype is not None else f"{old.name}_moved"
-            become_output(present(old.graph, "the graph of the value"), old, made[chain], namer, spare)
+            become_output(present(old.graph, "the graph of the value"), old, casts[chain], namer, spare)
     return nodes
 
 

@@ -65,11 +65,13 @@ class Casting:
         parents: dict[Chain, Chain] = {}
         edge = [chain]
         for _ in range(2):
-            made = [(made, base) for base in edge for dtype in self.types() if (made := self.extend(base, dtype))]
-            fresh = [(made, base) for made, base in made if made != chain and made not in parents]
-            for made, base in fresh:
-                parents.setdefault(made, base)
-            edge = [made for made, _ in fresh]
+            extended = [
+                (longer, base) for base in edge for dtype in self.types() if (longer := self.extend(base, dtype))
+            ]
+            fresh = [(longer, base) for longer, base in extended if longer != chain and longer not in parents]
+            for longer, base in fresh:
+                parents.setdefault(longer, base)
+            edge = [longer for longer, _ in fresh]
         return parents
 
 

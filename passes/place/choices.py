@@ -100,17 +100,17 @@ def _good(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wi
     useful = _useful(given, parents, [accepted for accepted in dict.fromkeys(wanted) if given not in accepted])
     good: list[Plan] = []
     for count in range(len(useful) + 1):
-        for made in combinations(useful, count):
-            there = {given, *made}
+        for chains in combinations(useful, count):
+            there = {given, *chains}
             if any(accepted.isdisjoint(there) for accepted in wanted):
                 continue
-            priced = _priced(casting, given, parents, made)
+            priced = _priced(casting, given, parents, chains)
             if priced is None or any(plan.unit <= priced[1] for plan in good):
                 continue
-            served = tuple(next(chain for chain in (given, *made) if chain in accepted) for accepted in wanted)
+            served = tuple(next(chain for chain in (given, *chains) if chain in accepted) for accepted in wanted)
             plan = Plan(given, tuple(sorted(priced[0], key=lambda cast: cast[0] != given)), served, priced[1])
             # More casts come later, so this one is kept beside those of fewer.
-            good = [each for each in good if len(each.casts) < count or each.unit <= plan.unit] + [plan]
+            good = [plan_ for plan_ in good if len(plan_.casts) < count or plan_.unit <= plan.unit] + [plan]
     return tuple(good)
 
 
@@ -128,12 +128,12 @@ def _accepted(casting: Casting, chain: Chain, wish: Wish, offered: Iterable[Chai
     if wanted is None:
         return frozenset()
     if other is None or other.mode is Mode.KEEP:
-        return frozenset(made for made in offered if made == wanted)
+        return frozenset(chain for chain in offered if chain == wanted)
     if other.mode is Mode.AFTER:
         after = casting.extend(wanted, other.dtype)
-        return frozenset(made for made in offered if made == after)
-    before = [made for made in offered if type_of(made) == other.dtype]
-    return frozenset(made for made in before if casting.extend(made, type_of(wanted)) == wanted)
+        return frozenset(chain for chain in offered if chain == after)
+    before = [chain for chain in offered if type_of(chain) == other.dtype]
+    return frozenset(chain for chain in before if casting.extend(chain, type_of(wanted)) == wanted)
 
 
 def _priced(
@@ -176,15 +176,15 @@ def keeps_order(choice: Choice, dtype: DataType, histories: Sequence[Chain], *, 
 def _keeps_integers(history: Chain, dtype: DataType) -> bool:
     """True if no cast up to `dtype` wraps: each type holds the integers, except floats at the end, which round."""
     start, *rest = [*(type_of(history[:end]) for end in range(1, len(history) + 1)), dtype]
-    whole = [_kind(each) is Kind.INTEGER for each in rest]
-    return all(_monotone(start, each) for each in rest) and whole == sorted(whole, reverse=True)
+    whole = [_kind(dtype) is Kind.INTEGER for dtype in rest]
+    return all(_monotone(start, dtype) for dtype in rest) and whole == sorted(whole, reverse=True)
 
 
 def _makes_nan(history: Chain) -> bool:
     """True if a cast of the history makes NaN of numbers: one to a narrow float that does not saturate."""
     return any(
-        _kind(each.target) is Kind.FLOATING and element_type(each.target).bits <= _NARROW and not each.saturate
-        for each in history[1:]
+        _kind(dtype.target) is Kind.FLOATING and element_type(dtype.target).bits <= _NARROW and not dtype.saturate
+        for dtype in history[1:]
     )
 
 

@@ -56,8 +56,8 @@ def integer_inputs(node: onnx_ir.Node, inference: Inference, ranges: Ranges) -> 
     indexes = [index for index in wanted if index < len(node.inputs) and node.inputs[index] is not None]
     if any(inference.type_of(node.inputs[index]) != dtype for index in indexes):
         return None
-    found, whole = ranges.get(node.outputs[0]), element_type(dtype)
-    return None if found is None or (found.low, found.high) == (whole.min, whole.max) else indexes
+    range_, whole = ranges.get(node.outputs[0]), element_type(dtype)
+    return None if range_ is None or (range_.low, range_.high) == (whole.min, whole.max) else indexes
 
 
 def all_fit(node: onnx_ir.Node, indexes: list[int], dtype: DataType, ranges: Ranges) -> bool:
@@ -65,8 +65,8 @@ def all_fit(node: onnx_ir.Node, indexes: list[int], dtype: DataType, ranges: Ran
     if element_type(dtype).kind is not Kind.INTEGER:
         return False
     values = [node.outputs[0], *(value for index in indexes if (value := node.inputs[index]) is not None)]
-    found = [ranges.get(value) for value in values]
-    return all(each is not None and each.fits(dtype) for each in found)
+    ranges_ = [ranges.get(value) for value in values]
+    return all(range_ is not None and range_.fits(dtype) for range_ in ranges_)
 
 
 def moves_input(node: onnx_ir.Node, index: int) -> bool:

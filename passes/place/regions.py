@@ -86,8 +86,8 @@ def find_regions(
         elements = [node.inputs[index] for index in indexes]
         if node.op_type in ARITHMETIC:  # a number that many nodes add does not connect them
             elements = [value for value in elements if constant_tensor(value) is None]
-        for each in (*node.outputs, *elements):
-            first[_first(each, first)] = whole
+        for member in (*node.outputs, *elements):
+            first[_first(member, first)] = whole
     regions: defaultdict[object, Region] = defaultdict(Region)
     for place, node in enumerate(members):
         region = regions[_first(node, first)]
@@ -97,13 +97,13 @@ def find_regions(
     return [region for region in regions.values() if 0 < len(region.casts) < len(region.nodes)]
 
 
-def _first(each: object, first: dict[object, object]) -> object:
+def _first(member: object, first: dict[object, object]) -> object:
     """Return the one that stands for the set of `each`; the way there is halved, so that ways stay short."""
-    above = first.setdefault(each, each)
-    while above is not each:
-        first[each] = first[above]
-        each, above = above, first[above]
-    return each
+    above = first.setdefault(member, member)
+    while above is not member:
+        first[member] = first[above]
+        member, above = above, first[above]
+    return member
 
 
 def pose(
@@ -139,11 +139,11 @@ def pose(
             if value not in histories:
                 histories[value] = _history_of_source(value, inference, casting, ranges)
         if node in region.casts:
-            made = casting.extend(histories[operands[0]], _to(region.casts[node]))
-            if made is None:
+            extended = casting.extend(histories[operands[0]], _to(region.casts[node]))
+            if extended is None:
                 unmoved.append(node)
             else:
-                histories[node.outputs[0]] = made
+                histories[node.outputs[0]] = extended
             continue
         sizes.note_move(operands, node.outputs)
         dtype = inference.type_of(operands[0])
@@ -259,11 +259,11 @@ def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Cast
     """Return the history of an outer value: a small constant, or integers in a range, may fit a narrower type."""
     dtype = inference.type_of(value)
     dtype = present(dtype, "the element type")
-    tensor, known = constant_tensor(value), ranges.get(value)
+    tensor, range_ = constant_tensor(value), ranges.get(value)
     for narrow in sorted(casting.types(), key=lambda dtype: dtype.itemsize):
         if narrow == dtype or not embeds(narrow, dtype):
             continue
-        if (known is not None and known.fits(narrow)) or (
+        if (range_ is not None and range_.fits(narrow)) or (
             tensor is not None and survives_in(tensor, narrow, casting.opset)
         ):
             return casting.extend(start(narrow), dtype) or start(dtype)

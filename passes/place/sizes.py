@@ -58,8 +58,8 @@ class Sizes:
     def _count(self, shape: Dims) -> int:
         return min(prod(dim if isinstance(dim, int) else dim.at(self._size) for dim in _known(shape)), _MOST)
 
-    def _size(self, each: Symbol) -> int:
-        return self.named.get(each.name, self.default)
+    def _size(self, symbol: Symbol) -> int:
+        return self.named.get(symbol.name, self.default)
 
     def _shape(self, value: onnx_ir.Value) -> Dims | None:
         passed = list[onnx_ir.Value]()

@@ -125,9 +125,9 @@ def fate_of(tensor: onnx_ir.TensorProtocol, to: DataType) -> Fate:
     if embeds(tensor.dtype, to):
         return Fate(tensor.size, plain=False)
     reader = FateReader(to)
-    found = in_threads(reader.of_piece, pieces(tensor)) if is_large(tensor) else map(reader.of_piece, pieces(tensor))
-    for each in found:
-        reader.add(each)
+    parts = in_threads(reader.of_piece, pieces(tensor)) if is_large(tensor) else map(reader.of_piece, pieces(tensor))
+    for part in parts:
+        reader.add(part)
     return reader.fate
 
 
@@ -150,8 +150,8 @@ class FateReader:
 
     def add(self, part: list[Fate]) -> None:
         """Take what `of` returned."""
-        for each in part:
-            self.fate = self.fate.with_others(each)
+        for piece in part:
+            self.fate = self.fate.with_others(piece)
 
 
 class Fates:
@@ -171,10 +171,10 @@ class Fates:
 
     def of(self, tensor: onnx_ir.TensorProtocol) -> Fate:
         """Return the effects on the constant."""
-        found = self._known(tensor)
-        if found is None:
-            found = self._found[tensor] = fate_of(tensor, self.to)
-        return found
+        rounded = self._known(tensor)
+        if rounded is None:
+            rounded = self._found[tensor] = fate_of(tensor, self.to)
+        return rounded
 
     def _known(self, tensor: onnx_ir.TensorProtocol) -> Fate | None:
         reader = self._readers.get(tensor)

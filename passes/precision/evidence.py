@@ -71,19 +71,19 @@ class Evidence:
 
     def of(self, value: onnx_ir.Value) -> Known | None:
         """Return what is known of the value."""
-        known = None if self._bound is None else self._bound(self._keys.get(value, ""))
-        return None if known is None or known.how == "unknown" else known
+        bound = None if self._bound is None else self._bound(self._keys.get(value, ""))
+        return None if bound is None or bound.how == "unknown" else bound
 
     def misfit(self, value: onnx_ir.Value) -> str:
         """Return the reason why the value does not fit: the number that it reaches, or below which it stays."""
-        known = self.of(value)
-        greatest = 0.0 if known is None else magnitude(known)
-        if known is None or not greatest:
+        fact = self.of(value)
+        greatest = 0.0 if fact is None else magnitude(fact)
+        if fact is None or not greatest:
             return ""
         if greatest >= self._limits.overflow:
-            return f"{value.name} reaches {greatest:.6g} ({known.how}), beyond {type_name(self._to)}"
-        if greatest < self._limits.normal and not (known.how == "proven" and greatest < _UNDERFLOW):
-            return f"{value.name} stays below {greatest:.6g} ({known.how}), where {type_name(self._to)} loses bits"
+            return f"{value.name} reaches {greatest:.6g} ({fact.how}), beyond {type_name(self._to)}"
+        if greatest < self._limits.normal and not (fact.how == "proven" and greatest < _UNDERFLOW):
+            return f"{value.name} stays below {greatest:.6g} ({fact.how}), where {type_name(self._to)} loses bits"
         return ""
 
     def beyond(self, concerns: Callable[[onnx_ir.Value], bool]) -> dict[onnx_ir.Value, str]:
@@ -91,24 +91,24 @@ class Evidence:
 
         concerns: True for a value of a type that is converted. Constants are judged by their elements, not here.
         """
-        found = {
+        bounds = {
             value: why
             for value in (all_values(self._model) if self._bound is not None else ())
             if concerns(value) and constant_tensor(value) is None and (why := self.misfit(value))
         }
         links: dict[onnx_ir.Value, list[onnx_ir.Value]] = defaultdict(list)
-        for node in all_nodes(self._model) if found else ():
+        for node in all_nodes(self._model) if bounds else ():
             for source, receiver in (*handed_on(self._model, node), *_passed(node)):
                 if source is not None:
                     links[source].append(receiver)
-        waiting = list(found)
+        waiting = list(bounds)
         while waiting:
             value = waiting.pop()
             for other in links.get(value, ()):
-                if other not in found and concerns(other) and not self._fits(other):
-                    found[other] = found[value]
+                if other not in bounds and concerns(other) and not self._fits(other):
+                    bounds[other] = bounds[value]
                     waiting.append(other)
-        return found
+        return bounds
 
     def _fits(self, value: onnx_ir.Value) -> bool:
         return self.of(value) is not None and not self.misfit(value)

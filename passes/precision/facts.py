@@ -72,7 +72,7 @@ class Facts:
 
     def constants_behind(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
         """Return the constants whose elements the value may hold, in a graph whose nodes were not followed yet."""
-        found, pending, met = list[onnx_ir.Value](), [value], set[onnx_ir.Value]()
+        values, pending, met = list[onnx_ir.Value](), [value], set[onnx_ir.Value]()
         while pending:
             held = pending.pop()
             tensor = constant_tensor(held)
@@ -82,12 +82,12 @@ class Facts:
             met.add(held)
             if tensor is not None:
                 self.constants[held] = tensor
-                found.append(held)
+                values.append(held)
             elif node is not None and node.domain in DEFAULT_DOMAINS:
                 row = traits_of(node.domain, node.op_type)
                 if row.moves in _FOLLOWED:
-                    pending += [each for each in row.moved(node.inputs) if each is not None]
-        return found
+                    pending += [source for source in row.moved(node.inputs) if source is not None]
+        return values
 
     def carry(self, node: onnx_ir.Node) -> None:
         """Note the facts that the outputs of the node carry."""
@@ -106,20 +106,20 @@ class Facts:
         arithmetic = node.op_type in MASK_PASSES
         if not moves and not arithmetic:
             return
-        found = [self.carry_of(value) for value in concerned]
+        facts = [self.carry_of(value) for value in concerned]
         if node.op_type == "Cast" and not concerned:
             source = self.source(node.inputs[0])
             counts = source is not None and source != self.aim.to
             held = source is None or source == DataType.BOOL or embeds(source, self.aim.to)
             carried = Carried(counts=counts, integers=counts and not held)
         else:
-            whole = bool(found) and len(concerned) == len(inputs)
+            whole = bool(facts) and len(concerned) == len(inputs)
             carried = Carried(
-                next((each.unfit for each in found if each.unfit), "") if moves else "",
-                tuple(dict.fromkeys(mask for each in found for mask in each.masks)),
+                next((operand.unfit for operand in facts if operand.unfit), "") if moves else "",
+                tuple(dict.fromkeys(mask for operand in facts for mask in operand.masks)),
                 counts=whole and self.are_counts(concerned),
-                integers=any(each.integers for each in found),
-                constant=whole and moves and all(each.constant for each in found),
+                integers=any(operand.integers for operand in facts),
+                constant=whole and moves and all(operand.constant for operand in facts),
             )
             if arithmetic and node.op_type == "Mul" and len(concerned) == 2:
                 carried = self._with_scaled_count(node, concerned, carried)
@@ -162,9 +162,11 @@ class Facts:
 
     def scales_count(self, node: onnx_ir.Node, value: onnx_ir.Value) -> bool:
         """True if a large constant multiplies values computed from integers: `(mask - 1) * 1e9`."""
-        others = [each for each in node.inputs if each is not None and each is not value]
+        others = [operand for operand in node.inputs if operand is not None and operand is not value]
         return node.op_type == "Mul" and self.constants[value].size == 1 and bool(others) and self.are_counts(others)
 
     def are_counts(self, inputs: Sequence[onnx_ir.Value]) -> bool:
-        found = [self.carry_of(value) for value in inputs]
-        return all(each.counts or each.constant for each in found) and any(each.counts for each in found)
+        carried = [self.carry_of(value) for value in inputs]
+        return all(carried_one.counts or carried_one.constant for carried_one in carried) and any(
+            carried_one.counts for carried_one in carried
+        )

@@ -100,20 +100,20 @@ class Asked:
 
         The body of a function belongs to all of its calls.
         """
-        found = dict[onnx_ir.Node, str]()
+        reasons = dict[onnx_ir.Node, str]()
         waiting = [(node, "") for scope in (model.graph, *model.functions.values()) for node in scope]
         while waiting:
             node, why = waiting.pop()
-            if node in found:
+            if node in reasons:
                 continue
             why = why or self._matched.get(node) or self._by_pattern(node)
             if why:
-                found[node] = why
+                reasons[node] = why
             held = [graph for attribute in node.attributes.data.values() for graph in graphs_in(attribute)]
             function = model.functions.get(node.op_identifier()) if why else None
             held += [] if function is None else [function.graph]
             waiting += [(inner, why) for graph in held for inner in graph]
-        return found
+        return reasons
 
 
 def exact_pattern(results: Iterable[str], why: str) -> Pattern:
@@ -122,24 +122,24 @@ def exact_pattern(results: Iterable[str], why: str) -> Pattern:
     return Pattern(", ".join(sorted(names)), "", "", why, names)
 
 
-def parse_patterns(given: str | Iterable[str | Pattern], option: str) -> tuple[Pattern, ...]:
+def parse_patterns(given_patterns: str | Iterable[str | Pattern], option: str) -> tuple[Pattern, ...]:
     """Parse the patterns of an option: texts, each with one or more separated by commas. Raises OptionError."""
-    texts = [given] if isinstance(given, str) else list(given)
-    found: list[Pattern] = []
+    texts = [given_patterns] if isinstance(given_patterns, str) else list(given_patterns)
+    patterns: list[Pattern] = []
     for text in texts:
         if isinstance(text, Pattern):
-            found.append(text)
+            patterns.append(text)
             continue
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OptionError(f"invalid value {text!r} for `{option}=`; expected names, operators or paths as text.")
         for part in (part.strip() for part in text.split(",")):
             kind, colon, glob = part.partition(":")
-            known = bool(colon) and kind in _KINDS and not glob.startswith(":")
-            kind, glob = (kind, glob) if known else ("", part)
+            is_kind = bool(colon) and kind in _KINDS and not glob.startswith(":")
+            kind, glob = (kind, glob) if is_kind else ("", part)
             if not glob:
                 raise OptionError(f"invalid value {text!r} for `{option}=`; a pattern is empty.")
-            found.append(Pattern(part, kind, glob))
-    return tuple(found)
+            patterns.append(Pattern(part, kind, glob))
+    return tuple(patterns)
 
 
 def require_matches(patterns: Sequence[Pattern], nodes: Sequence[onnx_ir.Node], option: str) -> None:
@@ -151,9 +151,9 @@ def require_matches(patterns: Sequence[Pattern], nodes: Sequence[onnx_ir.Node], 
 
 def _meant(pattern: Pattern, nodes: Sequence[onnx_ir.Node]) -> str:
     """Return the end of the sentence: the most similar operator, node or module, or what a pattern is."""
-    known = {text for node in nodes for text in (*_operators(node), *_names(node))}
-    known |= {".".join(path[:count]) for node in nodes for path in paths_of(node) for count in range(1, len(path) + 1)}
-    return did_you_mean(pattern.glob, sorted(filter(None, known)), "give a node name, an operator, or a module path")
+    names = {text for node in nodes for text in (*_operators(node), *_names(node))}
+    names |= {".".join(path[:count]) for node in nodes for path in paths_of(node) for count in range(1, len(path) + 1)}
+    return did_you_mean(pattern.glob, sorted(filter(None, names)), "give a node name, an operator, or a module path")
 
 
 def steps_of(path: str) -> tuple[str, ...]:
@@ -179,10 +179,10 @@ def paths_of(node: onnx_ir.Node) -> Iterator[tuple[str, ...]]:
 
 def _literal(text: str) -> list[str]:
     try:
-        found = ast.literal_eval(text)
+        names = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return []
-    return [str(each) for each in found] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return [str(name) for name in names] if isinstance(names, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
 def _names(node: onnx_ir.Node) -> Iterator[str]:

@@ -99,7 +99,7 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
     """Return the ports of a node that is neither a call of a function nor control flow."""
     key = op_key(node, imports)
     floats = [index for index, value in enumerate(node.inputs) if type_of(value) in aim.sources]
-    given = [index for index, value in enumerate(node.outputs) if type_of(value) in aim.sources]
+    gives_ = [index for index, value in enumerate(node.outputs) if type_of(value) in aim.sources]
     if key is None:
         return Ports(why_not=f"the types that {operator_name(node)} takes are unknown")
     if any(map(graphs_in, node.attributes.data.values())):
@@ -108,7 +108,7 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
     if held:
         return Ports(why_not=f"its attribute {held} holds constants of the type of its operands")
     if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS:
-        return _cast(node, type_of, given, imports, aim)
+        return _cast(node, type_of, gives_, imports, aim)
     row = traits_of(node.domain, node.op_type)
     if row.moves in (Moves.SHAPE, Moves.CONTENT):
         return Ports(anything=frozenset(floats))
@@ -131,18 +131,18 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
         variables |= {group.variable}
         variables |= {name for index in concerned if (name := _variable(formals_in[index])) is not None}
     heterogeneous = [i for i in floats if (f := formals_in[i]) is not None and not f.homogeneous]
-    attributes = _attributes(node, given, aim, inputs_follow=bool(follows))
+    attributes = _attributes(node, gives_, aim, inputs_follow=bool(follows))
     gives = {
         index
-        for index in given
+        for index in gives_
         if (formal := formals_out[index]) is not None
         and (formal.variable in variables or (attributes and aim.to in formal.allowed) or row.moves in _HOLDERS)
     }
     if node.op_type in _FOLLOW_INPUT and node.domain in DEFAULT_DOMAINS and follows and not _names_type(node):
-        gives |= set(given)
+        gives |= set(gives_)
     if row.moves is Moves.MAKE:
-        gives = {index for index in given if (f := formals_out[index]) is not None and aim.to in f.allowed}
-        refused = refused or ("" if gives or not given else _not_taken(node, imports, aim))
+        gives = {index for index in gives_ if (f := formals_out[index]) is not None and aim.to in f.allowed}
+        refused = refused or ("" if gives or not gives_ else _not_taken(node, imports, aim))
     if heterogeneous:
         refused = f"{node.op_type} takes inputs of any types"
     if attributes is None:
@@ -157,33 +157,33 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
     return Ports(ports.follows, gives=ports.gives, attributes=attributes, why_not=refused)
 
 
-def _cast(node: onnx_ir.Node, type_of: TypeOf, given: list[int], imports: Mapping[str, int], aim: Aim) -> Ports:
+def _cast(node: onnx_ir.Node, type_of: TypeOf, outputs: list[int], imports: Mapping[str, int], aim: Aim) -> Ports:
     """Return the ports of a Cast: any input, and an output in the type that its users need."""
     if any(attribute.is_ref() for attribute in node.attributes.data.values()):
         return Ports(anything=frozenset({0}), why_not="a parameter of the enclosing function names its type")
     why = not_cast([aim.to], opset_of(imports, "") or 0) or ""
     if node.op_type == "CastLike":
         like = frozenset({1}) if type_of(node.inputs[1]) in aim.sources else _NONE
-        return Ports(like, frozenset({0}), frozenset(given) if like else _NONE, why_not=why)
-    return Ports(_NONE, frozenset({0}), frozenset(given), ("to",) if given else (), why)
+        return Ports(like, frozenset({0}), frozenset(outputs) if like else _NONE, why_not=why)
+    return Ports(_NONE, frozenset({0}), frozenset(outputs), ("to",) if outputs else (), why)
 
 
-def _attributes(node: onnx_ir.Node, given: list[int], aim: Aim, *, inputs_follow: bool) -> tuple[str, ...] | None:
+def _attributes(node: onnx_ir.Node, outputs: list[int], aim: Aim, *, inputs_follow: bool) -> tuple[str, ...] | None:
     """Return the attributes that name an output type and must change; None if a function's parameter does."""
-    found: list[str] = []
+    names: list[str] = []
     for name, role in type_attributes(node.domain, node.op_type).items():
         attribute = node.attributes.get(name)
-        if role is not Role.RESULT or not given:
+        if role is not Role.RESULT or not outputs:
             continue
         if attribute is None or (not attribute.is_ref() and not attribute.value):
             default = None if node.op_type in _FOLLOW_INPUT else _DEFAULT_TYPES.get(name)
             if default in aim.sources and not inputs_follow:
-                found.append(name)
+                names.append(name)
         elif attribute.is_ref():
             return None
         elif named_type(attribute) in aim.sources:
-            found.append(name)
-    return tuple(found)
+            names.append(name)
+    return tuple(names)
 
 
 def _names_type(node: onnx_ir.Node) -> bool:

@@ -84,8 +84,8 @@ class Sensitivity:
             return
         grows = node.op_type in GROWING and (self.is_square(node) or sensitive_reason(node, place))
         if grows or (self._reads_wide(node, ports) and _passes(node)):
-            found = (node.outputs[index] for index in ports.gives)
-            self.wide.update(value for value in found if not self._is_known_to_fit(value, least=0.0))
+            results = (node.outputs[index] for index in ports.gives)
+            self.wide.update(value for value in results if not self._is_known_to_fit(value, least=0.0))
 
     def _reads_wide(self, node: onnx_ir.Node, ports: Ports) -> str:
         """Return the reason to keep a node that reads a value that may exceed the precision; products are worth it."""
@@ -104,11 +104,11 @@ class Sensitivity:
         return all(self._is_known_to_fit(value, least) for value in node.outputs) or _absorbed(node)
 
     def _is_known_to_fit(self, value: onnx_ir.Value, least: float) -> bool:
-        known = self.known(value)
-        if known is None:
+        fact = self.known(value)
+        if fact is None:
             return False
-        size = magnitude(known)
-        return size * (_MARGIN if known.how == "measured" else 1.0) < limits(self.to).overflow and size >= least
+        size = magnitude(fact)
+        return size * (_MARGIN if fact.how == "measured" else 1.0) < limits(self.to).overflow and size >= least
 
     def is_square(self, node: onnx_ir.Node) -> bool:
         """True if the node squares its operand."""

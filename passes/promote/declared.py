@@ -65,13 +65,13 @@ def follow_types(
     """Correct the declared types to those that the nodes give."""
     graph, trusted = model.graph, set(model.graph.inputs)
     for index, output in enumerate(graph.outputs):
-        found = inference.types.get(output)
-        if found is None or output.dtype in (None, found):
+        inferred = inference.types.get(output)
+        if inferred is None or output.dtype in (None, inferred):
             continue
         if keep_output_types:
-            records.rewrites.append(_keep_declared(pass_name, graph, index, found, namer, inference.types))
+            records.rewrites.append(_keep_declared(pass_name, graph, index, inferred, namer, inference.types))
         else:
-            message = f"the graph output {output.name} is declared {type_text(output)} but is {type_name(found)}"
+            message = f"the graph output {output.name} is declared {type_text(output)} but is {type_name(inferred)}"
             site = Site(graph.name or "", output.name or "", "output")
             way_out = "keep_output_types casts it back to the declared type"
             records.diagnostics.append(Diagnostic(OUTPUT_TYPE_FOLLOWS.code, Severity.WARNING, site, message, way_out))
@@ -115,13 +115,13 @@ def convert_joined_output(
 
 
 def _keep_declared(
-    pass_name: str, graph: onnx_ir.Graph, index: int, found: DataType, namer: Namer, types: Types
+    pass_name: str, graph: onnx_ir.Graph, index: int, dtype: DataType, namer: Namer, types: Types
 ) -> Rewrite:
     output = graph.outputs[index]
     declared, name = output.dtype, output.name
     declared = present(declared, "the declared type")
-    set_element_type(output, found)
-    output.name = namer.fresh(f"{name}_{type_name(found)}")
+    set_element_type(output, dtype)
+    output.name = namer.fresh(f"{name}_{type_name(dtype)}")
     cast = conversion(output, declared, graph.opset_imports)
     rewrite = _convert_output(pass_name, graph, index, cast, namer, KEEP_OUTPUT_TYPE, types)
     graph.outputs[index].name = name

@@ -90,9 +90,9 @@ def specialise_functions(
         wanted = inference.calls.to_specialise(types)
         if not wanted:
             return inference
-        made: dict[onnx_ir.Function, dict[Signature, onnx_ir.OperatorIdentifier]] = {}
+        specialized: dict[onnx_ir.Function, dict[Signature, onnx_ir.OperatorIdentifier]] = {}
         for node, (function, signature) in wanted.items():
-            copies = made.setdefault(function, {})
+            copies = specialized.setdefault(function, {})
             if not copies:
                 copies[signature] = function.identifier()
             elif signature not in copies:
@@ -212,8 +212,8 @@ def _repair_nodes(work: Work) -> None:
     scopes = work.session.imports
     for node in [node for node in all_nodes(work.session.model) if node in marked]:
         imports = scopes[graph_of(node)]
-        for found in (*inference.disagreements.get(node, ()), *inference.illegal.get(node, ())):
-            promote(found, imports, work)
+        for disagreement in (*inference.disagreements.get(node, ()), *inference.illegal.get(node, ())):
+            promote(disagreement, imports, work)
         for index in range(len(node.inputs)):
             _convert_entering_state(node, index, imports, work)
 

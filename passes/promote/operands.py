@@ -100,49 +100,51 @@ def _with_types(item: Item, names: Mapping[str | None, str]) -> Item:
     return replace(item, outputs=tuple(outputs))
 
 
-def promote(found: Disagreement, imports: Mapping[str, int], work: Work) -> None:
+def promote(disagreement: Disagreement, imports: Mapping[str, int], work: Work) -> None:
     """Repair the operands, or return the reason for a refusal. Raises PromotionError if the rules refuse."""
-    node = found.node
-    if found.error is not None:
-        _refuse(found, work)
-    elif found.common is None:
-        work.records.refusals.append(Refusal(work.pass_name, PROMOTE_OPERANDS.code, site_of(node), _undecided(found)))
-    elif found.as_cast:
-        change = _as_cast(found, found.common, imports)
+    node = disagreement.node
+    if disagreement.error is not None:
+        _refuse(disagreement, work)
+    elif disagreement.common is None:
+        work.records.refusals.append(
+            Refusal(work.pass_name, PROMOTE_OPERANDS.code, site_of(node), _undecided(disagreement))
+        )
+    elif disagreement.as_cast:
+        change = _as_cast(disagreement, disagreement.common, imports)
         work.records.rewrites.append(work.applied(node, change))
-    elif found.pairwise is not None:
-        _make_pairs(found, found.pairwise, found.common, imports, work)
+    elif disagreement.pairwise is not None:
+        _make_pairs(disagreement, disagreement.pairwise, disagreement.common, imports, work)
     else:
-        _convert(found, found.common, imports, work)
+        _convert(disagreement, disagreement.common, imports, work)
 
 
-def _refuse(found: Disagreement, work: Work) -> None:
-    error = present(found.error, "the reason of the refusal")
-    if found.mixed:
-        raise located(site_of(found.node), "operands", _operands(found), error)
-    message = ": ".join(filter(None, (operands_text(_operands(found)[:1]), str(error))))
+def _refuse(disagreement: Disagreement, work: Work) -> None:
+    error = present(disagreement.error, "the reason of the refusal")
+    if disagreement.mixed:
+        raise located(site_of(disagreement.node), "operands", _operands(disagreement), error)
+    message = ": ".join(filter(None, (operands_text(_operands(disagreement)[:1]), str(error))))
     way_out = "cast the operand in the model"
-    diagnostic = Diagnostic(TYPE_NOT_ALLOWED.code, Severity.ERROR, site_of(found.node), message, way_out)
+    diagnostic = Diagnostic(TYPE_NOT_ALLOWED.code, Severity.ERROR, site_of(disagreement.node), message, way_out)
     work.records.diagnostics.append(diagnostic)
 
 
-def _convert(found: Disagreement, common: DataType, imports: Mapping[str, int], work: Work) -> None:
-    node = found.node
+def _convert(disagreement: Disagreement, common: DataType, imports: Mapping[str, int], work: Work) -> None:
+    node = disagreement.node
     by_rank = work.rules.pytorch_scalar_promotion or work.rules.weak_scalars or work.rules.half_constants
-    as_operands = node.op_type != "SequenceInsert" and not (found.kinds and by_rank)
-    pair = len(found.indexes) == 2 and found.mixed and found.ruled is None and as_operands
-    change = _convert_pair(found, common, work) if pair else _cast_each(found, common, imports)
+    as_operands = node.op_type != "SequenceInsert" and not (disagreement.kinds and by_rank)
+    pair = len(disagreement.indexes) == 2 and disagreement.mixed and disagreement.ruled is None and as_operands
+    change = _convert_pair(disagreement, common, work) if pair else _cast_each(disagreement, common, imports)
     work.records.rewrites.append(work.applied(node, change))
-    if found.as_declared:
+    if disagreement.as_declared:
         set_element_type(node.outputs[0], common)
-    for index in found.restored:
-        ruled = present(found.ruled, "the type by the rule")
+    for index in disagreement.restored:
+        ruled = present(disagreement.ruled, "the type by the rule")
         work.records.rewrites.append(_restore(node, index, common, ruled, work))
 
 
-def _convert_pair(found: Disagreement, common: DataType, work: Work) -> Replacement:
-    node = found.node
-    operands = [_operand(node, index) for index in found.indexes]
+def _convert_pair(disagreement: Disagreement, common: DataType, work: Work) -> Replacement:
+    node = disagreement.node
+    operands = [_operand(node, index) for index in disagreement.indexes]
     convert = onnx_ir.node(
         CONVERT_PROMOTE_TYPES,
         operands,
@@ -153,22 +155,24 @@ def _convert_pair(found: Disagreement, common: DataType, work: Work) -> Replacem
     )
     for output, operand in zip(convert.outputs, operands, strict=True):
         output.name, output.dtype, output.shape = f"{operand.name}_{type_name(common)}", common, operand.shape
-    give_body(work.session.model, convert, *found.types, in_function=node.graph in work.function_graphs)
-    rewired = dict(zip(found.indexes, convert.outputs, strict=True))
-    return Replacement(PROMOTE_OPERANDS.code, _reason(found, common), (convert,), (), rewired, effect=Effect.REPAIR)
+    give_body(work.session.model, convert, *disagreement.types, in_function=node.graph in work.function_graphs)
+    rewired = dict(zip(disagreement.indexes, convert.outputs, strict=True))
+    return Replacement(
+        PROMOTE_OPERANDS.code, _reason(disagreement, common), (convert,), (), rewired, effect=Effect.REPAIR
+    )
 
 
-def _cast_each(found: Disagreement, common: DataType, imports: Mapping[str, int]) -> Replacement:
+def _cast_each(disagreement: Disagreement, common: DataType, imports: Mapping[str, int]) -> Replacement:
     casts: dict[onnx_ir.Value, list[onnx_ir.Node]] = {}
     rewired: dict[int, onnx_ir.Value] = {}
-    for index, dtype in zip(found.indexes, found.types, strict=True):
-        operand = _operand(found.node, index)
+    for index, dtype in zip(disagreement.indexes, disagreement.types, strict=True):
+        operand = _operand(disagreement.node, index)
         if dtype != common:
             if operand not in casts:
-                casts[operand] = _conversions(operand, dtype, found.ruled, common, imports)
+                casts[operand] = _conversions(operand, dtype, disagreement.ruled, common, imports)
             rewired[index] = casts[operand][-1].outputs[0]
     nodes = tuple(node for chain in casts.values() for node in chain)
-    return Replacement(PROMOTE_OPERANDS.code, _reason(found, common), nodes, (), rewired, effect=Effect.REPAIR)
+    return Replacement(PROMOTE_OPERANDS.code, _reason(disagreement, common), nodes, (), rewired, effect=Effect.REPAIR)
 
 
 def _conversions(
@@ -181,31 +185,35 @@ def _conversions(
     return [first, conversion(first.outputs[0], common, imports)]
 
 
-def _as_cast(found: Disagreement, to: DataType, imports: Mapping[str, int]) -> Replacement:
+def _as_cast(disagreement: Disagreement, to: DataType, imports: Mapping[str, int]) -> Replacement:
     """Return a Cast that replaces a CastLike of unsupported types."""
-    node, attributes = found.node, found.node.attributes
+    node, attributes = disagreement.node, disagreement.node.attributes
     saturate, round_mode = attributes.get_int("saturate", 1), attributes.get_string("round_mode", "up")
     cast = cast_node(_operand(node, 0), to, saturate=bool(saturate), round_mode=round_mode or "up")
     cast.name, cast.outputs[0].name = node.name, node.outputs[0].name
-    types = " and ".join(dict.fromkeys(type_name(dtype) for dtype in found.types))
+    types = " and ".join(dict.fromkeys(type_name(dtype) for dtype in disagreement.types))
     reason = f"CastLike of opset {opset_of(imports, '')} does not support {types}, but Cast does"
     return Replacement(PROMOTE_OPERANDS.code, reason, (cast,), (), outputs=(cast.outputs[0],), effect=Effect.REPAIR)
 
 
-def _make_pairs(found: Disagreement, operator: str, common: DataType, imports: Mapping[str, int], work: Work) -> None:
+def _make_pairs(
+    disagreement: Disagreement, operator: str, common: DataType, imports: Mapping[str, int], work: Work
+) -> None:
     """Replace the node by the operator on pairs: one node for two operands, a chain for more, no node for one."""
-    node, records = found.node, work.records.rewrites
-    if len(found.indexes) > 1 and any(dtype != common for dtype in found.types):
-        records.append(work.applied(node, _cast_each(found, common, imports)))
-    nodes, change = _pairs(found, operator, common, work)
+    node, records = disagreement.node, work.records.rewrites
+    if len(disagreement.indexes) > 1 and any(dtype != common for dtype in disagreement.types):
+        records.append(work.applied(node, _cast_each(disagreement, common, imports)))
+    nodes, change = _pairs(disagreement, operator, common, work)
     records.append(work.applied(node, change))
-    if found.restored and nodes:
-        records.append(_restore(nodes[-1], 0, common, present(found.ruled, "the type by the rule"), work))
+    if disagreement.restored and nodes:
+        records.append(_restore(nodes[-1], 0, common, present(disagreement.ruled, "the type by the rule"), work))
 
 
-def _pairs(found: Disagreement, operator: str, common: DataType, work: Work) -> tuple[list[onnx_ir.Node], Replacement]:
-    node = found.node
-    result, *rest = [_operand(node, index) for index in found.indexes]
+def _pairs(
+    disagreement: Disagreement, operator: str, common: DataType, work: Work
+) -> tuple[list[onnx_ir.Node], Replacement]:
+    node = disagreement.node
+    result, *rest = [_operand(node, index) for index in disagreement.indexes]
     nodes: list[onnx_ir.Node] = []
     for operand in rest:
         nodes.append(onnx_ir.node(operator, [result, operand], name=node.name))
@@ -251,25 +259,28 @@ def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
     return present(node.inputs[index], "the operand")
 
 
-def _operands(found: Disagreement) -> list[tuple[onnx_ir.Value | None, DataType]]:
-    return [(found.node.inputs[index], dtype) for index, dtype in zip(found.indexes, found.types, strict=False)]
+def _operands(disagreement: Disagreement) -> list[tuple[onnx_ir.Value | None, DataType]]:
+    return [
+        (disagreement.node.inputs[index], dtype)
+        for index, dtype in zip(disagreement.indexes, disagreement.types, strict=False)
+    ]
 
 
-def _undecided(found: Disagreement) -> str:
-    names = ", ".join(f"{_operand(found.node, index).name}" for index in found.indexes)
-    types = ", ".join(type_name(dtype) for dtype in found.types)
+def _undecided(disagreement: Disagreement) -> str:
+    names = ", ".join(f"{_operand(disagreement.node, index).name}" for index in disagreement.indexes)
+    types = ", ".join(type_name(dtype) for dtype in disagreement.types)
     return f"{names} have types {types}, and the rule depends on which are scalars, but their ranks are unknown"
 
 
-def _reason(found: Disagreement, common: DataType) -> str:
-    types = " and ".join(dict.fromkeys(type_name(dtype) for dtype in found.types))
-    op_type = found.node.op_type
-    if found.as_declared:
+def _reason(disagreement: Disagreement, common: DataType) -> str:
+    types = " and ".join(dict.fromkeys(type_name(dtype) for dtype in disagreement.types))
+    op_type = disagreement.node.op_type
+    if disagreement.as_declared:
         return f"{op_type} of {types} is declared with the result {type_name(common)}, which implies promotion"
-    if not found.mixed:
+    if not disagreement.mixed:
         return f"{op_type} does not support {types} here: {type_name(common)} is the next type that holds it"
-    if found.ruled is not None:
-        ruled = type_name(found.ruled)
+    if disagreement.ruled is not None:
+        ruled = type_name(disagreement.ruled)
         lacks = f"as it does not support {ruled} here"
         return f"{op_type} needs one type for operands of {types}: {type_name(common)}, {lacks}"
     return f"{op_type} needs one type for operands of {types}: {type_name(common)} by the promotion rule"

@@ -58,14 +58,14 @@ class ResolvePromoteTypes(SessionPass):
             drop_unused_bodies(session.model)
             return RewriteResult(session.model, modified=False)
         inference = session.inference(PromotionRules(promote_unsafe=True))
-        made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value] = {}
-        result = replace_nodes(session, NAME, lambda node: resolve(node, inference, made), types=inference.types)
+        casts: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value] = {}
+        result = replace_nodes(session, NAME, lambda node: resolve(node, inference, casts), types=inference.types)
         drop_unused_bodies(session.model)
         return result
 
 
 def resolve(
-    node: onnx_ir.Node, inference: Inference, made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value]
+    node: onnx_ir.Node, inference: Inference, casts_made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value]
 ) -> Replacement | Refusal | None:
     """Return the Casts for one ConvertPromoteTypes; `made` has the Casts of each graph, to share them."""
     if not is_convert_promote_types(node):
@@ -79,10 +79,10 @@ def resolve(
         operand = present(operand, "the operand")
         key = (node.graph, operand, common)
         if inference.type_of(operand) == common:
-            made[key] = operand
-        elif key not in made:
+            casts_made[key] = operand
+        elif key not in casts_made:
             casts.append(cast_node(operand, common))
-            made[key] = casts[-1].outputs[0]
-        results.append(made[key])
+            casts_made[key] = casts[-1].outputs[0]
+        results.append(casts_made[key])
     reason = f"the common type is {type_name(common)}; {len(casts)} of 2 operands need a Cast"
     return Replacement(RESOLVE_PROMOTION.code, reason, tuple(casts), outputs=tuple(results))

@@ -100,8 +100,8 @@ def _root(a: Any) -> Element:
     number = Fraction(a)
     if number < 0:
         return UNKNOWN
-    found = Fraction(isqrt(number.numerator), isqrt(number.denominator))
-    return found if found * found == number else UNKNOWN
+    root = Fraction(isqrt(number.numerator), isqrt(number.denominator))
+    return root if root * root == number else UNKNOWN
 
 
 def _round_half_even(a: Any) -> int:
@@ -110,8 +110,8 @@ def _round_half_even(a: Any) -> int:
 
 def _integer_power(a: Any, b: Any) -> Element:
     """Return a power within the exact range of C's pow, which runtimes call."""
-    found = a**b if isinstance(b, int) and 0 <= b <= 64 and abs(a) < 1 << 64 else None
-    return UNKNOWN if found is None or abs(found) > 1 << 53 else found
+    power = a**b if isinstance(b, int) and 0 <= b <= 64 and abs(a) < 1 << 64 else None
+    return UNKNOWN if power is None or abs(power) > 1 << 53 else power
 
 
 def _mod(a: Element, b: Element) -> Element:
@@ -146,9 +146,9 @@ def picked(derived: Derived, name: str) -> Scalar:
             if _less_or_equal(other, one) == 1:
                 return one if greater else other
         lows, highs = [low_of(a), low_of(b)], [high_of(a), high_of(b)]
-        known = [low for low in lows if low is not None], [high for high in highs if high is not None]
-        low = max(known[0], default=None) if greater else min(known[0]) if None not in lows else None
-        high = (max(known[1]) if None not in highs else None) if greater else min(known[1], default=None)
+        ends = [low for low in lows if low is not None], [high for high in highs if high is not None]
+        low = max(ends[0], default=None) if greater else min(ends[0]) if None not in lows else None
+        high = (max(ends[1]) if None not in highs else None) if greater else min(ends[1], default=None)
         return derived.symbol((name, frozenset((a, b))), low, high)
 
     return scalar
@@ -185,7 +185,7 @@ def elementwise(node: Operation) -> Content | None:
 def each_of(scalar: Scalar, *operands: Content) -> Content:
     """Return the function of each element of broadcast operands."""
     spread = np.broadcast_arrays(*operands)
-    return array_of(map(scalar, *(each.ravel().tolist() for each in spread)), spread[0].shape)
+    return array_of(map(scalar, *(operand.ravel().tolist() for operand in spread)), spread[0].shape)
 
 
 def _scalar_of(node: Operation) -> Scalar | None:

@@ -27,8 +27,8 @@ class ShapeBounds:
     def dims(self, value: onnx_ir.Value) -> list[int] | None:
         """Return the largest size of each dimension; None if one is unknown."""
         shape = self.shapes.shape(value)
-        known = [high for dim in shape or () if (high := self._high(dim)) is not None]
-        return known if shape is not None and len(known) == len(shape) else None
+        highs = [high for dim in shape or () if (high := self._high(dim)) is not None]
+        return highs if shape is not None and len(highs) == len(shape) else None
 
     def elements(self, value: onnx_ir.Value) -> tuple[int, int] | None:
         """Return the least and the greatest element; None if unknown."""
@@ -45,8 +45,8 @@ class ShapeBounds:
 
     def _high(self, element: Element) -> int | None:
         """Return the upper bound: that of the symbols, or of the type that is known to hold the element."""
-        found = high_of(element)
-        return found if found is not None else self.shapes.fitting(element)
+        high = high_of(element)
+        return high if high is not None else self.shapes.fitting(element)
 
 
 def ranges_of(session: Session, inference: Inference, largest_dim: int) -> Ranges:

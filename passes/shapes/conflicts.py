@@ -23,25 +23,25 @@ def conflicts_of(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> dict[onnx_ir.
     Shapes that are declared wrongly count too: runtimes use those that they cannot infer.
     """
     if shapes.declared:
-        found = _conflicts(shapes, nodes)
+        texts = _conflicts(shapes, nodes)
         if not shapes.contradicted:
-            return found
+            return texts
     return _conflicts(shapes.restarted(declared=True), nodes)
 
 
 def _conflicts(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> dict[onnx_ir.Node, str]:
-    names, found = Names(), dict[onnx_ir.Node, str]()
+    names, texts = Names(), dict[onnx_ir.Node, str]()
     for node in nodes:
         operation = shapes.operation(node)
         if _is_folded(node, operation, shapes):
             continue
         if _conflict(operation, shapes.imports[graph_of(node)], names):
-            found[node] = " and ".join(
+            texts[node] = " and ".join(
                 f"{value.name} {_text(shape)}"
                 for value, shape in zip(node.inputs, operation.shapes, strict=True)
                 if value is not None and shape is not None
             )
-    return found
+    return texts
 
 
 def _is_folded(node: onnx_ir.Node, operation: Operation, shapes: Shapes) -> bool:
@@ -49,19 +49,19 @@ def _is_folded(node: onnx_ir.Node, operation: Operation, shapes: Shapes) -> bool
     if node.op_type != "Range" or any(shape is not None and shape not in ((), (1,)) for shape in operation.shapes):
         return False
     content = shapes.content(node.outputs[0])
-    return content is not None and all(is_number(each) for each in content.ravel().tolist())
+    return content is not None and all(is_number(element) for element in content.ravel().tolist())
 
 
 def _conflict(node: Operation, imports: Mapping[str, int], names: Names) -> bool:
-    known = [shape for shape in node.shapes if shape is not None]
-    if not known or any(attribute.is_ref() for attribute in node.node.attributes.values()):
+    shapes = [shape for shape in node.shapes if shape is not None]
+    if not shapes or any(attribute.is_ref() for attribute in node.node.attributes.values()):
         return False
     if node.node.domain not in DEFAULT_DOMAINS:
         return onnx_refuses_shapes(node, imports, names)
     if node.node.op_type in BROADCAST:
-        return node.opset >= NUMPY_OPSET and _differ(_aligned(known))
+        return node.opset >= NUMPY_OPSET and _differ(_aligned(shapes))
     if node.node.op_type == "Concat":
-        return len({len(shape) for shape in known}) > 1 or _differ(_beside(known, node.integer("axis", 1)))
+        return len({len(shape) for shape in shapes}) > 1 or _differ(_beside(shapes, node.integer("axis", 1)))
     return onnx_refuses_shapes(node, imports, names)
 
 

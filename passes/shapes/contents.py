@@ -38,7 +38,7 @@ def _moved(node: Operation) -> list[Content | None] | None:
     """Move the elements by the rules of fold-constants."""
     contents = [_filling(node)] if node.node.op_type == "ConstantOfShape" else node.contents
     plan = moves_of(node.operands([None if content is None else content.shape for content in contents]))
-    if not plan or any(prod(each.shape) > MOST for each in plan):
+    if not plan or any(prod(part.shape) > MOST for part in plan):
         return None
     count = operands_of(plan[0].way, len(contents))
     arrays = [content for content in contents[:count] if content is not None]
@@ -54,9 +54,9 @@ def _moved(node: Operation) -> list[Content | None] | None:
         return None
 
 
-def _as_array(found: Any) -> Content:
+def _as_array(elements: Any) -> Content:
     """Return an array for a single element, which numpy returns as a scalar."""
-    return cast("Content", found) if isinstance(found, np.ndarray) else array_of([found], ())
+    return cast("Content", elements) if isinstance(elements, np.ndarray) else array_of([elements], ())
 
 
 def _filling(node: Operation) -> Content | None:
@@ -81,10 +81,10 @@ def _size(node: Operation) -> Content | None:
 
 
 def _range(node: Operation) -> Content | None:
-    found = [node.integers(index) for index in range(3)]
-    if node.floats or any(each is None or len(each) != 1 for each in found):
+    operands = [node.integers(index) for index in range(3)]
+    if node.floats or any(operand is None or len(operand) != 1 for operand in operands):
         return None
-    start, limit, delta = (each[0] for each in found if each is not None)
+    start, limit, delta = (operand[0] for operand in operands if operand is not None)
     if delta == 0 or len(walk := range(start, limit, delta)) > MOST:
         return None
     return array_of(walk, (len(walk),))
@@ -193,8 +193,8 @@ def _places(node: Operation) -> Content | None:
     content = node.content(0)
     if content is None or content.ndim == 0 or not all(map(is_number, content.ravel().tolist())):
         return None
-    found = [place for place in places(*map(range, content.shape)) if content[place]]
-    return array_of((place[axis] for axis in range(content.ndim) for place in found), (content.ndim, len(found)))
+    nonzero = [place for place in places(*map(range, content.shape)) if content[place]]
+    return array_of((place[axis] for axis in range(content.ndim) for place in nonzero), (content.ndim, len(nonzero)))
 
 
 def _clipped(node: Operation) -> Content | None:
@@ -239,10 +239,10 @@ def contents_of(node: Operation) -> list[Content | None] | None:
     if node.node.op_type not in FOLLOWED or any(a.is_ref() for a in node.node.attributes.values()):
         return None
     if node.node.op_type in RULES:
-        found = _moved(node)
+        moved = _moved(node)
     else:
-        made = _ONE[node.node.op_type](node)
-        found = None if made is None else [made]
-    if found is None:
+        elements = _ONE[node.node.op_type](node)
+        moved = None if elements is None else [elements]
+    if moved is None:
         return None
-    return [None if content is None else fitted(content, node.to, node.derived) for content in found]
+    return [None if content is None else fitted(content, node.to, node.derived) for content in moved]

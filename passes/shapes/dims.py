@@ -35,8 +35,8 @@ _SMALL = 64
 
 
 def _range(node: Operation) -> Dims:
-    found = [node.content(index) for index in range(3)]
-    parts = [each.ravel()[0] for each in found if each is not None and each.size == 1]
+    operands = [node.content(index) for index in range(3)]
+    parts = [operand.ravel()[0] for operand in operands if operand is not None and operand.size == 1]
     if len(parts) == 3 and parts[2] == 1:
         count = parts[1] - parts[0]
         if isinstance(count, int):
@@ -103,8 +103,8 @@ def dims_of(node: Operation, imports: Mapping[str, int], names: Names) -> list[D
 
 def _joined(node: Operation) -> Dims | None:
     shapes = [shape for shape, value in zip(node.shapes, node.node.inputs, strict=True) if value is not None]
-    known = [shape for shape in shapes if shape is not None]
-    return broadcast(known) if len(known) == len(shapes) else None
+    declared = [shape for shape in shapes if shape is not None]
+    return broadcast(declared) if len(declared) == len(shapes) else None
 
 
 def _ask_onnx(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None] | None:
@@ -135,16 +135,16 @@ def _inferred(node: Operation, imports: Mapping[str, int], names: Names) -> list
     proto.attribute.extend(onnx_ir.serde.serialize_attribute(attribute) for attribute in node.node.attributes.values())
     proto.input.extend("" if value is None else f"i{index}" for index, value in enumerate(node.node.inputs))
     proto.output.extend(f"o{index}" for index in range(len(node.node.outputs)))
-    known, data = dict[str, onnx.TypeProto](), dict[str, onnx.TensorProto]()
+    types, data = dict[str, onnx.TypeProto](), dict[str, onnx.TensorProto]()
     for index, value in enumerate(node.node.inputs):
         if value is None:
             continue
-        known[f"i{index}"] = names.type_of(node.types[index], node.shapes[index])
+        types[f"i{index}"] = names.type_of(node.types[index], node.shapes[index])
         tensor = _shown(node, index)
         if tensor is not None:
             data[f"i{index}"] = tensor
     schema = onnx.defs.get_schema(node.node.op_type, opset, domain)
-    answer = onnx.shape_inference.infer_node_outputs(schema, proto, known, data)
+    answer = onnx.shape_inference.infer_node_outputs(schema, proto, types, data)
     return [names.dims(answer[name]) if name in answer else None for name in proto.output]
 
 

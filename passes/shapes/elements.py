@@ -53,10 +53,10 @@ class Derived:
         if (element, to) in self.fitting:
             return element
         row = element_type(to)
-        made = self.symbol(("Cast", to, element), int(row.min), int(row.max))
-        if isinstance(made, Poly):
-            self.wrapped[made] = element, to
-        return made
+        symbol = self.symbol(("Cast", to, element), int(row.min), int(row.max))
+        if isinstance(symbol, Poly):
+            self.wrapped[symbol] = element, to
+        return symbol
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class Operation:
         array = self.content(index)
         if array is None or array.ndim > 1:
             return None
-        found = [element for element in array.ravel().tolist() if isinstance(element, int)]
-        return tuple(found) if len(found) == array.size else None
+        integers = [element for element in array.ravel().tolist() if isinstance(element, int)]
+        return tuple(integers) if len(integers) == array.size else None
 
     def parameter(self, name: str, index: int) -> tuple[int, ...] | None:
         """The parameter that is an attribute in early opsets and an input in later ones; None if absent or unknown."""
@@ -208,4 +208,4 @@ def is_number(element: Element) -> bool:
 
 def all_integers(content: Content) -> bool:
     """True if all elements are known integers."""
-    return all(isinstance(each, int) for each in content.ravel().tolist())
+    return all(isinstance(element, int) for element in content.ravel().tolist())

@@ -45,7 +45,7 @@ def fitting(shapes: Shapes) -> Iterator[Fact]:
             wanted, shape = shapes.content(node.inputs[1]), shapes.shape(node.inputs[0])
             if wanted is not None and wanted.ndim == 1 and shape is not None:
                 _note_reshape(wanted.tolist(), shape, shapes, equal, above)
-    yield from (shapes.wrapped[each] for each in equal & above)
+    yield from (shapes.wrapped[symbol] for symbol in equal & above)
 
 
 Limit = tuple[Symbol, int]
@@ -69,10 +69,15 @@ _BROADCASTS = operators(lambda row: row.elementwise)
 def _of_index(node: onnx_ir.Node, shapes: Shapes) -> Iterator[Limit]:
     shape, axis = shapes.shape(node.inputs[0]), node.attributes.get_int("axis", 0) or 0
     size = shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
-    made = _carried(node.inputs[1])
-    if not isinstance(size, int) or made is None or made.op_type != "Range" or made.domain not in DEFAULT_DOMAINS:
+    reshaped = _carried(node.inputs[1])
+    if (
+        not isinstance(size, int)
+        or reshaped is None
+        or reshaped.op_type != "Range"
+        or reshaped.domain not in DEFAULT_DOMAINS
+    ):
         return
-    parts = [shapes.content(value) for value in made.inputs]
+    parts = [shapes.content(value) for value in reshaped.inputs]
     start, end, step = (None if part is None or part.size != 1 else part.ravel()[0] for part in parts)
     if isinstance(start, int) and start >= 0 and step == 1:
         yield from _at_most(end, max(size, start))
@@ -91,18 +96,18 @@ def _carried(value: onnx_ir.Value | None) -> onnx_ir.Node | None:
 
 def _of_operands(node: onnx_ir.Node, shapes: Shapes) -> Iterator[Limit]:
     """Return the bounds of dimensions that meet a number above 1, to which they must be equal, or be 1."""
-    found = [shapes.shape(value) for value in node.inputs]
-    known = [shape for shape in found if shape]
-    if len(known) < 2 or len(known) < len(found):
+    shapes_ = [shapes.shape(value) for value in node.inputs]
+    declared = [shape for shape in shapes_ if shape]
+    if len(declared) < 2 or len(declared) < len(shapes_):
         return
     if node.op_type == "MatMul":
-        left, right = known[0][-1], known[1][max(len(known[1]) - 2, 0)]
+        left, right = declared[0][-1], declared[1][max(len(declared[1]) - 2, 0)]
         pairs = [(left, right), (right, left)]
     else:
         pairs = [
             (one[-place], other[-place])
-            for one in known
-            for other in known
+            for one in declared
+            for other in declared
             for place in range(1, min(len(one), len(other)) + 1)
         ]
     for dim, size in pairs:
@@ -123,9 +128,9 @@ def _at_most(element: Element | None, high: int) -> Iterator[Limit]:
 
 
 def _held_by_memory(shapes: Shapes, live: set[onnx_ir.Node]) -> Iterator[Fact]:
-    made = [value for node in live for value in (*node.inputs, *node.outputs) if value is not None]
+    values = [value for node in live for value in (*node.inputs, *node.outputs) if value is not None]
     largest: dict[Element, float] = {}
-    for value in dict.fromkeys(made):
+    for value in dict.fromkeys(values):
         shape, dtype = shapes.shape(value), shapes.inference.type_of(value)
         symbols = [dim for dim in shape or () if isinstance(dim, Poly)]
         if shape is None or dtype is None or dtype == DataType.STRING or len(symbols) != 1:
@@ -140,15 +145,17 @@ def _held_by_memory(shapes: Shapes, live: set[onnx_ir.Node]) -> Iterator[Fact]:
 
 def _note_reshape(targets: list[Element], shape: Dims, shapes: Shapes, equal: set[Poly], above: set[Poly]) -> None:
     """Note the cast dimension that one Reshape proves to be its operand or -1, and those that are not -1."""
-    casts = [(place, each) for place, each in enumerate(targets) if isinstance(each, Poly) and each in shapes.wrapped]
+    casts = [
+        (place, target) for place, target in enumerate(targets) if isinstance(target, Poly) and target in shapes.wrapped
+    ]
     if -1 in targets:
-        above.update(each for _, each in casts)
+        above.update(symbol for _, symbol in casts)
     if len(casts) != 1:
         return
     ((index, cast),) = casts
     original, _ = shapes.wrapped[cast]
-    rest = [each for place, each in enumerate(targets) if place != index]
-    if not all(isinstance(each, int) and each > 0 for each in rest) or product(shape) != original * product(rest):
+    rest = [target for place, target in enumerate(targets) if place != index]
+    if not all(isinstance(target, int) and target > 0 for target in rest) or product(shape) != original * product(rest):
         return
     # A 0 would mean the dimension of the input in its place, which is a multiple.
     times = quotient(shape[index], original) if index < len(shape) else 2
@@ -166,5 +173,5 @@ def _live(graph: onnx_ir.Graph) -> set[onnx_ir.Node]:
         live.add(node)
         graphs = [graph for attribute in node.attributes.data.values() for graph in graphs_in(attribute)]
         held = [node for inner in graphs for node in nodes_of(inner)]
-        waiting += [value.producer() for each in (node, *held) for value in each.inputs if value is not None]
+        waiting += [value.producer() for inner in (node, *held) for value in inner.inputs if value is not None]
     return {node for node in live if node.graph is graph}

@@ -116,38 +116,38 @@ class FoldShapes(SessionPass):
         return RewriteResult(model, bool(records.rewrites), records)
 
 
-def may_find_something(found: Survey) -> bool:
+def may_find_something(nodes: Survey) -> bool:
     """False if a look at the operators tells that no rule applies: nothing is computed from shapes and constants alone.
 
     Most models of activations are such, and following all their shapes takes as long as all other passes. Only what
     uses a constant, or reads a shape, is looked at, and what uses the results.
     """
-    known, waiting = set[onnx_ir.Value](), found.of(_OF_SHAPES)
-    constants = [value for graph in found.graphs() for value in graph.initializers.values()]
-    constants += [value for node in found.of({"Constant"}) for value in node.outputs]
+    derived, waiting = set[onnx_ir.Value](), nodes.of(_OF_SHAPES)
+    constants = [value for graph in nodes.graphs() for value in graph.initializers.values()]
+    constants += [value for node in nodes.of({"Constant"}) for value in node.outputs]
     waiting += [node for value in constants for node, _ in value.uses()]
     while waiting:
         node = waiting.pop()
         op_type = node.op_type
-        if op_type in WITH_TARGETS and any(value in known for value in node.inputs[1:]):
+        if op_type in WITH_TARGETS and any(value in derived for value in node.inputs[1:]):
             return True
-        if op_type not in FOLLOWED or (node.outputs and node.outputs[0] in known):
+        if op_type not in FOLLOWED or (node.outputs and node.outputs[0] in derived):
             continue
         operands = node.inputs if op_type in BY_ELEMENT else node.inputs[:1]
-        if op_type in _OF_SHAPES or not _any_unknown(operands, known):
+        if op_type in _OF_SHAPES or not _any_unknown(operands, derived):
             if op_type in COMPUTED:
                 return True
-            known.update(node.outputs)
+            derived.update(node.outputs)
             waiting += [user for value in node.outputs for user, _ in value.uses()]
     return False
 
 
-def _any_unknown(values: Iterable[onnx_ir.Value | None], known: Container[onnx_ir.Value]) -> bool:
+def _any_unknown(values: Iterable[onnx_ir.Value | None], sources: Container[onnx_ir.Value]) -> bool:
     """True if one of the values is neither known nor a constant."""
     for value in values:
         if value is None:
             return True
-        if value not in known:
+        if value not in sources:
             producer = value.producer()
             if (producer is not None and producer.op_type != "Constant") or constant_tensor(value) is None:
                 return True
@@ -197,8 +197,8 @@ class _Folding:
         """Fold the nodes that unfolded nodes read, and replace shape operands by constants."""
         read = [node for node in nodes if _is_followed(node) and any(map(use_count, node.outputs))]
         fixed = {node: tensors for node in nodes if (tensors := self._tensors(node)) is not None}
-        found = self._read_by_others(nodes, fixed)
-        for node in sorted(found, key=lambda node: node.op_type != "If"):
+        readers = self._read_by_others(nodes, fixed)
+        for node in sorted(readers, key=lambda node: node.op_type != "If"):
             if self._stands(node) and any(map(_is_used, node.outputs)):  # a folded If takes what it reads away
                 self._fold(node, fixed[node])
         for node in nodes:
@@ -239,7 +239,7 @@ class _Folding:
             operands = (value for value in node.inputs if value is not None and constant_tensor(value) is None)
             of_constants = all(value.producer() in moved for value in operands)
             (computed if node.op_type in COMPUTED or not of_constants else moved).add(node)
-        gone, found = set[onnx_ir.Node](), list[onnx_ir.Node]()
+        gone, outputs = set[onnx_ir.Node](), list[onnx_ir.Node]()
         for node in reversed(nodes):
             if node not in computed:
                 continue
@@ -251,8 +251,8 @@ class _Folding:
                 gone.add(node)
             elif self._takes(node, fixed[node]) and not self._conflicts(nodes):
                 gone.add(node)
-                found.append(node)
-        return found[::-1]
+                outputs.append(node)
+        return outputs[::-1]
 
     def _takes(self, node: onnx_ir.Node, tensors: Sequence[onnx_ir.TensorProtocol]) -> bool:
         """True if the constants may replace the node; otherwise a refusal gives the reason."""
@@ -276,9 +276,9 @@ class _Folding:
             from castsmith.passes.shapes.conflicts import conflicts_of
 
             self.conflicts = conflicts_of(self.shapes, nodes)
-            for each, text in self.conflicts.items():
+            for conflicting, text in self.conflicts.items():
                 reason = f"the shapes of its operands do not fit: {text}; the model's shape arithmetic is kept"
-                self.records.refusals.append(Refusal(NAME, SHAPE_CONFLICT.code, site_of(each), reason))
+                self.records.refusals.append(Refusal(NAME, SHAPE_CONFLICT.code, site_of(conflicting), reason))
         return bool(self.conflicts)
 
     def _lack(self, node: onnx_ir.Node, values: Sequence[onnx_ir.Value | None]) -> str | None:
@@ -301,10 +301,10 @@ class _Folding:
 
     def _give_target(self, node: onnx_ir.Node, nodes: Sequence[onnx_ir.Node]) -> None:
         """Give a Reshape, Expand or Slice a constant that is equivalent to its operand."""
-        found = constant_target(node, self.shapes)
-        if found is None or self._conflicts(nodes):
+        target = constant_target(node, self.shapes)
+        if target is None or self._conflicts(nodes):
             return
-        index, elements = found
+        index, elements = target
         value = node.inputs[index]
         dtype = self.shapes.inference.type_of(value)
         value = present(value, "the value")
@@ -314,8 +314,10 @@ class _Folding:
         top = np.iinfo(dtype.numpy()).max
         tensor = onnx_ir.Tensor(np.array([min(element, top) for element in elements], dtype.numpy()), dtype)
         constant = self._constant(node, f"{value.name}_fixed", tensor, new)
-        made, inputs = tuple(new), {index: constant}
-        self._replace(node, Replacement(FIX_SHAPE_OPERAND.code, REASONS[node.op_type], constants=made, inputs=inputs))
+        nodes_made, inputs = tuple(new), {index: constant}
+        self._replace(
+            node, Replacement(FIX_SHAPE_OPERAND.code, REASONS[node.op_type], constants=nodes_made, inputs=inputs)
+        )
 
     def _constant(
         self, node: onnx_ir.Node, name: str, tensor: onnx_ir.TensorProtocol, new: list[onnx_ir.Value]
@@ -326,11 +328,11 @@ class _Folding:
             new.append(new_constant(name, tensor))
             return new[-1]
         key = node.graph, tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes()
-        found = self.made.get(key)
-        if found is None or not (found.is_initializer() or found in new):
-            found = self.made[key] = new_constant(name, tensor)
-            new.append(found)
-        return found
+        constant = self.made.get(key)
+        if constant is None or not (constant.is_initializer() or constant in new):
+            constant = self.made[key] = new_constant(name, tensor)
+            new.append(constant)
+        return constant
 
     def _replace(self, node: onnx_ir.Node, replacement: Replacement) -> None:
         types = self.shapes.inference.types

@@ -29,10 +29,10 @@ def constant_target(node: onnx_ir.Node, shapes: Shapes) -> tuple[int, list[int]]
     if producer is None or producer.op_type == "Shape":  # nothing is computed there
         return None
     wanted = shapes.content(value)
-    if wanted is None or wanted.ndim != 1 or all(isinstance(each, int) for each in wanted.tolist()):
+    if wanted is None or wanted.ndim != 1 or all(isinstance(target, int) for target in wanted.tolist()):
         return None
-    found = rule(node, wanted.tolist(), shapes.shape(node.inputs[0]), shapes)
-    return None if found is None else (index, found)
+    target = rule(node, wanted.tolist(), shapes.shape(node.inputs[0]), shapes)
+    return None if target is None else (index, target)
 
 
 def _reshape(node: onnx_ir.Node, wanted: list[Element], shape: Dims | None, _: Shapes) -> list[int] | None:
@@ -41,12 +41,12 @@ def _reshape(node: onnx_ir.Node, wanted: list[Element], shape: Dims | None, _: S
     allow_zero = bool(node.attributes.get_int("allowzero", 0))
     dims: list[Element] = [*wanted]
     sizes: list[Element] = []
-    for index, each in enumerate(wanted):
+    for index, target in enumerate(wanted):
         own = shape[index] if index < len(shape) else None
-        if isinstance(each, Poly) and each == own and not allow_zero:
+        if isinstance(target, Poly) and target == own and not allow_zero:
             dims[index] = 0
         sizes.append(own if dims[index] == 0 and not allow_zero and own is not None else dims[index])
-    missing = [index for index, each in enumerate(dims) if not isinstance(each, int)]
+    missing = [index for index, dim in enumerate(dims) if not isinstance(dim, int)]
     if missing:
         rest = [size for index, size in enumerate(sizes) if index != missing[0]]
         # Without elements, a -1 would not determine the dimension.
@@ -60,15 +60,15 @@ def _expand(_: onnx_ir.Node, wanted: list[Element], shape: Dims | None, __: Shap
     if shape is None or len(wanted) > len(shape):
         return None
     own = shape[len(shape) - len(wanted) :]
-    found: list[int] = []
-    for each, dim in zip(wanted, own, strict=True):
-        if isinstance(each, int):
-            found.append(each)
-        elif each == dim or (low_of(dim) or 0) > 1:
-            found.append(1)
+    places: list[int] = []
+    for target, dim in zip(wanted, own, strict=True):
+        if isinstance(target, int):
+            places.append(target)
+        elif target == dim or (low_of(dim) or 0) > 1:
+            places.append(1)
         else:
             return None
-    return found
+    return places
 
 
 def _slice(node: onnx_ir.Node, wanted: list[Element], shape: Dims | None, shapes: Shapes) -> list[int] | None:
@@ -82,20 +82,20 @@ def _slice(node: onnx_ir.Node, wanted: list[Element], shape: Dims | None, shapes
     strides: list[Element] = [1] * len(wanted) if steps is None else steps.ravel().tolist()
     if not len(places) == len(strides) == len(wanted):
         return None
-    found: list[int] = []
-    for each, axis, step in zip(wanted, places, strides, strict=True):
-        if isinstance(each, int):
-            found.append(each)
-        elif _ends(each, axis, shape) and (low_of(step) or 0) > 0:
-            found.append(_END)
+    ends: list[int] = []
+    for target, axis, step in zip(wanted, places, strides, strict=True):
+        if isinstance(target, int):
+            ends.append(target)
+        elif _ends(target, axis, shape) and (low_of(step) or 0) > 0:
+            ends.append(_END)
         else:
             return None
-    return found
+    return ends
 
 
-def _ends(each: Element, axis: Element, shape: Dims) -> bool:
+def _ends(end: Element, axis: Element, shape: Dims) -> bool:
     """True if an end is the size of the dimension."""
-    return isinstance(axis, int) and -len(shape) <= axis < len(shape) and each == shape[axis]
+    return isinstance(axis, int) and -len(shape) <= axis < len(shape) and end == shape[axis]
 
 
 _Rule = Callable[[onnx_ir.Node, "list[Element]", "Dims | None", Shapes], "list[int] | None"]

@@ -88,10 +88,10 @@ class Shapes:
 
     def _settle(self, value: onnx_ir.Value) -> None:
         """Compute the facts about the value, after those about the values on which it depends."""
-        for each, missing in sources_first(value, self._shapes, self._sources):
+        for inner, missing in sources_first(value, self._shapes, self._sources):
             for source in missing:
                 self._shapes[source] = self._contents[source] = None
-            self._find(each)
+            self._find(inner)
 
     def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
         node = value.producer()
@@ -99,7 +99,7 @@ class Shapes:
             return []
         inside = node.attributes.values() if node.op_type == "If" else ()
         ends = [output for attribute in inside for branch in graphs_in(attribute) for output in branch.outputs]
-        return [each for each in (*node.inputs, *ends) if each is not None]
+        return [operand for operand in (*node.inputs, *ends) if operand is not None]
 
     def _find(self, value: onnx_ir.Value) -> None:
         node, tensor = value.producer(), constant_tensor(value)
@@ -122,14 +122,14 @@ class Shapes:
 
     def _find_outputs(self, node: onnx_ir.Node) -> None:
         if node.op_type in FLOW and node.domain in DEFAULT_DOMAINS:
-            found, contents = self._flowing(node)
+            shapes, contents = self._flowing(node)
         else:
             operation = self.operation(node)
-            found = dims_of(operation, self._imports_of(node), self._names)
+            shapes = dims_of(operation, self._imports_of(node), self._names)
             contents = contents_of(operation) if node.op_type in FOLLOWED and node.domain in DEFAULT_DOMAINS else None
         for index, output in enumerate(node.outputs):
             content = contents[index] if contents is not None and index < len(contents) else None
-            dims = found[index] if index < len(found) else None
+            dims = shapes[index] if index < len(shapes) else None
             self._contents[output] = content
             self._shapes[output] = self._settled(output, content.shape if content is not None else dims, node)
 
@@ -140,17 +140,17 @@ class Shapes:
             return [None] * count, [None] * count
         branches = self._taken(node)
         ends = [[branch.outputs[index] for branch in branches] for index in range(count)]
-        shapes = [[self._shapes.get(end) for end in each] for each in ends]
-        found = [shape[0] if shape[0] == shape[-1] else None for shape in shapes]
+        shapes = [[self._shapes.get(end) for end in branch] for branch in ends]
+        firsts = [shape[0] if shape[0] == shape[-1] else None for shape in shapes]
         contents = [self._contents.get(end[0]) if len(branches) == 1 else None for end in ends]
-        return found, contents
+        return firsts, contents
 
     def _taken(self, node: onnx_ir.Node) -> list[onnx_ir.Graph]:
         """Return the branches of an If that may be taken."""
         branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
         condition = self._contents.get(node.inputs[0]) if node.inputs[0] is not None else None
-        known = None if condition is None or condition.size != 1 else condition.ravel()[0]
-        return branches if not isinstance(known, int) else branches[:1] if known else branches[1:]
+        number = None if condition is None or condition.size != 1 else condition.ravel()[0]
+        return branches if not isinstance(number, int) else branches[:1] if number else branches[1:]
 
     def _settled(self, value: onnx_ir.Value, dims: Dims | None, node: onnx_ir.Node) -> Dims | None:
         """Return the inferred shape, with declared dimensions where it has unknown ones."""
@@ -198,13 +198,13 @@ class Shapes:
         return self._fresh[key]
 
     def _high(self, key: object) -> int | None:
-        known = [high for high in (self.largest_dim, self._highs.get(key)) if high]
-        return min(known, default=None)
+        tops = [high for high in (self.largest_dim, self._highs.get(key)) if high]
+        return min(tops, default=None)
 
     def restarted(self, *, declared: bool) -> Shapes:
         """Return a new walk, which ignores the declared shapes of node outputs, or prefers them."""
-        given = self.model, self.inference, self.imports, self.held, self.largest_dim
-        return Shapes(*given, declared=declared, preferred=declared)
+        settings = self.model, self.inference, self.imports, self.held, self.largest_dim
+        return Shapes(*settings, declared=declared, preferred=declared)
 
     @property
     def wrapped(self) -> Mapping[Poly, tuple[Element, DataType]]:
@@ -213,23 +213,23 @@ class Shapes:
 
     def fitting(self, element: Element) -> int | None:
         """Return the largest integer of the narrowest type that is known to hold the element; None if unknown."""
-        tops = [int(element_type(dtype).max) for each, dtype in self._derived.fitting if each == element]
+        tops = [int(element_type(dtype).max) for fitting, dtype in self._derived.fitting if fitting == element]
         return min(tops, default=None)
 
     def bound(self, limits: Iterable[tuple[Symbol, int]]) -> bool:
         """Assume the upper bounds of symbols; True if one is new, and more can be found with it."""
         keys = {poly: key for held in (self._named, self._fresh) for key, poly in held.items()}
-        found: dict[object, int] = {}
-        for each, high in limits:
-            key = keys.get(Poly({(each,): 1}))
-            if key is not None and high > 0 and high < found.get(key, self._high(key) or high + 1):
-                found[key] = high
-        if found:
-            self._highs.update(found)
+        tops: dict[object, int] = {}
+        for limited, high in limits:
+            key = keys.get(Poly({(limited,): 1}))
+            if key is not None and high > 0 and high < tops.get(key, self._high(key) or high + 1):
+                tops[key] = high
+        if tops:
+            self._highs.update(tops)
             for held in (self._named, self._fresh, self._shapes, self._contents):
                 held.clear()
             self._derived = Derived()
-        return bool(found)
+        return bool(tops)
 
     def learn(self, facts: Iterable[tuple[Element, DataType]]) -> bool:
         """Assume that each integer fits its type; True if that is new, and more can be found with it."""

@@ -44,11 +44,11 @@ def fill_with_cast_value(node: onnx_ir.Node, facts: Facts) -> Replacement | None
         return None
     filling = cast(value, chain.to, saturate=saturate, round_mode=round_mode, opset=opset)
     attributes = {"value": onnx_ir.tensor(filling, dtype=chain.to)}
-    made = onnx_ir.node("ConstantOfShape", list(producer.inputs), attributes, name=node.name)
-    output, old = made.outputs[0], node.outputs[0]
+    filled = onnx_ir.node("ConstantOfShape", list(producer.inputs), attributes, name=node.name)
+    output, old = filled.outputs[0], node.outputs[0]
     output.name, output.dtype, output.shape = old.name, chain.to, old.shape or producer.outputs[0].shape
     reason = f"the tensor is filled with a {type_name(chain.to)} value directly"
-    return Replacement(CAST_CONSTANT_OF_SHAPE.code, reason, (made,), outputs=(output,))
+    return Replacement(CAST_CONSTANT_OF_SHAPE.code, reason, (filled,), outputs=(output,))
 
 
 def _fills(dtype: DataType, opset: int, target: Target | None) -> bool:

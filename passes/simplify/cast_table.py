@@ -32,10 +32,10 @@ class CastTable:
 
         The walk visits a subgraph after all nodes before it outside, so the result is always computed earlier.
         """
-        found = self.made.get(_key(source, meaning, opset))
-        while found and scope is not None:
-            if scope in found and _stands(found[scope]):
-                return found[scope]
+        casts = self.made.get(_key(source, meaning, opset))
+        while casts and scope is not None:
+            if scope in casts and _stands(casts[scope]):
+                return casts[scope]
             holder = self.held.get(scope) if isinstance(scope, onnx_ir.Graph) else None
             scope = None if holder is None else holder.graph
         return None

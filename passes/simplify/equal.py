@@ -34,15 +34,15 @@ _LARGEST = 1024
 
 def _before(casts: Iterable[onnx_ir.Node]) -> set[onnx_ir.Node]:
     """Return the nodes from whose results one of the casts, of those that are in the model, is computed."""
-    found = set[onnx_ir.Node]()
+    duplicates = set[onnx_ir.Node]()
     left = [node.inputs[0] for node in casts if node.inputs and node.graph is not None]
     while left:
         value = left.pop()
         node = None if value is None else value.producer()
-        if node is not None and node not in found:
-            found.add(node)
+        if node is not None and node not in duplicates:
+            duplicates.add(node)
             left += node.inputs
-    return found
+    return duplicates
 
 
 @dataclass
@@ -73,10 +73,10 @@ class EqualNodes:
         key = _key(node, imports[node.graph])
         if key is None:
             return None
-        found = self.made.setdefault(key, {})
-        twin = self._earlier(node.graph, found)
+        nodes = self.made.setdefault(key, {})
+        twin = self._earlier(node.graph, nodes)
         if twin is None or not _hands_over(node, twin):
-            found.setdefault(node.graph, node)
+            nodes.setdefault(node.graph, node)
             return None
         return twin
 
@@ -89,11 +89,11 @@ class EqualNodes:
         casts = [node for node in self.casts if node.domain in DEFAULT_DOMAINS]
         return _before(casts) if len(casts) > 1 else set()
 
-    def _earlier(self, scope: Scope | None, found: Mapping[Scope, onnx_ir.Node]) -> onnx_ir.Node | None:
+    def _earlier(self, scope: Scope | None, nodes: Mapping[Scope, onnx_ir.Node]) -> onnx_ir.Node | None:
         """Return the equal node of the innermost scope that has one still in the model."""
-        while found and scope is not None:
-            if scope in found and found[scope].graph is not None:
-                return found[scope]
+        while nodes and scope is not None:
+            if scope in nodes and nodes[scope].graph is not None:
+                return nodes[scope]
             holder = self.held.get(scope) if isinstance(scope, onnx_ir.Graph) else None
             scope = None if holder is None else holder.graph
         return None
@@ -116,8 +116,8 @@ def _key(node: onnx_ir.Node, imports: Mapping[str, int]) -> Hashable:
     draws = row.random or (node.op_type == "Dropout" and not row.holds(node))
     if draws or node.op_type in CASTS | LINEAR or any(not output.name for output in node.outputs):
         return None
-    attributes = [(name, _attribute(each)) for name, each in sorted(node.attributes.items())]
-    if any(each is None for _, each in attributes):
+    attributes = [(name, _attribute(attribute)) for name, attribute in sorted(node.attributes.items())]
+    if any(content is None for _, content in attributes):
         return None
     return domain, node.op_type, tuple(map(_operand, node.inputs)), tuple(attributes), len(node.outputs)
 

@@ -148,9 +148,9 @@ class Facts:
                 break
             before, dtype, first = step
             refused = _refused((dtype, first, last), opset, free=self.undefined_free)
-            known = self.ranges.get(before)
-            if refused is not None and known is not None and harmless(known, dtype, first, last):
-                refused, because = None, f" for {known}"
+            range_ = self.ranges.get(before)
+            if refused is not None and range_ is not None and harmless(range_, dtype, first, last):
+                refused, because = None, f" for {range_}"
             if refused is not None:
                 found = Origin(source, refused=refused)
                 break

@@ -90,12 +90,12 @@ def reads_more(node: onnx_ir.Node, origin: onnx_ir.Value, inference: Inference, 
     if source.is_graph_output() or count * (more - less) > more + less:
         return True
     first = source.producer()
-    made = None if first is None else read_cast(first)
+    meaning = None if first is None else read_cast(first)
     for user in (user for user, _ in source.uses() if user is not node):
         last = read_cast(user, inference.type_of(user.outputs[0])) if user.op_type in CASTS else None
-        if made is None or last is None or made.to is None or last.to is None:
+        if meaning is None or last is None or meaning.to is None or last.to is None:
             return True
-        if not chain_verdict(wide, made, last, opset):
+        if not chain_verdict(wide, meaning, last, opset):
             return True
     return False
 

@@ -232,13 +232,13 @@ def _unlike(
     for index, (wide, narrow) in enumerate(((left, right), (right, left))):
         holds = embeds(narrow[1], wide[1]) and wide[2].to is not None and embeds(wide[1], wide[2].to)
         if holds and wide[1] != wide[2].to and legality.takes(node, 0, wide[1], imports):
-            made = cast_node(narrow[0], wide[1])
-            operands = {index: wide[0], 1 - index: made.outputs[0]}
+            cast = cast_node(narrow[0], wide[1])
+            operands = {index: wide[0], 1 - index: cast.outputs[0]}
             reason = (
                 f"{type_name(wide[1])} holds every {type_name(narrow[1])}, as {type_name(wide[2].target)} does both"
             )
             return Replacement(
-                SEE_THROUGH_CAST.code, f"{reason}, so {node.op_type} gives the same", (made,), inputs=operands
+                SEE_THROUGH_CAST.code, f"{reason}, so {node.op_type} gives the same", (cast,), inputs=operands
             )
     return None
 

@@ -58,8 +58,8 @@ def graphs_of(attribute: onnx_ir.Attr) -> list[onnx_ir.Graph]:
 
 def _value_change(left: onnx_ir.Attr, right: onnx_ir.Attr, place: str, subject: str) -> Change:
     if left.type == AttributeType.TENSOR:
-        found = tensor_difference(left.as_tensor(), right.as_tensor())
-        return Change("attribute-changed", place, subject, found.before, found.after, found.detail)
+        difference = tensor_difference(left.as_tensor(), right.as_tensor())
+        return Change("attribute-changed", place, subject, difference.before, difference.after, difference.detail)
     return Change("attribute-changed", place, subject, _text(left), _text(right))
 
 
@@ -144,10 +144,10 @@ def compare_graphs(
             )
 
 
-def _items_change(kind: str, site: Site, subject: str, removed: Item | None, made: Item | None) -> Change:
+def _items_change(kind: str, site: Site, subject: str, removed: Item | None, added: Item | None) -> Change:
     """Return a change of nodes or values, with the text of the items."""
-    before, after = ("" if item is None else item_text(item) for item in (removed, made))
-    return Change(kind, str(site), subject, before, after, "", removed, made, site)
+    before, after = ("" if item is None else item_text(item) for item in (removed, added))
+    return Change(kind, str(site), subject, before, after, "", removed, added, site)
 
 
 def _in_order(matching: Matching) -> Iterator[tuple[Node | None, Node | None]]:
@@ -220,12 +220,14 @@ def _source_changes(
 
 
 def _constant_change(place: str, subject: str, a: onnx_ir.TensorProtocol, b: onnx_ir.TensorProtocol) -> Change:
-    found = tensor_difference(a, b)
+    difference = tensor_difference(a, b)
     x, y = (
         ValueItem(tensor.name or "", type_name(tensor.dtype), f"[{', '.join(map(str, tensor.shape.numpy()))}]")
         for tensor in (a, b)
     )
-    return Change("constant-changed", place, subject, found.before, found.after, found.detail, removed=x, made=y)
+    return Change(
+        "constant-changed", place, subject, difference.before, difference.after, difference.detail, removed=x, made=y
+    )
 
 
 def _same_value(matching: Matching, x: onnx_ir.Value, y: onnx_ir.Value) -> bool:

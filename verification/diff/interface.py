@@ -92,21 +92,21 @@ def pair_by_index(a: Sequence[Value], b: Sequence[Value]) -> Interface:
 
 
 def interface_changes(
-    what: str, place: str, found: Interface, a: Sequence[Value], b: Sequence[Value]
+    what: str, place: str, interface: Interface, a: Sequence[Value], b: Sequence[Value]
 ) -> Iterator[Change]:
     """Yield inputs or outputs (`what`) that are added, removed, renamed, of another type, or in another order."""
-    for value in found.removed:
+    for value in interface.removed:
         yield Change(f"{what}-removed", place, f"{what} {value.name}", type_text(value), "")
-    for value in found.added:
+    for value in interface.added:
         yield Change(f"{what}-added", place, f"{what} {value.name}", "", type_text(value))
-    for left, right in found.pairs:
-        if found.named and left.name != right.name:
+    for left, right in interface.pairs:
+        if interface.named and left.name != right.name:
             yield Change(f"{what}-renamed", place, f"name of {what} {left.name}", f"{left.name}", f"{right.name}")
-        if types_differ(left, right, strict=found.named):
+        if types_differ(left, right, strict=interface.named):
             yield Change(f"{what}-type-changed", place, f"{what} {left.name}", type_text(left), type_text(right))
-    partner = dict(found.pairs)
-    order = [value for value in b if value not in found.added]
-    if found.named and [partner[value] for value in a if value in partner] != order:
+    partner = dict(interface.pairs)
+    order = [value for value in b if value not in interface.added]
+    if interface.named and [partner[value] for value in a if value in partner] != order:
         before, after = (", ".join(str(value.name) for value in side) for side in (a, b))
         yield Change(f"{what}-order-changed", place, f"order of {what}s", before, after)
 

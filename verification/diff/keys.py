@@ -65,9 +65,9 @@ def subgraphs(node: onnx_ir.Node) -> Iterator[onnx_ir.Graph]:
 def from_outside(graph: onnx_ir.Graph) -> set[onnx_ir.Value]:
     """Return the values of outer graphs that the graph uses, except constants."""
     nodes = list(graph.all_nodes())
-    made = {value for node in nodes for value in node.outputs}
+    outputs = {value for node in nodes for value in node.outputs}
     used = {value for node in nodes for value in node.inputs if value is not None} | set(graph.outputs)
-    return {value for value in used - made if constant_tensor(value) is None}
+    return {value for value in used - outputs if constant_tensor(value) is None}
 
 
 # Attributes of a node without those at the default of its operator, which may as well be absent.
@@ -91,8 +91,8 @@ def _defaults(domain: str, op_type: str, opset: int) -> dict[str, onnx_ir.Attr]:
         schema = onnx.defs.get_schema(op_type, opset, domain)
     except onnx.defs.SchemaError:
         return {}
-    given = {name: formal.default_value for name, formal in schema.attributes.items() if formal.default_value.type}
-    return {name: onnx_ir.from_proto(value) for name, value in given.items()}
+    defaults = {name: formal.default_value for name, formal in schema.attributes.items() if formal.default_value.type}
+    return {name: onnx_ir.from_proto(value) for name, value in defaults.items()}
 
 
 def _same(attribute: onnx_ir.Attr, default: onnx_ir.Attr) -> bool:
@@ -135,17 +135,17 @@ class Keys:
 
 
 def forward_keys(
-    nodes: Iterable[onnx_ir.Node], keys: Keys, known: MutableMapping[onnx_ir.Value, int], *, soft: bool = False
+    nodes: Iterable[onnx_ir.Node], keys: Keys, numbers: MutableMapping[onnx_ir.Value, int], *, soft: bool = False
 ) -> dict[onnx_ir.Node, int]:
     """Return the key of each node by operator, attributes and input keys; the outputs are added to `known`."""
-    found: dict[onnx_ir.Node, int] = {}
+    keys_found: dict[onnx_ir.Node, int] = {}
     for node in nodes:
-        inputs = tuple(_input_key(value, keys, known, soft=soft) for value in operands(node))
-        attributes = () if soft else attribute_keys(node, keys, known)
-        found[node] = keys.intern("soft" if soft else "node", operator_key(node), inputs, attributes)
+        inputs = tuple(_input_key(value, keys, numbers, soft=soft) for value in operands(node))
+        attributes = () if soft else attribute_keys(node, keys, numbers)
+        keys_found[node] = keys.intern("soft" if soft else "node", operator_key(node), inputs, attributes)
         for index, value in enumerate(node.outputs):
-            known.setdefault(value, keys.intern("output", found[node], index))
-    return found
+            numbers.setdefault(value, keys.intern("output", keys_found[node], index))
+    return keys_found
 
 
 def backward_keys(
@@ -161,7 +161,7 @@ def backward_keys(
         marks: For each value that is an output of the graph, which one.
         fixed: The keys of nodes that are already matched; the others then get soft keys.
     """
-    found: dict[onnx_ir.Node, int] = {}
+    keys_found: dict[onnx_ir.Node, int] = {}
     consumers: dict[onnx_ir.Value, list[tuple[int, int]]] = {}
     soft = fixed is not None
     for node in reversed(nodes):
@@ -170,34 +170,34 @@ def backward_keys(
         if not soft:
             constants = tuple(None if v is None else keys.constant(v) for v in operands(node))
             content = (constants, attribute_keys(node, keys, None))
-        found[node] = keys.intern("back", operator_key(node), fates, content)
+        keys_found[node] = keys.intern("back", operator_key(node), fates, content)
         if fixed is not None and node in fixed:
-            found[node] = fixed[node]
+            keys_found[node] = fixed[node]
         for index, value in enumerate(operands(node)):
             if value is not None:
-                consumers.setdefault(value, []).append((found[node], index))
+                consumers.setdefault(value, []).append((keys_found[node], index))
         for value in set(captured(node)):
-            consumers.setdefault(value, []).append((found[node], ABSENT))
-    return found
+            consumers.setdefault(value, []).append((keys_found[node], ABSENT))
+    return keys_found
 
 
 def attribute_keys(
-    node: onnx_ir.Node, keys: Keys, known: MutableMapping[onnx_ir.Value, int] | None
+    node: onnx_ir.Node, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int] | None
 ) -> tuple[Hashable, ...]:
     """Return the attributes by name. Outer values in subgraphs get their keys from `known`, or none without it."""
     attributes = keys.attributes(node)
-    return tuple((name, attribute_key(attributes[name], keys, known)) for name in sorted(attributes))
+    return tuple((name, attribute_key(attributes[name], keys, numbers)) for name in sorted(attributes))
 
 
-def attribute_key(attribute: onnx_ir.Attr, keys: Keys, known: MutableMapping[onnx_ir.Value, int] | None) -> Hashable:
+def attribute_key(attribute: onnx_ir.Attr, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int] | None) -> Hashable:
     """Return a key that is equal for attributes of the same type and bit-identical value."""
     kind = attribute.type
     if attribute.is_ref():
         return kind, "ref", attribute.ref_attr_name
     if kind == onnx_ir.AttributeType.GRAPH:
-        return kind, _graph_key(attribute.as_graph(), keys, known)
+        return kind, _graph_key(attribute.as_graph(), keys, numbers)
     if kind == onnx_ir.AttributeType.GRAPHS:
-        return kind, tuple(_graph_key(graph, keys, known) for graph in attribute.as_graphs())
+        return kind, tuple(_graph_key(graph, keys, numbers) for graph in attribute.as_graphs())
     if kind == onnx_ir.AttributeType.TENSOR:
         return kind, digest(attribute.as_tensor())
     if kind == onnx_ir.AttributeType.TENSORS:
@@ -205,8 +205,8 @@ def attribute_key(attribute: onnx_ir.Attr, keys: Keys, known: MutableMapping[onn
     return kind, repr(attribute.value)
 
 
-def _graph_key(graph: onnx_ir.Graph, keys: Keys, known: MutableMapping[onnx_ir.Value, int] | None) -> int:
-    inner = ChainMap({}, dict.fromkeys(from_outside(graph), _OUTSIDE) if known is None else known)
+def _graph_key(graph: onnx_ir.Graph, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int] | None) -> int:
+    inner = ChainMap({}, dict.fromkeys(from_outside(graph), _OUTSIDE) if numbers is None else numbers)
     inner.update((value, keys.intern("formal", index)) for index, value in enumerate(graph.inputs))
     nodes = forward_keys(computing_nodes(graph), keys, inner)
     outputs = tuple(_input_key(value, keys, inner) for value in graph.outputs)
@@ -214,13 +214,13 @@ def _graph_key(graph: onnx_ir.Graph, keys: Keys, known: MutableMapping[onnx_ir.V
 
 
 def _input_key(
-    value: onnx_ir.Value | None, keys: Keys, known: MutableMapping[onnx_ir.Value, int], *, soft: bool = False
+    value: onnx_ir.Value | None, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int], *, soft: bool = False
 ) -> int:
     if value is None:
         return ABSENT
     constant = keys.constant(value)
-    if constant is None and value in known:
-        return known[value]
+    if constant is None and value in numbers:
+        return numbers[value]
     if constant is None:
         return keys.intern("unknown", value)
     return keys.intern("any constant") if soft else constant

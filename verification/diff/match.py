@@ -57,11 +57,11 @@ class Matching:
         for named in (True,) if only_named else (True, False):
             waiting: dict[Hashable, list[Node]] = {}
             for node in reversed(self.left(0)):
-                if (found := key(node)) is not None:
-                    waiting.setdefault((found, _names(node) if named else ()), []).append(node)
+                if (key_ := key(node)) is not None:
+                    waiting.setdefault((key_, _names(node) if named else ()), []).append(node)
             for node in self.left(1):
-                found = key(node)
-                candidates = None if found is None else waiting.get((found, _names(node) if named else ()))
+                key_ = key(node)
+                candidates = None if key_ is None else waiting.get((key_, _names(node) if named else ()))
                 if candidates:
                     self.pair(candidates.pop(), node)
 
@@ -118,15 +118,15 @@ def _pair_neighbours(matching: Matching, outputs: Pairs) -> None:
     """Pair unmatched producers of inputs and consumers of outputs of matched nodes, by position."""
     free = set(matching.left(0)), set(matching.left(1))
     waiting = list(matching.partner.items())
-    found = [(x.producer(), y.producer()) for x, y in outputs]
-    while all(free) and (found or waiting):
-        for left, right in found:
+    pairs = [(x.producer(), y.producer()) for x, y in outputs]
+    while all(free) and (pairs or waiting):
+        for left, right in pairs:
             if left in free[0] and right in free[1]:
                 free[0].remove(left)
                 free[1].remove(right)
                 matching.pair(left, right)
                 waiting.append((left, right))
-        found = list(_neighbours(*waiting.pop(), *free)) if waiting else []
+        pairs = list(_neighbours(*waiting.pop(), *free)) if waiting else []
 
 
 def _neighbours(a: Node, b: Node, free_a: set[Node], free_b: set[Node]) -> Iterator[tuple[Node | None, Node | None]]:
@@ -143,12 +143,12 @@ def _same_uses(x: Value, y: Value, free_a: set[Node], free_b: set[Node]) -> Sequ
     for node, index in x.uses():
         if node in free_a:
             places.setdefault((operator_key(node), index), []).append(node)
-    found: list[tuple[Node, Node]] = []
+    pairs: list[tuple[Node, Node]] = []
     for node, index in y.uses() if places else ():
         candidates = places.get((operator_key(node), index))
         if node in free_b and candidates:
-            found.append((candidates.pop(0), node))
-    return found
+            pairs.append((candidates.pop(0), node))
+    return pairs
 
 
 def _names(node: Node) -> tuple[str | None, ...]:

@@ -99,14 +99,14 @@ def diff(a: ModelLike, b: ModelLike, *, everything: bool = False) -> ModelDiff:
 
 def rewrites_between(a: onnx_ir.Model, b: onnx_ir.Model, pass_name: str) -> list[Rewrite]:
     """Record the changes of a pass that keeps no records, by comparing the model before and after it."""
-    found: list[Rewrite] = []
+    rewrites: list[Rewrite] = []
     for change in _compared(a, b, everything=True).changes:
         site = change.site or Site(change.place or b.graph.name or "")
         before = change.removed if isinstance(change.removed, NodeItem) else change.before
         after = change.made if isinstance(change.made, NodeItem) else change.after
         reason = f"{change.subject} differs from the model before this pass, which left no record"
-        found.append(Rewrite(pass_name, UNRECORDED_CHANGE.code, site, before, after, reason, Effect.UNKNOWN))
-    return found
+        rewrites.append(Rewrite(pass_name, UNRECORDED_CHANGE.code, site, before, after, reason, Effect.UNKNOWN))
+    return rewrites
 
 
 def _counted(number: int, noun: str) -> str:

@@ -92,7 +92,7 @@ def _loop(
     trips, condition = (None if content is None else _tensor(node, content) for content in inputs[:2])
     limit = None if trips is None else int(trips.array.reshape(()))
     going = True if condition is None else bool(np.all(condition.array))
-    open_end = any(each is not None and each.undefined is not None for each in (trips, condition))
+    open_end = any(tensor is not None and tensor.undefined is not None for tensor in (trips, condition))
     start = list(inputs[2:])
     if None in node.inputs[2:]:
         raise EngineError(f"Loop {node.name or ''} has a state without an initial value, which is not supported.")
@@ -162,9 +162,9 @@ def _turns(
     collected: list[list[Tensor]] = [[] for _ in range(len(body.outputs) - count)]
     for turn in range(turns):
         run.budget.turn(f"Scan {node.name or ''}".strip(), len(body))
-        found = step(turn, states)
-        states = [_as(content, dtype) for content, dtype in zip(found[:count], types, strict=True)]
-        for elements, element in zip(collected, found[count:], strict=True):
+        results = step(turn, states)
+        states = [_as(content, dtype) for content, dtype in zip(results[:count], types, strict=True)]
+        for elements, element in zip(collected, results[count:], strict=True):
             elements.append(_tensor(node, element))
     run.took(node, str(min(turns, 2)))
     if not turns:
@@ -176,16 +176,16 @@ def _scan_of_opset_8(
     run: Evaluates, node: onnx_ir.Node, inputs: Sequence[Content], scope: Contents, imports: Imports
 ) -> list[Content]:
     """Run Scan over sequences of a batch: the body runs for each member, and short sequences end in zeros."""
-    body, given = node.attributes["body"].as_graph(), [_tensor(node, content) for content in inputs[1:]]
-    count = len(given) - node.attributes["num_scan_inputs"].as_int()
-    directions = node.attributes.get_ints("directions") or [0] * (len(given) - count)
-    batch, longest = given[count].array.shape[:2]
+    body, states_given = node.attributes["body"].as_graph(), [_tensor(node, content) for content in inputs[1:]]
+    count = len(states_given) - node.attributes["num_scan_inputs"].as_int()
+    directions = node.attributes.get_ints("directions") or [0] * (len(states_given) - count)
+    batch, longest = states_given[count].array.shape[:2]
     lengths = [longest] * batch if inputs[0] is None else _tensor(node, inputs[0]).array.tolist()
     members: list[list[Tensor]] = []
     for member, length in enumerate(lengths):
-        rows = [_on(t, lambda array, m=member, n=length: array[m][:n]) for t in given[count:]]
+        rows = [_on(t, lambda array, m=member, n=length: array[m][:n]) for t in states_given[count:]]
         rows = [_on(t, lambda array: array[::-1]) if back else t for t, back in zip(rows, directions, strict=True)]
-        start: list[Content] = [_on(t, lambda array, m=member: array[m]) for t in given[:count]]
+        start: list[Content] = [_on(t, lambda array, m=member: array[m]) for t in states_given[:count]]
         states, collected, turns = _turns(run, node, body, start, rows, scope, imports)
         stacks = [_stacked(elements) if turns else _no_turns(elements[0]) for elements in collected]
         padded = [
@@ -269,7 +269,7 @@ def _no_turns(content: Content) -> Tensor:
 def _all_open(content: Content) -> Content:
     if isinstance(content, Tensor):
         return Tensor(content.array, np.ones(content.array.shape, np.bool_))
-    return None if content is None else [_all_open(each) for each in content]
+    return None if content is None else [_all_open(part) for part in content]
 
 
 def _sequence_map(
@@ -330,11 +330,11 @@ def _split(node: onnx_ir.Node, inputs: Sequence[Content]) -> list[Content]:
     size, alone = tensor.array.shape[axis], len(inputs) < 2 or inputs[1] is None
     sizes = [1] * size
     if not alone:
-        given = _tensor(node, inputs[1]).array
-        if (given.ndim and int(given.sum()) != size) or (not given.ndim and int(given) < 1):
-            raise EngineError(f"SplitToSequence cannot split {size} elements into {given.tolist()}.")
-        step = int(given) if not given.ndim else 1
-        sizes = given.tolist() if given.ndim else [min(step, size - at) for at in range(0, size, step)]
+        elements = _tensor(node, inputs[1]).array
+        if (elements.ndim and int(elements.sum()) != size) or (not elements.ndim and int(elements) < 1):
+            raise EngineError(f"SplitToSequence cannot split {size} elements into {elements.tolist()}.")
+        step = int(elements) if not elements.ndim else 1
+        sizes = elements.tolist() if elements.ndim else [min(step, size - at) for at in range(0, size, step)]
     ends = np.cumsum([0, *sizes])
     drop = alone and not node.attributes.get_int("keepdims", 1)
 

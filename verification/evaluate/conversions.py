@@ -137,11 +137,11 @@ def spread(
         return [None] * len(results)
     arrays = [None if operand is None else operand.array for operand in operands]
     if node.domain in ("", "ai.onnx"):
-        known = _where(node, arrays, masks, results) or _by_place(node, arrays, masks, results)
-        if known is None and all(mask is None or index == 0 for index, mask in enumerate(masks)):
-            known = _moved(node, arrays, masks, results, run)
-        if known is not None:
-            return known
+        undefined = _where(node, arrays, masks, results) or _by_place(node, arrays, masks, results)
+        if undefined is None and all(mask is None or index == 0 for index, mask in enumerate(masks)):
+            undefined = _moved(node, arrays, masks, results, run)
+        if undefined is not None:
+            return undefined
     return _by_trial(arrays, masks, results, run)
 
 
@@ -216,7 +216,7 @@ def _by_trial(
     run: Callable[[list[Array | None]], Sequence[Array]],
 ) -> list[Mask]:
     """Return the elements that change when the undefined ones do; all of them if that cannot be tried."""
-    found = [np.zeros(result.shape, np.bool_) for result in results]
+    undefined = [np.zeros(result.shape, np.bool_) for result in results]
     for other in _OTHERS:
         replaced: list[Array | None] = []
         for array, mask in zip(arrays, masks, strict=True):
@@ -233,10 +233,10 @@ def _by_trial(
             return [np.ones(result.shape, np.bool_) for result in results]
         for index, (result, changed) in enumerate(zip(results, again, strict=True)):
             if result.shape != changed.shape:
-                found[index][...] = True
+                undefined[index][...] = True
             elif result.size:
-                found[index] |= np.asarray(bits_of(result) != bits_of(changed)).reshape(*result.shape, -1).any(-1)
-    return [_or_none(mask) for mask in found]
+                undefined[index] |= np.asarray(bits_of(result) != bits_of(changed)).reshape(*result.shape, -1).any(-1)
+    return [_or_none(mask) for mask in undefined]
 
 
 def bits_of(array: Array) -> NDArray[Any]:

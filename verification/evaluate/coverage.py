@@ -66,16 +66,16 @@ class Coverage:
 
     def saw(self, node: onnx_ir.Node, place: int, tensor: Tensor) -> None:
         """Note a result of the node."""
-        known = self.seen.setdefault((node, place), Seen())
-        if (known.varied and known.finite) or not tensor.array.size:
+        seen = self.seen.setdefault((node, place), Seen())
+        if (seen.varied and seen.finite) or not tensor.array.size:
             return
         kind = element_type(dtype_of(tensor.array)).kind
-        if not known.finite:
-            known.finite = kind not in (Kind.FLOATING, Kind.COMPLEX) or bool(np.isfinite(tensor.array).any())
-        if not known.varied:
+        if not seen.finite:
+            seen.finite = kind not in (Kind.FLOATING, Kind.COMPLEX) or bool(np.isfinite(tensor.array).any())
+        if not seen.varied:
             bits = bits_of(tensor.array).reshape(-1)
-            first = bits[0] if known.whole is None else known.whole
-            known.whole, known.varied = first, bool(np.any(bits != first))
+            first = bits[0] if seen.whole is None else seen.whole
+            seen.whole, seen.varied = first, bool(np.any(bits != first))
 
     def read(self, node: onnx_ir.Node, size: int, indices: Array) -> None:
         """Note the rows that a Gather reads of a table."""
@@ -100,14 +100,14 @@ class Coverage:
 
     def unchosen(self, nodes: list[onnx_ir.Node]) -> Iterator[tuple[onnx_ir.Node, int, str]]:
         """Yield those of the nodes with an operand from which no element came, its position and a sentence."""
-        known: dict[onnx_ir.Node, set[str]] = {}
+        ways_taken: dict[onnx_ir.Node, set[str]] = {}
         for (_, node), ways in self.ways.items():
-            known.setdefault(node, set()).update(ways)
+            ways_taken.setdefault(node, set()).update(ways)
         for node in nodes:
             places = (1, 2) if node.op_type == "Where" else range(len(node.inputs)) if node.op_type in _BOUNDING else ()
             for place in places if (node, 0) in self.seen else ():
                 bound = node.op_type == "Where" or constant_tensor(node.inputs[place]) is not None
-                if bound and str(place) not in known.get(node, ()):
+                if bound and str(place) not in ways_taken.get(node, ()):
                     yield node, place, f"operand {place + 1} of {site_of(node)} contributed no element to its result"
 
     def untaken(self, nodes: list[onnx_ir.Node]) -> Iterator[tuple[onnx_ir.Node, str, str]]:
@@ -116,15 +116,15 @@ class Coverage:
         A node within a branch that never ran is not reported by itself.
         """
         for node in nodes:
-            known = {way for (_, each), ways in self.ways.items() if each is node for way in ways}
-            lacking = [way for way in _WAYS.get(node.op_type, ()) if way not in known]
-            if node.op_type == "If" and known:
+            ways_taken = {way for (_, node_), ways in self.ways.items() if node_ is node for way in ways}
+            lacking = [way for way in _WAYS.get(node.op_type, ()) if way not in ways_taken]
+            if node.op_type == "If" and ways_taken:
                 for way in {
-                    w for (_, each), ways in self.ways.items() if each is node for w in _WAYS["If"] if w not in ways
+                    w for (_, node_), ways in self.ways.items() if node_ is node for w in _WAYS["If"] if w not in ways
                 }:
                     yield node, way, f"the {way} of {site_of(node)} was never taken"
-            elif known and node.op_type != "If":
-                if known == {"0"}:
+            elif ways_taken and node.op_type != "If":
+                if ways_taken == {"0"}:
                     yield node, "1", f"the body of {site_of(node)} never ran"
                 elif lacking:
                     yield node, "", f"{site_of(node)} never ran with {_TURNS[lacking[0]]}"
@@ -132,12 +132,12 @@ class Coverage:
     def flat(self, nodes: list[onnx_ir.Node]) -> Iterator[tuple[onnx_ir.Node, str]]:
         """Yield those of the nodes whose result was constant, or never finite, with a sentence."""
         for node in nodes:
-            known = self.seen.get((node, 0))
-            if known is None or known.whole is None:
+            seen = self.seen.get((node, 0))
+            if seen is None or seen.whole is None:
                 continue
-            if not known.finite:
+            if not seen.finite:
                 yield node, f"the result of {site_of(node)} was never finite"
-            elif not known.varied:
+            elif not seen.varied:
                 yield node, f"the result of {site_of(node)} was always the same"
 
 

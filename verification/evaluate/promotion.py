@@ -56,12 +56,12 @@ def promote_operands(
     node: onnx_ir.Node, operands: Operands, schema: onnx.defs.OpSchema, rules: PromotionRules
 ) -> Promoted:
     """Return the promoted operands of one node. Raises PromotionError if the rule refuses."""
-    found, back = list(operands), dict[str, DataType]()
-    groups = _groups(schema, len(found))
-    if node.op_type == "Pow" and node.domain in DEFAULT_DOMAINS and _meant_to_promote(node, found, rules):
+    converted, back = list(operands), dict[str, DataType]()
+    groups = _groups(schema, len(converted))
+    if node.op_type == "Pow" and node.domain in DEFAULT_DOMAINS and _meant_to_promote(node, converted, rules):
         groups = {"T": [0, 1]}
     for variable, indexes in groups.items():
-        arrays = {index: array for index in indexes if (array := found[index]) is not None}
+        arrays = {index: array for index in indexes if (array := converted[index]) is not None}
         if not arrays:
             continue
         if len({array.dtype for array in arrays.values()}) > 1:
@@ -73,16 +73,16 @@ def promote_operands(
         allowed = _allowed(schema.domain, schema.name, schema.since_version, variable)
         stand_in = _stand_in(dtype, allowed, declared)
         if stand_in not in (dtype, declared) and dtype is DataType.BOOL and node.op_type in _LOGIC:
-            return Promoted(found, {}, functools.reduce(_LOGIC[node.op_type], arrays.values()))
+            return Promoted(converted, {}, functools.reduce(_LOGIC[node.op_type], arrays.values()))
         if stand_in not in (dtype, declared) and element_type(dtype).kind is Kind.INTEGER and node.op_type == "Sum":
-            return Promoted(found, {}, functools.reduce(np.add, arrays.values()))
+            return Promoted(converted, {}, functools.reduce(np.add, arrays.values()))
         if stand_in is not None and stand_in is not dtype:
             arrays = {index: cast(array, stand_in) for index, array in arrays.items()}
             if element_type(dtype).kind is element_type(stand_in).kind and declared != stand_in:
                 back[variable] = dtype
         for index, array in arrays.items():
-            found[index] = array
-    return Promoted(found, back)
+            converted[index] = array
+    return Promoted(converted, back)
 
 
 def promote(arrays: Sequence[Array], rules: PromotionRules, constant: Sequence[bool] | None = None) -> list[Array]:

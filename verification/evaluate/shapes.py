@@ -74,11 +74,9 @@ def _shapes_in(graph: onnx_ir.Graph, proto: onnx.GraphProto) -> Iterator[tuple[o
     named = {info.name: info.type.tensor_type for info in proto.value_info if info.type.HasField("tensor_type")}
     for node, written in zip(graph, proto.node, strict=True):
         for value in node.outputs:
-            found = named.get(value.name or "")
-            if found is not None and found.HasField("shape"):
-                dims = (
-                    dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in found.shape.dim
-                )
+            size = named.get(value.name or "")
+            if size is not None and size.HasField("shape"):
+                dims = (dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in size.shape.dim)
                 yield value, onnx_ir.Shape(list(dims))
         for attribute in written.attribute:
             if attribute.HasField("g"):

@@ -64,11 +64,11 @@ def classes_of(source: DataType) -> Array:
     return classes
 
 
-def _sees(program: Program, source: DataType, known: dict[Program, _Sees]) -> _Sees:
+def _sees(program: Program, source: DataType, seen: dict[Program, _Sees]) -> _Sees:
     """Return the dependence of the program on its source of 32 bits."""
-    if program not in known:
-        known[program] = _sees_anew(program, source, known)
-    return known[program]
+    if program not in seen:
+        seen[program] = _sees_anew(program, source, seen)
+    return seen[program]
 
 
 def _sees_anew(program: Program, source: DataType, known: dict[Program, _Sees]) -> _Sees:
@@ -77,9 +77,9 @@ def _sees_anew(program: Program, source: DataType, known: dict[Program, _Sees]) 
     if program.op == "source":
         return _Sees.ALL
     seen = [_sees(argument, source, known) for argument in program.arguments]
-    if all(each in (_Sees.NOTHING, _Sees.CLASS) for each in seen):
+    if all(sight in (_Sees.NOTHING, _Sees.CLASS) for sight in seen):
         return _Sees.CLASS
-    others = [value for each, value in zip(seen, program.arguments, strict=True) if each is _Sees.NOTHING]
+    others = [value for sight, value in zip(seen, program.arguments, strict=True) if sight is _Sees.NOTHING]
     number = _scalar(others[0]) if len(others) == 1 else None
     if seen[0] is _Sees.ALL:
         return _sees_all(program, source, number)

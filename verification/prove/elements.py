@@ -60,13 +60,13 @@ class Functions:
 
     def path(self, number: int) -> set[int]:
         """Return the expressions from the source of the function, which is left out, to the expression."""
-        source, stack, found = self.of(number).source, [number], set[int]()
+        source, stack, leaves = self.of(number).source, [number], set[int]()
         while stack:
             here = stack.pop()
-            if here != source and here not in found:
-                found.add(here)
+            if here != source and here not in leaves:
+                leaves.add(here)
                 stack += self._operands(here)
-        return found
+        return leaves
 
     def _operands(self, number: int) -> list[int]:
         """Return the operands of which the expression may be a function."""

@@ -121,10 +121,10 @@ class Normal(Book):
 
         None if it may depend on whether an operand is written as a constant, which expressions do not tell.
         """
-        known = {self.types.get(number) for number in inputs if number is not None}
-        if self.rules is None or len(known) < 2:
+        dtypes = {self.types.get(number) for number in inputs if number is not None}
+        if self.rules is None or len(dtypes) < 2:
             return inputs
-        found, rules = list(inputs), self.rules
+        moved, rules = list(inputs), self.rules
         for places in bound_together(op, len(inputs)):
             types = [self.types.get(number) for at in places if (number := inputs[at]) is not None]
             if None in types or len(set(types)) < 2:
@@ -140,10 +140,10 @@ class Normal(Book):
             cast = (("to", ("INT", str(int(common or 0)))),)
             for at in places if common is not None else ():
                 number = inputs[at]
-                found[at] = (
+                moved[at] = (
                     self.operator(("", "Cast", NEWEST_OPSET), cast, (number,), 0, 1) if number is not None else None
                 )
-        return tuple(found)
+        return tuple(moved)
 
     # ---- functions of one element
 
@@ -174,38 +174,38 @@ class Normal(Book):
     def _applied(self, program: Any, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
         """Return the operator on these inputs: moved below moves, or as a function."""
         name, settings = program
-        given = inputs[:1] if name == "Cast" else inputs
-        values = [number for number in given if number is not None]
+        operands = inputs[:1] if name == "Cast" else inputs
+        values = [number for number in operands if number is not None]
         varying = list(dict.fromkeys(number for number in values if number not in self.constants))
-        if len(values) == len(given) and not varying and count == 1:
+        if len(values) == len(operands) and not varying and count == 1:
             result = evaluated(step(name, settings, [self._constant(number) for number in values]))
             if result is not None and result.size <= _LARGEST_FOLDED and result.dtype.kind not in "OSU":
                 return self.constant(onnx_ir.tensor(result))
-        if len(values) < len(given) or not varying or not self._scalars(name, values):
+        if len(values) < len(operands) or not varying or not self._scalars(name, values):
             return self._written(op, attributes, inputs, index, count)
         pushed = self._pushed(op, attributes, inputs, varying, index, count)
         if pushed is not None:
             return pushed
         common = set(self._views(varying[0])).intersection(*(self._views(number) for number in varying[1:]))
-        found: dict[int, Program] = {}
+        programs: dict[int, Program] = {}
         for source in sorted(common)[:_MOST_SOURCES]:
             parts = [self._constant(n) if n in self.constants else self._views(n)[source] for n in values]
-            made = self._interned(name, settings, parts)
-            if made.size > _MOST_STEPS:
+            interned = self._interned(name, settings, parts)
+            if interned.size > _MOST_STEPS:
                 continue
-            found[source] = made
-        for source, made in found.items():
-            known = self._digest(made, source)
-            if known is None:
+            programs[source] = interned
+        for source, interned in programs.items():
+            number_ = self._digest(interned, source)
+            if number_ is None:
                 continue
-            text, dtype = known
+            text, dtype = number_
             if text == "same":
                 return source
             number = self.number(("function", source, text))
             self.types[number] = dtype
-            return self._viewed(number, found)
+            return self._viewed(number, programs)
         number = self._written(op, attributes, inputs, index, count)
-        return self._viewed(number, found)
+        return self._viewed(number, programs)
 
     def _scalars(self, name: str, values: list[int]) -> bool:
         """True if constants among the operands are scalars, so that the result has the shape of the others."""
@@ -217,9 +217,9 @@ class Normal(Book):
     def _views(self, number: int) -> dict[int, Program]:
         return self.views.get(number) or {number: SOURCE}
 
-    def _viewed(self, number: int, found: dict[int, Program]) -> int:
+    def _viewed(self, number: int, programs: dict[int, Program]) -> int:
         """Return the number, which also gets these functions. Earlier functions of it are equal."""
-        self.views.setdefault(number, {**found, number: SOURCE})
+        self.views.setdefault(number, {**programs, number: SOURCE})
         return number
 
     def _constant(self, number: int) -> Program:

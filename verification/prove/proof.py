@@ -93,12 +93,12 @@ def normal_forms(
     pause: Callable[[], None] | None = None,
 ) -> tuple[Normal, Expressions, Expressions]:
     """Return both models in one book that normalizes expressions. strict: the payload of a NaN counts."""
-    book, known = Normal(strict=strict, rules=rules, pause=pause), held or {}
+    book, numbers = Normal(strict=strict, rules=rules, pause=pause), held or {}
     ours = expressions(a, book)
     inputs = {value.name or "": book.input(value.name or "", value.dtype, ()) for value in a.graph.inputs}
-    entering = {name: _converted(book, inputs[name], how, how.b) for name, how in known.items() if name in inputs}
+    entering = {name: _converted(book, inputs[name], how, how.b) for name, how in numbers.items() if name in inputs}
     theirs = expressions(b, book, entering)
-    for name, how in known.items():
+    for name, how in numbers.items():
         if name not in ours.outputs or name not in theirs.outputs:
             continue
         if how.by_code or embeds(how.a, how.b):

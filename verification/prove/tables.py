@@ -47,9 +47,9 @@ def digest(program: Program, source: DataType, *, strict: bool) -> tuple[str, Da
     if not classes and dtype == source and undefined is None and np.array_equal(bits, before):
         return "same", dtype
     marks = b"" if undefined is None else np.packbits(undefined).tobytes()
-    known = bits if undefined is None else np.where(undefined, bits.dtype.type(0), bits)
-    text = f"{len(domain)} {int(source)} {int(dtype)} {hashlib.sha256(known.tobytes() + marks).hexdigest()}"
-    return text + (BITS_OF_NAN if _tells_nan(domain, known) else ""), dtype
+    defined = bits if undefined is None else np.where(undefined, bits.dtype.type(0), bits)
+    text = f"{len(domain)} {int(source)} {int(dtype)} {hashlib.sha256(defined.tobytes() + marks).hexdigest()}"
+    return text + (BITS_OF_NAN if _tells_nan(domain, defined) else ""), dtype
 
 
 def _bits(array: Array, *, strict: bool) -> Array:

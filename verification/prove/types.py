@@ -57,11 +57,11 @@ def result_type(op: Op, attributes: Attributes, inputs: Inputs, index: int, type
         return DataType.__members__.get(variable[7:-1].upper())
     last = len(schema.inputs) - 1
     bound = [n for at, n in enumerate(inputs) if schema.inputs[min(at, last)].type_str == variable]
-    found = {types.get(number) for number in bound if number is not None}
+    dtypes = {types.get(number) for number in bound if number is not None}
     allowed = next((c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == variable), ())
     if not bound and len(allowed) == 1:
         return DataType.__members__.get(next(iter(allowed))[7:-1].upper())
-    dtype = found.pop() if len(found) == 1 else None
+    dtype = dtypes.pop() if len(dtypes) == 1 else None
     return dtype if dtype is not None and f"tensor({dtype.name.lower()})" in allowed and op[1] != "Pow" else None
 
 
@@ -74,9 +74,9 @@ def _type_of_flow(
     place = index + (op[1] == "Loop")
     if entering is None or any(place >= len(outputs) for outputs in graphs) or (op[1] == "Scan" and op[2] < 9):
         return None
-    found = {types.get(outputs[place]) for outputs in graphs}
-    found |= {types.get(number) if number is not None else None for number in entering[index : index + 1]}
-    return found.pop() if len(found) == 1 else None
+    dtypes = {types.get(outputs[place]) for outputs in graphs}
+    dtypes |= {types.get(number) if number is not None else None for number in entering[index : index + 1]}
+    return dtypes.pop() if len(dtypes) == 1 else None
 
 
 @cache
@@ -84,10 +84,10 @@ def bound_together(op: Op, count: int) -> list[list[int]]:
     """Return the inputs that each type variable binds, if one binds several."""
     if not has_schema(op):
         return []
-    schema, found = onnx.defs.get_schema(op[1], op[2], op[0]), dict[str, list[int]]()
+    schema, indices = onnx.defs.get_schema(op[1], op[2], op[0]), dict[str, list[int]]()
     variables = {constraint.type_param_str for constraint in schema.type_constraints}
     for at in range(count if schema.inputs else 0):
         formal = schema.inputs[min(at, len(schema.inputs) - 1)]
         if formal.is_homogeneous and formal.type_str in variables:
-            found.setdefault(formal.type_str, []).append(at)
-    return [places for places in found.values() if len(places) > 1]
+            indices.setdefault(formal.type_str, []).append(at)
+    return [places for places in indices.values() if len(places) > 1]

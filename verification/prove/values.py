@@ -76,12 +76,12 @@ class Book:
         self.constants.setdefault(number, tensor)
         return number
 
-    def parameter(self, depth: int, index: int, known: DataType | None, declared: DataType | None) -> int:
+    def parameter(self, depth: int, index: int, dtype: DataType | None, declared: DataType | None) -> int:
         """Return the number of an input of a graph within a node; its type counts if known from the initial value."""
-        if known is None:
+        if dtype is None:
             return self.number(("parameter", depth, index, str(declared)))
-        number = self.number(("parameter", depth, index, str(known), "known"))
-        self.types[number] = known
+        number = self.number(("parameter", depth, index, str(dtype), "known"))
+        self.types[number] = dtype
         return number
 
     def operator(
@@ -127,13 +127,13 @@ def expressions(model: onnx_ir.Model, book: Book, entering: Mapping[str, int] | 
     scope: dict[onnx_ir.Value, int] = {}
     for value in model.graph.inputs:
         default = () if value.const_value is None else (book.constant(value.const_value),)
-        known = (entering or {}).get(value.name or "")
-        scope[value] = book.input(value.name or "", value.dtype, default) if known is None else known
+        number = (entering or {}).get(value.name or "")
+        scope[value] = book.input(value.name or "", value.dtype, default) if number is None else number
         if value.shape is not None:
             book.sizes[scope[value]] = [dim if isinstance(dim, int) and dim >= 0 else None for dim in value.shape]
-    found = reader.body(model.graph, scope, model.graph.opset_imports, {}, 0)
+    results = reader.body(model.graph, scope, model.graph.opset_imports, {}, 0)
     names = [value.name or "" for value in model.graph.outputs]
-    return Expressions(dict(zip(names, found, strict=True)), reader.values)
+    return Expressions(dict(zip(names, results, strict=True)), reader.values)
 
 
 class _Reader:
@@ -146,7 +146,7 @@ class _Reader:
         body: onnx_ir.Graph | onnx_ir.Function,
         scope: dict[onnx_ir.Value, int],
         imports: Mapping[str, int],
-        given: Mapping[str, onnx_ir.Attr],
+        attributes: Mapping[str, onnx_ir.Attr],
         depth: int,
     ) -> list[int]:
         """Return the expressions of the outputs. given: the values of attributes that are function parameters."""
@@ -157,7 +157,7 @@ class _Reader:
         for value in body.inputs:
             self.values.setdefault(value, set()).add(scope[value])
         for node in body:
-            for value, number in zip(node.outputs, self._node(node, scope, imports, given, depth), strict=True):
+            for value, number in zip(node.outputs, self._node(node, scope, imports, attributes, depth), strict=True):
                 scope[value] = number
                 self.values.setdefault(value, set()).add(number)
         return [scope[value] for value in body.outputs]
@@ -198,11 +198,11 @@ class _Reader:
             sorted(
                 (
                     name,
-                    self._graph(node, inputs, each.as_graph(), scope, imports, given, depth)
-                    if each.type is AttributeType.GRAPH
-                    else self._attribute(each),
+                    self._graph(node, inputs, attribute.as_graph(), scope, imports, given, depth)
+                    if attribute.type is AttributeType.GRAPH
+                    else self._attribute(attribute),
                 )
-                for name, each in present.items()
+                for name, attribute in present.items()
             )
         )
         written = _without_defaults(op, opset_of(imports, node.domain), written)
@@ -221,23 +221,23 @@ class _Reader:
         graph: onnx_ir.Graph,
         scope: dict[onnx_ir.Value, int],
         imports: Mapping[str, int],
-        given: Mapping[str, onnx_ir.Attr],
+        attributes: Mapping[str, onnx_ir.Attr],
         depth: int,
     ) -> Hashable:
         """Return a graph within a node: its outputs, by the types of its inputs and of each iteration's results."""
-        known = [None if number is None else self.book.types.get(number) for number in inputs]
+        dtypes = [None if number is None else self.book.types.get(number) for number in inputs]
         types: list[DataType | None] = []
         back: dict[int, int] = {}
         if node.op_type == "Loop":
-            types, back = [DataType.INT64, DataType.BOOL, *known[2:]], {at: at - 1 for at in range(2, len(inputs))}
+            types, back = [DataType.INT64, DataType.BOOL, *dtypes[2:]], {at: at - 1 for at in range(2, len(inputs))}
         elif node.op_type == "Scan" and "directions" not in node.attributes and (opset_of(imports, "") or 1) > 8:
-            types, back = known, {at: at for at in range(len(inputs) - node.attributes["num_scan_inputs"].as_int())}
+            types, back = dtypes, {at: at for at in range(len(inputs) - node.attributes["num_scan_inputs"].as_int())}
         types += [None] * (len(graph.inputs) - len(types))
         while True:
             inner = dict(scope)
             for index, (value, dtype) in enumerate(zip(graph.inputs, types, strict=False)):
                 inner[value] = self.book.parameter(depth, index, dtype, value.dtype)
-            outputs = self.body(graph, inner, imports, given, depth + 1)
+            outputs = self.body(graph, inner, imports, attributes, depth + 1)
             wrong = [at for at, out in back.items() if types[at] not in (None, self.book.types.get(outputs[out]))]
             if not wrong:
                 return "graph", len(graph.inputs), tuple(outputs)
@@ -289,13 +289,13 @@ def _without_defaults(op: tuple[str, str, int], opset: int | None, written: Attr
     domain, op_type, _ = op
     if not onnx.defs.has(op_type, opset or 1, domain):
         return written
-    schema, found = onnx.defs.get_schema(op_type, opset or 1, domain), list[tuple[str, Hashable]]()
+    schema, settings = onnx.defs.get_schema(op_type, opset or 1, domain), list[tuple[str, Hashable]]()
     for name, value in written:
         formal = schema.attributes.get(name)
         default = formal.default_value if formal is not None else None
         if default is None or not default.name or _written(onnx_ir.from_proto(default)) != value:
-            found.append((name, value))
-    return tuple(found)
+            settings.append((name, value))
+    return tuple(settings)
 
 
 @dataclass(frozen=True, eq=False)
