@@ -101,12 +101,12 @@ class Namer:
     def _used(self) -> Counter[str]:
         """Number of things with each name; counted on the first request, as most passes make no new names."""
         if self._names is None:
-            found = survey(self._model) if self._found is None else self._found()
-            values = _values_in(found)
+            nodes = survey(self._model) if self._found is None else self._found()
+            values = _values_in(nodes)
             names = [value.name or "" for value in values]
             self._names = Counter(names)
             self._distinct = len(self._names) == len(names) - max(self._names[""] - 1, 0)
-            self._names.update([node.name or "" for node in found.nodes])
+            self._names.update([node.name or "" for node in nodes.nodes])
         return self._names
 
 
@@ -118,12 +118,12 @@ def settle_names(model: onnx_ir.Model) -> bool:
     Raises:
         ModelError: Two inputs or outputs have the same name.
     """
-    found = list(_clashes(model))
-    if found:
+    clashes = list(_clashes(model))
+    if clashes:
         namer = Namer(model)
-        for value in found:
+        for value in clashes:
             value.name = namer.fresh(value.name or "value")
-    return bool(found)
+    return bool(clashes)
 
 
 def has_clashes(model: onnx_ir.Model) -> bool:
@@ -142,23 +142,23 @@ def _clashes(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
 
 def _are_distinct(scope: Scope) -> bool:
     """True if all values of the scope and its subgraphs have different names, or none, so that nothing is hidden."""
-    found: list[onnx_ir.Value] = []
-    _add_values(scope, found)
-    names = [value.name for value in set(found)]
+    values: list[onnx_ir.Value] = []
+    _add_values(scope, values)
+    names = [value.name for value in set(values)]
     named = [name for name in names if name]
     return len(set(named)) == len(named)
 
 
-def _add_values(scope: Scope, found: list[onnx_ir.Value]) -> None:
-    found += (*scope.inputs, *scope.outputs)
+def _add_values(scope: Scope, values: list[onnx_ir.Value]) -> None:
+    values += (*scope.inputs, *scope.outputs)
     if isinstance(scope, onnx_ir.Graph):
-        found += scope.initializers.values()
+        values += scope.initializers.values()
     for node in scope:
-        found += node.outputs
+        values += node.outputs
         data = node.attributes.data
         for attribute in data.values() if data else ():
             for subgraph in graphs_in(attribute):
-                _add_values(subgraph, found)
+                _add_values(subgraph, values)
 
 
 class _Lookup:
@@ -223,10 +223,10 @@ class _Lookup:
         return value
 
 
-def _values_in(found: Survey) -> list[onnx_ir.Value]:
+def _values_in(nodes: Survey) -> list[onnx_ir.Value]:
     """Return the inputs and initializers of all scopes, one that is both twice, and the results of all nodes."""
-    values = [value for node in found.nodes for value in node.outputs]
-    for scope in (*found.roots, *found.holders):
+    values = [value for node in nodes.nodes for value in node.outputs]
+    for scope in (*nodes.roots, *nodes.holders):
         values += [value for value in scope.inputs if value.name]
         if isinstance(scope, onnx_ir.Graph):
             values += scope.initializers.values()

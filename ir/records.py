@@ -75,8 +75,8 @@ class _Late:
         if name.startswith("_"):
             raise AttributeError(name)
         make, kept = self._make
-        for each, value in zip(fields(self), make(*kept), strict=True):  # pyright: ignore[reportArgumentType]
-            object.__setattr__(self, each.name, value)
+        for field_, value in zip(fields(self), make(*kept), strict=True):  # pyright: ignore[reportArgumentType]
+            object.__setattr__(self, field_.name, value)
         object.__delattr__(self, "_make")
         return getattr(self, name)
 
@@ -211,10 +211,10 @@ def items_text(items: Sequence[Item]) -> str:
     return "\n".join(map(item_text, items))
 
 
-def _items(given: str | Item | Sequence[Item]) -> tuple[Item, ...]:
-    if isinstance(given, str):
-        return (TextItem(given),) if given else ()
-    return (given,) if isinstance(given, NodeItem | ValueItem | TextItem) else tuple(given)
+def _items(items: str | Item | Sequence[Item]) -> tuple[Item, ...]:
+    if isinstance(items, str):
+        return (TextItem(items),) if items else ()
+    return (items,) if isinstance(items, NodeItem | ValueItem | TextItem) else tuple(items)
 
 
 @dataclass(frozen=True, slots=True)

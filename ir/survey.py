@@ -42,8 +42,11 @@ class Survey:
 
     def of(self, operators: Container[str]) -> list[onnx_ir.Node]:
         """Return the nodes of these operators, of any domain, in order."""
-        found, nodes = [places for operator, places in self._places.items() if operator in operators], self.nodes
-        return [nodes[place] for place in (found[0] if len(found) == 1 else sorted(chain.from_iterable(found)))]
+        places_found, nodes = [places for operator, places in self._places.items() if operator in operators], self.nodes
+        return [
+            nodes[place]
+            for place in (places_found[0] if len(places_found) == 1 else sorted(chain.from_iterable(places_found)))
+        ]
 
     def count_casts(self) -> int:
         """Return the number of the standard's casts."""
@@ -76,30 +79,30 @@ class Survey:
         """
         held = {graph: node for graph, node in self.holders.items() if node.graph is not None}
         tensors = [node for node in self.with_tensors if node.graph is not None]
-        made, missing = Survey(self.roots, list[onnx_ir.Node](), held, tensors, {*self.domains}), len(added)
-        nodes, moved = made.nodes, list[int]()
+        extended, missing = Survey(self.roots, list[onnx_ir.Node](), held, tensors, {*self.domains}), len(added)
+        nodes, moved = extended.nodes, list[int]()
         for node in self.nodes:
             if missing and node in added:
                 missing -= 1
-                for each in added[node]:
-                    if each.graph is not None and made.add(each):
+                for node_ in added[node]:
+                    if node_.graph is not None and extended.add(node_):
                         return None
             moved.append(-1 if node.graph is None else len(nodes))
             if node.graph is not None:
                 nodes.append(node)
         for operator, places in self._places.items():
             kept = [place for old in places if (place := moved[old]) >= 0]
-            kept += made._places.get(operator, ())
-            made._places[operator] = sorted(kept)
-        return None if missing else made
+            kept += extended._places.get(operator, ())
+            extended._places[operator] = sorted(kept)
+        return None if missing else extended
 
     def add(self, node: onnx_ir.Node) -> Sequence[onnx_ir.Attr]:
         """Add a node at the end; return its attributes that hold graphs."""
         self.add_plain(node)
-        holding = [each for each in node.attributes.data.values() if each.type in _HOLDING]
-        if any(each.type in TENSOR_KINDS for each in holding):
+        holding = [attribute for attribute in node.attributes.data.values() if attribute.type in _HOLDING]
+        if any(attribute.type in TENSOR_KINDS for attribute in holding):
             self.with_tensors.append(node)
-        return [each for each in holding if each.type in GRAPH_KINDS]
+        return [attribute for attribute in holding if attribute.type in GRAPH_KINDS]
 
     def add_plain(self, node: onnx_ir.Node) -> None:
         """Add a node that holds neither graphs nor tensors at the end."""
@@ -115,13 +118,13 @@ class Survey:
 
 def survey(model: onnx_ir.Model) -> Survey:
     """Return the nodes of the model as they are now."""
-    found = Survey((model.graph, *model.functions.values()))
-    for root in found.roots:
-        _add_nodes(root, found)
-    return found
+    nodes = Survey((model.graph, *model.functions.values()))
+    for root in nodes.roots:
+        _add_nodes(root, nodes)
+    return nodes
 
 
-def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, found: Survey) -> None:
+def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, survey_: Survey) -> None:
     for node in scope:
         holding = False
         data = node.attributes.data
@@ -129,12 +132,12 @@ def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, found: Survey) -> None:
             if attribute.type in _HOLDING:
                 holding = True
         if not holding:  # as mostly
-            found.add_plain(node)
+            survey_.add_plain(node)
             continue
-        for attribute in found.add(node):
+        for attribute in survey_.add(node):
             for graph in graphs_in(attribute):
-                found.holders[graph] = node
-                _add_nodes(graph, found)
+                survey_.holders[graph] = node
+                _add_nodes(graph, survey_)
 
 
 def _tensors_in(attribute: onnx_ir.Attr) -> Sequence[onnx_ir.TensorProtocol]:

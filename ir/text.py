@@ -63,7 +63,7 @@ def node_item(node: onnx_ir.Node, types: Types | None = None) -> NodeItem:
         node.op_type,
         [None if value is None else (_declared(value, types), _single(value.const_value)) for value in node.inputs],
         [_declared(value, types) for value in node.outputs],
-        [(name, _attribute(each)) for name, each in node.attributes.data.items()],
+        [(name, _attribute(attribute)) for name, attribute in node.attributes.data.items()],
         node.domain,
         node.name or "",
     )
@@ -106,7 +106,7 @@ def _node_fields(
     name: str,
 ) -> tuple[object, ...]:
     """Return the fields of a NodeItem."""
-    texts = [(key, each if isinstance(each, str) else attribute_text(each)) for key, each in attributes]
+    texts = [(key, value if isinstance(value, str) else attribute_text(value)) for key, value in attributes]
     return (
         op_type,
         tuple([None if value is None else _item(*value) for value in inputs]),
@@ -195,8 +195,8 @@ def _type(value: onnx_ir.Value, types: Types | None) -> tuple[str, str]:
     if value.dtype is None or value.dtype == DataType.UNDEFINED:
         if value.type is not None:
             return str(value.type), ""
-        known = None if types is None else types.get(value)
-        return "?" if known is None else type_name(known), ""
+        dtype = None if types is None else types.get(value)
+        return "?" if dtype is None else type_name(dtype), ""
     return type_name(value.dtype), "" if value.shape is None else _bracketed(value.shape.dims)
 
 

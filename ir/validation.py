@@ -167,14 +167,14 @@ def _form(domain: str, op_type: str, opset: int) -> _Form | None:
     single = onnx.defs.OpSchema.FormalParameterOption.Single
     attributes = _attributes(schema)
     # An attribute of a later opset has no effect, and is accepted.
-    known = {**_attributes(onnx.defs.get_schema(op_type, domain)), **attributes}
+    attributes_known = {**_attributes(onnx.defs.get_schema(op_type, domain)), **attributes}
     return _Form(
         (schema.min_input, schema.max_input),
         (schema.min_output, schema.max_output),
         tuple(index for index, formal in enumerate(schema.inputs) if formal.option == single),
-        {name: _type_of(attribute) for name, attribute in known.items()},
+        {name: _type_of(attribute) for name, attribute in attributes_known.items()},
         tuple(name for name, attribute in attributes.items() if attribute.required),
-        frozenset(name for name, attribute in known.items() if _defaults_to_zero(attribute)),
+        frozenset(name for name, attribute in attributes_known.items() if _defaults_to_zero(attribute)),
         tuple(all(text.startswith("tensor(") for text in formal.types) for formal in schema.outputs),
     )
 
@@ -315,7 +315,7 @@ def _kind_of(
     kind = operator, len(inputs), len(outputs)
     if not attributes and None not in inputs:  # as most are
         return kind
-    found: list[Hashable] = []
+    operands: list[Hashable] = []
     for name, attribute in attributes.items() if attributes else ():
         of, value = attribute.type, attribute.value
         if of == AttributeType.GRAPH and value is not None:
@@ -324,8 +324,8 @@ def _kind_of(
             value = None
         elif type(value) not in _WORDS:
             return None
-        found.append((name, of, value, attribute.ref_attr_name))
-    return *kind, tuple(index for index, value in enumerate(inputs) if value is None), tuple(found)
+        operands.append((name, of, value, attribute.ref_attr_name))
+    return *kind, tuple(index for index, value in enumerate(inputs) if value is None), tuple(operands)
 
 
 _OF_ONE_WORD = (AttributeType.INT, AttributeType.STRING)
@@ -408,7 +408,7 @@ def require_calls_end(model: onnx_ir.Model, place: str) -> None:
 
 def _calls(scope: Scope, model: onnx_ir.Model, place: str) -> dict[onnx_ir.Function, int]:
     """Return the functions that the scope calls, each with the number of subgraphs around the deepest call."""
-    found: dict[onnx_ir.Function, int] = {}
+    depths: dict[onnx_ir.Function, int] = {}
     waiting: list[tuple[Scope, int]] = [(scope, 0)]
     while waiting:
         graph, depth = waiting.pop()
@@ -416,10 +416,10 @@ def _calls(scope: Scope, model: onnx_ir.Model, place: str) -> dict[onnx_ir.Funct
         for node in graph:
             called = model.functions.get(node.op_identifier())
             if called is not None:
-                found[called] = max(depth, found.get(called, 0))
+                depths[called] = max(depth, depths.get(called, 0))
             for attribute in node.attributes.data.values():
                 waiting += [(subgraph, depth + 1) for subgraph in graphs_in(attribute)]
-    return found
+    return depths
 
 
 def require_known_opset(model: onnx_ir.Model) -> None:
@@ -432,5 +432,5 @@ def require_known_opset(model: onnx_ir.Model) -> None:
         if opset > NEWEST_OPSET:
             raise OpsetError(f"unsupported opset {opset} of the model; the newest supported is {NEWEST_OPSET}.")
         if opset > schemas:
-            known = f"the installed onnx {onnx.__version__} supports opsets up to {schemas}; install a newer onnx"
-            raise OpsetError(f"unsupported opset {opset} of the model: {known}.")
+            limit = f"the installed onnx {onnx.__version__} supports opsets up to {schemas}; install a newer onnx"
+            raise OpsetError(f"unsupported opset {opset} of the model: {limit}.")

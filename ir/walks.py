@@ -36,19 +36,19 @@ def nodes_now(model: onnx_ir.Model) -> list[onnx_ir.Node]:
 
 def nodes_in(scope: onnx_ir.Graph | onnx_ir.Function) -> list[onnx_ir.Node]:
     """Return the nodes of the scope in order, each followed by those in its subgraphs, as they are now."""
-    found: list[onnx_ir.Node] = []
-    _add_nodes(scope, found)
-    return found
+    nodes: list[onnx_ir.Node] = []
+    _add_nodes(scope, nodes)
+    return nodes
 
 
-def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, found: list[onnx_ir.Node]) -> None:
+def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, nodes: list[onnx_ir.Node]) -> None:
     for node in scope:
-        found.append(node)
+        nodes.append(node)
         data = node.attributes.data
         for attribute in data.values() if data else ():
             if attribute.type in GRAPH_KINDS:
                 for subgraph in graphs_in(attribute):
-                    _add_nodes(subgraph, found)
+                    _add_nodes(subgraph, nodes)
 
 
 def nodes_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Node]:
@@ -77,7 +77,7 @@ def all_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
 
 
 def sources_first(
-    value: onnx_ir.Value, known: Container[onnx_ir.Value], sources: Callable[[onnx_ir.Value], Iterable[onnx_ir.Value]]
+    value: onnx_ir.Value, done: Container[onnx_ir.Value], sources: Callable[[onnx_ir.Value], Iterable[onnx_ir.Value]]
 ) -> Iterator[tuple[onnx_ir.Value, list[onnx_ir.Value]]]:
     """Yield the unknown values on which `value` depends, each after its sources, and `value` last.
 
@@ -92,10 +92,10 @@ def sources_first(
     waiting, entered = [value], set[onnx_ir.Value]()
     while waiting:
         last = waiting[-1]
-        if last in known:
+        if last in done:
             waiting.pop()
             continue
-        missing = [source for source in sources(last) if source not in known]
+        missing = [source for source in sources(last) if source not in done]
         if missing and last not in entered:
             entered.add(last)
             waiting += missing
@@ -213,20 +213,20 @@ def files_read(model: onnx_ir.Model) -> set[Path]:
 
 def tensor_places(model: onnx_ir.Model) -> Iterator[tuple[Place, onnx_ir.TensorProtocol]]:
     """Yield every tensor of the model with its place. Tensors may be replaced meanwhile."""
-    found = _Holders([model.graph])
+    holders = _Holders([model.graph])
     for function in model.functions.values():
-        found.add(function, function.attributes.data)
+        holders.add(function, function.attributes.data)
     for scope in (model.graph, *model.functions.values()):
-        found.search(scope)
-    for graph in found.graphs:
+        holders.search(scope)
+    for graph in holders.graphs:
         for value in list(graph.initializers.values()):
             if value.const_value is not None:
                 yield value, value.const_value
-    for owner, name, attribute in found.attributes:
+    for owner, name, attribute in holders.attributes:
         if attribute.type == AttributeType.TENSOR:
             yield Held(owner, name), tensor_of(attribute)
         else:
-            yield from ((Held(owner, name, i), each) for i, each in enumerate(attribute.as_tensors()))
+            yield from ((Held(owner, name, i), tensor) for i, tensor in enumerate(attribute.as_tensors()))
 
 
 @dataclass
@@ -317,15 +317,15 @@ def nodes_once_inlined(model: onnx_ir.Model, names: Container[onnx_ir.OperatorId
     Functions that call others twice double it with each level. Calls nest, so this recurses; how deep they may nest is
     checked when a model is loaded.
     """
-    known: dict[onnx_ir.OperatorIdentifier, int] = {}
+    opsets: dict[onnx_ir.OperatorIdentifier, int] = {}
 
     def count(scope: onnx_ir.Graph | onnx_ir.Function) -> int:
         total = 0
         for node in nodes_of(scope):
             called = node.op_identifier()
-            if called in names and called in model.functions and called not in known:
-                known[called] = count(model.functions[called])
-            total += known.get(called, 1)
+            if called in names and called in model.functions and called not in opsets:
+                opsets[called] = count(model.functions[called])
+            total += opsets.get(called, 1)
         return total
 
     return count(model.graph)

@@ -58,17 +58,17 @@ def net_rewrites(rewrites: Sequence[Rewrite], model: onnx_ir.Model) -> list[Rewr
     types = known_types(model)
     nodes = {tuple(value.name or "" for value in node.outputs): node for node in all_nodes(model) if node.outputs}
     order = {key: index for index, key in enumerate(nodes)}
-    found: list[Rewrite] = []
+    net: list[Rewrite] = []
     for chain in chains:
         if len(chain.steps) == 1 or len(chain.steps) > _MOST_STEPS:
-            found += chain.steps
+            net += chain.steps
             continue
         items = [
             node_item(nodes[key], types) if isinstance(item, NodeItem) and key in nodes else item
             for key, item in sorted(chain.made.items(), key=lambda entry: order.get(entry[0], -1))
         ]
-        found += _composed(chain, [*items, *chain.others])
-    return found
+        net += _composed(chain, [*items, *chain.others])
+    return net
 
 
 def _chains(rewrites: Sequence[Rewrite]) -> list[_Chain]:
@@ -84,8 +84,8 @@ def _chains(rewrites: Sequence[Rewrite]) -> list[_Chain]:
     for index, rewrite in enumerate(rewrites):
         earlier = {root(chain_of[item.made]) for item in rewrite.removed if item.made and item.made in chain_of}
         joined.append(min(earlier, default=index))
-        for each in earlier:
-            joined[each] = joined[index]
+        for before in earlier:
+            joined[before] = joined[index]
         chain_of.update({item.made: index for item in rewrite.made if item.made})
     chains: dict[int, _Chain] = {}
     for index, rewrite in enumerate(rewrites):

@@ -80,12 +80,12 @@ def operands_of_several_types(
     key = op_key(node, imports) if node.op_type in target.one_type and node.domain in DEFAULT_DOMAINS else None
     if key is None:
         return {}
-    found: dict[int, DataType] = {}
+    dtypes: dict[int, DataType] = {}
     for index, (value, formal) in enumerate(zip(node.inputs, actual_inputs(key, len(node.inputs)), strict=True)):
         dtype = type_of(value)
         if formal is not None and DataType.FLOAT in formal.allowed and dtype not in (None, DataType.BOOL):
-            found[index] = dtype
-    return found if len(set(found.values())) > 1 else {}
+            dtypes[index] = dtype
+    return dtypes if len(set(dtypes.values())) > 1 else {}
 
 
 def broken_block_rule(node: onnx_ir.Node, target: Target) -> str | None:

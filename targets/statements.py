@@ -90,10 +90,10 @@ def read_types(names: Iterable[TypeLike]) -> frozenset[DataType]:
 
 def read_names(key: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return the names, such as those of operators. Raises TypeError for anything but a list of texts."""
-    found = None if isinstance(names, str) else tuple(names)
-    if found is None or not all(isinstance(name, str) for name in found):  # pyright: ignore[reportUnnecessaryIsInstance]
+    listed = None if isinstance(names, str) else tuple(names)
+    if listed is None or not all(isinstance(name, str) for name in listed):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"{key} must be a list of names, not {names!r}")
-    return found
+    return listed
 
 
 def read_opsets(key: str, row: Mapping[str, int]) -> dict[str, int]:
@@ -135,8 +135,8 @@ def read_wrong_cast(entry: WrongCast | Entry) -> WrongCast:
     """Return an entry of `wrong_casts`."""
     if isinstance(entry, WrongCast):
         return entry
-    known = ("from", "to", "wrong", "evidence", "saturate", "before_opset", "disputed", "inherent")
-    _require_known(entry, known, "wrong_casts")
+    keys = ("from", "to", "wrong", "evidence", "saturate", "before_opset", "disputed", "inherent")
+    _require_known(entry, keys, "wrong_casts")
     saturate = entry.get("saturate")
     return WrongCast(
         sources=read_types(entry["from"]),
@@ -171,7 +171,7 @@ def read_evidence(evidence: str | Mapping[str, str]) -> Mapping[str, str]:
     return {str(key): str(text) for key, text in evidence.items()}
 
 
-def _require_known(entry: Entry, known: Iterable[str], where: str, what: str = "key") -> None:
+def _require_known(entry: Entry, keys: Iterable[str], where: str, what: str = "key") -> None:
     for name in entry:
-        if name not in known:
-            raise ValueError(f"unknown {what} {name!r} of {where!r}; expected {', '.join(known)}")
+        if name not in keys:
+            raise ValueError(f"unknown {what} {name!r} of {where!r}; expected {', '.join(keys)}")

@@ -265,8 +265,8 @@ class Target:
 
     def drops(self, op_type: str, dtypes: Iterable[DataType | None], opset: int) -> int | None:
         """Return the newest opset below this one with a kernel of an operator that the target `dropped`, or None."""
-        found = (self.dropped.get(dtype, {}).get(op_type, opset + 1) for dtype in dtypes if dtype is not None)
-        first = min(found, default=opset + 1)
+        opsets = (self.dropped.get(dtype, {}).get(op_type, opset + 1) for dtype in dtypes if dtype is not None)
+        first = min(opsets, default=opset + 1)
         return first - 1 if first <= opset else None
 
     def has_kernel(self, op_type: str, dtype: DataType, opset: int) -> bool:
@@ -313,8 +313,8 @@ class Target:
         """
         if self.fallback is not None and {source, to} & self.off_device:
             return self.fallback.wrong_cast(source, to, saturate=saturate, opset=opset, inherent=inherent)
-        found = (entry for entry in self.wrong_casts if entry.covers(source, to, saturate=saturate, opset=opset))
-        wrong = sorted((entry for entry in found if not entry.disputed), key=lambda entry: entry.inherent)
+        entries = (entry for entry in self.wrong_casts if entry.covers(source, to, saturate=saturate, opset=opset))
+        wrong = sorted((entry for entry in entries if not entry.disputed), key=lambda entry: entry.inherent)
         return next((entry for entry in wrong if inherent or not entry.inherent), None)
 
     def loads_cast(self, source: DataType, to: DataType) -> bool:
@@ -381,8 +381,8 @@ def load_target(name_or_path: str) -> Target:
         return replace(_read(path), path=name)
     added = extension(TARGETS, name, lambda thing: _fit(thing, name))
     if added is None and not path.is_file():
-        known = target_names()
-        way_out = did_you_mean(name, [*known, *ALIASES], f"expected {', '.join(known)}, or the path of a JSON file")
+        names = target_names()
+        way_out = did_you_mean(name, [*names, *ALIASES], f"expected {', '.join(names)}, or the path of a JSON file")
         raise TargetError(f"unknown target {name!r}; {way_out}")
     return added or replace(_read(path), path=name)
 
@@ -397,8 +397,8 @@ def as_target(target: str | Target | None, *, strict: bool = False) -> Target | 
 
     strict: without the fallback of a device.
     """
-    found = target if target is None or isinstance(target, Target) else load_target(target)
-    return found.strict() if strict and found is not None else found
+    chosen = target if target is None or isinstance(target, Target) else load_target(target)
+    return chosen.strict() if strict and chosen is not None else chosen
 
 
 def _own_names() -> list[str]:

@@ -211,8 +211,8 @@ class Analysis:
         sources = [None if value is None else self._constants.get(value, value) for value in values]
         constants = [None if constant_tensor(source) is None else source for source in sources]
         key = (body, *((constant, key_of(x)) for constant, x in zip(constants, operands, strict=True)))
-        found = self.calls.results.get(key)
-        if found is None:
+        results = self.calls.results.get(key)
+        if results is None:
             for formal, x, constant in zip(body.inputs, operands, constants, strict=True):
                 self._constants.pop(formal, None)
                 if constant is not None:
@@ -223,11 +223,11 @@ class Analysis:
                 self.inference.walk(body, body.opset_imports)
             opset, self.opset = self.opset, opset_of(body.opset_imports, "") or self.opset
             try:
-                found = self._subgraph(body.graph, operands)
+                results = self._subgraph(body.graph, operands)
             finally:
                 self.opset = opset
-            self.calls.results[key] = found
-        return found
+            self.calls.results[key] = results
+        return results
 
     def _give_up(self, node: onnx_ir.Node) -> None:
         """Note that nothing is known of the values in the subgraphs of a node, or in the functions that it calls."""
@@ -294,23 +294,23 @@ class Analysis:
             dtypes = [_type_by_operands(node, inputs) if dtype is None else dtype for dtype in dtypes]
         step = Step(node, inputs, self.opset, dims, dtypes, self.known, self._read, self._constants)
         try:
-            found = self._results(step)
+            results = self._results(step)
         except (UnknownRangeError, MisfitError):
             self._give_up(node)
-            found = [step.anything(index) for index in range(len(node.outputs))]
+            results = [step.anything(index) for index in range(len(node.outputs))]
         inputs.read_all()
         for value in node.inputs:
             tensor = constant_tensor(value)
             if tensor is not None:
                 _release(tensor)
-        return [found] if isinstance(found, Interval) else found
+        return [results] if isinstance(results, Interval) else results
 
     def _of(self, value: onnx_ir.Value) -> Interval:
         """Return the interval of a value; anything for one that the model uses before it defines it."""
         if value in self.unread:
             self._read(value)
-        found = self.known.get(value)
-        return anything(self.inference.type_of(value), None) if found is None else found
+        interval = self.known.get(value)
+        return anything(self.inference.type_of(value), None) if interval is None else interval
 
     def dims_of(self, value: onnx_ir.Value) -> Dims | None:
         """The dimensions that are declared or inferred for a value, unless there are more than an array can have."""
@@ -362,7 +362,7 @@ def _type_by_operands(node: onnx_ir.Node, inputs: Sequence[Interval | None]) -> 
     first: Sequence[int] = (0,) if node.domain == "com.microsoft" else ()
     if node.domain in DEFAULT_DOMAINS and any(node.op_type in part.RULES for part in _PARTS):
         first = _operands_of_result_type(node.op_type, len(inputs))[:1]
-    return next((each.dtype for index in first for each in inputs[index:] if each is not None), None)
+    return next((value.dtype for index in first for value in inputs[index:] if value is not None), None)
 
 
 @cache

@@ -70,7 +70,7 @@ def _if(step: Step, body: Body) -> list[Interval]:
     branches = [body(_graph_of(step, name), []) for name in names]
     if any(len(branch) != len(step.node.outputs) for branch in branches):
         raise UnknownRangeError
-    return [hull(each) for each in zip(*branches, strict=True)]
+    return [hull(results) for results in zip(*branches, strict=True)]
 
 
 def _widened(before: Interval, after: Interval, turn: int) -> tuple[Interval, bool]:
@@ -128,7 +128,7 @@ def _loop(step: Step, body: Body) -> list[Interval]:
             results = body(graph, [number(turn, DataType.INT64), truth, *states])[1:]
             states = results[:count]
             rows.append(results[count:])
-        stacked = [hull(each) for each in zip(*rows, strict=True)]
+        stacked = [hull(results) for results in zip(*rows, strict=True)]
     else:
         turn_of = constant_interval(0.0, max(0.0, most - 1), (), DataType.INT64)
         states, stacked = _settled(states, lambda now: body(graph, [turn_of, truth, *now])[1:])
@@ -169,8 +169,8 @@ def _scan(step: Step, body: Body) -> list[Interval]:
     if len(places) != len(rows):
         raise UnknownRangeError
     if batched:
-        return [collapsed(each, None) for each in (*states, *rows)]
-    return [*states, *(_stacked(each, axis) for each, axis in zip(rows, places, strict=True))]
+        return [collapsed(interval, None) for interval in (*states, *rows)]
+    return [*states, *(_stacked(row, axis) for row, axis in zip(rows, places, strict=True))]
 
 
 def _without(x: Interval, axis: int) -> Interval:

@@ -38,7 +38,7 @@ class Default:
 
 def default_ranges(model: onnx_ir.Model, inference: Inference, declared: Collection[str]) -> dict[str, Default]:
     """Return the ranges of inputs that are not declared and whose range the model shows."""
-    found: dict[str, Default] = {}
+    defaults: dict[str, Default] = {}
     pixels = model.metadata_props.get(_RANGE_OF_PIXELS, "")
     images = {value.name for value in _images(model, inference)} if pixels in _PIXELS else set[str | None]()
     for value in model.graph.inputs:
@@ -46,11 +46,11 @@ def default_ranges(model: onnx_ir.Model, inference: Inference, declared: Collect
         if name in declared or value.const_value is not None:
             continue
         if is_integer(inference.type_of(value)) and _MASK.search(name.lower()):
-            found[name] = Default(0.0, 1.0, f"{name} is 0 or 1, as its name says")
+            defaults[name] = Default(0.0, 1.0, f"{name} is 0 or 1, as its name says")
         elif name in images:
             low, high = _PIXELS[pixels]
-            found[name] = Default(low, high, f"{name} is between {low:g} and {high:g}, as the model's metadata say")
-    return found
+            defaults[name] = Default(low, high, f"{name} is between {low:g} and {high:g}, as the model's metadata say")
+    return defaults
 
 
 def _images(model: onnx_ir.Model, inference: Inference) -> list[onnx_ir.Value]:

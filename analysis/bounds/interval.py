@@ -168,8 +168,8 @@ class Interval:
     @property
     def exact(self) -> Array | None:
         """The elements, where each is known; None otherwise."""
-        known = self.dims is not None and self.low.shape == self.dims and bool((self.low == self.high).all())
-        return self.low if known and self.bounded and self.finite else None
+        is_exact = self.dims is not None and self.low.shape == self.dims and bool((self.low == self.high).all())
+        return self.low if is_exact and self.bounded and self.finite else None
 
     def moved(self, move: Callable[[Any], Any], dims: Dims | None, shares: Shares | None = None) -> Interval:
         """The same elements in other places: `move` takes each of the arrays to one of the rank of `dims`."""
@@ -225,8 +225,8 @@ def interval_of(
 
 def together(low: Array, high: Array, special: Bits) -> tuple[Array, Array, Bits]:
     """Ends and possibilities broadcast to one shape."""
-    found: Any = np.broadcast_arrays(low, high, special)
-    return found[0], found[1], found[2]
+    arrays: Any = np.broadcast_arrays(low, high, special)
+    return arrays[0], arrays[1], arrays[2]
 
 
 def _followed(dims: Dims | None) -> Dims | None:
@@ -329,11 +329,11 @@ def kept_shares(x: Interval, *others: Interval) -> Shares | None:
 
 def broadcast_dims(*shapes: Dims | None) -> Dims | None:
     """The dimensions of operands broadcast against each other."""
-    known = [dims for dims in shapes if dims is not None]
-    if len(known) < len(shapes):
+    shaped = [dims for dims in shapes if dims is not None]
+    if len(shaped) < len(shapes):
         return None
-    rank = max((len(dims) for dims in known), default=0)
-    columns = zip(*((1,) * (rank - len(dims)) + dims for dims in known), strict=True)
+    rank = max((len(dims) for dims in shaped), default=0)
+    columns = zip(*((1,) * (rank - len(dims)) + dims for dims in shaped), strict=True)
     return tuple(_broadcast(column) for column in columns)
 
 
@@ -370,7 +370,7 @@ def products(a: Ends, b: Ends) -> Ends:
             high = np.maximum(np.maximum(*one), np.maximum(*other))
         if np.isfinite(low).all() and np.isfinite(high).all():
             return low, high
-        corners = [np.nan_to_num(each, nan=0.0, posinf=np.inf, neginf=-np.inf) for each in (*one, *other)]
+        corners = [np.nan_to_num(corner, nan=0.0, posinf=np.inf, neginf=-np.inf) for corner in (*one, *other)]
     return reduce(np.minimum, corners), reduce(np.maximum, corners)
 
 

@@ -47,20 +47,20 @@ def is_node(value: onnx_ir.Value | None, *op_types: str) -> onnx_ir.Node | None:
     return node if node is not None and node.domain in ("", "ai.onnx") and node.op_type in op_types else None
 
 
-def same(a: onnx_ir.Value | None, b: onnx_ir.Value | None, known: Known, depth: int = 3) -> bool:
+def same(a: onnx_ir.Value | None, b: onnx_ir.Value | None, facts: Known, depth: int = 3) -> bool:
     """True if the two hold the same numbers: one value, or computed alike, as exporters repeat nodes.
 
     Casts that change no number make no difference.
     """
     if a is None or b is None:
         return False
-    a, b = _base(a, known), _base(b, known)
+    a, b = _base(a, facts), _base(b, facts)
     if a is b:
         return True
-    one, other = (None if each is None else each.producer() for each in (a, b))
+    one, other = (None if operand is None else operand.producer() for operand in (a, b))
     if one is None or other is None or depth == 0 or not _alike(one, other):
         return False
-    return all(same(x, y, known, depth - 1) for x, y in zip(one.inputs, other.inputs, strict=True) if x is not y)
+    return all(same(x, y, facts, depth - 1) for x, y in zip(one.inputs, other.inputs, strict=True) if x is not y)
 
 
 def _alike(a: onnx_ir.Node, b: onnx_ir.Node) -> bool:
@@ -72,28 +72,28 @@ def _alike(a: onnx_ir.Node, b: onnx_ir.Node) -> bool:
         and row.moves is not Moves.FLOW
         and len(a.outputs) == len(b.outputs) == 1
         and len(a.inputs) == len(b.inputs)
-        and {name: each.value for name, each in a.attributes.items()}
-        == {name: each.value for name, each in b.attributes.items()}
+        and {name: attribute.value for name, attribute in a.attributes.items()}
+        == {name: attribute.value for name, attribute in b.attributes.items()}
     )
 
 
-def _base(value: onnx_ir.Value | None, known: Known) -> onnx_ir.Value | None:
+def _base(value: onnx_ir.Value | None, facts: Known) -> onnx_ir.Value | None:
     """The value before casts that change no number."""
     for _ in range(_DEEPEST):
         node = is_node(value, "Identity", "Cast")
-        if node is None or value is None or (node.op_type == "Cast" and not _is_exact_cast(node, known)):
+        if node is None or value is None or (node.op_type == "Cast" and not _is_exact_cast(node, facts)):
             return value
         value = node.inputs[0]
     return value
 
 
-def _is_exact_cast(node: onnx_ir.Node, known: Known) -> bool:
-    types = [_type_of(value, known) for value in (node.inputs[0], node.outputs[0])]
+def _is_exact_cast(node: onnx_ir.Node, facts: Known) -> bool:
+    types = [_type_of(value, facts) for value in (node.inputs[0], node.outputs[0])]
     return all(is_float(dtype) for dtype in types) and is_exact(*(dtype for dtype in types if dtype is not None))
 
 
-def _type_of(value: onnx_ir.Value | None, known: Known) -> DataType | None:
-    interval = None if value is None else known.get(value)
+def _type_of(value: onnx_ir.Value | None, facts: Known) -> DataType | None:
+    interval = None if value is None else facts.get(value)
     if interval is not None:
         return interval.dtype
     return None if value is None else value.dtype
@@ -107,33 +107,33 @@ def scalar(value: onnx_ir.Value | None) -> float | None:
     return float(np.asarray(tensor.numpy()).astype(np.float64).reshape(-1)[0])
 
 
-def root(value: onnx_ir.Value | None, known: Known, depth: int = 0) -> Root | None:
+def root(value: onnx_ir.Value | None, facts: Known, depth: int = 0) -> Root | None:
     """The norm that the value is at least, if it is made as one."""
     if depth > _DEEPEST:
         return None
-    found = None
+    root_ = None
     if node := _as_large(value):
-        found = _at_least(node, known, root, depth)
+        root_ = _at_least(node, facts, root, depth)
     elif (node := is_node(value, "Sqrt")) or ((node := is_node(value, "Pow")) and scalar(node.inputs[1]) == 0.5):
-        found = _square(node.inputs[0], known, depth + 1)
+        root_ = _square(node.inputs[0], facts, depth + 1)
     elif node := is_node(value, "ReduceL2"):
-        found = _reduced(node, node.inputs[0], known, mean=False)
-    return _coarser(found, value, known)
+        root_ = _reduced(node, node.inputs[0], facts, mean=False)
+    return _coarser(root_, value, facts)
 
 
-def _square(value: onnx_ir.Value | None, known: Known, depth: int) -> Root | None:
+def _square(value: onnx_ir.Value | None, facts: Known, depth: int) -> Root | None:
     """The norm whose square the value is at least."""
     if depth > _DEEPEST:
         return None
-    found = None
+    root_ = None
     if node := _as_large(value):
-        found = _at_least(node, known, _square, depth)
+        root_ = _at_least(node, facts, _square, depth)
     elif node := is_node(value, "ReduceSumSquare"):
-        found = _reduced(node, node.inputs[0], known, mean=False)
+        root_ = _reduced(node, node.inputs[0], facts, mean=False)
     elif node := is_node(value, "ReduceMean", "ReduceSum"):
-        source = squared(node.inputs[0], known)
-        found = _coarser(_reduced(node, source, known, mean=node.op_type == "ReduceMean"), node.inputs[0], known)
-    return _coarser(found, value, known)
+        source = squared(node.inputs[0], facts)
+        root_ = _coarser(_reduced(node, source, facts, mean=node.op_type == "ReduceMean"), node.inputs[0], facts)
+    return _coarser(root_, value, facts)
 
 
 def _as_large(value: onnx_ir.Value | None) -> onnx_ir.Node | None:
@@ -144,7 +144,7 @@ def _as_large(value: onnx_ir.Value | None) -> onnx_ir.Node | None:
 _Find = Callable[["onnx_ir.Value | None", Known, int], Root | None]
 
 
-def _at_least(node: onnx_ir.Node, known: Known, find: _Find, depth: int) -> Root | None:
+def _at_least(node: onnx_ir.Node, facts: Known, find: _Find, depth: int) -> Root | None:
     """A norm, or its square, that is moved, cast, or made greater: by a maximum, or a number that is not negative."""
     operands = [node.inputs[0]]
     if node.op_type == "Clip" and ("max" in node.attributes or (len(node.inputs) > 2 and node.inputs[2] is not None)):
@@ -153,37 +153,37 @@ def _at_least(node: onnx_ir.Node, known: Known, find: _Find, depth: int) -> Root
         operands = list(node.inputs)
     if node.op_type == "Add":
         pairs = ((node.inputs[0], node.inputs[1]), (node.inputs[1], node.inputs[0]))
-        operands = [operand for operand, other in pairs if _is_not_negative(other, known)]
-    found = (find(operand, known, depth + 1) for operand in operands)
-    return next((each for each in found if each is not None), None)
+        operands = [operand for operand, other in pairs if _is_not_negative(other, facts)]
+    roots = (find(operand, facts, depth + 1) for operand in operands)
+    return next((root_ for root_ in roots if root_ is not None), None)
 
 
-def _is_not_negative(value: onnx_ir.Value | None, known: Known) -> bool:
-    interval = None if value is None else known.get(value)
+def _is_not_negative(value: onnx_ir.Value | None, facts: Known) -> bool:
+    interval = None if value is None else facts.get(value)
     return interval is not None and interval.least >= 0 and not interval.minus.any()
 
 
-def _coarser(found: Root | None, value: onnx_ir.Value | None, known: Known) -> Root | None:
+def _coarser(root_: Root | None, value: onnx_ir.Value | None, facts: Known) -> Root | None:
     """The norm, with the type of one more value from which it is computed; None if that is not known."""
-    dtype = _type_of(value, known)
-    if found is None or dtype is None or not is_float(dtype):
+    dtype = _type_of(value, facts)
+    if root_ is None or dtype is None or not is_float(dtype):
         return None
-    return found if unit_roundoff(dtype) <= unit_roundoff(found.coarsest) else replace(found, coarsest=dtype)
+    return root_ if unit_roundoff(dtype) <= unit_roundoff(root_.coarsest) else replace(root_, coarsest=dtype)
 
 
-def squared(value: onnx_ir.Value | None, known: Known) -> onnx_ir.Value | None:
+def squared(value: onnx_ir.Value | None, facts: Known) -> onnx_ir.Value | None:
     """Return the value of which this one is the square, element by element; exact casts aside."""
-    value = _base(value, known)
-    if (node := is_node(value, "Mul")) and same(node.inputs[0], node.inputs[1], known):
+    value = _base(value, facts)
+    if (node := is_node(value, "Mul")) and same(node.inputs[0], node.inputs[1], facts):
         return node.inputs[0]
     if (node := is_node(value, "Pow")) and scalar(node.inputs[1]) == 2:
         return node.inputs[0]
     return None
 
 
-def _reduced(node: onnx_ir.Node, source: onnx_ir.Value | None, known: Known, *, mean: bool) -> Root | None:
+def _reduced(node: onnx_ir.Node, source: onnx_ir.Value | None, facts: Known, *, mean: bool) -> Root | None:
     fixed = len(node.inputs) > 1 and node.inputs[1] is not None
-    axes, dtype = reduced_axes(node), _type_of(source, known)
+    axes, dtype = reduced_axes(node), _type_of(source, facts)
     if source is None or dtype is None or not int_of(node, "keepdims", 1) or (fixed and axes is None):
         return None
     if not axes and int_of(node, "noop_with_empty_axes", 0):
@@ -200,43 +200,43 @@ def reduced_axes(node: onnx_ir.Node) -> tuple[int, ...] | None:
     return (
         None
         if tensor is None or not is_integer(tensor.dtype)
-        else tuple(int(each) for each in np.asarray(tensor.numpy()).reshape(-1))
+        else tuple(int(axis_) for axis_ in np.asarray(tensor.numpy()).reshape(-1))
     )
 
 
-def inverse_root(value: onnx_ir.Value | None, known: Known, depth: int = 0) -> Root | None:
+def inverse_root(value: onnx_ir.Value | None, facts: Known, depth: int = 0) -> Root | None:
     """The norm whose reciprocal the value is at most."""
     if depth > _DEEPEST:
         return None
     found = None
     if node := is_node(value, "Identity", "Cast", "Expand"):
-        found = inverse_root(node.inputs[0], known, depth + 1)
+        found = inverse_root(node.inputs[0], facts, depth + 1)
     elif node := is_node(value, "Reciprocal"):
-        found = root(node.inputs[0], known)
+        found = root(node.inputs[0], facts)
     elif (node := is_node(value, "Div")) and scalar(node.inputs[0]) == 1:
-        found = root(node.inputs[1], known)
+        found = root(node.inputs[1], facts)
     elif (node := is_node(value, "Pow")) and scalar(node.inputs[1]) == -0.5:
-        found = _square(node.inputs[0], known, 0)
-    return _coarser(found, value, known)
+        found = _square(node.inputs[0], facts, 0)
+    return _coarser(found, value, facts)
 
 
-def exponentials_over_sum(node: onnx_ir.Node, known: Known) -> int | None:
+def exponentials_over_sum(node: onnx_ir.Node, facts: Known) -> int | None:
     """The axis along which a quotient divides exponentials by their sum; None if it does not."""
-    total = is_node(_base(node.inputs[1], known), "ReduceSum")
-    if total is None or not int_of(total, "keepdims", 1) or not same(total.inputs[0], node.inputs[0], known):
+    total = is_node(_base(node.inputs[1], facts), "ReduceSum")
+    if total is None or not int_of(total, "keepdims", 1) or not same(total.inputs[0], node.inputs[0], facts):
         return None
     axes = reduced_axes(total)
-    if axes is None or len(axes) != 1 or is_node(_base(node.inputs[0], known), "Exp") is None:
+    if axes is None or len(axes) != 1 or is_node(_base(node.inputs[0], facts), "Exp") is None:
         return None
     return axes[0]
 
 
-def difference_to_maximum(value: onnx_ir.Value | None, known: Known, axis: int, rank: int) -> onnx_ir.Value | None:
+def difference_to_maximum(value: onnx_ir.Value | None, facts: Known, axis: int, rank: int) -> onnx_ir.Value | None:
     """The difference to the maximum along the axis, of which the value is the exponential; it is 0 at the maximum."""
-    exponential = is_node(_base(value, known), "Exp")
-    difference = None if exponential is None else is_node(_base(exponential.inputs[0], known), "Sub")
-    greatest = None if difference is None else is_node(_base(difference.inputs[1], known), "ReduceMax")
-    if difference is None or greatest is None or not same(greatest.inputs[0], difference.inputs[0], known):
+    exponential = is_node(_base(value, facts), "Exp")
+    difference = None if exponential is None else is_node(_base(exponential.inputs[0], facts), "Sub")
+    greatest = None if difference is None else is_node(_base(difference.inputs[1], facts), "ReduceMax")
+    if difference is None or greatest is None or not same(greatest.inputs[0], difference.inputs[0], facts):
         return None
     keeps, axes = int_of(greatest, "keepdims", 1), reduced_axes(greatest)
     along = axes is not None and len(axes) == 1 and axes[0] % rank == axis % rank
@@ -258,7 +258,7 @@ class Standardized:
     products: tuple[onnx_ir.Value, onnx_ir.Value]
 
 
-def standardized(node: onnx_ir.Node, known: Known) -> Standardized | None:
+def standardized(node: onnx_ir.Node, facts: Known) -> Standardized | None:
     """A normalization as TensorFlow writes it, which never computes x - m times the reciprocal."""
     for one, other in ((0, 1), (1, 0)):
         product, rest = is_node(node.inputs[one], "Mul"), is_node(node.inputs[other], "Sub")
@@ -267,12 +267,12 @@ def standardized(node: onnx_ir.Node, known: Known) -> Standardized | None:
             continue
         shared = [value for value in product.inputs if value is not None and value in mean.inputs]
         for factor in shared:
-            x, m = (_other(each, factor) for each in (product, mean))
-            found = _scaled_inverse(factor, known)
-            if found is None or x is None or m is None or not _difference(found[0].source, x, m, known):
+            x, m = (_other(side, factor) for side in (product, mean))
+            inverse = _scaled_inverse(factor, facts)
+            if inverse is None or x is None or m is None or not _difference(inverse[0].source, x, m, facts):
                 continue
             parts = product.outputs[0], mean.outputs[0]
-            return Standardized(found[0], x, found[1], found[2], rest.inputs[0], parts)
+            return Standardized(inverse[0], x, inverse[1], inverse[2], rest.inputs[0], parts)
     return None
 
 
@@ -280,9 +280,9 @@ def _other(node: onnx_ir.Node, value: onnx_ir.Value) -> onnx_ir.Value | None:
     return node.inputs[1] if node.inputs[0] is value else node.inputs[0]
 
 
-def _scaled_inverse(value: onnx_ir.Value, known: Known) -> tuple[Root, onnx_ir.Value | None, onnx_ir.Value] | None:
+def _scaled_inverse(value: onnx_ir.Value, facts: Known) -> tuple[Root, onnx_ir.Value | None, onnx_ir.Value] | None:
     """The norm, the scale if there is one, and the reciprocal of the norm."""
-    norm = inverse_root(value, known)
+    norm = inverse_root(value, facts)
     if norm is not None:
         return norm, None, value
     node = is_node(value, "Mul")
@@ -290,14 +290,14 @@ def _scaled_inverse(value: onnx_ir.Value, known: Known) -> tuple[Root, onnx_ir.V
         return None
     for one, other in ((0, 1), (1, 0)):
         inverse = node.inputs[one]
-        norm = inverse_root(inverse, known)
+        norm = inverse_root(inverse, facts)
         if norm is not None and inverse is not None:
             return norm, node.inputs[other], inverse
     return None
 
 
-def _difference(value: onnx_ir.Value, x: onnx_ir.Value, m: onnx_ir.Value, known: Known) -> bool:
-    node = is_node(_base(value, known), "Sub")
+def _difference(value: onnx_ir.Value, x: onnx_ir.Value, m: onnx_ir.Value, facts: Known) -> bool:
+    node = is_node(_base(value, facts), "Sub")
     if node is None:
         return False
-    return any(same(node.inputs[i], x, known) and same(node.inputs[1 - i], m, known) for i in (0, 1))
+    return any(same(node.inputs[i], x, facts) and same(node.inputs[1 - i], m, facts) for i in (0, 1))

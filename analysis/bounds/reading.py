@@ -60,8 +60,8 @@ def read(tensor: onnx_ir.TensorProtocol, readers: Sequence[Reader]) -> None:
 
     stretches = _numbered((piece.reshape(-1, 1) for piece in pieces(tensor)) if wide else rows(tensor, height))
     together = is_large(tensor) and all(reader.is_light for reader in readers)
-    found = in_threads(lambda each: [*parts_of(each)], stretches) if together else map(parts_of, stretches)
-    for part in chain.from_iterable(found):
+    parts = in_threads(lambda stretch: [*parts_of(stretch)], stretches) if together else map(parts_of, stretches)
+    for part in chain.from_iterable(parts):
         for reader, each in zip(readers, part, strict=True):
             reader.add(each)
 
@@ -196,4 +196,4 @@ def _has_numbers(tensor: onnx_ir.TensorProtocol) -> bool:
 
 
 def _dims(tensor: onnx_ir.TensorProtocol) -> tuple[int, ...]:
-    return tuple(int(each) for each in tensor.shape.numpy())
+    return tuple(int(dim) for dim in tensor.shape.numpy())

@@ -131,9 +131,9 @@ def _nearest(array: Array, dtype: DataType) -> Array:
         with np.errstate(over="ignore"):
             return array.astype(np.float32).astype(np.float64)
     with np.errstate(all="ignore"):
-        found = np.asarray(cast(np.ascontiguousarray(array), dtype)).astype(np.float64).reshape(array.shape)
-    found = np.where(np.isnan(found), array, found)
-    return np.where(np.abs(array) >= _overflow(dtype), np.copysign(np.inf, array), found)
+        rounded = np.asarray(cast(np.ascontiguousarray(array), dtype)).astype(np.float64).reshape(array.shape)
+    rounded = np.where(np.isnan(rounded), array, rounded)
+    return np.where(np.abs(array) >= _overflow(dtype), np.copysign(np.inf, array), rounded)
 
 
 @cache
@@ -165,7 +165,7 @@ def vanished(count: float, dtype: DataType | None) -> float:
     return 0.0 if dtype is None or not is_float(dtype) else count * smallest(dtype)
 
 
-def overflows(size: Any, count: float, dtype: DataType | None, *, known: bool) -> NDArray[np.bool_]:
+def overflows(size: Any, count: float, dtype: DataType | None, *, is_exact: bool) -> NDArray[np.bool_]:
     """True where a part of a sum may exceed the type.
 
     Args:
@@ -178,7 +178,7 @@ def overflows(size: Any, count: float, dtype: DataType | None, *, known: bool) -
         return np.zeros(np.shape(size), np.bool_)
     with np.errstate(over="ignore"):
         beyond = np.asarray(size) * (1 + sum_error(count, dtype)) > largest(dtype)
-    return beyond & (known | np.isfinite(size))
+    return beyond & (is_exact | np.isfinite(size))
 
 
 @cache

@@ -118,20 +118,20 @@ class BlockSums(ABC, Generic[Found]):
         with np.errstate(all="ignore"):
             if not self.layout.turned:
                 return start, self._terms(slice(start, start + len(rows)), rows.astype(self.dtype, copy=False))
-            found = [np.zeros((*total.shape[:-1], len(rows))) for total in self._totals]
+            totals = [np.zeros((*total.shape[:-1], len(rows))) for total in self._totals]
             for block, part in self._blocks(rows.T):
-                for total, each in zip(found, self._terms(block, part), strict=True):
-                    total += each
-        return start, tuple(found)
+                for total, term in zip(totals, self._terms(block, part), strict=True):
+                    total += term
+        return start, tuple(totals)
 
     def add(self, part: tuple[int, Terms]) -> None:
         """Add the terms of a part."""
         start, terms = part
-        for total, each in zip(self._totals, terms, strict=True):
+        for total, term in zip(self._totals, terms, strict=True):
             if self.layout.turned:
-                total[..., start : start + each.shape[-1]] = each
+                total[..., start : start + term.shape[-1]] = term
             else:
-                total += each
+                total += term
 
     @abstractmethod
     def _terms(self, block: slice, part: Matrix) -> Terms:
@@ -233,7 +233,7 @@ class _BoxInFloat(BlockSums[Sums]):
 
     def __init__(self, low: Array, high: Array, greatest: float, layout: Layout) -> None:
         super().__init__(layout, 3, len(low))
-        low, high = (np.broadcast_to(each / (2 * greatest), (len(low), layout.k)) for each in (low, high))
+        low, high = (np.broadcast_to(end / (2 * greatest), (len(low), layout.k)) for end in (low, high))
         self._greatest = greatest
         self._middle, self._half = (low + high).astype(np.float32), (high - low).astype(np.float32)
         self._both = np.maximum(np.abs(self._middle) + self._half, np.float32(_LEAST))
@@ -248,8 +248,8 @@ class _BoxInFloat(BlockSums[Sums]):
         with np.errstate(all="ignore"):
             size = (size + k * _VANISHED) * (1 + 2 * gamma) * greatest
             spread = spread * greatest + 2 * gamma * size + k * _VANISHED * greatest
-            found = Sums(center * greatest - spread, center * greatest + spread, size)
-        return found if np.isfinite(size).all() else None
+            sums = Sums(center * greatest - spread, center * greatest + spread, size)
+        return sums if np.isfinite(size).all() else None
 
 
 @dataclass

@@ -101,8 +101,8 @@ def computed_array(
     if node is None or node.domain not in DEFAULT_DOMAINS or depth == _DEEPEST or node.op_type not in _COMPUTED:
         return None
     operands = [computed_array(value, opset, has_default, depth + 1) for value in node.inputs if value is not None]
-    known = [operand for operand in operands if operand is not None]
-    return None if len(known) < len(operands) else _COMPUTED[node.op_type](node, known, opset)
+    present = [operand for operand in operands if operand is not None]
+    return None if len(present) < len(operands) else _COMPUTED[node.op_type](node, present, opset)
 
 
 def _cast(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array | None:
@@ -135,7 +135,11 @@ def _moved(node: onnx_ir.Node, operands: list[Array], opset: int) -> Array | Non
 
 
 def _integers(array: Array) -> list[int] | None:
-    return [int(each) for each in array.ravel()] if array.dtype.kind == "i" and array.size <= MOST_DIMENSIONS else None
+    return (
+        [int(element) for element in array.ravel()]
+        if array.dtype.kind == "i" and array.size <= MOST_DIMENSIONS
+        else None
+    )
 
 
 _COMPUTED = {

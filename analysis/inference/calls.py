@@ -35,14 +35,14 @@ class Calls:
         inside: dict[Context, list[Context]] = {}
         for (context, _), called in self.made.items():
             inside.setdefault(context, []).append(called)
-        found: dict[onnx_ir.Function, dict[Signature, None]] = {}
+        signatures: dict[onnx_ir.Function, dict[Signature, None]] = {}
         waiting: list[Context] = [None]
         while waiting:
             for called in inside.get(waiting.pop(), ()):
-                if called is not None and called[1] not in found.setdefault(called[0], {}):
-                    found[called[0]][called[1]] = None
+                if called is not None and called[1] not in signatures.setdefault(called[0], {}):
+                    signatures[called[0]][called[1]] = None
                     waiting.append(called)
-        return found
+        return signatures
 
     def to_specialise(self, types: Container[DataType] = ()) -> dict[onnx_ir.Node, tuple[onnx_ir.Function, Signature]]:
         """Return the calls whose callee must be cloned, of those in scopes with one set of types.
@@ -59,7 +59,11 @@ class Calls:
             )
 
         live = self.live()
-        several = {f for f, found in live.items() if len(found) > 1 and any(wanted(f, each) for each in found)}
+        several = {
+            f
+            for f, signatures in live.items()
+            if len(signatures) > 1 and any(wanted(f, signature) for signature in signatures)
+        }
         calls = [
             (context, node, called)
             for (context, node), called in self.made.items()
@@ -93,8 +97,8 @@ def free_identifier(
     It differs in name, because ONNX Runtime 1.31 loses the overload of a call inside a function.
     """
     domain, name, overload = base
-    found, count = (domain, f"{name}_{suffix}", overload), 0
-    while found in functions:
+    name_free, count = (domain, f"{name}_{suffix}", overload), 0
+    while name_free in functions:
         count += 1
-        found = (domain, f"{name}_{suffix}_{count}", overload)
-    return found
+        name_free = (domain, f"{name}_{suffix}_{count}", overload)
+    return name_free

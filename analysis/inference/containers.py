@@ -25,37 +25,37 @@ _Link = tuple[onnx_ir.Value | None, onnx_ir.Value, int]
 
 def nestings(model: onnx_ir.Model) -> dict[onnx_ir.Value, Nesting]:
     """Return how each value holds its tensors, for those that are sequences or optional values, undeclared ones too."""
-    found = {value: nesting for value in all_values(model) if (nesting := nesting_of(value.type))}
+    nestings_found = {value: nesting for value in all_values(model) if (nesting := nesting_of(value.type))}
     links: dict[onnx_ir.Value, list[tuple[onnx_ir.Value, int]]] = defaultdict(list)
     for node in all_nodes(model):
         if _makes_sequences(node):
-            found.update((value, found.get(value) or (SequenceType,)) for value in node.outputs)
+            nestings_found.update((value, nestings_found.get(value) or (SequenceType,)) for value in node.outputs)
         for source, result, more in _links(model, node):
             if source is not None:
                 links[source].append((result, more))
                 if more >= 0:  # OptionalGetElement takes what is not optional too
                     links[result].append((source, -more))
-    _follow(links, found, list(found))
+    _follow(links, nestings_found, list(nestings_found))
     for node in all_nodes(model):
-        made = node.outputs[0] if node.op_type == "Optional" and node.domain in DEFAULT_DOMAINS else None
-        if made is not None and made not in found:  # of a tensor
-            found[made] = (OptionalType,)
-            _follow(links, found, [made])
-    return found
+        optional = node.outputs[0] if node.op_type == "Optional" and node.domain in DEFAULT_DOMAINS else None
+        if optional is not None and optional not in nestings_found:  # of a tensor
+            nestings_found[optional] = (OptionalType,)
+            _follow(links, nestings_found, [optional])
+    return nestings_found
 
 
 def _follow(
     links: Mapping[onnx_ir.Value, Sequence[tuple[onnx_ir.Value, int]]],
-    found: dict[onnx_ir.Value, Nesting],
+    nestings_found: dict[onnx_ir.Value, Nesting],
     waiting: list[onnx_ir.Value],
 ) -> None:
     """Add what follows from the values that wait."""
     while waiting:
         value = waiting.pop()
         for other, more in links.get(value, ()):
-            nesting = _changed(found[value], more)
-            if nesting and other not in found:
-                found[other] = nesting
+            nesting = _changed(nestings_found[value], more)
+            if nesting and other not in nestings_found:
+                nestings_found[other] = nesting
                 waiting.append(other)
 
 

@@ -118,13 +118,13 @@ def _meet(
     walk: TypeWalk, node: onnx_ir.Node, what: str, values: Sequence[onnx_ir.Value | None], types: Types
 ) -> DataType | None:
     """Return the common type of joined values; None unless all are known."""
-    known = [dtype for dtype in types if dtype is not None]
-    if len(known) < len(types) or not known:
+    dtypes = [dtype for dtype in types if dtype is not None]
+    if len(dtypes) < len(types) or not dtypes:
         return None
     try:
-        return known[0] if len(set(known)) == 1 else common_type([(dtype, 1) for dtype in known], walk.rules)
+        return dtypes[0] if len(set(dtypes)) == 1 else common_type([(dtype, 1) for dtype in dtypes], walk.rules)
     except PromotionError as error:
-        raise located(site_of(node), what, zip(values, known, strict=True), error) from None
+        raise located(site_of(node), what, zip(values, dtypes, strict=True), error) from None
 
 
 def _note_illegal(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int], outputs: Types) -> None:

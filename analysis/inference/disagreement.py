@@ -74,7 +74,7 @@ def not_taken(key: OpKey, group: TypeGroup, dtype: DataType, node: onnx_ir.Node,
     index = group.indexes[0]
     place = f" as input {index}" if index else ""
     what = f"{type_name(dtype)}, their common type," if common else f"{type_name(dtype)}{place}"
-    later = _first_opset(key, lambda found: _takes(found, index, dtype) and _unrestricted(node, found, dtype))
+    later = _first_opset(key, lambda opset_: _takes(opset_, index, dtype) and _unrestricted(node, opset_, dtype))
     row = restriction(node, key[2]) if index == 0 else None
     because = "" if row is None else f": {row.because}"
     return f"{_operator(key)} supports neither {what} nor a type that holds it{because} ({way_out_of(later)})."
@@ -82,7 +82,7 @@ def not_taken(key: OpKey, group: TypeGroup, dtype: DataType, node: onnx_ir.Node,
 
 def not_passed_on(key: OpKey, dtype: DataType) -> str:
     """Return the reason why control flow cannot pass on a value of the type, with the opset that would allow it."""
-    way_out = way_out_of(_first_opset(key, lambda found: _gives(found, dtype)))
+    way_out = way_out_of(_first_opset(key, lambda opset_: _gives(opset_, dtype)))
     return f"{_operator(key)} does not pass on {type_name(dtype)} ({way_out})."
 
 
@@ -194,36 +194,40 @@ def settle(
     rules: PromotionRules,
 ) -> Disagreement | None:
     """Return the disagreement of the inputs of the group with its repair; None if there is no disagreement."""
-    known = tuple((index, dtype) for index in group.indexes if (dtype := inputs[index]) is not None)
-    types = tuple(dtype for _, dtype in known)
+    typed = tuple((index, dtype) for index in group.indexes if (dtype := inputs[index]) is not None)
+    types = tuple(dtype for _, dtype in typed)
     if not types or (len(set(types)) == 1 and types[0] in group.allowed):
         return None
-    indexes = tuple(index for index, _ in known)
+    indexes = tuple(index for index, _ in typed)
     kinds = _kinds(key, indexes)
-    found = promoted(Disagreement(node, indexes, types, None, kinds=kinds), ranks, rules)
-    if found.error is not None and found.error.option == "promote_unsafe" and not rules.promote_unsafe:
+    disagreement = promoted(Disagreement(node, indexes, types, None, kinds=kinds), ranks, rules)
+    if disagreement.error is not None and disagreement.error.option == "promote_unsafe" and not rules.promote_unsafe:
         unsafe = settle(node, key, group, inputs, ranks, replace(rules, promote_unsafe=True))
         decided = None if unsafe is None else with_legal_casts(unsafe, key[2])
-        return found if decided is None or decided.error is None else decided  # the option alone would not help
+        return disagreement if decided is None or decided.error is None else decided  # the option alone would not help
     row = restriction(node, key[2]) if 0 in group.indexes else None
     group = group if row is None else replace(group, allowed=group.allowed & row.allowed)
-    if found.common is None or found.common in group.allowed:
-        return found
-    return _legal(found, found.common, key, group)
+    if disagreement.common is None or disagreement.common in group.allowed:
+        return disagreement
+    return _legal(disagreement, disagreement.common, key, group)
 
 
-def with_legal_casts(found: Disagreement, opset: int) -> Disagreement:
+def with_legal_casts(disagreement: Disagreement, opset: int) -> Disagreement:
     """Return the disagreement, or a refusal if Cast does not support the required types at that opset."""
-    if found.common is None:
-        return found
-    types = [*found.types, found.common, *([found.ruled] if found.ruled is not None else [])]
-    why = not_cast(types, opset) if len(set(types)) > 1 or found.as_cast else None
-    return found if why is None else _without_cast(found, why)
+    if disagreement.common is None:
+        return disagreement
+    types = [
+        *disagreement.types,
+        disagreement.common,
+        *([disagreement.ruled] if disagreement.ruled is not None else []),
+    ]
+    why = not_cast(types, opset) if len(set(types)) > 1 or disagreement.as_cast else None
+    return disagreement if why is None else _without_cast(disagreement, why)
 
 
-def _without_cast(found: Disagreement, why: str) -> Disagreement:
-    text = f"{found.node.op_type} needs a cast of its operands here, and {why}"
-    return replace(found, common=None, error=PromotionError(text, rule="operator"))
+def _without_cast(disagreement: Disagreement, why: str) -> Disagreement:
+    text = f"{disagreement.node.op_type} needs a cast of its operands here, and {why}"
+    return replace(disagreement, common=None, error=PromotionError(text, rule="operator"))
 
 
 def cast_like(node: onnx_ir.Node, key: OpKey, inputs: Sequence[DataType | None]) -> Disagreement | None:
@@ -241,17 +245,17 @@ def _kinds(key: OpKey, indexes: tuple[int, ...]) -> tuple[Input, ...]:
     return kinds if set(kinds) != {Input.OPERAND} else ()
 
 
-def promoted(found: Disagreement, ranks: Ranks, rules: PromotionRules) -> Disagreement:
+def promoted(disagreement: Disagreement, ranks: Ranks, rules: PromotionRules) -> Disagreement:
     """Return the disagreement with the common type of the rules, or their refusal."""
-    kinds = found.kinds or (Input.OPERAND,) * len(found.indexes)
+    kinds = disagreement.kinds or (Input.OPERAND,) * len(disagreement.indexes)
     operands = [
-        (dtype, *_rank_and_scalar(found.node, found.node.inputs[index], kind, ranks, rules))
-        for index, dtype, kind in zip(found.indexes, found.types, kinds, strict=True)
+        (dtype, *_rank_and_scalar(disagreement.node, disagreement.node.inputs[index], kind, ranks, rules))
+        for index, dtype, kind in zip(disagreement.indexes, disagreement.types, kinds, strict=True)
     ]
     try:
-        return replace(found, common=common_type_of_constants(operands, rules))
+        return replace(disagreement, common=common_type_of_constants(operands, rules))
     except PromotionError as refusal:
-        return replace(found, error=refusal)
+        return replace(disagreement, error=refusal)
 
 
 def _rank_and_scalar(
@@ -306,24 +310,26 @@ _WIDE = (DataType.FLOAT, DataType.DOUBLE)
 """The types of constants that may give way to 16-bit operands."""
 
 
-def _legal(found: Disagreement, ruled: DataType, key: OpKey, group: TypeGroup) -> Disagreement:
+def _legal(disagreement: Disagreement, ruled: DataType, key: OpKey, group: TypeGroup) -> Disagreement:
     """Return the disagreement with a supported type, if `ruled` is unsupported."""
-    formals = actual_outputs(key, len(found.node.outputs))
+    formals = actual_outputs(key, len(disagreement.node.outputs))
     results = tuple(i for i, formal in enumerate(formals) if formal is not None and formal.variable == group.variable)
-    declared = {found.node.outputs[index].dtype for index in results}
+    declared = {disagreement.node.outputs[index].dtype for index in results}
     meant = next((d for d in declared if d is not None and d in group.allowed and embeds(ruled, d)), None)
     if meant is not None:
-        return replace(found, common=meant, ruled=ruled)
+        return replace(disagreement, common=meant, ruled=ruled)
     logical = boolean_operator(key, ruled)
     if logical is not None:
-        return replace(found, common=ruled, pairwise=logical)
+        return replace(disagreement, common=ruled, pairwise=logical)
     pairwise = _in_pairs(key, ruled)
     if pairwise is not None:
         operator, common = pairwise
-        found = replace(found, common=common, pairwise=operator)
-        return found if common == ruled else replace(found, ruled=ruled, restored=results)
+        disagreement = replace(disagreement, common=common, pairwise=operator)
+        return disagreement if common == ruled else replace(disagreement, ruled=ruled, restored=results)
     wider = wider_type(ruled, group.allowed)
     if wider is None:
-        error = PromotionError(not_taken(key, group, ruled, found.node, common=found.mixed), rule="operator")
-        return replace(found, common=None, error=error)
-    return replace(found, common=wider, ruled=ruled, restored=results if returns_to(ruled, wider) else ())
+        error = PromotionError(
+            not_taken(key, group, ruled, disagreement.node, common=disagreement.mixed), rule="operator"
+        )
+        return replace(disagreement, common=None, error=error)
+    return replace(disagreement, common=wider, ruled=ruled, restored=results if returns_to(ruled, wider) else ())

@@ -46,8 +46,8 @@ Interval = tuple[int, int]
 
 def _corners(combine: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
     def interval(a: Interval, b: Interval) -> Interval:
-        found = [combine(x, y) for x in a for y in b]
-        return min(found), max(found)
+        corners = [combine(x, y) for x in a for y in b]
+        return min(corners), max(corners)
 
     return interval
 
@@ -145,23 +145,23 @@ class Ranges:
 
     def get(self, value: onnx_ir.Value) -> Range | None:
         """Return the range of the value; None if it has none or it is unknown."""
-        for each, _ in sources_first(value, self.known, self._operands):
-            rule, node = self._rule_of(each)
-            found = None if rule is None or node is None else rule(node, self)
-            self.known[each] = found or self._computed(each) or _of_source(each, self.inference)
+        for source, _ in sources_first(value, self.known, self._operands):
+            rule, node = self._rule_of(source)
+            range_ = None if rule is None or node is None else rule(node, self)
+            self.known[source] = range_ or self._computed(source) or _of_source(source, self.inference)
         return self.known[value]
 
     def _computed(self, value: onnx_ir.Value) -> Range | None:
-        found = None if self.bounds is None else self.bounds.elements(value)
-        return None if found is None else Range(*found)
+        range_ = None if self.bounds is None else self.bounds.elements(value)
+        return None if range_ is None else Range(*range_)
 
     def dims(self, value: onnx_ir.Value | None) -> list[int] | None:
         """Return the largest size of each dimension of the value; None if one is unknown."""
         if value is None:
             return None
-        known = [dim for dim in value.shape or () if isinstance(dim, int) and dim > 0]
-        if value.shape is not None and len(known) == len(value.shape):
-            return known
+        dims = [dim for dim in value.shape or () if isinstance(dim, int) and dim > 0]
+        if value.shape is not None and len(dims) == len(value.shape):
+            return dims
         return None if self.bounds is None else self.bounds.dims(value)
 
     def _operands(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
@@ -193,10 +193,10 @@ _Rule = Callable[[onnx_ir.Node, Ranges], Range | None]
 def _of_source(value: onnx_ir.Value, inference: Inference) -> Range | None:
     """Return the range of a constant, or that of the type of a bool or integer."""
     tensor = constant_tensor(value)
-    found = None if tensor is None else _of_tensor(tensor)
+    range_ = None if tensor is None else _of_tensor(tensor)
     dtype = inference.type_of(value)
-    if found is not None or dtype is None:
-        return found
+    if range_ is not None or dtype is None:
+        return range_
     if dtype == DataType.BOOL:
         return Range(0, 1)
     return _whole(dtype)
@@ -222,66 +222,66 @@ def _of_tensor(tensor: onnx_ir.TensorProtocol) -> Range | None:
     return Range(int(array.min()), int(array.max()))
 
 
-def _indices(node: onnx_ir.Node, known: Ranges) -> Range | None:
+def _indices(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     """Return the range of indices into the operand, or its dimensions: at most the longest, if all are known."""
-    dims = known.dims(node.inputs[0])
-    return Range(0, known.largest_dim if dims is None else max(dims, default=1))
+    dims = ranges_.dims(node.inputs[0])
+    return Range(0, ranges_.largest_dim if dims is None else max(dims, default=1))
 
 
-def _count(node: onnx_ir.Node, known: Ranges) -> Range | None:
-    dims = known.dims(node.inputs[0])
+def _count(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
+    dims = ranges_.dims(node.inputs[0])
     return Range(0, _LARGEST if dims is None else prod(dims))
 
 
-def _move(node: onnx_ir.Node, known: Ranges) -> Range | None:
+def _move(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     """Return the range of a move: that of the operands that hold elements."""
     row = traits_of(node.domain, node.op_type)
     if not row.holds(node):
         return None
-    found = [known.of(value) for value in row.moved(node.inputs) if value is not None]
-    ranges = [each for each in found if each is not None]
-    return reduce(Range.joined, ranges) if ranges and len(ranges) == len(found) else None
+    sources_ = [ranges_.of(value) for value in row.moved(node.inputs) if value is not None]
+    ranges = [range_ for range_ in sources_ if range_ is not None]
+    return reduce(Range.joined, ranges) if ranges and len(ranges) == len(sources_) else None
 
 
-def _cast(node: onnx_ir.Node, known: Ranges) -> Range | None:
-    like = known.inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
-    meaning, found = read_cast(node, like), known.of(node.inputs[0])
+def _cast(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
+    like = ranges_.inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
+    meaning, range_ = read_cast(node, like), ranges_.of(node.inputs[0])
     if meaning is None or meaning.to is None:
         return None
     if meaning.to == DataType.BOOL:
         return Range(0, 1)
-    return found if found is not None and found.fits(meaning.to) else None
+    return range_ if range_ is not None and range_.fits(meaning.to) else None
 
 
-def _clip(node: onnx_ir.Node, known: Ranges) -> Range | None:
+def _clip(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     """Return the range of integers clipped to bounds; if the bounds cross, the upper one wins, as in the schema."""
-    dtype = known.inference.type_of(node.inputs[0])
+    dtype = ranges_.inference.type_of(node.inputs[0])
     if dtype is None or element_type(dtype).kind is not Kind.INTEGER:
         return None
     whole = _whole(dtype)
     whole = present(whole, "the range of the type")
     absent = (whole, Range(whole.low, whole.low), Range(whole.high, whole.high))
-    found, low, high = (
-        bound if value is None else known.of(value) or whole
+    range_, low, high = (
+        bound if value is None else ranges_.of(value) or whole
         for value, bound in zip((*node.inputs, None, None), absent, strict=False)
     )
-    ceiling = min(high.high, max(found.high, low.high))
-    floor = min(high.low, max(found.low, low.low))
+    ceiling = min(high.high, max(range_.high, low.high))
+    floor = min(high.low, max(range_.low, low.low))
     return Range(floor, ceiling)
 
 
-def _mod(node: onnx_ir.Node, known: Ranges) -> Range | None:
+def _mod(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     """Return the range of integers modulo a positive divisor, with the sign of the divisor."""
-    integers, divisor = known.kind(node.inputs[0]) is Kind.INTEGER, known.of(node.inputs[1])
+    integers, divisor = ranges_.kind(node.inputs[0]) is Kind.INTEGER, ranges_.of(node.inputs[1])
     if not integers or node.attributes.get_int("fmod", 0) or divisor is None or divisor.low <= 0:
         return None
     return Range(0, divisor.high - 1)
 
 
-def _masked(node: onnx_ir.Node, known: Ranges) -> Range | None:
+def _masked(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     """Return the range of the bits that both operands have: at most an operand that is not negative."""
-    ranges = [found for value in node.inputs if (found := known.of(value)) is not None and found.low >= 0]
-    return Range(0, min(found.high for found in ranges)) if ranges else None
+    ranges = [range_ for value in node.inputs if (range_ := ranges_.of(value)) is not None and range_.low >= 0]
+    return Range(0, min(range_.high for range_ in ranges)) if ranges else None
 
 
 def _constant_of_shape(node: onnx_ir.Node, _: Ranges) -> Range | None:
@@ -291,50 +291,50 @@ def _constant_of_shape(node: onnx_ir.Node, _: Ranges) -> Range | None:
     return None if attribute.is_ref() else _of_tensor(attribute.as_tensor())
 
 
-def _with_zeros(node: onnx_ir.Node, known: Ranges) -> Range | None:
+def _with_zeros(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     """Return the range of a move of the first operand that inserts zeros."""
-    found = known.of(node.inputs[0])
-    return None if found is None else found.joined(Range(0, 0))
+    range_ = ranges_.of(node.inputs[0])
+    return None if range_ is None else range_.joined(Range(0, 0))
 
 
-def _extremes(node: onnx_ir.Node, known: Ranges) -> Range | None:
+def _extremes(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     """Return the range of the greatest, or least, of integers."""
-    ranges = [found for value in node.inputs if (found := known.of(value)) is not None]
+    ranges = [range_ for value in node.inputs if (range_ := ranges_.of(value)) is not None]
     if len(ranges) < len(node.inputs):
         return None
     pick = max if node.op_type == "Max" else min
     return Range(pick(range_.low for range_ in ranges), pick(range_.high for range_ in ranges))
 
 
-def _arithmetic(node: onnx_ir.Node, known: Ranges) -> Range | None:
+def _arithmetic(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     """Return the range of integer arithmetic that cannot overflow."""
-    dtype = known.inference.type_of(node.outputs[0])
-    operands = [known.of(value) for value in node.inputs[:2] if value is not None]
+    dtype = ranges_.inference.type_of(node.outputs[0])
+    operands = [ranges_.of(value) for value in node.inputs[:2] if value is not None]
     if dtype is None or element_type(dtype).kind is not Kind.INTEGER or None in operands or not operands:
         return None
-    found = interval_of(node.op_type, [(operand.low, operand.high) for operand in operands if operand is not None])
-    return Range(*found) if found is not None and Range(*found).fits(dtype) else None
+    ends = interval_of(node.op_type, [(operand.low, operand.high) for operand in operands if operand is not None])
+    return Range(*ends) if ends is not None and Range(*ends).fits(dtype) else None
 
 
-def _total(node: onnx_ir.Node, known: Ranges) -> Range | None:
+def _total(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     """Return the range of sums of integers along axes; of no integers, and the first of an exclusive sum, it is 0."""
-    dims, found = known.dims(node.inputs[0]), known.of(node.inputs[0])
-    axes, dtype = _axes(node), known.inference.type_of(node.outputs[0])
-    if dims is None or axes is None or found is None or dtype is None or element_type(dtype).kind is not Kind.INTEGER:
+    dims, range_ = ranges_.dims(node.inputs[0]), ranges_.of(node.inputs[0])
+    axes, dtype = _axes(node), ranges_.inference.type_of(node.outputs[0])
+    if dims is None or axes is None or range_ is None or dtype is None or element_type(dtype).kind is not Kind.INTEGER:
         return None
     if any(not -len(dims) <= axis < len(dims) for axis in axes):
         return None
     count = prod(dims[axis] for axis in axes or range(len(dims)))
-    total = Range(min(0, found.low * count), max(0, found.high * count))
+    total = Range(min(0, range_.low * count), max(0, range_.high * count))
     return total if total.fits(dtype) else None
 
 
 def _axes(node: onnx_ir.Node) -> list[int] | None:
     """Return the axes of a node, empty for all; None if they are computed."""
-    given = node.inputs[1] if len(node.inputs) > 1 else None
-    if given is None:
+    axes_ = node.inputs[1] if len(node.inputs) > 1 else None
+    if axes_ is None:
         return [*(node.attributes.get_ints("axes", ()) or ())]
-    tensor = constant_tensor(given)
+    tensor = constant_tensor(axes_)
     return None if tensor is None else [int(axis) for axis in tensor.numpy().ravel()]
 
 

@@ -61,7 +61,7 @@ def output_types(
     settled = types_by_schema(key, len(node.outputs), bound)
     if all(settled):
         return settled
-    return [known or asked for known, asked in zip(settled, _by_attributes(node, inputs, key), strict=True)]
+    return [dtype or asked for dtype, asked in zip(settled, _by_attributes(node, inputs, key), strict=True)]
 
 
 def types_by_schema(key: OpKey, count: int, bound: Mapping[str, DataType]) -> list[DataType | None]:
@@ -72,11 +72,11 @@ def types_by_schema(key: OpKey, count: int, bound: Mapping[str, DataType]) -> li
 @cache
 def _named_outputs(key: OpKey, count: int) -> tuple[tuple[str | None, DataType | None], ...]:
     """Return for each output its type variable, and its element type if the schema has only one."""
-    found: list[tuple[str | None, DataType | None]] = []
+    pairs: list[tuple[str | None, DataType | None]] = []
     for formal in actual_outputs(key, count):
         only = next(iter(formal.allowed)) if formal is not None and len(formal.allowed) == 1 else None
-        found.append((formal.variable if formal is not None and formal.homogeneous else None, only))
-    return tuple(found)
+        pairs.append((formal.variable if formal is not None and formal.homogeneous else None, only))
+    return tuple(pairs)
 
 
 def _by_attributes(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey) -> list[DataType | None]:
@@ -107,7 +107,7 @@ def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey)
     proto.attribute.extend(onnx_ir.serde.serialize_attribute(attribute) for attribute in node.attributes.values())
     proto.input.extend("" if value is None else f"i{index}" for index, value in enumerate(node.inputs))
     proto.output.extend(f"o{index}" for index in range(len(node.outputs)))
-    known = {
+    attributes_ = {
         f"i{index}": onnx.helper.make_tensor_type_proto(int(dtype or 0), None)
         for index, dtype in enumerate(inputs)
         if node.inputs[index] is not None
@@ -118,7 +118,7 @@ def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey)
         return None
     schema = onnx.defs.get_schema(op_type, opset, domain)
     try:
-        answer = onnx.shape_inference.infer_node_outputs(schema, proto, known)
+        answer = onnx.shape_inference.infer_node_outputs(schema, proto, attributes_)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError):
         return None
     return [_element_type(answer[name]) if name in answer else None for name in proto.output]
@@ -187,7 +187,7 @@ class Inference:
     @property
     def signatures(self) -> dict[onnx_ir.Function, set[Signature]]:
         """The input types with which each model-local function is called."""
-        return {function: set(found) for function, found in self.calls.live().items()}
+        return {function: set(signatures) for function, signatures in self.calls.live().items()}
 
     @property
     def to_convert(self) -> bool:
@@ -198,9 +198,9 @@ class Inference:
         """Return the element type of the value; None if it is absent or unknown."""
         if value is None:
             return None
-        found = self.types.get(value)
-        if found is not None:
-            return found
+        dtype = self.types.get(value)
+        if dtype is not None:
+            return dtype
         return _known(value.const_value.dtype if value.const_value is not None else value.dtype)
 
     def walk(self, scope: Iterable[onnx_ir.Node], imports: Mapping[str, int]) -> None:
@@ -243,9 +243,9 @@ class Inference:
         if control_flow is not None:
             return control_flow
         if self.custom is not None and node.domain not in DEFAULT_DOMAINS:
-            found = self.custom(node, inputs, imports)
-            if found is not None:
-                return found
+            results = self.custom(node, inputs, imports)
+            if results is not None:
+                return results
         key = op_key(node, imports)
         if key is None:
             return declared_types(node)
@@ -263,15 +263,15 @@ class Inference:
             if node.op_type == "Pow" and group.indexes == (0,) and inputs[0] == inputs[1]:
                 # If a base is widened, an exponent of its type is widened too: runtimes lack other kernels.
                 group = replace(group, indexes=(0, 1)) if inputs[0] not in group.allowed else group
-            found = settle(node, key, group, inputs, self.ranks, self.rules)
+            results = settle(node, key, group, inputs, self.ranks, self.rules)
             first = next((dtype for index in group.indexes if (dtype := inputs[index]) is not None), None)
-            if found is not None:
-                found = with_legal_casts(found, opset)
-                (self.disagreements if found.mixed else self.illegal).setdefault(node, []).append(found)
+            if results is not None:
+                results = with_legal_casts(results, opset)
+                (self.disagreements if results.mixed else self.illegal).setdefault(node, []).append(results)
                 # Undecided types are left to the model's declarations.
-                first = found.common
-                inputs = [first if first and index in found.indexes else dtype for index, dtype in enumerate(inputs)]
-                restored.update(dict.fromkeys(found.restored, found.ruled))
+                first = results.common
+                inputs = [first if first and index in results.indexes else dtype for index, dtype in enumerate(inputs)]
+                restored.update(dict.fromkeys(results.restored, results.ruled))
             if first is not None:
                 bound[group.variable] = first
         types = output_types(node, key, inputs, bound)
@@ -299,9 +299,9 @@ class Inference:
         mixed = Disagreement(node, (0, 1), (base, exponent), None, as_declared=True)
         if promoted(mixed, self.ranks, replace(self.rules, promote_unsafe=True)).common != declared:
             return None
-        found = with_legal_casts(promoted(mixed, self.ranks, self.rules), opset)
-        self.disagreements.setdefault(node, []).append(found)
-        return found
+        disagreement = with_legal_casts(promoted(mixed, self.ranks, self.rules), opset)
+        self.disagreements.setdefault(node, []).append(disagreement)
+        return disagreement
 
     def _convert_promote_types(
         self, node: onnx_ir.Node, inputs: Sequence[DataType | None]
@@ -309,10 +309,10 @@ class Inference:
         lhs, rhs = inputs
         if lhs is None or rhs is None:
             return [None, None]
-        found = promoted(Disagreement(node, (0, 1), (lhs, rhs), None), self.ranks, promotion_rules_of(node))
-        if found.error is not None:
-            raise located(site_of(node), "operands", zip(node.inputs, (lhs, rhs), strict=True), found.error)
-        return [found.common, found.common]
+        disagreement = promoted(Disagreement(node, (0, 1), (lhs, rhs), None), self.ranks, promotion_rules_of(node))
+        if disagreement.error is not None:
+            raise located(site_of(node), "operands", zip(node.inputs, (lhs, rhs), strict=True), disagreement.error)
+        return [disagreement.common, disagreement.common]
 
     def _call(
         self, node: onnx_ir.Node, function: onnx_ir.Function, inputs: list[DataType | None]

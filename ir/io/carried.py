@@ -78,11 +78,11 @@ def as_onnx_ir_reads(survey: Survey) -> Generator[bool]:
             attribute.type = type_of_attribute(attribute) or onnx.AttributeProto.UNDEFINED
         for attribute, _ in references:
             attribute.ClearField("ref_attr_name")
-        for found in survey.types:
-            if not _is_held(found):
-                whole = found.SerializeToString(deterministic=True)
-                replaced.append((found, whole))
-                found.CopyFrom(
+        for proto_type in survey.types:
+            if not _is_held(proto_type):
+                whole = proto_type.SerializeToString(deterministic=True)
+                replaced.append((proto_type, whole))
+                proto_type.CopyFrom(
                     onnx.TypeProto(
                         tensor_type=onnx.TypeProto.Tensor(elem_type=0),
                         denotation=_PREFIX + b64encode(whole).decode(),
@@ -90,8 +90,8 @@ def as_onnx_ir_reads(survey: Survey) -> Generator[bool]:
                 )
         yield bool(replaced)
     finally:
-        for found, whole in replaced:
-            found.ParseFromString(whole)
+        for proto_type, whole in replaced:
+            proto_type.ParseFromString(whole)
         for attribute in survey.untyped:
             attribute.ClearField("type")
         for attribute, name in references:
@@ -110,13 +110,13 @@ def restore_types(proto: onnx.ModelProto) -> None:
     data = proto.SerializeToString()  # `ByteSize` makes these bytes too
     if len(data) <= _TO_SEARCH and _PREFIX.encode() not in data:
         return
-    for found in _types(proto):
-        if found.denotation.startswith(_PREFIX):
-            declared = found.tensor_type.elem_type
-            found.CopyFrom(_decoded(found.denotation))
-            kind = found.WhichOneof("value")
+    for proto_type in _types(proto):
+        if proto_type.denotation.startswith(_PREFIX):
+            declared = proto_type.tensor_type.elem_type
+            proto_type.CopyFrom(_decoded(proto_type.denotation))
+            kind = proto_type.WhichOneof("value")
             if declared and kind in _SIMPLE:
-                getattr(found, kind).elem_type = declared
+                getattr(proto_type, kind).elem_type = declared
 
 
 def carry_training(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
@@ -134,10 +134,10 @@ def carry_training(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
                     f"{proto.graph.name}: training_info keeps the tensor {tensor.name!r} in a data file, expected"
                     " in the model."
                 )
-    known = _declared(proto.graph)
+    declared = _declared(proto.graph)
     infos = tuple(info.SerializeToString(deterministic=True) for info in proto.training_info)
-    names = {name for info in proto.training_info for name in _referred(info)} & known.keys()
-    model.meta[_TRAINING] = (infos, {name: known[name] for name in sorted(names)})
+    names = {name for info in proto.training_info for name in _referred(info)} & declared.keys()
+    model.meta[_TRAINING] = (infos, {name: declared[name] for name in sorted(names)})
 
 
 def training_of(model: onnx_ir.Model) -> tuple[bytes, ...]:
@@ -156,9 +156,9 @@ def restore_training(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
         ModelError: A part that it refers to has changed.
     """
     infos, referred = _training(model)
-    known = _declared(proto.graph) if referred else {}
+    declared = _declared(proto.graph) if referred else {}
     for name, before in referred.items():
-        if known.get(name) != before:
+        if declared.get(name) != before:
             raise ModelError(
                 f"{proto.graph.name}: training_info refers to {name!r}, which has changed: remove training_info from"
                 " the model, or train it before its types are changed."
@@ -206,10 +206,10 @@ def _is_held(proto: onnx.TypeProto) -> bool:
         return not proto.HasField("denotation")
     try:
         again = onnx.TypeProto()
-        found = onnx_ir.serde.deserialize_type_proto_for_type(proto)
+        dtype = onnx_ir.serde.deserialize_type_proto_for_type(proto)
         shape = onnx_ir.serde.deserialize_type_proto_for_shape(proto)
-        if found is not None:
-            onnx_ir.serde.serialize_type_into(again, found)
+        if dtype is not None:
+            onnx_ir.serde.serialize_type_into(again, dtype)
         if shape is not None:
             onnx_ir.serde.serialize_shape_into(again, shape)
     except (ValueError, TypeError, AttributeError, RuntimeError):

@@ -88,14 +88,16 @@ def _nodes(tensor: onnx.SparseTensorProto, name: str) -> list[onnx.NodeProto]:
     parts = {"zero": zero, "shape": _integers(shape), "indices": indices, "values": tensor.values}
     if flat:
         parts["dims"] = _integers(list(tensor.dims))
-    made = [make.make_node("Constant", [], [f"{name}/{part}"], value=each) for part, each in parts.items()]
+    nodes = [
+        make.make_node("Constant", [], [f"{name}/{part}"], value=tensor_part) for part, tensor_part in parts.items()
+    ]
     scattered = f"{name}/flat" if flat else name
-    made.append(make.make_node("Expand", [f"{name}/zero", f"{name}/shape"], [f"{name}/zeros"]))
+    nodes.append(make.make_node("Expand", [f"{name}/zero", f"{name}/shape"], [f"{name}/zeros"]))
     inputs = [f"{name}/zeros", f"{name}/indices", f"{name}/values"]
-    made.append(make.make_node("ScatterND", inputs, [scattered]))
+    nodes.append(make.make_node("ScatterND", inputs, [scattered]))
     if flat:
-        made.append(make.make_node("Reshape", [scattered, f"{name}/dims"], [name]))
-    return made
+        nodes.append(make.make_node("Reshape", [scattered, f"{name}/dims"], [name]))
+    return nodes
 
 
 def _width(data_type: int) -> int:
@@ -164,12 +166,12 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
     Raises:
         ModelError: The proto cannot be read without loss.
     """
-    survey, given, repeated = require_readable(proto), proto, list[str]()
+    survey, original, repeated = require_readable(proto), proto, list[str]()
     if survey.sparse and has_sparse(proto):
         proto = spelled_out(proto)
-    if survey.repeats or proto is not given:
+    if survey.repeats or proto is not original:
         proto, repeated = without_repeats(proto)
-    survey = survey if proto is given else require_readable(proto)
+    survey = survey if proto is original else require_readable(proto)
     if survey.repeats:
         raise ModelError(survey.repeats)
     with as_onnx_ir_reads(survey) as any_carried:
@@ -224,16 +226,16 @@ def _node_text(node: onnx.NodeProto) -> str:
 def _repeats(nodes: Sequence[onnx.NodeProto]) -> set[int]:
     """Places of nodes that give under the same names what an earlier node gives."""
     makers: dict[str, int] = {}
-    found: set[int] = set()
+    repeated: set[int] = set()
     for place, node in enumerate(nodes):
         first = makers.get(node.output[0]) if node.output else None
         if first is not None and node.output[0]:
             content = _content(node)
             if content is not None and content == _content(nodes[first]):
-                found.add(place)
+                repeated.add(place)
         for name in node.output:
             makers.setdefault(name, place)
-    return found
+    return repeated
 
 
 def _content(node: onnx.NodeProto) -> bytes | None:
@@ -275,8 +277,10 @@ def _held(
         for attribute in node.attributes.data.values():
             graphs = graphs_in(attribute)
             if graphs:
-                found = next(each for each in proto.node[index].attribute if each.name == attribute.name)
-                both = [found.g] if attribute.type == AttributeType.GRAPH else found.graphs
+                attribute_proto = next(
+                    candidate for candidate in proto.node[index].attribute if candidate.name == attribute.name
+                )
+                both = [attribute_proto.g] if attribute.type == AttributeType.GRAPH else attribute_proto.graphs
                 for subgraph, subgraph_proto in zip(graphs, both, strict=True):
                     yield subgraph, subgraph_proto
                     yield from _held(subgraph, subgraph_proto)

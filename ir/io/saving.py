@@ -325,9 +325,9 @@ def _inlined(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
         data_type=int(tensor.dtype),
         raw_data=data,
     )
-    made = onnx_ir.serde.TensorProtoTensor(proto)
-    made.metadata_props.update(tensor.metadata_props)
-    return made
+    tensor_proto = onnx_ir.serde.TensorProtoTensor(proto)
+    tensor_proto.metadata_props.update(tensor.metadata_props)
+    return tensor_proto
 
 
 def _location(file: Path, folder: Path) -> str:
@@ -385,9 +385,9 @@ def _write(
             written.enter_context(locked(where.data))
         names = [free_name(name, where.model) for name in _shard_names(where.data, len(shards))]
         for shard, name in zip(shards, names, strict=True):
-            for each in shard:
-                location, own = _location(name, folder), _name(each.place, each.tensor)
-                layout.stand_ins[each.place] = external_tensor(each.tensor, location, each.offset, own)
+            for stored in shard:
+                location, own = _location(name, folder), _name(stored.place, stored.tensor)
+                layout.stand_ins[stored.place] = external_tensor(stored.tensor, location, stored.offset, own)
         proto = _proto(model, layout)
         with new_file(draft, where.mode) as file:
             _write_proto(proto, file, where.model, layout)
@@ -405,9 +405,9 @@ def _write(
 def _write_shard(shard: Sequence[Placed], where: _Where, number: int, written: ExitStack) -> Path:
     part = draft_of(where.model, number)
     with new_file(part, where.mode) as file:
-        for each in shard:
-            file.seek(each.offset)
-            write_tensor(each.tensor, file)
+        for stored in shard:
+            file.seek(stored.offset)
+            write_tensor(stored.tensor, file)
     written.callback(_remove, part)
     return part
 

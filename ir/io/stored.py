@@ -67,9 +67,9 @@ class DataFile:
         """Return the content of the file; None if it is empty, or another file by now."""
         try:
             with self.path.open("rb") as file:
-                found = identity(file.fileno())
-                changed = found != self._identity or os.path.realpath(self.path) != str(self.path)
-                return None if changed or not found[2] else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                present = identity(file.fileno())
+                changed = present != self._identity or os.path.realpath(self.path) != str(self.path)
+                return None if changed or not present[2] else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError as error:
             raise ModelError(f"{self.path}: the file cannot be read ({error.strerror}).") from None
 
@@ -268,7 +268,7 @@ def inside(folder: Path, location: str, *, allowed: Sequence[Path] = ()) -> Path
     if ".." in Path(location).parts and not Path(os.path.normpath(root / location)).is_relative_to(root):
         return None
     target = Path(os.path.realpath(root / location))
-    return target if any(target.is_relative_to(each) for each in (root, *allowed)) else None
+    return target if any(target.is_relative_to(folder_) for folder_ in (root, *allowed)) else None
 
 
 def data_path(model: Path, location: str) -> Path | None:

@@ -50,10 +50,10 @@ def _towards(within: Descriptor, kind: Descriptor, above: frozenset[str]) -> tup
     return tuple(field for field in within.fields if _may_hold(field.message_type, kind, above))
 
 
-def _may_hold(found: Descriptor | None, kind: Descriptor, above: frozenset[str]) -> bool:
-    if found is None or found is kind:
-        return found is kind
-    return found.full_name not in above and bool(_towards(found, kind, above))
+def _may_hold(descriptor: Descriptor | None, kind: Descriptor, above: frozenset[str]) -> bool:
+    if descriptor is None or descriptor is kind:
+        return descriptor is kind
+    return descriptor.full_name not in above and bool(_towards(descriptor, kind, above))
 
 
 # The protobuf wire format, as far as skipping the weights of a model file needs it.

@@ -27,15 +27,15 @@ def attribute_of(node: onnx_ir.Node, name: str, kind: AttributeType) -> Any:
 
 
 def ints_of(node: onnx_ir.Node, name: str) -> list[int] | None:
-    found = attribute_of(node, name, AttributeType.INTS)
-    return None if found is None else [int(each) for each in found]
+    value = attribute_of(node, name, AttributeType.INTS)
+    return None if value is None else [int(number) for number in value]
 
 
 def int_of(node: onnx_ir.Node, name: str, default: int) -> int:
-    found = attribute_of(node, name, AttributeType.INT)
-    return default if found is None else int(found)
+    value = attribute_of(node, name, AttributeType.INT)
+    return default if value is None else int(value)
 
 
 def text_of(node: onnx_ir.Node, name: str, default: str) -> str:
-    found = attribute_of(node, name, AttributeType.STRING)
-    return default if found is None else str(found)
+    value = attribute_of(node, name, AttributeType.STRING)
+    return default if value is None else str(value)

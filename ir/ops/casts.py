@@ -64,8 +64,8 @@ def idle_attributes(node: onnx_ir.Node, like: DataType | None = None) -> list[st
     if meaning is None or meaning.to is None:
         return []
     row = element_type(meaning.to)
-    found = [] if meaning.saturate or (row.kind is Kind.FLOATING and row.bits == 8) else ["saturate"]
-    return found if meaning.round_mode == "up" or row.specials is Specials.E8M0 else [*found, "round_mode"]
+    names = [] if meaning.saturate or (row.kind is Kind.FLOATING and row.bits == 8) else ["saturate"]
+    return names if meaning.round_mode == "up" or row.specials is Specials.E8M0 else [*names, "round_mode"]
 
 
 @lru_cache(maxsize=64)
@@ -77,11 +77,11 @@ def _plain_cast(to: DataType | None) -> CastNode:
 def cast_target(node: onnx_ir.Node) -> DataType:
     """Return the `to` of a Cast: a number, or in opset 1 the name of the type. Raises ModelError if invalid."""
     attribute = node.attributes.get("to")
-    found = None if attribute is None else named_type(attribute)
-    if found is None:
-        given = "missing" if attribute is None else f"{attribute.value!r}, which is not an ONNX element type"
-        raise ModelError(f"{site_of(node)}: the attribute to of {node.op_type} is {given}.")
-    return found
+    dtype = None if attribute is None else named_type(attribute)
+    if dtype is None:
+        problem = "missing" if attribute is None else f"{attribute.value!r}, which is not an ONNX element type"
+        raise ModelError(f"{site_of(node)}: the attribute to of {node.op_type} is {problem}.")
+    return dtype
 
 
 def cast_node(value: onnx_ir.Value, to: DataType, *, saturate: bool = True, round_mode: str = "up") -> onnx_ir.Node:

@@ -86,9 +86,9 @@ class Operands:
         ints = ints_of(self.node, name)
         if ints is not None:
             return tuple(ints)
-        found = self.elements(index) if self.has(index) else None
-        if found is not None:
-            return tuple(found)
+        elements = self.elements(index) if self.has(index) else None
+        if elements is not None:
+            return tuple(elements)
         shape = self.shape(index)
         count = shape[0] if shape is not None and len(shape) == 1 else None
         if not isinstance(count, int):
@@ -115,10 +115,10 @@ def movement_of(operands: Operands) -> Sequence[Movement] | None:
     Raises:
         MisfitError: The node contradicts the definition of its operator.
     """
-    found = RULES[operands.node.op_type](operands)
-    if found is not None and any(len(each.shape or ()) > MOST_DIMENSIONS for each in found):
+    moved = RULES[operands.node.op_type](operands)
+    if moved is not None and any(len(part.shape or ()) > MOST_DIMENSIONS for part in moved):
         raise MisfitError
-    return found
+    return moved
 
 
 def moves_of(operands: Operands) -> list[Move] | None:
@@ -143,8 +143,8 @@ def may_be_constant(node: onnx_ir.Node) -> bool:
 
 def moves_elements(node: onnx_ir.Node) -> bool:
     """True if a constant is followed through the node, independent of parameters of the enclosing function."""
-    known = node.domain in DEFAULT_DOMAINS and node.op_type in _CARRYING
-    return known and not any(attribute.is_ref() for attribute in node.attributes.values())
+    is_standard = node.domain in DEFAULT_DOMAINS and node.op_type in _CARRYING
+    return is_standard and not any(attribute.is_ref() for attribute in node.attributes.values())
 
 
 # Axes and shapes in the convention of the operators that move elements.
@@ -216,7 +216,7 @@ def _reshape(node: Operands) -> Sequence[Movement] | None:
     if shape is not None and 0 in targets[len(shape) :] and not allow_zero:
         raise MisfitError
     own = (UNKNOWN,) * len(targets) if shape is None else (*shape, *(UNKNOWN,) * (len(targets) - len(shape)))
-    dims = [_target(*each, allow_zero=allow_zero) for each in zip(targets, own, strict=False)]
+    dims = [_target(*pair, allow_zero=allow_zero) for pair in zip(targets, own, strict=False)]
     missing = [index for index, dim in enumerate(dims) if isinstance(dim, Unknown)]
     if len(missing) == 1 and shape is not None:
         rest = product(dim for dim in dims if not isinstance(dim, Unknown))

@@ -104,9 +104,9 @@ def _function(
     nodes: list[onnx_ir.Node] = []
     for index, (value, dtype) in enumerate(zip(inputs, types, strict=True)):
         cast = dtype != common
-        made = onnx_ir.node("Cast", [value], {"to": int(common)}) if cast else onnx_ir.node("Identity", [value])
-        made.outputs[0].name = f"output_{index}"
-        nodes.append(made)
+        made_node = onnx_ir.node("Cast", [value], {"to": int(common)}) if cast else onnx_ir.node("Identity", [value])
+        made_node.outputs[0].name = f"output_{index}"
+        nodes.append(made_node)
     outputs = [node.outputs[0] for node in nodes]
     domain, name, overload = identifier
     graph = onnx_ir.Graph(

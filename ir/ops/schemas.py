@@ -127,16 +127,16 @@ def type_groups(key: OpKey, present: tuple[bool, ...]) -> tuple[TypeGroup, ...]:
 
     A heterogeneous variadic parameter (Loop's state, for example) binds no input.
     """
-    found: dict[str, list[int]] = {}
+    opsets: dict[str, list[int]] = {}
     allowed: dict[str, frozenset[DataType]] = {}
     for index, formal in enumerate(_spread(_formals(key)[0], len(present))):
         if present[index] and formal.homogeneous and formal.allowed:
-            found.setdefault(formal.variable, []).append(index)
+            opsets.setdefault(formal.variable, []).append(index)
             allowed[formal.variable] = formal.allowed
     if key[1] == "SequenceInsert" and key[0] in DEFAULT_DOMAINS:
         # An element of a sequence has the sequence's element type, which the schema states in words only.
-        found["S"] += found.pop("T")
-    return tuple(TypeGroup(variable, tuple(indexes), allowed[variable]) for variable, indexes in found.items())
+        opsets["S"] += opsets.pop("T")
+    return tuple(TypeGroup(variable, tuple(indexes), allowed[variable]) for variable, indexes in opsets.items())
 
 
 def groups_for(key: OpKey, inputs: Sequence[DataType | None], present: tuple[bool, ...]) -> tuple[TypeGroup, ...]:

@@ -376,14 +376,14 @@ def type_attributes(domain: str, op_type: str) -> Mapping[str, Role]:
 
 def named_types(node: onnx_ir.Node) -> dict[str, DataType | None]:
     """Return the types that attributes of the node name; None for a parameter of the enclosing function."""
-    found: dict[str, DataType | None] = {}
+    dtypes: dict[str, DataType | None] = {}
     for name in type_attributes(node.domain, node.op_type):
         attribute = node.attributes.get(name)
         if attribute is not None and attribute.is_ref():
-            found[name] = None
+            dtypes[name] = None
         elif attribute is not None and (dtype := named_type(attribute)) is not None:
-            found[name] = dtype
-    return found
+            dtypes[name] = dtype
+    return dtypes
 
 
 def restriction(node: onnx_ir.Node, opset: int) -> Restriction | None:

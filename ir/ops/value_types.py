@@ -22,12 +22,12 @@ def named_type(attribute: onnx_ir.Attr) -> DataType | None:
     Returns None if it does not name a type, and for UNDEFINED.
     """
     if attribute.type == onnx_ir.AttributeType.STRING:
-        found = DataType.__members__.get(str(attribute.value).upper())
+        dtype = DataType.__members__.get(str(attribute.value).upper())
     elif attribute.type == onnx_ir.AttributeType.TYPE_PROTO:
-        found = None if attribute.value.type is None else attribute.value.type.dtype
+        dtype = None if attribute.value.type is None else attribute.value.type.dtype
     else:
-        found = _TYPES.get(attribute.value) if attribute.type == onnx_ir.AttributeType.INT else None
-    return None if found == DataType.UNDEFINED else found
+        dtype = _TYPES.get(attribute.value) if attribute.type == onnx_ir.AttributeType.INT else None
+    return None if dtype == DataType.UNDEFINED else dtype
 
 
 def naming(attribute: onnx_ir.Attr, dtype: DataType) -> onnx_ir.Attr:
@@ -45,11 +45,11 @@ def naming(attribute: onnx_ir.Attr, dtype: DataType) -> onnx_ir.Attr:
 
 def nesting_of(declared: onnx_ir.TypeProtocol | None) -> Nesting:
     """Return how a value of the type holds its tensors; empty for a tensor, and for an undeclared value."""
-    found: list[type[onnx_ir.SequenceType] | type[onnx_ir.OptionalType]] = []
+    wrappers: list[type[onnx_ir.SequenceType] | type[onnx_ir.OptionalType]] = []
     while isinstance(declared, onnx_ir.SequenceType | onnx_ir.OptionalType):
-        found.append(type(declared))
+        wrappers.append(type(declared))
         declared = declared.elem_type
-    return tuple(found)
+    return tuple(wrappers)
 
 
 def nested_type(nesting: Nesting, dtype: DataType) -> onnx_ir.TypeProtocol:

@@ -19,13 +19,13 @@ _OF_TYPES = (MIXED_OPERAND_TYPES.code, TYPE_NOT_ALLOWED.code, VALUE_TYPE_MISMATC
 """Codes of findings about the type of a result or operand, those that cause others first."""
 
 
-def with_causes(model: onnx_ir.Model, inference: Inference, found: Iterable[Diagnostic]) -> list[Diagnostic]:
+def with_causes(model: onnx_ir.Model, inference: Inference, reported: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Return the findings, each that follows from another with the index of that.
 
     A finding about types follows from an earlier one if one of its operands is computed from the result of the other
     by operators that pass its type on.
     """
-    findings = list(found)
+    findings = list(reported)
     at: dict[tuple[Site, str], list[int]] = {}
     for index, finding in enumerate(findings):
         if finding.code in _OF_TYPES and finding.site.op:

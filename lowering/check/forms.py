@@ -156,8 +156,8 @@ def _quantization_findings(model: onnx_ir.Model, inference: Inference, target: T
     for node in all_nodes(model):
         if node.op_type not in (_QUANTIZE, _DEQUANTIZE) or node.domain not in DEFAULT_DOMAINS:
             continue
-        found = (rule for rule in target.quantization if rule in _BROKEN and _BROKEN[rule](node, inference))
-        broken = next(found, None) or broken_block_rule(node, target)
+        rules = (rule for rule in target.quantization if rule in _BROKEN and _BROKEN[rule](node, inference))
+        broken = next(rules, None) or broken_block_rule(node, target)
         if broken is not None:
             message = f"{target} does not take this {node.op_type}: {QUANTIZATION_RULES[broken]}"
             way_out = _WAYS_OUT.get(broken, _WAY_OUT)

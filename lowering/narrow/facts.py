@@ -82,10 +82,10 @@ class Facts:
 
     def _is_float(self, value: onnx_ir.Value) -> bool:
         """Follow the value back to a float."""
-        for each, _ in sources_first(value, self.floats, lambda value: self._sources(value) or ()):
-            sources = self._sources(each)
+        for value_, _ in sources_first(value, self.floats, lambda value: self._sources(value) or ()):
+            sources = self._sources(value_)
             is_float = sources is not None and all(self.floats.get(source, False) for source in sources)
-            self.floats[each] = is_float or self._starts_as_float(each)
+            self.floats[value_] = is_float or self._starts_as_float(value_)
         return self.floats[value]
 
     def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value] | None:

@@ -111,8 +111,8 @@ def is_legal(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
     if not onnx.defs.has(node.op_type, to, ""):
         return False
     written = onnx.defs.get_schema(node.op_type, now if onnx.defs.has(node.op_type, now, "") else to, "")
-    known = onnx.defs.get_schema(node.op_type, to, "").attributes
-    if any(name not in known and not _at_default(node, name, written) for name in node.attributes):
+    attributes = onnx.defs.get_schema(node.op_type, to, "").attributes
+    if any(name not in attributes and not _at_default(node, name, written) for name in node.attributes):
         return False
     key = ("", node.op_type, to)
     formals = (*actual_inputs(key, len(node.inputs)), *actual_outputs(key, len(node.outputs)))

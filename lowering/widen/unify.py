@@ -140,8 +140,8 @@ def _in_one_type(
     node: onnx_ir.Node, operands: Mapping[int, DataType], dtype: DataType, types: Types, reason: str, effect: Effect
 ) -> Replacement:
     def given(old: onnx_ir.Value) -> DataType | None:
-        found = _type_of(old, types)
-        return found if found in operands.values() and found != dtype else None
+        present = _type_of(old, types)
+        return present if present in operands.values() and present != dtype else None
 
     attributes = [attribute for attribute in node.attributes.values() if attribute.name != "precision"]
     nodes, outputs = computed_in(node, dtype, attributes, lambda index, _: index in operands, given)

@@ -71,17 +71,17 @@ def _branches(
     taken = bool(np.all(condition.array))
     chosen, other = ("then_branch", "else_branch") if taken else ("else_branch", "then_branch")
     run.took(node, chosen)
-    found = run.graph(node.attributes[chosen].as_graph(), dict(scope), imports)
+    outcome = run.graph(node.attributes[chosen].as_graph(), dict(scope), imports)
 
     def join() -> list[DataType | None] | None:
         try:
             rest = run.graph(node.attributes[other].as_graph(), dict(scope), imports, trial=True)
         except EngineError:
             return None  # inputs of a branch may be missing when it is not taken
-        return [_joined(run, a, b) for a, b in zip(found, rest, strict=True)]
+        return [_joined(run, a, b) for a, b in zip(outcome, rest, strict=True)]
 
-    types = run.joined(node, join) or [None] * len(found)
-    results = [_as(content, dtype) for content, dtype in zip(found, types, strict=True)]
+    types = run.joined(node, join) or [None] * len(outcome)
+    results = [_as(content, dtype) for content, dtype in zip(outcome, types, strict=True)]
     return results if condition.undefined is None else [_all_open(content) for content in results]
 
 
@@ -106,12 +106,12 @@ def _loop(
     turn, nodes = 0, len(body)
     while going and (limit is None or turn < limit):
         run.budget.turn(f"Loop {node.name or ''}".strip(), nodes)
-        found = step(turn, states)
-        last = _tensor(node, found[0])
+        outcome = step(turn, states)
+        last = _tensor(node, outcome[0])
         going, turn = bool(np.all(last.array)), turn + 1
         open_end |= last.undefined is not None
-        states = [_as(content, dtype) for content, dtype in zip(found[1 : 1 + len(types)], types, strict=True)]
-        for elements, element in zip(collected, found[1 + len(types) :], strict=True):
+        states = [_as(content, dtype) for content, dtype in zip(outcome[1 : 1 + len(types)], types, strict=True)]
+        for elements, element in zip(collected, outcome[1 + len(types) :], strict=True):
             elements.append(_tensor(node, element))
     run.took(node, str(min(turn, 2)))
     stacks: list[Content] = [_stacked(elements) for elements in collected if elements]
@@ -280,8 +280,8 @@ def _sequence_map(
     for index in range(len(first)):
         run.budget.turn("SequenceMap", len(body))
         entry = [content[index] if isinstance(content, list) else content for content in inputs]
-        found = run.graph(body, scope | dict(zip(body.inputs, entry, strict=True)), imports)
-        for elements, element in zip(results, found, strict=True):
+        outcome = run.graph(body, scope | dict(zip(body.inputs, entry, strict=True)), imports)
+        for elements, element in zip(results, outcome, strict=True):
             elements.append(element)
     run.took(node, str(min(len(first), 2)))
     return [*results]

@@ -71,12 +71,12 @@ def _sees(program: Program, source: DataType, seen: dict[Program, _Sees]) -> _Se
     return seen[program]
 
 
-def _sees_anew(program: Program, source: DataType, known: dict[Program, _Sees]) -> _Sees:
+def _sees_anew(program: Program, source: DataType, sights: dict[Program, _Sees]) -> _Sees:
     if program.op == "constant":
         return _Sees.NOTHING
     if program.op == "source":
         return _Sees.ALL
-    seen = [_sees(argument, source, known) for argument in program.arguments]
+    seen = [_sees(argument, source, sights) for argument in program.arguments]
     if all(sight in (_Sees.NOTHING, _Sees.CLASS) for sight in seen):
         return _Sees.CLASS
     others = [value for sight, value in zip(seen, program.arguments, strict=True) if sight is _Sees.NOTHING]

@@ -167,12 +167,12 @@ class _Reader:
         node: onnx_ir.Node,
         scope: dict[onnx_ir.Value, int],
         imports: Mapping[str, int],
-        given: Mapping[str, onnx_ir.Attr],
+        attributes_given: Mapping[str, onnx_ir.Attr],
         depth: int,
     ) -> list[int]:
         inputs = tuple(None if value is None else scope[value] for value in node.inputs)
         attributes = {
-            name: given.get(attribute.ref_attr_name or "") if attribute.is_ref() else attribute
+            name: attributes_given.get(attribute.ref_attr_name or "") if attribute.is_ref() else attribute
             for name, attribute in node.attributes.items()
         }
         present = {name: attribute for name, attribute in attributes.items() if attribute is not None}
@@ -192,13 +192,13 @@ class _Reader:
                 return [self.book.constant(tensor)]
         if node.op_type == "If" and node.domain in DEFAULT_DOMAINS and inputs[0] in self.book.constants:
             taken = "then_branch" if np.all(self.book.constants[inputs[0]].numpy()) else "else_branch"
-            return self.body(present[taken].as_graph(), dict(scope), imports, given, depth)
+            return self.body(present[taken].as_graph(), dict(scope), imports, attributes_given, depth)
         op = version_of(node.domain, node.op_type, opset_of(imports, node.domain))
         written = tuple(
             sorted(
                 (
                     name,
-                    self._graph(node, inputs, attribute.as_graph(), scope, imports, given, depth)
+                    self._graph(node, inputs, attribute.as_graph(), scope, imports, attributes_given, depth)
                     if attribute.type is AttributeType.GRAPH
                     else self._attribute(attribute),
                 )

@@ -211,11 +211,11 @@ def _sum(step: Step) -> Interval:
 
 def special_sums(*terms: Bits | np.uint8) -> Bits:
     """What sums with infinities and NaN may be: infinity and minus infinity add up to NaN."""
-    found: Bits = np.asarray(terms[0])
+    bits: Bits = np.asarray(terms[0])
     for term in terms[1:]:
-        opposite = ((found & PLUS) * (term & MINUS)) | ((found & MINUS) * (term & PLUS))
-        found = found | term | np.where(opposite != 0, NAN, NONE)
-    return found
+        opposite = ((bits & PLUS) * (term & MINUS)) | ((bits & MINUS) * (term & PLUS))
+        bits = bits | term | np.where(opposite != 0, NAN, NONE)
+    return bits
 
 
 def special_totals(bits: Bits | np.uint8) -> Bits:
@@ -226,9 +226,9 @@ def special_totals(bits: Bits | np.uint8) -> Bits:
 def _extreme(step: Step) -> Interval:
     """Max and Min of any number of operands."""
     operands = aligned(*step.operands)
-    found = reduce(greater if step.node.op_type == "Max" else lesser, operands)
+    joint = reduce(greater if step.node.op_type == "Max" else lesser, operands)
     dims = broadcast_dims(*(operand.dims for operand in step.operands))
-    return step.picked(found.low, found.high, dims, *operands, special=found.special)
+    return step.picked(joint.low, joint.high, dims, *operands, special=joint.special)
 
 
 def greater(x: Interval, y: Interval) -> Interval:
@@ -255,14 +255,14 @@ def _clip(step: Step) -> Interval:
     else:
         least, most = step.optional(1), step.optional(2)
     limit = widest(x.dtype) if x.dtype is not None and is_float(x.dtype) else 0.0
-    found, bottom, top = x, number(-limit, x.dtype), number(limit, x.dtype)
+    clipped, bottom, top = x, number(-limit, x.dtype), number(limit, x.dtype)
     for end, pick, without in ((least, greater, bottom), (most, lesser, top)):
         if end is not None:
-            found = pick(*aligned(found, collapsed(end, ())))
-        elif found.infinite.any():  # some runtimes take the limit of the type, also for an infinity
-            found = hull([found, pick(*aligned(found, without))])
-    operands = [each for each in (x, least, most) if each is not None]
-    return step.picked(found.low, found.high, x.dims, *operands, special=found.special)
+            clipped = pick(*aligned(clipped, collapsed(end, ())))
+        elif clipped.infinite.any():  # some runtimes take the limit of the type, also for an infinity
+            clipped = hull([clipped, pick(*aligned(clipped, without))])
+    operands = [operand for operand in (x, least, most) if operand is not None]
+    return step.picked(clipped.low, clipped.high, x.dims, *operands, special=clipped.special)
 
 
 def boolean(step: Step) -> Interval:
@@ -273,7 +273,7 @@ def boolean(step: Step) -> Interval:
 
 def _cast(step: Step) -> Interval:
     x, to = step.input(0), step.dtypes[0]
-    if to is None or x.dtype is None or not all(is_float(each) or is_integer(each) for each in (x.dtype, to)):
+    if to is None or x.dtype is None or not all(is_float(dtype) or is_integer(dtype) for dtype in (x.dtype, to)):
         return step.anything()
     if to == DataType.BOOL:
         return step.picked(np.zeros(()), np.ones(()), x.dims, x)
@@ -350,10 +350,10 @@ def _range(step: Step) -> Interval:
     start, limit, delta = (step.input(index) for index in range(3))
     if not (start.finite and limit.finite and delta.finite):
         return step.anything()
-    exact = [each.exact for each in (start, limit, delta)]
+    exact = [operand.exact for operand in (start, limit, delta)]
     dtype, count, assumes = step.dtypes[0], None, told(start, limit)["assumes"]
-    if all(each is not None and each.size == 1 for each in exact):
-        first, last, by = (float(each.reshape(-1)[0]) for each in exact if each is not None)
+    if all(operand is not None and operand.size == 1 for operand in exact):
+        first, last, by = (float(operand.reshape(-1)[0]) for operand in exact if operand is not None)
         count = max(0, math.ceil((last - first) / by)) if by else 0
         if is_integer(dtype) and count <= _MOST_FOLLOWED:
             elements = first + by * np.arange(count, dtype=np.float64)

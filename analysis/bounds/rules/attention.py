@@ -53,9 +53,9 @@ def _attention(step: Step) -> list[Interval]:
     """The combinations, and the keys and values including those of the past."""
     dtype = step.dtypes[0]
     keys, values = (
-        [each for each in (step.input(index), step.optional(index + 3)) if each is not None] for index in (1, 2)
+        [value for value in (step.input(index), step.optional(index + 3)) if value is not None] for index in (1, 2)
     )
-    if dtype is None or any(each.dtype != dtype or not _is_ranked(each) for each in (step.input(0), *keys, *values)):
+    if dtype is None or any(value.dtype != dtype or not _is_ranked(value) for value in (step.input(0), *keys, *values)):
         raise UnknownRangeError
     turns = [None if each.dims is None else each.dims[-2] for each in values]
     step.float("softcap", 0.0)

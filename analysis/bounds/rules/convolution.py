@@ -29,15 +29,15 @@ def _convolve(step: Step) -> Interval:
     if matrix is None:
         return _conv_of_two(step)
     x, groups = _operand(step, matrix), step.int("group", 1)
-    made, inside = matrix.shape[0], matrix.shape[1]
-    if groups < 1 or made % groups:
+    channels, inside = matrix.shape[0], matrix.shape[1]
+    if groups < 1 or channels % groups:
         raise UnknownRangeError
     low, high = _channels(x, groups * inside)
     if _pads(step):
         low, high = np.minimum(low, 0), np.maximum(high, 0)
     taps = math.prod(matrix.shape[2:])
-    found = _by_group(low, high, matrix.reshape(made, inside, taps), groups)
-    return _with_bias(step, x, found, inside * taps, made)
+    sums = _by_group(low, high, matrix.reshape(channels, inside, taps), groups)
+    return _with_bias(step, x, sums, inside * taps, channels)
 
 
 def _operand(step: Step, matrix: Matrix) -> Interval:
@@ -66,12 +66,12 @@ def _pads(step: Step) -> bool:
 
 def _by_group(low: Array, high: Array, matrix: Matrix, groups: int) -> Sums:
     """Bounds of each output channel of weights (outputs, inputs of a group, taps)."""
-    made, inside = matrix.shape[0] // groups, matrix.shape[1]
+    channels, inside = matrix.shape[0] // groups, matrix.shape[1]
     parts: list[Sums] = []
     if low.size == 1 and groups > 1:
-        groups, made = 1, matrix.shape[0]
+        groups, channels = 1, matrix.shape[0]
     for group in range(groups):
-        part = matrix[group * made : (group + 1) * made].astype(np.float64)
+        part = matrix[group * channels : (group + 1) * channels].astype(np.float64)
         if low.size == 1:
             x = low.reshape(1, 1), high.reshape(1, 1)
             parts.append(product_with(*x, part.reshape(part.shape[0], -1).T))
@@ -84,14 +84,14 @@ def _by_group(low: Array, high: Array, matrix: Matrix, groups: int) -> Sums:
     return Sums(*(np.concatenate([part[i].reshape(-1) for part in parts]) for i in range(3)))
 
 
-def _with_bias(step: Step, x: Interval, found: Sums, count: float, made: int | None, *weights: Interval) -> Interval:
+def _with_bias(step: Step, x: Interval, sums: Sums, count: float, channels: int | None, *weights: Interval) -> Interval:
     """Sums of `count` products, and the bias of each channel."""
     rank = len(x.dims or ())
     shape, special, operands = (1, -1, *(1,) * (rank - 2)), np.asarray(spoilt(x, *weights)), [x, *weights]
-    low, high, size = (each.reshape(shape) for each in found)
+    low, high, size = (part.reshape(shape) for part in sums)
     bias = step.optional(2)
     if bias is not None:
-        if bias.low.size not in (1, made):
+        if bias.low.size not in (1, channels):
             raise UnknownRangeError
         least, most, bits = bias.low.reshape(shape), bias.high.reshape(shape), bias.special.reshape(shape)
         with np.errstate(all="ignore"):
@@ -99,7 +99,7 @@ def _with_bias(step: Step, x: Interval, found: Sums, count: float, made: int | N
         special = special_sums(special, bits)
         operands.append(bias)
     low, high, over = step.total(low, high, size, count + 1, *operands)
-    dims = None if x.dims is None else (x.dims[0], made, *(None for _ in x.dims[2:]))
+    dims = None if x.dims is None else (x.dims[0], channels, *(None for _ in x.dims[2:]))
     return step.result(low, high, dims, *operands, special=special | over)
 
 
@@ -127,24 +127,31 @@ def _conv_transpose(step: Step) -> Interval:
         raise UnknownRangeError
     low, high = _channels(x, matrix.shape[0])
     low, high = np.minimum(low, 0), np.maximum(high, 0)
-    inputs, made = matrix.shape[0] // groups, matrix.shape[1]
-    grouped = matrix.reshape(groups, inputs, made, *matrix.shape[2:])
-    turned = np.moveaxis(grouped, 1, 2).reshape(groups * made, inputs, *matrix.shape[2:])
-    sums = [_by_group(low, high, phase.reshape(groups * made, inputs, -1), groups) for phase in _phases(step, turned)]
-    found = Sums(
-        np.minimum.reduce([each.least for each in sums]),
-        np.maximum.reduce([each.most for each in sums]),
-        np.maximum.reduce([each.size for each in sums]),
+    inputs, channels = matrix.shape[0] // groups, matrix.shape[1]
+    grouped = matrix.reshape(groups, inputs, channels, *matrix.shape[2:])
+    turned = np.moveaxis(grouped, 1, 2).reshape(groups * channels, inputs, *matrix.shape[2:])
+    sums = [
+        _by_group(low, high, phase.reshape(groups * channels, inputs, -1), groups) for phase in _phases(step, turned)
+    ]
+    sums_of_phases = Sums(
+        np.minimum.reduce([phase.least for phase in sums]),
+        np.maximum.reduce([phase.most for phase in sums]),
+        np.maximum.reduce([phase.size for phase in sums]),
     )
-    return _with_bias(step, x, found, inputs * math.prod(matrix.shape[2:]), groups * made)
+    return _with_bias(step, x, sums_of_phases, inputs * math.prod(matrix.shape[2:]), groups * channels)
 
 
 def _phases(step: Step, weights: Matrix) -> Sequence[Matrix]:
     """The taps that meet in one output; all of them where that is not followed."""
     by, sizes = step.ints("strides"), weights.shape[2:]
-    if by is None or len(by) != len(sizes) or min(by) < 1 or any(each != 1 for each in step.ints("dilations") or ()):
+    if (
+        by is None
+        or len(by) != len(sizes)
+        or min(by) < 1
+        or any(dilation != 1 for dilation in step.ints("dilations") or ())
+    ):
         return [weights]
-    starts = [range(min(each, size)) for each, size in zip(by, sizes, strict=True)]
+    starts = [range(min(stride, size)) for stride, size in zip(by, sizes, strict=True)]
     if math.prod(map(len, starts)) > _MOST_PHASES:
         return [weights]
     return [

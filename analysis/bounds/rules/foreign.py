@@ -45,8 +45,8 @@ def _skip_norm(step: Step) -> list[Interval]:
         total = add(replace(step, inputs=[total, bias]), 1)
     if not total.dims:
         raise UnknownRangeError
-    found = normalized(step, total, [len(total.dims) - 1], step.input(2), None if simple else step.optional(3))
-    results = [found, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
+    normal = normalized(step, total, [len(total.dims) - 1], step.input(2), None if simple else step.optional(3))
+    results = [normal, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
     return [*results[:3], total] if len(results) > 3 else results
 
 

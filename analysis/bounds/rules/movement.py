@@ -184,11 +184,11 @@ def _regrouped(x: Interval, dims: Dims, old: Shape, shape: Shape) -> Interval:
     # Declared numbers where the rule gives none.
     pairs = zip(shape, dims, strict=True)
     new = tuple(size if size is not None and isinstance(dim, Unknown) else dim for dim, size in pairs)
-    gone, added = (tuple(axis for axis, dim in enumerate(each) if dim == 1) for each in (old, new))
-    old_rest, new_rest = (tuple(dim for dim in each if dim != 1) for each in (old, new))
+    gone, added = (tuple(axis for axis, dim in enumerate(dims_) if dim == 1) for dims_ in (old, new))
+    old_rest, new_rest = (tuple(dim for dim in dims_ if dim != 1) for dims_ in (old, new))
     rest = x.moved(lambda ends: ends.squeeze(gone), tuple(map(_number, old_rest)))
-    found = _split_middle(rest, old_rest, new_rest)
-    return found.moved(lambda ends: np.expand_dims(ends, added), dims, _last_kept(x, old, new))
+    middle = _split_middle(rest, old_rest, new_rest)
+    return middle.moved(lambda ends: np.expand_dims(ends, added), dims, _last_kept(x, old, new))
 
 
 def _last_kept(x: Interval, old: Shape, new: Shape) -> Shares | None:
@@ -247,9 +247,9 @@ def _shape(step: Step) -> Interval:
 
 def _size(step: Step) -> Interval:
     dims = step.input(0).dims
-    known = dims is not None and None not in dims
-    low = float(prod(dim or 0 for dim in dims or ())) if known else 0.0
-    high = low if known else _LONGEST_DIMENSION
+    fixed = dims is not None and None not in dims
+    low = float(prod(dim or 0 for dim in dims or ())) if fixed else 0.0
+    high = low if fixed else _LONGEST_DIMENSION
     return interval_of(np.asarray(low), np.asarray(high), NONE, (), step.dtypes[0])
 
 
@@ -261,10 +261,10 @@ def _constant_of_shape(step: Step) -> Interval:
     value = float(filling.astype(np.float64)[0])
     asked, elements = step.integers(0), step.elements(0)
     dims = step.merged(None if elements is None else tuple(map(_number, elements)))
-    found = collapsed(number(value, step.dtypes[0]), dims)
+    filled = collapsed(number(value, step.dtypes[0]), dims)
     if asked is None or min(asked, default=0) < 0 or not 0 < prod(asked) <= _MOST_FOLLOWED:
-        return found
-    return found.moved(lambda ends: np.full(asked, ends.reshape(-1)[0]), dims)
+        return filled
+    return filled.moved(lambda ends: np.full(asked, ends.reshape(-1)[0]), dims)
 
 
 def _trilu(step: Step) -> Interval:

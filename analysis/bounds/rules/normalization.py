@@ -165,10 +165,10 @@ def normalized(step: Step, x: Interval, axes: Sequence[int], scale: Interval, of
         norm, radius, assumes = norm * factor + lost, radius * factor + lost, assumes | kernels
         if factor > 1 and overflows(x.size * x.size * count, count, dtype, known=x.bounded):
             special = special | NAN
-    found = scaled_rows(step, x, radius, scale, offset, special)
-    found = replace(found, assumes=found.assumes | assumes)
+    result = scaled_rows(step, x, radius, scale, offset, special)
+    result = replace(result, assumes=result.assumes | assumes)
     rows = list(axes) == [len(x.dims) - 1] and op_type != "InstanceNormalization"
-    return with_ball(step, found, norm, scale, offset) if rows else found
+    return with_ball(step, result, norm, scale, offset) if rows else result
 
 
 def _one_pass(step: Step, x: Interval, axes: Sequence[int], dtype: DataType) -> tuple[float, float, frozenset[str]]:
@@ -222,12 +222,12 @@ def scaled_rows(
     return step.result(*with_slack(low, high, step.dtypes[0]), x.dims, x, *parts, special=special | over)
 
 
-def with_ball(step: Step, found: Interval, radius: float, scale: Interval | None, offset: Interval | None) -> Interval:
+def with_ball(step: Step, result: Interval, radius: float, scale: Interval | None, offset: Interval | None) -> Interval:
     """The same, with the norm of its rows, where scale and offset are known."""
     rows, dtype = (known_row(scale, 1.0), known_row(offset, 0.0)), step.dtypes[0]
     if rows[0] is None or rows[1] is None or dtype is None or not math.isfinite(radius):
-        return found
-    return replace(found, ball=sound_ball(Ball(radius * _BALL, rows[0], rows[1], 16 * unit_roundoff(dtype)), dtype))
+        return result
+    return replace(result, ball=sound_ball(Ball(radius * _BALL, rows[0], rows[1], 16 * unit_roundoff(dtype)), dtype))
 
 
 def sound_ball(ball: Ball, dtype: DataType) -> Ball | None:
@@ -255,8 +255,8 @@ def _layer_norm(step: Step) -> list[Interval]:
     if x.dims is None:
         raise UnknownRangeError
     axes = range(step.axis(len(x.dims), -1), len(x.dims))
-    found = normalized(step, x, axes, scale, offset)
-    return [found, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
+    result = normalized(step, x, axes, scale, offset)
+    return [result, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
 
 
 def _instance_norm(step: Step) -> Interval:
@@ -291,8 +291,8 @@ def _group_norm(step: Step) -> Interval:
         )
 
     scale, offset = grouped(step.input(1)), grouped(step.input(2))
-    found = normalized(replace(step, dims=[apart]), collapsed(x, apart), range(2, len(apart)), scale, offset)
-    return found.moved(lambda ends: ends.reshape(ends.shape[0], -1, *ends.shape[3:]), x.dims)
+    result = normalized(replace(step, dims=[apart]), collapsed(x, apart), range(2, len(apart)), scale, offset)
+    return result.moved(lambda ends: ends.reshape(ends.shape[0], -1, *ends.shape[3:]), x.dims)
 
 
 def _batch_norm(step: Step) -> Interval:

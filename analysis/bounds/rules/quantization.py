@@ -40,7 +40,7 @@ def _dequantize(step: Step) -> Interval:
         least, most = least - zero.greatest, most - zero.least
     if x.dtype == DataType.INT32 and max(-least, most) >= _WRAPPED / 2:
         least, most = -_WRAPPED, _WRAPPED
-    operands = [each for each in (x, scale, zero) if each is not None]
+    operands = [operand for operand in (x, scale, zero) if operand is not None]
     low, high = products((np.asarray(least), np.asarray(most)), (np.asarray(scale.least), np.asarray(scale.greatest)))
     with np.errstate(all="ignore"):
         error = np.maximum(np.abs(low), np.abs(high)) * 2 * unit_roundoff(dtype)
@@ -56,8 +56,8 @@ def _dynamic_quantize(step: Step) -> list[Interval]:
     spread = max(x.greatest, 0.0) - min(x.least, 0.0)
     scale = max(spread / _LEVELS, 1.0) * (1 + 4 * unit_roundoff(dtype))
     special = PLUS if x.bounded and spread * (1 + unit_roundoff(dtype)) > largest(dtype) else NONE
-    found = step.result(np.zeros(()), np.asarray(scale), step.dims[1], x, special=special, index=1)
-    return [step.anything(0), found, step.anything(2)]
+    result = step.result(np.zeros(()), np.asarray(scale), step.dims[1], x, special=special, index=1)
+    return [step.anything(0), result, step.anything(2)]
 
 
 def _integer_product(step: Step) -> Interval:

@@ -71,9 +71,9 @@ def _extremes(step: Step) -> Interval:
     never = most.minus.all(axis=tuple(axes), keepdims=True)
     low = np.where(never, joint.low, most.reach[0].max(axis=tuple(axes), keepdims=True))
     special = possible(plus=joint.plus, minus=never)
-    found = Interval(low, most.high.max(axis=tuple(axes), keepdims=True), special, joint.dims, x.dtype)
-    found = found if most is x else negated(found)
-    low, high, special = _squeezed(step, axes, found.low, found.high, found.special)
+    result = Interval(low, most.high.max(axis=tuple(axes), keepdims=True), special, joint.dims, x.dtype)
+    result = result if most is x else negated(result)
+    low, high, special = _squeezed(step, axes, result.low, result.high, result.special)
     return step.picked(low, high, dims, x, special=special, assumes=x.assumes | assumes)
 
 

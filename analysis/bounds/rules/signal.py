@@ -59,7 +59,7 @@ def _changed(step: Step, x: Interval) -> list[int] | None:
     if step.text("coordinate_transformation_mode", "") == "tf_crop_and_resize":
         return axes
     if scales is not None and scales.size:
-        ratios = [float(each) for each in scales.reshape(-1)]
+        ratios = [float(scale_) for scale_ in scales.reshape(-1)]
     else:
         sizes = step.integers(3) if step.text("keep_aspect_ratio_policy", "stretch") == "stretch" else None
         if sizes is None:
@@ -91,7 +91,7 @@ def _short_fourier(step: Step) -> Interval:
     count = length[0] if length else None if window is None or not window.dims else window.dims[0]
     if count is None:
         return step.unbounded()
-    operands = [each for each in (x, window) if each is not None]
+    operands = [operand for operand in (x, window) if operand is not None]
     most = 2 * count * x.size * (1.0 if window is None else window.size)
     size = np.asarray(most * (1 + 4 * sum_error(count + _TRANSFORM, step.dtypes[0])))
     low, high, over = step.total(-size, size, np.asarray(most * count), count, *operands)
