@@ -20,11 +20,11 @@ def tried_way_out(model: onnx_ir.Model, source: str, output: str, target: str) -
         target: The runtime.
     """
     try:
-        found = fit(model, target=target)
+        fitted = fit(model, target=target)
     except CastsmithError:  # the model has another error, which the command itself reports
         return ""
-    if found.plan:
-        return f"this makes it run there: {' && '.join(found.commands(shown(source), shown(output)))}"
-    if found.hint:
-        return f"with castsmith fit, {with_command_options(found.hint)}"
-    return f"castsmith fit finds no other way either: {len(found.ways)} tried"
+    if fitted.plan:
+        return f"this makes it run there: {' && '.join(fitted.commands(shown(source), shown(output)))}"
+    if fitted.hint:
+        return f"with castsmith fit, {with_command_options(fitted.hint)}"
+    return f"castsmith fit finds no other way either: {len(fitted.ways)} tried"

@@ -56,7 +56,7 @@ def _keys(path: Path) -> set[object]:
     """Return the keys of the file: its place, and its identity if it exists, as hard links give it other names."""
     keys: set[object] = {place(path)}
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return keys
-    return {*keys, (found.st_dev, found.st_ino)}
+    return {*keys, (status.st_dev, status.st_ino)}

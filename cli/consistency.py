@@ -141,9 +141,9 @@ def _drop_defaults(parser: argparse.ArgumentParser) -> None:
         if action.option_strings:
             action.default = argparse.SUPPRESS
         elif isinstance(action.choices, Mapping):
-            for each in cast("Mapping[str, object]", action.choices).values():
-                if isinstance(each, argparse.ArgumentParser):
-                    _drop_defaults(each)
+            for subparser in cast("Mapping[str, object]", action.choices).values():
+                if isinstance(subparser, argparse.ArgumentParser):
+                    _drop_defaults(subparser)
 
 
 def require_needed(arguments: argparse.Namespace) -> None:
@@ -155,18 +155,18 @@ def require_needed(arguments: argparse.Namespace) -> None:
 
 def require_consistent(arguments: argparse.Namespace) -> None:
     """Raise OptionError if two of the options that the command line gives contradict each other."""
-    given, command = arguments.given, arguments.command
+    options, command = arguments.given, arguments.command
     if getattr(arguments, "output", "") is None and not arguments.dry_run and not getattr(arguments, "plan", False):
         raise OptionError(
             f"-o OUT is missing: name the file to write, or give --dry-run (see castsmith {command} --help)."
         )
     for pair in EXCLUDES.get(command, ()):
-        if {pair.one, pair.other} <= given:
+        if {pair.one, pair.other} <= options:
             raise OptionError(f"{flag_of(pair.one)} and {flag_of(pair.other)} exclude each other: {pair.reason}.")
     shape = getattr(arguments, "format", None)
     if getattr(arguments, "json", False) and shape not in (None, "json"):
         raise OptionError(f"--json and --format {shape} exclude each other: give one of them.")
-    for name in given & _OF_TEXT.get(command, frozenset()):
+    for name in options & _OF_TEXT.get(command, frozenset()):
         if shape not in (None, "text"):
             raise OptionError(f"{flag_of(name)} and --format {shape} exclude each other: the first concerns text.")
     both = set(arguments.keep) & set(arguments.force) if command == "convert" else ()

@@ -13,11 +13,11 @@ def usable(names: Iterable[str], load: Callable[[str], object]) -> tuple[list[st
 
     An unusable extension is reported, and does not hide the others.
     """
-    given, good = list(dict.fromkeys(names)), list[str]()
-    for name in given:
+    unique, good = list(dict.fromkeys(names)), list[str]()
+    for name in unique:
         try:
             load(name)
             good.append(name)
         except ExtensionError as error:
             complain(str(error))
-    return good, len(good) == len(given)
+    return good, len(good) == len(unique)

@@ -65,8 +65,8 @@ def _code(kind: type[Exception]) -> str:
 
 def _file(message: str, arguments: Mapping[str, Any]) -> str:
     """Return the file that the sentence begins with, or the only file to read."""
-    given = [path for name in _PATHS for path in _listed(arguments.get(name))]
-    named = next((path for path in given if message.startswith(f"{shown(path)}:")), "")
+    paths = [path for name in _PATHS for path in _listed(arguments.get(name))]
+    named = next((path for path in paths if message.startswith(f"{shown(path)}:")), "")
     sources = _listed(arguments.get("input"))
     return named or (sources[0] if len(sources) == 1 else "")
 

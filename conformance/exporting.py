@@ -194,9 +194,9 @@ class _Writer:
         folder = f"node/test_{vector.name}"
         name = f"{folder}/model.onnx"
         digest = self.file(name, model_bytes(vector, inputs, output))
-        for index, each in enumerate(inputs):
-            shared = each.file == type_name(each.dtype)
-            self._tensor(f"{folder}/test_data_set_0/input_{index}.pb", each.name, each.elements, keep=not shared)
+        for index, value in enumerate(inputs):
+            shared = value.file == type_name(value.dtype)
+            self._tensor(f"{folder}/test_data_set_0/input_{index}.pb", value.name, value.elements, keep=not shared)
         self._tensor(f"{folder}/test_data_set_0/output_0.pb", "output", output, keep=True)
         return {"file": name, "sha256": digest}
 
@@ -214,7 +214,7 @@ def raw_bytes(array: Array) -> bytes:
     Strings are a JSON array.
     """
     if array.dtype.kind in "OUST":
-        return json.dumps([str(each) for each in array.reshape(-1).tolist()]).encode()
+        return json.dumps([str(text) for text in array.reshape(-1).tolist()]).encode()
     return codes_of(array).astype(f"<u{array.itemsize}", copy=False).tobytes()
 
 
@@ -260,8 +260,8 @@ def model_bytes(vector: Vector, inputs: Sequence[Operand], output: Array, *, con
     result = _value("output", vector.output_type, output.shape)
     node = onnx_ir.Node(vector.domain, vector.op, values, attributes, outputs=[result])
     imports = {"": vector.opset} | ({vector.domain: vector.domain_version} if vector.domain else {})
-    for value, each in zip(values, inputs, strict=True) if constant else ():
-        value.const_value = _tensor(each.name, each.elements)
+    for value, content in zip(values, inputs, strict=True) if constant else ():
+        value.const_value = _tensor(content.name, content.elements)
     taken, held = ([], values) if constant else (values, [])
     graph = onnx_ir.Graph(taken, [result], nodes=[node], initializers=held, opset_imports=imports, name=vector.name)
     dtypes = [value.dtype for value in inputs] + [vector.output_type]
@@ -291,7 +291,7 @@ def _tensor_bytes(name: str, array: Array) -> bytes:
 
 def _tensor(name: str, array: Array) -> onnx_ir.TensorProtocol:
     if array.dtype.kind in "OUST":
-        texts = np.array([str(each).encode() for each in array.reshape(-1).tolist()], object).reshape(array.shape)
+        texts = np.array([str(text).encode() for text in array.reshape(-1).tolist()], object).reshape(array.shape)
         return onnx_ir.StringTensor(texts, name=name)
     plain = np.ascontiguousarray(array).reshape(array.shape).astype(array.dtype.newbyteorder("="), copy=False)
     return onnx_ir.Tensor(plain, name=name)

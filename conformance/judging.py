@@ -94,7 +94,7 @@ def _by_standing(vector: Vector, differ: Array) -> tuple[int, int, int]:
     standing = np.zeros(differ.shape, np.uint8)
     for span in vector.spans:
         standing[span.start : span.stop] = span.standing
-    fixed, disputed, undefined = (int((differ & (standing == each)).sum()) for each in Definedness)
+    fixed, disputed, undefined = (int((differ & (standing == definedness)).sum()) for definedness in Definedness)
     return fixed, disputed, undefined
 
 

@@ -277,13 +277,13 @@ _SUITABLE: dict[str, dict[str, Any]] = {
 def contrib_model(op_type: str, dtype: DataType, opset: int, ir_version: int) -> bytes:
     """Return the model that probes an operator of com.microsoft with the type; empty if no input takes it."""
     schema = contrib_schema(op_type)
-    required = {} if schema is None else {i: each for i, each in enumerate(schema.inputs) if not each.optional}
-    if schema is None or not any(dtype in each.allowed and len(each.allowed) > 1 for each in required.values()):
+    required = {} if schema is None else {i: formal for i, formal in enumerate(schema.inputs) if not formal.optional}
+    if schema is None or not any(dtype in formal.allowed and len(formal.allowed) > 1 for formal in required.values()):
         return b""
     attributes = {name: _ATTRIBUTES.get(kind) for name, kind in schema.attributes.items()}
     if None in attributes.values():
         return b""
-    inputs = [_typed(f"i{index}", each, dtype) for index, each in required.items()]
+    inputs = [_typed(f"i{index}", formal, dtype) for index, formal in required.items()]
     outputs = [_typed("y", schema.outputs[0], dtype)]
     names = [f"i{index}" if index in required else "" for index in range(max(required) + 1)]
     suitable = {**attributes, **_SUITABLE.get(op_type, {})}
@@ -295,5 +295,5 @@ def contrib_model(op_type: str, dtype: DataType, opset: int, ir_version: int) ->
 
 def _typed(name: str, parameter: ContribParameter, dtype: DataType) -> onnx.ValueInfoProto:
     wanted = (dtype, DataType.FLOAT, *sorted(parameter.allowed))
-    found = next(each for each in wanted if each in parameter.allowed)
-    return onnx.helper.make_tensor_value_info(name, int(found), None)
+    dtype_taken = next(candidate for candidate in wanted if candidate in parameter.allowed)
+    return onnx.helper.make_tensor_value_info(name, int(dtype_taken), None)

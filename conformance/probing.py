@@ -58,12 +58,14 @@ def probe(name: str) -> dict[str, Any]:
     newest_ir = max(ir for ir in range(4, _NEWEST_IR + 1) if _loads(engine, _binary(_simple(_SETTLED, ir))))
     newest = max(n for n in range(_SETTLED, NEWEST_OPSET + 1) if _loads(engine, _binary(_simple(n, newest_ir))))
     asked = {dtype: _asked(dtype, newest, newest_ir, engine) for dtype in ELEMENT_TYPES}
-    spans = {dtype: {op: _span(opsets) for op, opsets in each.items()} for dtype, each in asked.items()}
+    spans = {dtype: {op: _span(opsets) for op, opsets in opsets_by_op.items()} for dtype, opsets_by_op in asked.items()}
     rows = {
-        dtype: {**{op: span[0] for op, span in each.items() if span}, **_contrib_row(dtype, newest_ir, engine)}
-        for dtype, each in spans.items()
+        dtype: {**{op: span[0] for op, span in span_by_op.items() if span}, **_contrib_row(dtype, newest_ir, engine)}
+        for dtype, span_by_op in spans.items()
     }
-    dropped = {dtype: {op: span[1] for op, span in each.items() if span[1:]} for dtype, each in spans.items()}
+    dropped = {
+        dtype: {op: span[1] for op, span in span_by_op.items() if span[1:]} for dtype, span_by_op in spans.items()
+    }
     types = [dtype for dtype, row in rows.items() if "Cast" in row or "Identity" in row]
     shipped = json.loads((TARGETS_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     measured: dict[str, Any] = {
@@ -72,7 +74,7 @@ def probe(name: str) -> dict[str, Any]:
         "newest_opset": newest,
         "newest_ir_version": newest_ir,
         "types": [type_name(dtype) for dtype in types],
-        "probed": sorted({*TEXTS, *(each for row in rows.values() for each in row)}),
+        "probed": sorted({*TEXTS, *(op for row in rows.values() for op in row)}),
         "kernels": list(grouped({dtype: rows[dtype] for dtype in types})),
         "dropped": list(grouped({dtype: row for dtype, row in dropped.items() if row})),
     }
@@ -99,14 +101,14 @@ def _value_text(value: Any) -> str:
 
 def _asked(dtype: DataType, newest: int, ir_version: int, engine: str) -> dict[str, dict[int, bool]]:
     """Return for each operator the opsets at which it was tried with the type, in order, and whether it works."""
-    found: dict[str, dict[int, bool]] = {}
+    answers: dict[str, dict[int, bool]] = {}
     for op_type in TEXTS:
         for opset in versions(op_type, dtype, newest):
             defined = opset >= EARLY.get(op_type, 1)
             model = _binary(model_text(op_type, dtype, opset, ir_version), defined=defined)
             if model:
-                found.setdefault(op_type, {})[opset] = _loads(engine, model, run=True)
-    return found
+                answers.setdefault(op_type, {})[opset] = _loads(engine, model, run=True)
+    return answers
 
 
 def _span(works: dict[int, bool]) -> tuple[int, ...]:
@@ -124,14 +126,14 @@ def _contrib_row(dtype: DataType, ir_version: int, engine: str) -> dict[str, int
     """Return the operators of com.microsoft that support the type, one of those that whole models are converted to."""
     if dtype not in _CONTRIB_TYPES:
         return {}
-    found: dict[str, int] = {}
+    newest: dict[str, int] = {}
     for op_type in contrib_operators():
         for opset in _CONTRIB_OPSETS:
             model = contrib_model(op_type, dtype, opset, ir_version)
             if model and _loads(engine, model):
-                found[f"{CONTRIB_DOMAIN}.{op_type}"] = opset
+                newest[f"{CONTRIB_DOMAIN}.{op_type}"] = opset
                 break
-    return found
+    return newest
 
 
 def grouped(rows: dict[DataType, dict[str, int]]) -> Iterator[dict[str, Any]]:

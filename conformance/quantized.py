@@ -82,16 +82,16 @@ Maker = Callable[[int], Vector]
 
 def _by_opset(make: Maker, opset: int | None) -> Iterator[Vector]:
     """Yield the vector at `opset`, or at the first and at each later opset at which its output changes."""
-    made: list[Vector] = []
-    for each in (OLDEST_OPSET, *_CHANGES) if opset is None else (opset,):
+    vectors: list[Vector] = []
+    for first in (OLDEST_OPSET, *_CHANGES) if opset is None else (opset,):
         try:
-            vector = make(each)
+            vector = make(first)
         except CastsmithError:
             continue
-        if not made or not _alike(made[-1], vector):
-            made.append(vector)
-    ends = [each.opset - 1 for each in made[1:]] + [NEWEST_OPSET if opset is None else opset]
-    for vector, end in zip(made, ends, strict=False):
+        if not vectors or not _alike(vectors[-1], vector):
+            vectors.append(vector)
+    ends = [vector.opset - 1 for vector in vectors[1:]] + [NEWEST_OPSET if opset is None else opset]
+    for vector, end in zip(vectors, ends, strict=False):
         yield replace(vector, name=f"{vector.name}_opset{vector.opset}", last_opset=end)
 
 
@@ -125,8 +125,8 @@ def _parameters(
 
 
 def _operands(name: str, names: tuple[str, str, str], arrays: tuple[Array, Array, Array | None]) -> list[Operand]:
-    given = zip(names, arrays, ("data", "scale", "zero_point"), strict=True)
-    return [Operand(label, array, f"{name}_{part}") for label, array, part in given if array is not None]
+    operands = zip(names, arrays, ("data", "scale", "zero_point"), strict=True)
+    return [Operand(label, array, f"{name}_{part}") for label, array, part in operands if array is not None]
 
 
 def _attributes(form: _Form) -> dict[str, Attribute]:
@@ -151,7 +151,7 @@ def _quantization(name: str, source: DataType, target: DataType, form: _Form, se
             scale = np.maximum(np.rint(scale), 1).astype(np.int32)
         else:
             scale, zero = _parameters(data.shape, scale_type, target, form)
-        given: dict[str, Any] = {**_settings_of(attributes), "opset": opset}
+        settings: dict[str, Any] = {**_settings_of(attributes), "opset": opset}
         return Vector(
             name,
             "QuantizeLinear",
@@ -159,8 +159,8 @@ def _quantization(name: str, source: DataType, target: DataType, form: _Form, se
             opset,
             attributes,
             _operands(f"{name}_by_{type_name(scale_type)}", ("x", "y_scale", "y_zero_point"), (data, scale, zero)),
-            quantize_linear(data, scale, zero, **given),
-            quantize_spans(data, scale, zero, **given),
+            quantize_linear(data, scale, zero, **settings),
+            quantize_spans(data, scale, zero, **settings),
             "QuantizeLinear: saturate(round(x / y_scale) + y_zero_point), ties to even; to floats as Cast does",
         )
 
@@ -177,7 +177,7 @@ def _dequantization(name: str, source: DataType, scale_type: DataType, form: _Fo
         data = _shaped(values_for(source, DataType.FLOAT, whole_bits=WHOLE_BITS if form is _FORMS[1] else 8), form)
         with_zero = element_type(source).kind is Kind.INTEGER and source is not DataType.INT32
         scale, zero = _parameters(data.shape, scale_type, source if with_zero else None, form)
-        given: dict[str, Any] = {**_settings_of(attributes), "opset": opset}
+        settings: dict[str, Any] = {**_settings_of(attributes), "opset": opset}
         return Vector(
             name,
             "DequantizeLinear",
@@ -185,8 +185,8 @@ def _dequantization(name: str, source: DataType, scale_type: DataType, form: _Fo
             opset,
             attributes,
             _operands(name, ("x", "x_scale", "x_zero_point"), (data, scale, zero)),
-            dequantize_linear(data, scale, zero, **given),
-            dequantize_spans(data, scale, zero, **given),
+            dequantize_linear(data, scale, zero, **settings),
+            dequantize_spans(data, scale, zero, **settings),
             "DequantizeLinear: (x - x_zero_point) * x_scale",
         )
 
@@ -218,7 +218,7 @@ def _trunc_vector(
     name = "_".join([f"trunc_v{version}", mode.lower(), f"zero{zero}", f"bits{width}", *words])
     inputs = [Operand("x", x, "trunc_ticks")]
     inputs += [
-        Operand(label, np.array(each), f"{name}_{label}") for label, each in zip(names[1:], operands, strict=True)
+        Operand(label, np.array(operand), f"{name}_{label}") for label, operand in zip(names[1:], operands, strict=True)
     ]
     settings: dict[str, Any] = {"rounding_mode": mode, "version": version}
     if version == 2:

@@ -40,13 +40,13 @@ def read_suite(folder: str | os.PathLike[str], match: str = "") -> Iterator[Vect
         raise ModelError(f"{root} holds no conformance suite: it has no {MANIFEST}.")
     try:
         manifest = json.loads((root / MANIFEST).read_text(encoding="utf-8"))
-        found = manifest["format"]
+        layout = manifest["format"]
         rows: list[Row] = [row for row in manifest["vectors"] if match in row["name"]]
         reasons: list[str] = manifest["reasons"]
     except (ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{root / MANIFEST} is not the manifest of a conformance suite: {error}.") from None
-    if found != FORMAT:
-        raise ModelError(f"{root / MANIFEST} has format {found}; this version reads format {FORMAT}.")
+    if layout != FORMAT:
+        raise ModelError(f"{root / MANIFEST} has format {layout}; this version reads format {FORMAT}.")
     for row in rows:
         try:
             yield _vector(root, row, reasons)
@@ -65,7 +65,7 @@ def _vector(root: Path, row: Row, reasons: list[str]) -> Vector:
         first,
         last,
         row["attributes"],
-        [Operand(each["name"], _elements(root, each), each["file"]) for each in row["inputs"]],
+        [Operand(entry["name"], _elements(root, entry), entry["file"]) for entry in row["inputs"]],
         _elements(root, row["output"]),
         [Span(start, stop, Definedness[kind.upper()], reasons[why]) for start, stop, kind, why in spans],
         row["clause"],
@@ -74,14 +74,14 @@ def _vector(root: Path, row: Row, reasons: list[str]) -> Vector:
     )
 
 
-def _elements(root: Path, given: Row) -> Array:
-    path = (root / cast("str", given["file"])).resolve()
+def _elements(root: Path, row: Row) -> Array:
+    path = (root / cast("str", row["file"])).resolve()
     if not path.is_relative_to(root.resolve()):
-        raise ModelError(f"{root / MANIFEST} names {given['file']}, which is outside the suite.")
-    content = path.read_bytes()[given.get("offset", 0) :]
-    if hashlib.sha256(content).hexdigest() != given["sha256"]:
+        raise ModelError(f"{root / MANIFEST} names {row['file']}, which is outside the suite.")
+    content = path.read_bytes()[row.get("offset", 0) :]
+    if hashlib.sha256(content).hexdigest() != row["sha256"]:
         raise ModelError(f"{path} is not the file that the manifest describes: its hash differs.")
-    return from_raw(content, parse_type(given["type"]), tuple(given["shape"]))
+    return from_raw(content, parse_type(row["type"]), tuple(row["shape"]))
 
 
 def from_raw(content: bytes, dtype: DataType, shape: tuple[int, ...]) -> Array:

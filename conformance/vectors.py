@@ -121,8 +121,8 @@ class _Setting:
     round_mode: str = "up"
 
     def attributes(self) -> dict[str, Attribute]:
-        given: dict[str, Attribute] = {} if self.saturate else {"saturate": 0}
-        return given if self.round_mode == "up" else {**given, "round_mode": self.round_mode}
+        attributes: dict[str, Attribute] = {} if self.saturate else {"saturate": 0}
+        return attributes if self.round_mode == "up" else {**attributes, "round_mode": self.round_mode}
 
     def words(self) -> list[str]:
         return ([] if self.saturate else ["no_saturate"]) + ([] if self.round_mode == "up" else [self.round_mode])
@@ -145,7 +145,7 @@ def cast_vectors(op: str, types: Collection[DataType], opset: int | None = None)
     """
     for source in types:
         for target in types:
-            firsts = [FIRST_OPSET.get(each) for each in (source, target)]
+            firsts = [FIRST_OPSET.get(dtype) for dtype in (source, target)]
             if any(first is None or first > _LAST_TYPES[op] for first in firsts):
                 continue
             for setting in _settings(element_type(target)):
@@ -166,11 +166,11 @@ def _regimes(target: DataType, setting: _Setting, first: int, opset: int | None)
     if opset is not None:
         return [(opset, opset)] if first <= opset else []
     policies = [
-        policy_for(target, saturate=setting.saturate, round_mode=setting.round_mode, opset=each)
-        for each in range(first, NEWEST_OPSET + 1)
+        policy_for(target, saturate=setting.saturate, round_mode=setting.round_mode, opset=opset)
+        for opset in range(first, NEWEST_OPSET + 1)
     ]
     begins = [first + k for k in range(len(policies)) if k == 0 or policies[k] != policies[k - 1]]
-    return list(zip(begins, [*(each - 1 for each in begins[1:]), NEWEST_OPSET], strict=True))
+    return list(zip(begins, [*(begin - 1 for begin in begins[1:]), NEWEST_OPSET], strict=True))
 
 
 def _cast_vector(op: str, source: DataType, target: DataType, setting: _Setting, opsets: tuple[int, int]) -> Vector:

@@ -211,12 +211,12 @@ class _Lookup:
         if value in self._renamed or not name:
             return
         for scope in reversed(self._scopes):
-            found = scope.get(name)
-            if found is value or found in self._fixed:
+            visible = scope.get(name)
+            if visible is value or visible in self._fixed:
                 return
-            if found is not None:
+            if visible is not None:
                 del scope[name]
-                yield self._rename(found)
+                yield self._rename(visible)
 
     def _rename(self, value: onnx_ir.Value) -> onnx_ir.Value:
         self._renamed.add(value)

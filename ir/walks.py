@@ -86,7 +86,7 @@ def sources_first(
 
     Args:
         value: The value of which a fact is needed.
-        known: The values whose facts are known; the caller adds each value before the next one is taken.
+        done: The values whose facts are known; the caller adds each value before the next one is taken.
         sources: Returns the values on which the fact about a value depends.
     """
     waiting, entered = [value], set[onnx_ir.Value]()

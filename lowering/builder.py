@@ -173,7 +173,7 @@ def computed_in(
         to: The type to compute in.
         attributes: Those of the new node.
         cast_input: True for the inputs to cast to the type, by index and value.
-        given: The type that a result is cast back to; None for a result that keeps its type.
+        type_given: The type that a result is cast back to; None for a result that keeps its type.
     """
     build = Builder(new_constants([]))
     inputs = [

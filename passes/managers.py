@@ -43,7 +43,7 @@ def run_recorded(rewrite_pass: PassBase, model: onnx_ir.Model, name: str) -> Rew
     """Run a foreign pass, or a manager, and record all of its changes.
 
     Args:
-        each: The pass.
+        rewrite_pass: The pass.
         model: The model to run it on.
         name: The name of the pass in records made by comparison.
     """

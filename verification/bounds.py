@@ -333,7 +333,7 @@ def exceeding(bounds: Bounds, to: TypeLike) -> list[Excess]:
     """List the values that overflow or vanish in a type, in the order of the model.
 
     Args:
-        found: The result of `bounds`.
+        bounds: The result of `bounds`.
         to: A floating-point type.
 
     Raises:

@@ -167,7 +167,7 @@ class Reach:
         bounding: bool,
         casting: bool = True,
     ) -> None:
-        """Call `found` for each graph input whose elements the value holds, with the mapping of its numbers."""
+        """Call `note` for each graph input whose elements the value holds, with the mapping of its numbers."""
         stack, met = [(value, back)], set[onnx_ir.Value]()
         while stack:
             value, back = stack.pop()

@@ -165,20 +165,20 @@ def vanished(count: float, dtype: DataType | None) -> float:
     return 0.0 if dtype is None or not is_float(dtype) else count * smallest(dtype)
 
 
-def overflows(size: Any, count: float, dtype: DataType | None, *, is_exact: bool) -> NDArray[np.bool_]:
+def overflows(size: Any, count: float, dtype: DataType | None, *, bounded: bool) -> NDArray[np.bool_]:
     """True where a part of a sum may exceed the type.
 
     Args:
         size: The sum of the absolute values of the terms.
         count: The number of terms.
         dtype: The type.
-        known: False if the operands are finite by assumption alone: then so is a sum without a bound.
+        bounded: False if the operands are finite by assumption alone: then so is a sum without a bound.
     """
     if dtype is None or not is_float(dtype):
         return np.zeros(np.shape(size), np.bool_)
     with np.errstate(over="ignore"):
         beyond = np.asarray(size) * (1 + sum_error(count, dtype)) > largest(dtype)
-    return beyond & (is_exact | np.isfinite(size))
+    return beyond & (bounded | np.isfinite(size))
 
 
 @cache

@@ -321,7 +321,7 @@ class Step:
         with np.errstate(all="ignore"):
             error = np.where(np.isfinite(size), size * sum_error(count, dtype), 0.0) + vanished(count, dtype)
             low, high = low - error, high + error
-        over = overflows(size, count, dtype, known=bounded)
+        over = overflows(size, count, dtype, bounded=bounded)
         return low, high, np.where(over, signs, NONE)
 
 

@@ -205,14 +205,14 @@ class Inference:
 
     def walk(self, scope: Iterable[onnx_ir.Node], imports: Mapping[str, int]) -> None:
         """Infer every node of the scope, in order, including subgraphs. Most are repetitions: see `plain`."""
-        known, plain = self.types, self.plain.setdefault(frozenset(imports.items()), {})
+        by_scope, plain = self.types, self.plain.setdefault(frozenset(imports.items()), {})
         for node in scope:
             if self.disagreements or self.illegal:
                 self.disagreements.pop(node, None)
                 self.illegal.pop(node, None)
             inputs: list[DataType | None] = []
             for value in node.inputs:
-                dtype = None if value is None else known.get(value)
+                dtype = None if value is None else by_scope.get(value)
                 inputs.append(self.type_of(value) if dtype is None else dtype)
             operator, outputs = node.op_identifier(), node.outputs
             call = (operator, _target(node) if operator[1] == "Cast" else None, len(outputs), *inputs)
@@ -222,9 +222,9 @@ class Inference:
             for value, dtype in zip(outputs, types, strict=False):
                 dtype = dtype or _known(value.dtype)
                 if dtype is not None:
-                    known[value] = dtype
-                elif value in known:
-                    del known[value]
+                    by_scope[value] = dtype
+                elif value in by_scope:
+                    del by_scope[value]
 
     def _node(
         self,

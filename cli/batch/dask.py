@@ -34,8 +34,8 @@ def on_dask(address: str, tasks: Sequence[Task], ahead: Callable[[Task], Done | 
     with client:
         futures: dict[Any, Task] = {}
         for task in tasks:
-            if ahead is not None and (known := ahead(task)) is not None:
-                yield known
+            if ahead is not None and (outcome := ahead(task)) is not None:
+                yield outcome
             else:
                 futures[client.submit(run_alone, task, pure=False, retries=1)] = task
         yield from _outcomes(address, client, distributed.wait, futures)

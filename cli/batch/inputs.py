@@ -40,16 +40,16 @@ def models_of(inputs: Sequence[str], *, outside: Path | None = None) -> list[Fou
         ModelError: A folder has no model.
         OptionError: A pattern matches no file.
     """
-    found = list[tuple[str, str]]()
+    pairs = list[tuple[str, str]]()
     for word in inputs:
-        seen = {file for file, _ in found} if _is_several(word) else frozenset[str]()
-        found.extend((file, root) for file, root in _below(word, outside) if file not in seen)
-    roots = [os.path.abspath(root) for _, root in found]
+        seen = {file for file, _ in pairs} if _is_several(word) else frozenset[str]()
+        pairs.extend((file, root) for file, root in _below(word, outside) if file not in seen)
+    roots = [os.path.abspath(root) for _, root in pairs]
     try:
         common = os.path.commonpath(roots)
     except ValueError:  # on several drives
-        return [(file, os.path.basename(file)) for file, _ in found]
-    return [(file, os.path.relpath(os.path.abspath(file), common)) for file, _ in found]
+        return [(file, os.path.basename(file)) for file, _ in pairs]
+    return [(file, os.path.relpath(os.path.abspath(file), common)) for file, _ in pairs]
 
 
 def _is_several(word: str) -> bool:

@@ -69,16 +69,16 @@ def run_many(arguments: argparse.Namespace) -> int:
         return _run(arguments, tasks, _only_changed(arguments, folder) if arguments.skip_unchanged else None)
     folder.mkdir(parents=True, exist_ok=True)
     places = {Path(task.output).parent for task in tasks}
-    below = {each for place in places for each in (place, *place.parents) if folder in each.parents}
-    made = sorted(each for each in below if not each.exists())
-    for each in made:
-        each.mkdir()
+    below = {parent for place in places for parent in (place, *place.parents) if folder in parent.parents}
+    folders = sorted(parent for parent in below if not parent.exists())
+    for new_folder in folders:
+        new_folder.mkdir()
     try:
         return _run(arguments, tasks, _only_changed(arguments, folder) if arguments.skip_unchanged else None)
     finally:
-        for each in reversed(made):
+        for new_folder in reversed(folders):
             with suppress(OSError):  # not empty
-                each.rmdir()
+                new_folder.rmdir()
 
 
 def run_pairs(arguments: argparse.Namespace) -> int:
@@ -215,8 +215,8 @@ def _everywhere(
 
 def _seen_from_afar(task: Task) -> Task:
     """Return the task with paths that do not depend on the worker's current folder; links in them stay."""
-    given = {task.source, task.output}
-    words = [str(Path(word).absolute()) if word in given else word for word in task.words]
+    paths = {task.source, task.output}
+    words = [str(Path(word).absolute()) if word in paths else word for word in task.words]
     return task._replace(words=words)
 
 
@@ -247,7 +247,7 @@ def _words(arguments: argparse.Namespace) -> Iterator[str]:
         if name == "diff":
             yield f"--diff={value}" if value == "full" else "--diff"
         elif isinstance(value, (list, tuple)):
-            yield from (f"{option}={each}" for each in value)  # pyright: ignore[reportUnknownVariableType]
+            yield from (f"{option}={item}" for item in value)  # pyright: ignore[reportUnknownVariableType]
         elif name in _FILES and Path(str(value)).exists():
             yield f"{option}={Path(str(value)).absolute()}"
         else:
@@ -295,14 +295,14 @@ def _only_changed(arguments: argparse.Namespace, folder: Path) -> Steps:
     """
     settings = [path for paths in settings_files(arguments).values() for path in paths]
     key = unchanged.key_of(_words(arguments), filter(None, settings))
-    known = unchanged.read(folder)
+    states = unchanged.read(folder)
     if not arguments.dry_run:
-        unchanged.tidy(folder, known)
+        unchanged.tidy(folder, states)
     before: dict[str, tuple[Task, Mapping[str, Any]]] = {}
 
     def ahead(task: Task) -> Done | None:
         digests = unchanged.Digests()
-        if unchanged.is_unchanged(folder, task, known, key, digests):
+        if unchanged.is_unchanged(folder, task, states, key, digests):
             return _unchanged(task)
         if not arguments.dry_run:
             before[task.source] = task, digests.of_model(Path(task.source))

@@ -76,8 +76,8 @@ def _work(
     process: subprocess.Popen[bytes] | None = None
     while (task := waiting.take()) is not None:
         try:
-            if ahead is not None and (known := ahead(task)) is not None:
-                finished.put(known)
+            if ahead is not None and (outcome := ahead(task)) is not None:
+                finished.put(outcome)
                 continue
             if process is None or process.poll() is not None:
                 process = worker.start()

@@ -33,7 +33,7 @@ def table_of(command: str, everything: Sequence[Done]) -> tuple[tuple[str, ...],
     """Return the heads of the columns, and a row for each model with its outcome, failures first."""
     head = ("model", "result", "compared") if command == "verify" else ("model", "result", *_FIGURES)
     rows = [(_row(command, done), done) for done in everything]
-    return head, sorted(rows, key=lambda each: _rank(each[0]))
+    return head, sorted(rows, key=lambda row: _rank(row[0]))
 
 
 def summary_line(command: str, counts: Mapping[str, int], everything: Sequence[Done]) -> str:
@@ -82,7 +82,7 @@ def _figures(summary: Mapping[str, Any]) -> Iterator[str]:
     yield str(sum(rule["count"] for rule in summary["rewrites"]))
     yield str(summary["refusals"])
     yield change_text(str(before["casts"]), str(after["casts"]))
-    sizes = [size_text(each["file_bytes"] or 0) for each in (before, after) if each["file_bytes"] is not None]
+    sizes = [size_text(side["file_bytes"] or 0) for side in (before, after) if side["file_bytes"] is not None]
     yield change_text(sizes[0], sizes[-1])
 
 

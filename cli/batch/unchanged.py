@@ -30,23 +30,23 @@ Known = dict[str, dict[str, Any]]
 
 def read(folder: Path) -> Known:
     """Return what an earlier run noted; lines that are not entries, such as a last one cut short, are passed over."""
-    known: Known = {}
+    states: Known = {}
     try:
         lines = (folder / STATE).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
-        return known
+        return states
     for line in lines:
         try:
             entry = json.loads(line)
-            known[entry["output"]] = entry
+            states[entry["output"]] = entry
         except (ValueError, TypeError, KeyError):
             continue
-    return known
+    return states
 
 
-def tidy(folder: Path, known: Known) -> None:
+def tidy(folder: Path, states: Known) -> None:
     """Write the entries that count, one a line, in place of all that were added."""
-    write_file(folder / STATE, "".join(f"{json.dumps(entry)}\n" for entry in known.values()))
+    write_file(folder / STATE, "".join(f"{json.dumps(entry)}\n" for entry in states.values()))
 
 
 def add(folder: Path, entry: Mapping[str, Any]) -> None:
@@ -85,9 +85,9 @@ class Digests:
             return {"model": None, "data": {}}
 
 
-def is_unchanged(folder: Path, task: Task, known: Known, key: str, digests: Digests) -> bool:
+def is_unchanged(folder: Path, task: Task, states: Known, key: str, digests: Digests) -> bool:
     """True if the input, the options and the result are those of the entry."""
-    entry = known.get(_name(folder, task))
+    entry = states.get(_name(folder, task))
     if entry is None or entry.get("key") != key:
         return False
     source, output = Path(task.source), Path(task.output)
@@ -111,10 +111,10 @@ def entry_of(folder: Path, task: Task, key: str, before: Mapping[str, Any]) -> d
 
 def key_of(words: Iterable[str], settings: Iterable[Path]) -> str:
     """Return a digest of the options, of the files that they name, and of the version."""
-    found = hashlib.sha256(json.dumps([castsmith.__version__, list(words)]).encode())
+    digest = hashlib.sha256(json.dumps([castsmith.__version__, list(words)]).encode())
     for path in settings:
-        found.update(path.read_bytes() if path.is_file() else b"")
-    return found.hexdigest()
+        digest.update(path.read_bytes() if path.is_file() else b"")
+    return digest.hexdigest()
 
 
 def _name(folder: Path, task: Task) -> str:

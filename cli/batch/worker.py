@@ -90,10 +90,10 @@ def worker_command() -> list[str]:
     return [sys.executable, "-P", "-m", "castsmith.cli.batch.worker"]
 
 
-def environment(given: Mapping[str, str]) -> dict[str, str]:
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment, with a PYTHONPATH in which no empty entry means the current folder."""
-    path = os.pathsep.join(filter(None, given.get("PYTHONPATH", "").split(os.pathsep)))
-    rest = {name: value for name, value in given.items() if name != "PYTHONPATH"}
+    path = os.pathsep.join(filter(None, variables.get("PYTHONPATH", "").split(os.pathsep)))
+    rest = {name: value for name, value in variables.items() if name != "PYTHONPATH"}
     return {**rest, "PYTHONPATH": path} if path else rest
 
 

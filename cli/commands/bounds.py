@@ -37,14 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
             require_no_datafile("--html", page, files_read(model))
         inputs = None if arguments.inputs is None else [arrays for _, arrays in read_inputs(arguments.inputs)]
         announce("computing bounds")
-        found = bounds(model, ranges=ranges, inputs=inputs, promotion=promotion_rules(arguments))
-        excess = None if arguments.to is None else exceeding(found, arguments.to)
+        found_bounds = bounds(model, ranges=ranges, inputs=inputs, promotion=promotion_rules(arguments))
+        excess = None if arguments.to is None else exceeding(found_bounds, arguments.to)
     if page is not None:
-        _write_page(page, shown(arguments.input), found, arguments.to)
+        _write_page(page, shown(arguments.input), found_bounds, arguments.to)
     if arguments.json:
-        print_json({"model": arguments.input, "to": arguments.to, **bounds_data(found, excess)})
+        print_json({"model": arguments.input, "to": arguments.to, **bounds_data(found_bounds, excess)})
     else:
-        print_lines(bounds_lines(found, excess, arguments.to, None if arguments.all else _MOST))
+        print_lines(bounds_lines(found_bounds, excess, arguments.to, None if arguments.all else _MOST))
     return REFUSED if excess else DONE
 
 
@@ -62,7 +62,7 @@ def _page_path(arguments: argparse.Namespace) -> Path | None:
     return page
 
 
-def _write_page(page: Path, title: str, found: Bounds, to: str | None) -> None:
+def _write_page(page: Path, title: str, bounds_: Bounds, to: str | None) -> None:
     from castsmith.cli.page.bounds import bounds_page
 
-    write_file(page, bounds_page(title, found, to))
+    write_file(page, bounds_page(title, bounds_, to))

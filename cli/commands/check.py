@@ -59,16 +59,16 @@ def run(arguments: argparse.Namespace) -> int:
         return _part(arguments, promotion, target)
     files = [file for file, _ in models_of(arguments.input)]
     baseline, also = _baseline(arguments, files), _also(arguments, files)
-    checked = [_judged(each, rules) for each in _checked(arguments, files, promotion, target)]
+    checked = [_judged(model, rules) for model in _checked(arguments, files, promotion, target)]
     if baseline is not None and arguments.write_baseline:
         _write_baseline(baseline, checked, rules)
-        return worst(each.failure.exit_code for each in checked if each.failure is not None)
+        return worst(model.failure.exit_code for model in checked if model.failure is not None)
     if baseline is not None:
-        checked = [baseline.without(each, rules) for each in checked]
+        checked = [baseline.without(model, rules) for model in checked]
     for path, shape in also.items():
         write_file(path, _text(shape, arguments, checked, baseline))
     _print(arguments, checked, baseline)
-    codes = [exit_code(each, arguments.fail_on or FAIL_ON) for each in checked]
+    codes = [exit_code(model, arguments.fail_on or FAIL_ON) for model in checked]
     return worst(DONE if code == REFUSED and arguments.exit_zero else code for code in codes)
 
 
@@ -93,8 +93,8 @@ def _checked(
     if not means_many(arguments.input):
         with progress(quiet=arguments.quiet) as announce:
             announce(f"checking {files[0]}")
-            found = _findings(files[0], promotion, target)
-        yield Checked(files[0], found)
+            findings = _findings(files[0], promotion, target)
+        yield Checked(files[0], findings)
         return
     if min(arguments.jobs, useful_processes(files, _MANY)) > 1 and "-" not in files:
         tasks = [Task(file, "", [*_words(arguments), "--", file]) for file in dict.fromkeys(files)]
@@ -167,8 +167,8 @@ def _baseline(arguments: argparse.Namespace, files: Sequence[str]) -> Baseline |
 
 def _write_baseline(baseline: Baseline, checked: Sequence[Checked], rules: Rules) -> None:
     write_file(baseline.path, baseline.text(checked, rules))
-    found = sum(len(each.findings) for each in checked)
-    print_line(f"{baseline.path}: {counted(found, 'finding')} of {counted(len(checked), 'model')} written")
+    count = sum(len(model.findings) for model in checked)
+    print_line(f"{baseline.path}: {counted(count, 'finding')} of {counted(len(checked), 'model')} written")
 
 
 # Output.
@@ -187,7 +187,7 @@ def _print(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: 
         print_lines(grouped_lines(checked, everything=arguments.all))
     elif not arguments.quiet:
         print_lines(
-            Line((("", finding_line(shown(each.file), record)),), 4) for each in checked for record in each.findings
+            Line((("", finding_line(shown(model.file), record)),), 4) for model in checked for record in model.findings
         )
     if baseline is not None and baseline.fixed and shape != "json":
         fixed = counted(baseline.fixed.total(), "finding")
@@ -228,7 +228,7 @@ def _text(shape: str, arguments: argparse.Namespace, checked: Sequence[Checked],
 
 def _data(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: Baseline | None) -> dict[str, Any]:
     """Return one file in the layout check-1.json, many in check-many-1.json."""
-    models = [{"input": each.file, **_model_data(each)} for each in checked]
+    models = [{"input": model.file, **_model_data(model)} for model in checked]
     accepted = None if baseline is None else baseline.data(checked)
     if not means_many(arguments.input):
         (one,) = models

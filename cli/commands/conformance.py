@@ -42,26 +42,26 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 def run_export(arguments: argparse.Namespace) -> int:
     with cleaned_up_if_interrupted():
-        made = export(arguments.output, _types(arguments), arguments.opset)
+        exported = export(arguments.output, _types(arguments), arguments.opset)
     if arguments.json:
-        print_json({"output": arguments.output, **asdict(made)})
+        print_json({"output": arguments.output, **asdict(exported)})
     elif not arguments.quiet:
         print_line(
-            f"{arguments.output}: {made.vectors:,} vectors of {made.elements:,} elements, {made.models:,} models,"
-            f" {made.size / 1e6:.0f} MB; SHA-256 of the manifest {made.sha256}"
+            f"{arguments.output}: {exported.vectors:,} vectors of {exported.elements:,} elements, {exported.models:,}"
+            f" models, {exported.size / 1e6:.0f} MB; SHA-256 of the manifest {exported.sha256}"
         )
     return DONE
 
 
 def run_engine(arguments: argparse.Namespace) -> int:
-    made = run(_engine(arguments.engine), _vectors(arguments), arguments.python)
-    bad = [outcome for outcome in made.outcomes if outcome.status in ("wrong", "crashes")]
+    run_ = run(_engine(arguments.engine), _vectors(arguments), arguments.python)
+    bad = [outcome for outcome in run_.outcomes if outcome.status in ("wrong", "crashes")]
     if arguments.json:
         print_json(
-            {"engine": made.engine, "version": made.version, "vectors": [asdict(outcome) for outcome in made.outcomes]}
+            {"engine": run_.engine, "version": run_.version, "vectors": [asdict(outcome) for outcome in run_.outcomes]}
         )
     else:
-        print_lines(_lines(made, bad))
+        print_lines(_lines(run_, bad))
     return REFUSED if bad else DONE
 
 
@@ -78,32 +78,39 @@ def _vectors(arguments: argparse.Namespace) -> Iterator[Vector]:
     types = _types(arguments)
     every = suite(types) if arguments.input is None else read_suite(arguments.input, arguments.match)
     wanted = {type_name(dtype) for dtype in types}
-    found = False
+    any_wrong = False
     for vector in every:
-        named = {type_name(each) for each in (*(given.dtype for given in vector.inputs[:1]), vector.output_type)}
+        named = {type_name(dtype) for dtype in (*(operand.dtype for operand in vector.inputs[:1]), vector.output_type)}
         if arguments.match in vector.name and named <= wanted:
-            found = True
+            any_wrong = True
             yield vector
-    if not found:
+    if not any_wrong:
         raise OptionError("no vector has these types and a name that contains the text of --match.")
 
 
 def _types(arguments: argparse.Namespace) -> tuple[DataType, ...]:
-    given = {parse_type(name) for name in arguments.types}
-    return tuple(dtype for dtype in every_type() if not given or dtype in given)
+    types = {parse_type(name) for name in arguments.types}
+    return tuple(dtype for dtype in every_type() if not types or dtype in types)
 
 
-def _lines(made: Run, bad: list[Outcome]) -> Iterator[Line]:
-    counts = ", ".join(f"{number:,} {status}" for status, number in count(made.outcomes).items())
-    yield Line((("bold", f"{made.engine} {made.version}"), ("", f": {counts}")))
+def _lines(run_: Run, bad: list[Outcome]) -> Iterator[Line]:
+    counts = ", ".join(f"{number:,} {status}" for status, number in count(run_.outcomes).items())
+    yield Line((("bold", f"{run_.engine} {run_.version}"), ("", f": {counts}")))
     heads = ("vector", "wrong", "of", "input", "expected", "got")
-    rows = [_row(each) for each in bad[:_MOST_SHOWN]]
+    rows = [_row(outcome) for outcome in bad[:_MOST_SHOWN]]
     yield from table_lines([heads, *rows], head=True) if rows else ()
     if len(bad) > _MOST_SHOWN:
         yield Line((("", f"and {len(bad) - _MOST_SHOWN:,} more; --json lists all"),))
 
 
-def _row(each: Outcome) -> tuple[str, ...]:
-    if each.first is None:
-        return each.name, "", "", "", "", f"crashes ({each.reason})"
-    return each.name, str(each.wrong), str(each.elements), each.first.input, each.first.expected, each.first.got
+def _row(outcome: Outcome) -> tuple[str, ...]:
+    if outcome.first is None:
+        return outcome.name, "", "", "", "", f"crashes ({outcome.reason})"
+    return (
+        outcome.name,
+        str(outcome.wrong),
+        str(outcome.elements),
+        outcome.first.input,
+        outcome.first.expected,
+        outcome.first.got,
+    )

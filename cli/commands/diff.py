@@ -45,17 +45,17 @@ def run(arguments: argparse.Namespace) -> int:
     with progress(quiet=arguments.quiet) as announce:
         announce(f"comparing {names[0]} with {names[1]}")
         a, b = read_model(source_of(arguments.a)), read_model(source_of(arguments.b))
-        found = diff(a, b, everything=arguments.all)
+        differences = diff(a, b, everything=arguments.all)
     shape = format_of(arguments)
     if shape == "html":
         from castsmith.cli.page.data import diff_page, html_text
 
-        print_data(html_text(diff_page(" \u2192 ".join(names), a, b, found)))
+        print_data(html_text(diff_page(" \u2192 ".join(names), a, b, differences)))
     elif shape == "json":
-        print_json({"a": arguments.a, "b": arguments.b, "same": not found, **comparison_data(found)})
+        print_json({"a": arguments.a, "b": arguments.b, "same": not differences, **comparison_data(differences)})
     elif not arguments.quiet:
-        print_lines(comparison_lines(*names, found, full=arguments.full))
-    return REFUSED if found else DONE
+        print_lines(comparison_lines(*names, differences, full=arguments.full))
+    return REFUSED if differences else DONE
 
 
 # The external diff program of git: any other exit code than 0 would end `git diff` for all files.

@@ -34,6 +34,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _known(name: str) -> Code:
     code = code_named(name)
     if code is None:
-        known = [code.code for code in all_codes()]
-        raise OptionError(f"unknown code {name!r}; {did_you_mean(name, known, '`castsmith explain` lists them')}")
+        codes = [code.code for code in all_codes()]
+        raise OptionError(f"unknown code {name!r}; {did_you_mean(name, codes, '`castsmith explain` lists them')}")
     return code

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = read_model(source)
     facts = _facts(model, size_of(source))
     findings = findings_by_target(model, map(load_target, target_names()))
-    facts["targets"] = {name: _verdict(found) for name, found in findings.items()}
+    facts["targets"] = {name: _verdict(found_here) for name, found_here in findings.items()}
     if arguments.json:
         print_json({"model": arguments.input, **facts})
     else:
@@ -62,13 +62,13 @@ def _ports(values: Iterable[onnx_ir.Value]) -> list[dict[str, str]]:
 
 def _verdict(findings: Sequence[Diagnostic]) -> dict[str, Any]:
     """Return what a target says: the number of errors and of warnings, and the first of the most severe."""
-    errors = [found for found in findings if found.severity is Severity.ERROR]
-    warnings = [found for found in findings if found.severity is Severity.WARNING]
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    warnings = [finding for finding in findings if finding.severity is Severity.WARNING]
     first = next(iter([*errors, *warnings]), None)
     return {
         "errors": len(errors),
         "warnings": len(warnings),
-        "unknown": sum(found.code == "target-unknown" for found in findings),
+        "unknown": sum(finding.code == "target-unknown" for finding in findings),
         "first": None if first is None else first.message,
     }
 

@@ -45,11 +45,11 @@ def _with_aliases(target: Target) -> str:
 def run_probe(arguments: argparse.Namespace) -> int:
     from castsmith.conformance.probing import probe, target_text
 
-    found = probe(name_of_target(arguments.name))
+    statements = probe(name_of_target(arguments.name))
     if arguments.json:
-        print_json({"target": found})
+        print_json({"target": statements})
     else:
-        print_text(target_text(found))
+        print_text(target_text(statements))
     return DONE
 
 

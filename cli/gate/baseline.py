@@ -26,15 +26,15 @@ class Entry(NamedTuple):
     fingerprint: str
 
 
-def fingerprint(found: Diagnostic) -> str:
+def fingerprint(finding: Diagnostic) -> str:
     """Return what identifies the finding in its model: its code and place, or its subject.
 
     A node without a name is identified by the name of its first output. The message is not a part: it may be worded
     otherwise in another version.
     """
-    site = found.site
-    what = (found.subject,) if found.subject else (site.graph, site.name, site.op)
-    return hashlib.sha256("\0".join((found.code, *what)).encode()).hexdigest()[:16]
+    site = finding.site
+    what = (finding.subject,) if finding.subject else (site.graph, site.name, site.op)
+    return hashlib.sha256("\0".join((finding.code, *what)).encode()).hexdigest()[:16]
 
 
 @dataclass
@@ -60,10 +60,10 @@ class Baseline:
             raise OptionError(f"{path}: no baseline; --write-baseline writes it.")
         data: Any = read_json(path, OptionError)
         try:
-            found = {Entry(*(str(e[name]) for name in Entry._fields)): int(e["count"]) for e in data["findings"]}
+            entries = {Entry(*(str(e[name]) for name in Entry._fields)): int(e["count"]) for e in data["findings"]}
         except (ValueError, TypeError, KeyError):
             raise OptionError(f"{path}: not a baseline of castsmith check.") from None
-        return Baseline(path, Counter(found))
+        return Baseline(path, Counter(entries))
 
     def without(self, checked: Checked, rules: Rules) -> Checked:
         """Return the file without the findings of the baseline, and note the entries that it does not have any more."""
@@ -71,15 +71,15 @@ class Baseline:
             return checked
         name = self._name(checked.file)
         left = Counter({
-            each: count
-            for each, count in self.entries.items()
-            if each.file == name and rules.counts(checked.file, each.code)
+            entry: count
+            for entry, count in self.entries.items()
+            if entry.file == name and rules.counts(checked.file, entry.code)
         })  # fmt: skip
 
-        def if_new(each: Diagnostic) -> Diagnostic | None:
-            entry = self._entry(name, each)
+        def if_new(finding: Diagnostic) -> Diagnostic | None:
+            entry = self._entry(name, finding)
             if not left[entry]:
-                return each
+                return finding
             left[entry] -= 1
             return None
 
@@ -89,14 +89,14 @@ class Baseline:
 
     def text(self, every: Sequence[Checked], rules: Rules) -> str:
         """Return the file with the findings of this run; entries of files that were not checked stay if those exist."""
-        names = {self._name(each.file): each for each in every}
+        names = {self._name(checked.file): checked for checked in every}
         kept = Counter({
             entry: count
             for entry, count in self.entries.items()
             if self._stays(entry, names.get(entry.file), rules)
         })  # fmt: skip
-        found = Counter(self._entry(name, finding) for name, checked in names.items() for finding in checked.findings)
-        rows = [{**entry._asdict(), "count": count} for entry, count in sorted((kept | found).items())]
+        counts = Counter(self._entry(name, finding) for name, checked in names.items() for finding in checked.findings)
+        rows = [{**entry._asdict(), "count": count} for entry, count in sorted((kept | counts).items())]
         return json.dumps({"schema": 1, "findings": rows}, indent=2) + "\n"
 
     def _stays(self, entry: Entry, checked: Checked | None, rules: Rules) -> bool:
@@ -104,8 +104,8 @@ class Baseline:
             return (self.path.parent / entry.file).exists()
         return checked.failure is not None or not rules.counts(checked.file, entry.code)
 
-    def _entry(self, name: str, found: Diagnostic) -> Entry:
-        return Entry(name, found.code, str(found.site), fingerprint(found))
+    def _entry(self, name: str, finding: Diagnostic) -> Entry:
+        return Entry(name, finding.code, str(finding.site), fingerprint(finding))
 
     def _name(self, file: str) -> str:
         return Path(os.path.relpath(os.path.abspath(file), self.path.parent.absolute())).as_posix()
@@ -113,4 +113,4 @@ class Baseline:
     def data(self, every: Iterable[Checked]) -> Mapping[str, Any]:
         """Return what the baseline did, as data."""
         rows = [{**entry._asdict(), "count": count} for entry, count in sorted(self.fixed.items())]
-        return {"file": str(self.path), "known": sum(each.known for each in every), "fixed": rows}
+        return {"file": str(self.path), "known": sum(checked.known for checked in every), "fixed": rows}

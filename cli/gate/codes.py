@@ -7,7 +7,7 @@ from castsmith.ir.codes import FindingCode
 from castsmith.ir.records import Severity
 from castsmith.numerics.errors import OptionError, did_you_mean
 
-LEVELS = tuple(each.value for each in Severity)
+LEVELS = tuple(severity.value for severity in Severity)
 """The severities, lowest first."""
 
 

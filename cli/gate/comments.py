@@ -25,11 +25,11 @@ def workflow_commands(checked: Sequence[Checked]) -> Iterator[str]:
     """Yield a workflow command for each group, and for each file that was not checked; GitHub shows ten of a step."""
     for group in groups_by_severity(checked):
         first = group.first
-        text = f"{first.site}: {_sentence(first)}{''.join(f'; {each}' for each in group.more())}"
+        text = f"{first.site}: {_sentence(first)}{''.join(f'; {text_}' for text_ in group.more())}"
         yield _annotation(_COMMANDS[first.severity.value], group.file, first.code, text)
-    for each in checked:
-        if each.failure is not None:
-            yield _annotation("error", each.file, "not checked", each.failure.message)
+    for model in checked:
+        if model.failure is not None:
+            yield _annotation("error", model.file, "not checked", model.failure.message)
 
 
 def _annotation(command: str, file: str, title: str, text: str) -> str:
@@ -49,7 +49,7 @@ def markdown_text(checked: Sequence[Checked], target: str | None) -> str:
     """Return a comment with a table of the causes and what follows from each, folded; at most `LARGEST` characters."""
     goal = f" for {_code(target)}" if target else ""
     head = [f"**castsmith check**{goal}: {counts_text(checked)}"]
-    head += [f"- {_code(each.failure.message)}" for each in checked if each.failure is not None]
+    head += [f"- {_code(model.failure.message)}" for model in checked if model.failure is not None]
     groups = groups_by_severity(checked)
     rows = [_row(group) for group in groups]
     if rows:
@@ -71,7 +71,7 @@ def markdown_text(checked: Sequence[Checked], target: str | None) -> str:
 
 def _row(group: Group) -> str:
     first = group.first
-    more = "".join(f"<br>{html.escape(each)}" for each in group.more())
+    more = "".join(f"<br>{html.escape(text)}" for text in group.more())
     cells = (
         first.severity.value,
         _code(first.code),
@@ -84,7 +84,7 @@ def _row(group: Group) -> str:
 
 def _details(group: Group) -> str:
     every = [*group.alike, *group.following]
-    lines = [f"- {_code(f'{each.site}: {each.code} {each.message}')}" for each in every[:_MOST]]
+    lines = [f"- {_code(f'{finding.site}: {finding.code} {finding.message}')}" for finding in every[:_MOST]]
     if len(every) > _MOST:
         lines.append(f"- and {len(every) - _MOST} more")
     where = html.escape(one_line(f"{shown(group.file)}: {group.first.code}"))
@@ -100,5 +100,5 @@ def _code(text: str) -> str:
     return f"{fence}{pad}{line}{pad}{fence}" if line.strip() else ""
 
 
-def _sentence(found: Diagnostic) -> str:
-    return found.message + (f" ({found.help})" if found.help else "")
+def _sentence(finding: Diagnostic) -> str:
+    return finding.message + (f" ({finding.help})" if finding.help else "")

@@ -32,7 +32,7 @@ class Group:
         """Return how many others there are, in words: those alike, and those that follow."""
         said = [f"{len(self.alike)} more like it"] if self.alike else []
         if self.following:
-            codes = Counter(each.code for each in self.following)
+            codes = Counter(finding.code for finding in self.following)
             listed = ", ".join(f"{count} {code}" for code, count in codes.items())
             said.append(f"{counted(len(self.following), 'finding follows', 'findings follow')} from it: {listed}")
         return said
@@ -40,7 +40,7 @@ class Group:
 
 def groups_of(checked: Iterable[Checked]) -> list[Group]:
     """Return the groups of all files, of each the most severe first."""
-    return [group for each in checked for group in sorted(_groups(each), key=_rank)]
+    return [group for model in checked for group in sorted(_groups(model), key=_rank)]
 
 
 def groups_by_severity(checked: Iterable[Checked]) -> list[Group]:
@@ -74,10 +74,10 @@ def counts_text(checked: Sequence[Checked]) -> str:
     """Return the number of findings by severity and of files: `2 errors, 1 note in 1 of 3 models`."""
     levels = Counter(finding.severity.value for one in checked for finding in one.findings)
     said = ", ".join(counted(levels[level], level) for level in reversed(LEVELS) if levels[level])
-    having = sum(1 for each in checked if each.findings)
+    having = sum(1 for model in checked if model.findings)
     models = counted(len(checked), "model")
     where = models if having in (0, len(checked)) else f"{having} of {models}"
-    found = f"{said or 'no findings'} in {where}"
-    known, failed = sum(each.known for each in checked), sum(1 for each in checked if each.failure is not None)
-    found += f"; {counted(known, 'finding')} of the baseline not shown" if known else ""
-    return found + (f"; {counted(failed, 'model')} not checked" if failed else "")
+    summary = f"{said or 'no findings'} in {where}"
+    old, failed = sum(model.known for model in checked), sum(1 for model in checked if model.failure is not None)
+    summary += f"; {counted(old, 'finding')} of the baseline not shown" if old else ""
+    return summary + (f"; {counted(failed, 'model')} not checked" if failed else "")

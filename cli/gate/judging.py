@@ -49,23 +49,23 @@ class Rules:
         out = self.ignored | self.settings.ignored_in(file)
         return code not in out and (self.selected is None or code in self.selected)
 
-    def judged(self, file: str, found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    def judged(self, file: str, findings: Sequence[Diagnostic]) -> list[Diagnostic]:
         """Return the findings that count, with the severity that the settings give them."""
         severities = self.settings.severities
 
-        def judge(each: Diagnostic) -> Diagnostic | None:
-            if not self.counts(file, each.code):
+        def judge(finding: Diagnostic) -> Diagnostic | None:
+            if not self.counts(file, finding.code):
                 return None
-            return replace(each, severity=Severity(severities.get(each.code, each.severity.value)))
+            return replace(finding, severity=Severity(severities.get(finding.code, finding.severity.value)))
 
-        return changed(found, judge)
+        return changed(findings, judge)
 
 
-def changed(found: Sequence[Diagnostic], change: Callable[[Diagnostic], Diagnostic | None]) -> list[Diagnostic]:
+def changed(findings: Sequence[Diagnostic], change: Callable[[Diagnostic], Diagnostic | None]) -> list[Diagnostic]:
     """Return the findings as `change` makes them; None leaves one out, and what follows from it stands alone then."""
-    made = [(index, new) for index, each in enumerate(found) if (new := change(each)) is not None]
-    places = {old: index for index, (old, _) in enumerate(made)}
-    return [replace(new, follows=None if new.follows is None else places.get(new.follows)) for _, new in made]
+    changes = [(index, new) for index, finding in enumerate(findings) if (new := change(finding)) is not None]
+    places = {old: index for index, (old, _) in enumerate(changes)}
+    return [replace(new, follows=None if new.follows is None else places.get(new.follows)) for _, new in changes]
 
 
 def exit_code(checked: Checked, fail_on: str) -> int:
@@ -76,19 +76,19 @@ def exit_code(checked: Checked, fail_on: str) -> int:
     return REFUSED if any(LEVELS.index(finding.severity.value) >= least for finding in checked.findings) else DONE
 
 
-def to_data(found: Iterable[Diagnostic]) -> list[dict[str, Any]]:
+def to_data(findings: Iterable[Diagnostic]) -> list[dict[str, Any]]:
     """Return the findings as data, from which `from_data` makes them again."""
     return [
         {
-            "code": each.code,
-            "severity": each.severity.value,
-            "site": [each.site.graph, each.site.node, each.site.op, each.site.output],
-            "message": each.message,
-            "help": each.help,
-            "subject": each.subject,
-            "follows": each.follows,
+            "code": finding.code,
+            "severity": finding.severity.value,
+            "site": [finding.site.graph, finding.site.node, finding.site.op, finding.site.output],
+            "message": finding.message,
+            "help": finding.help,
+            "subject": finding.subject,
+            "follows": finding.follows,
         }
-        for each in found
+        for finding in findings
     ]
 
 

@@ -79,7 +79,7 @@ def apply_settings(arguments: argparse.Namespace) -> Settings:
 
 def _find(start: Path) -> Path | None:
     folders = [start, *start.parents]
-    last = next((index for index, each in enumerate(folders) if (each / ".git").exists()), None)
+    last = next((index for index, folder in enumerate(folders) if (folder / ".git").exists()), None)
     if last is None:
         home = Path(os.path.expanduser("~"))
         last = folders.index(home) if home in folders else 0
@@ -124,10 +124,10 @@ def _apply(arguments: argparse.Namespace, path: Path, key: str, value: object) -
     )
     if action is None:
         return  # of another command
-    made = _value(path, key, value, action)
-    if name in arguments.given or made is False:
+    read = _value(path, key, value, action)
+    if name in arguments.given or read is False:
         return
-    setattr(arguments, name, made)
+    setattr(arguments, name, read)
     arguments.given |= {name}
 
 
@@ -153,30 +153,30 @@ def _value(path: Path, key: str, value: object, action: argparse.Action) -> obje
 
 def _try(path: Path, key: str, value: str) -> None:
     """Raise OptionError for an unknown target, preset or type."""
-    known: Mapping[str, Any] = {
+    readers: Mapping[str, Any] = {
         "target": load_target,
         "promotion": PromotionRules.preset,
         "u64-integer-promotion-target": parse_type,
     }
     try:
-        known.get(key, str)(value)
+        readers.get(key, str)(value)
     except CastsmithError as error:
         raise OptionError(f"{path}: {key}: {error}") from None
 
 
 def _severities(path: Path, table: Mapping[str, Any]) -> dict[str, str]:
-    found = _inner(path, table, _SEVERITY)
-    _require_codes(path, _SEVERITY, found)
-    for code, level in found.items():
+    table_read = _inner(path, table, _SEVERITY)
+    _require_codes(path, _SEVERITY, table_read)
+    for code, level in table_read.items():
         if level not in LEVELS:
             raise _wrong(path, f"{_SEVERITY}.{code}", f"unknown severity {level!r}; expected {', '.join(LEVELS)}")
-    return dict(found)
+    return dict(table_read)
 
 
 def _per_file(path: Path, table: Mapping[str, Any]) -> tuple[tuple[str, frozenset[str]], ...]:
-    found = _inner(path, table, _PER_FILE)
+    table_read = _inner(path, table, _PER_FILE)
     return tuple(
-        (pattern, frozenset(_codes(path, f"{_PER_FILE}.{pattern}", codes))) for pattern, codes in found.items()
+        (pattern, frozenset(_codes(path, f"{_PER_FILE}.{pattern}", codes))) for pattern, codes in table_read.items()
     )
 
 
@@ -188,9 +188,9 @@ def _inner(path: Path, table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _codes(path: Path, key: str, value: object) -> list[str]:
-    given = cast("list[object]", value) if isinstance(value, list) else [value]
-    codes = [each for each in given if isinstance(each, str)]
-    if not codes or len(codes) != len(given):
+    items = cast("list[object]", value) if isinstance(value, list) else [value]
+    codes = [item for item in items if isinstance(item, str)]
+    if not codes or len(codes) != len(items):
         raise _wrong(path, key, f"must be a list of codes, not {value!r}")
     _require_codes(path, key, codes)
     return codes

@@ -24,8 +24,8 @@ def grouped_lines(checked: Sequence[Checked], *, everything: bool) -> Iterator[L
         yield from _group_lines(group, everything=everything)
         hidden |= bool(group.alike or group.following) and not everything
     hint = " (--all lists each)" if hidden else ""
-    found = any(each.findings or each.failure for each in checked)
-    yield Line((("bold" if found else "green", counts_text(checked)), ("dim", hint)), 2)
+    anything = any(model.findings or model.failure for model in checked)
+    yield Line((("bold" if anything else "green", counts_text(checked)), ("dim", hint)), 2)
 
 
 def _group_lines(group: Group, *, everything: bool) -> Iterator[Line]:
@@ -41,5 +41,5 @@ def _group_lines(group: Group, *, everything: bool) -> Iterator[Line]:
             yield from map(_short, others)
 
 
-def _short(found: Diagnostic) -> Line:
-    return Line((("", f"      {found.site}: {found.message}"),), 8)
+def _short(finding: Diagnostic) -> Line:
+    return Line((("", f"      {finding.site}: {finding.message}"),), 8)

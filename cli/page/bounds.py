@@ -39,29 +39,29 @@ i.unknown { background: var(--unknown); }
 """
 
 
-def bounds_page(title: str, found: Bounds, to: str | None) -> str:
+def bounds_page(title: str, bounds: Bounds, to: str | None) -> str:
     """Return the page as HTML.
 
     Args:
         title: The name of the model.
-        found: Its bounds.
+        bounds: Its bounds.
         to: The type whose limits are drawn; float16 if None.
     """
     row = element_type(parse_type(to or "float16"))
     name, limit, least = type_name(row.dtype), float(row.max), float(row.quantum)
-    counts = ", ".join(f"{found.count(how)} {how}" for how in ("proven", "measured", "unknown"))
+    counts = ", ".join(f"{bounds.count(how)} {how}" for how in ("proven", "measured", "unknown"))
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>Bounds of {escape(title)}</title><style>{_STYLE}</style>"
-        f"<h1>Bounds of {escape(title)}</h1><p>{len(found)} values: {counts}."
+        f"<h1>Bounds of {escape(title)}</h1><p>{len(bounds)} values: {counts}."
         f"<i class=proven></i>proven<i class=measured></i>measured<i class=unknown></i>unknown</p>"
         f"<svg viewBox='0 0 {_WIDTH:.0f} {_HEIGHT + 40:.0f}' role=img>"
         f"<title>Magnitude of each value in the order of the model, against the limits of {escape(name)}</title>"
         + "".join(_axis())
-        + "".join(_strips(found))
+        + "".join(_strips(bounds))
         + "".join(_limits(name, limit, least))
         + "</svg>"
-        + "".join(_table(found, limit))
+        + "".join(_table(bounds, limit))
         + "</html>\n"
     )
 
@@ -87,10 +87,10 @@ def _limits(name: str, limit: float, least: float) -> Iterator[str]:
         yield f"<text x={_WIDTH - 4:.0f} y={y - 4:.1f} text-anchor=end>{escape(text)}</text>"
 
 
-def _strips(found: Bounds) -> Iterator[str]:
+def _strips(bounds: Bounds) -> Iterator[str]:
     """One strip a value, from what was measured (or the axis) up to the bound."""
-    step = (_WIDTH - _LEFT) / max(len(found), 1)
-    for index, (name, bound) in enumerate(found.items()):
+    step = (_WIDTH - _LEFT) / max(len(bounds), 1)
+    for index, (name, bound) in enumerate(bounds.items()):
         top = _TOP if bound.how == "unknown" else _y(bound.magnitude)
         x, height = _LEFT + index * step, max(_HEIGHT - top, 1.0)
         yield (
@@ -105,14 +105,16 @@ def _text(bound: Bound) -> str:
     return f"[{bound.low:.6g}, {bound.high:.6g}], {bound.how}"
 
 
-def _table(found: Bounds, limit: float) -> Iterator[str]:
-    known = sorted((name for name in found if found[name].how != "unknown"), key=lambda name: -found[name].magnitude)
+def _table(bounds: Bounds, limit: float) -> Iterator[str]:
+    bounded = sorted(
+        (name for name in bounds if bounds[name].how != "unknown"), key=lambda name: -bounds[name].magnitude
+    )
     yield "<table><tr><th>value<th>node<th>bounds<th>how"
-    for name in known[:_ROWS]:
-        bound = found[name]
+    for name in bounded[:_ROWS]:
+        bound = bounds[name]
         over = " over" if bound.magnitude >= limit else ""
         yield (
-            f"<tr><td>{escape(name)}<td>{escape(found.makers[name])}<td class='n{over}'>[{bound.low:.6g}, "
+            f"<tr><td>{escape(name)}<td>{escape(bounds.makers[name])}<td class='n{over}'>[{bound.low:.6g}, "
             f"{bound.high:.6g}]<td>{bound.how}"
         )
     yield "</table>"

@@ -124,7 +124,7 @@ def _map(result: ConvertResult) -> list[dict[str, Any]]:
     return nodes
 
 
-def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: ModelDiff) -> dict[str, Any]:
+def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, differences: ModelDiff) -> dict[str, Any]:
     """Return the page of one comparison."""
     whole = overview(a)
     items: list[Entry] = [
@@ -140,14 +140,14 @@ def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: ModelDiff) 
             "at": whole.places((change.removed,), (change.made,)),
             **_drawings((change.removed,), (change.made,), drawn=change.subject in ("node", "operator")),
         }
-        for change in found.changes
+        for change in differences.changes
     ]
-    _number_forms(items, change_forms(found.changes))
+    _number_forms(items, change_forms(differences.changes))
     counts = {
-        "same": found.nodes_same,
-        "changed": found.nodes_changed,
-        "added": found.nodes_added,
-        "removed": found.nodes_removed,
+        "same": differences.nodes_same,
+        "changed": differences.nodes_changed,
+        "added": differences.nodes_added,
+        "removed": differences.nodes_removed,
     }
     figures = [("differences", str(len(items))), *((f"nodes {key}", str(count)) for key, count in counts.items())]
     sub = "The models are the same." if not items else counted(len(items), "difference")
@@ -184,13 +184,13 @@ def _page(
     drawn = [item for item in items if item["drawn"]]
     neighbours = {
         side: {
-            name: known[name]
+            name: around[name]
             for item in drawn
             for node in item["drawing"][side]
             for name in (*node["outs"], *node["ins"])
-            if name in known
+            if name in around
         }
-        for side, known in (("before", before), ("after", after))
+        for side, around in (("before", before), ("after", after))
     }
     page = {"schema": 1, "title": title, "sub": sub, "figures": list(figures), "items": items, "around": neighbours}
     return {**page, "overview": whole.data()}
@@ -199,25 +199,25 @@ def _page(
 def around(model: onnx_ir.Model) -> Around:
     """Return for each value of the model, by name, the operator that makes it and some that use it."""
     more = Counter[str]()
-    found: Around = {value.name or "": ("input", []) for value in model.graph.inputs}
+    around: Around = {value.name or "": ("input", []) for value in model.graph.inputs}
     for value in model.graph.initializers.values():
-        found[value.name or ""] = ("constant", [])
+        around[value.name or ""] = ("constant", [])
     for node in all_nodes(model):
         for value in node.outputs:
-            found[value.name or ""] = (node.op_type, [])
+            around[value.name or ""] = (node.op_type, [])
     for node in all_nodes(model):
         for value in node.inputs:
             name = (value.name or "") if value is not None else ""
-            consumers = found.get(name, ("", []))[1]
+            consumers = around.get(name, ("", []))[1]
             if len(consumers) < _MOST_CONSUMERS:
                 consumers.append(node.op_type)
             elif name:
                 more[name] += 1
     for name, count in more.items():
-        found[name][1].append(f"+{count} more")
+        around[name][1].append(f"+{count} more")
     for value in model.graph.outputs:
-        found.setdefault(value.name or "", ("", []))[1].append("output")
-    return found
+        around.setdefault(value.name or "", ("", []))[1].append("output")
+    return around
 
 
 def _amount(amount: Amount) -> dict[str, str]:
@@ -238,29 +238,29 @@ def _nodes_at(model: onnx_ir.Model, sites: Sequence[Site]) -> list[tuple[NodeIte
         if site in wanted:
             nodes.setdefault(site, []).append(node)
     types = known_types(model) if nodes else {}
-    made: list[tuple[NodeItem, ...]] = []
+    layers: list[tuple[NodeItem, ...]] = []
     for site in sites:
-        found = nodes.get(site, [])
-        if len(found) > 1:
-            found = [node for node in found if site_of(node).output == site.output]
-        made.append((node_item(found[0], types),) if len(found) == 1 else ())
-    return made
+        drawn_nodes = nodes.get(site, [])
+        if len(drawn_nodes) > 1:
+            drawn_nodes = [node for node in drawn_nodes if site_of(node).output == site.output]
+        layers.append((node_item(drawn_nodes[0], types),) if len(drawn_nodes) == 1 else ())
+    return layers
 
 
 def _rewrite(record: Rewrite, whole: Overview) -> Entry:
     reason = f"{record.reason} [{effect_text(record)}]"
     drawn = tuple(record.removed) != tuple(record.made)
-    made = _item(
+    entry = _item(
         "rewrite", record.pass_name, record.rule, record.site, reason, record.removed, record.made, drawn=drawn
     )
-    return {**made, "at": whole.places(record.removed, record.made)}
+    return {**entry, "at": whole.places(record.removed, record.made)}
 
 
 def _refusal(record: Refusal, nodes: Sequence[Item], whole: Overview) -> Entry:
     witness = f" (witness: {record.witness})" if record.witness else ""
     texts = record.pass_name, record.rule, record.site, record.reason + witness
-    made = _item("refusal", *texts, nodes, (), drawn=False)
-    return {**made, "at": whole.places(nodes, ())}
+    entry = _item("refusal", *texts, nodes, (), drawn=False)
+    return {**entry, "at": whole.places(nodes, ())}
 
 
 def _diagnostic(record: Diagnostic) -> Entry:
@@ -276,24 +276,24 @@ def _item(
     site: Site,
     reason: str,
     removed: Sequence[Item],
-    made: Sequence[Item],
+    added: Sequence[Item],
     *,
     drawn: bool = True,
 ) -> Entry:
     """Return one change. drawn: the items are nodes that a picture can show."""
     keys = ("kind", "group", "rule", "place", "reason", "before", "after")
-    texts = items_text(removed), items_text(made)
+    texts = items_text(removed), items_text(added)
     entry = dict(zip(keys, (kind, group, rule, str(site), reason, *texts), strict=True))
-    return {**entry, **_drawings(removed, made, drawn=drawn)}
+    return {**entry, **_drawings(removed, added, drawn=drawn)}
 
 
-def _drawings(removed: Sequence[Item | None], made: Sequence[Item | None], *, drawn: bool) -> Entry:
+def _drawings(removed: Sequence[Item | None], added: Sequence[Item | None], *, drawn: bool) -> Entry:
     """Return the content of the pictures of both sides, if any."""
     if not drawn:
         return {"drawn": False}
     sides = {
         side: [_drawing(item) for item in items if item is not None]
-        for side, items in (("before", removed), ("after", made))
+        for side, items in (("before", removed), ("after", added))
     }
     return {"drawn": True, "drawing": sides}
 

@@ -42,13 +42,13 @@ class Overview:
     makers: dict[str, int] = field(default_factory=dict[str, int])
     users: dict[str, int] = field(default_factory=dict[str, int])
 
-    def places(self, removed: Iterable[Item | None], made: Iterable[Item | None]) -> list[int]:
+    def places(self, removed: Iterable[Item | None], added: Iterable[Item | None]) -> list[int]:
         """Return the nodes that a change removes; of one that removes none, those beside what it makes."""
         gone = {self.makers[name] for item in removed if item is not None for name in item.made if name in self.makers}
         if gone:
             return sorted(gone)
         beside: set[int] = set()
-        for item in (*removed, *made):
+        for item in (*removed, *added):
             for name in item.names if isinstance(item, NodeItem | ValueItem) else ():
                 place = self.makers.get(name, self.users.get(name))
                 beside |= set() if place is None else {place}
@@ -62,29 +62,29 @@ class Overview:
 
 def overview(model: onnx_ir.Model) -> Overview:
     """Return the map of the model."""
-    found, known, paths = Overview(), dict[str, int](), dict[str, int]()
+    overview, numbers, paths = Overview(), dict[str, int](), dict[str, int]()
     nodes = list(all_nodes(model))
     for index, node in enumerate(nodes):
         depth = 0
         for value in node.inputs:
             name = "" if value is None else value.name or ""
-            found.users.setdefault(name, index)
-            maker = found.makers.get(name)
+            overview.users.setdefault(name, index)
+            maker = overview.makers.get(name)
             if maker is not None and nodes[maker].inputs:
-                depth = max(depth, found.depths[maker] + 1)
+                depth = max(depth, overview.depths[maker] + 1)
                 if len(nodes) <= _MOST_WITH_EDGES:
-                    found.edges += (maker, index)
-        found.depths.append(depth)
-        found.operators.append(known.setdefault(node.op_type, len(known)))
-        found.labels.append(node.name or (node.outputs[0].name or "" if node.outputs else ""))
+                    overview.edges += (maker, index)
+        overview.depths.append(depth)
+        overview.operators.append(numbers.setdefault(node.op_type, len(numbers)))
+        overview.labels.append(node.name or (node.outputs[0].name or "" if node.outputs else ""))
         module = max(paths_of(node), key=len, default=())
-        found.modules.append(paths.setdefault("/".join(module), len(paths)))
-        found.makers.update({value.name or "": index for value in node.outputs if value.name})
+        overview.modules.append(paths.setdefault("/".join(module), len(paths)))
+        overview.makers.update({value.name or "": index for value in node.outputs if value.name})
     for index, node in enumerate(nodes):
         first = min(
-            (found.users[value.name or ""] for value in node.outputs if value.name in found.users), default=None
+            (overview.users[value.name or ""] for value in node.outputs if value.name in overview.users), default=None
         )
         if not node.inputs and first is not None:  # a constant is beside its first user
-            found.depths[index] = max(found.depths[first] - 1, 0)
-    found.names, found.paths = list(known), list(paths)
-    return found
+            overview.depths[index] = max(overview.depths[first] - 1, 0)
+    overview.names, overview.paths = list(numbers), list(paths)
+    return overview

@@ -101,16 +101,16 @@ class Watched:
         if self.moments:
             self.note("")
         counts = Counter((record.pass_name, record.rule) for record in rewrites)
-        found = {key: [0, 0, 0, 0] for key in counts}
+        totals = {key: [0, 0, 0, 0] for key in counts}
         for (name, before), (_, after) in zip(self.moments, self.moments[1:], strict=False):
             changed = [value for value in {**before, **after} if before.get(value) != after.get(value)]
             makers, users = _mentions(record for record in rewrites if changed and record.pass_name == name)
             for value in changed:
-                here = found.setdefault((name, makers.get(value) or users.get(value) or ""), [0, 0, 0, 0])
+                here = totals.setdefault((name, makers.get(value) or users.get(value) or ""), [0, 0, 0, 0])
                 for side, (size, casts) in ((1, before.get(value, _NOTHING)), (0, after.get(value, _NOTHING))):
                     here[side] += casts
                     here[2 + side] += size
-        return {key: Amount(counts[key], *amounts) for key, amounts in found.items()}
+        return {key: Amount(counts[key], *amounts) for key, amounts in totals.items()}
 
 
 _NOTHING = (0, 0)
@@ -118,18 +118,18 @@ _NOTHING = (0, 0)
 
 def _held(model: onnx_ir.Model) -> Amounts:
     """Return the tensors and casts now, which are those that `measure` counts; a name may stand in several scopes."""
-    found: Amounts = {}
+    amounts: Amounts = {}
     for place, tensor in tensor_places(model):
         owner = place.owner if isinstance(place, Held) else place
         name = owner.outputs[0].name if isinstance(owner, onnx_ir.Node) and owner.outputs else owner.name
-        size, casts = found.get(name or "", _NOTHING)
-        found[name or ""] = size + bytes_of_tensor(tensor), casts
+        size, casts = amounts.get(name or "", _NOTHING)
+        amounts[name or ""] = size + bytes_of_tensor(tensor), casts
     own = (function for function in model.functions.values() if function.domain != CASTSMITH_DOMAIN)
     for node in (node for scope in (model.graph, *own) for node in nodes_of(scope)):
         if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS:
-            size, casts = found.get(node.outputs[0].name or "", _NOTHING)
-            found[node.outputs[0].name or ""] = size, casts + 1
-    return found
+            size, casts = amounts.get(node.outputs[0].name or "", _NOTHING)
+            amounts[node.outputs[0].name or ""] = size, casts + 1
+    return amounts
 
 
 def _mentions(rewrites: Iterable[Rewrite]) -> tuple[dict[str, str], dict[str, str]]:
@@ -141,9 +141,9 @@ def _mentions(rewrites: Iterable[Rewrite]) -> tuple[dict[str, str], dict[str, st
     makers: dict[str, tuple[int, str]] = {}
     users: dict[str, tuple[int, str]] = {}
     for rewrite in rewrites:
-        for found, items in ((makers, rewrite.made), (users, rewrite.removed)):
+        for sites, items in ((makers, rewrite.made), (users, rewrite.removed)):
             here = len(items), rewrite.rule
             for name in (name for item in items for name in item.names):
-                if name not in found or here[0] < found[name][0]:
-                    found[name] = here
+                if name not in sites or here[0] < sites[name][0]:
+                    sites[name] = here
     return {name: rule for name, (_, rule) in makers.items()}, {name: rule for name, (_, rule) in users.items()}

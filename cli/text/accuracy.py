@@ -28,9 +28,9 @@ def error_title(error: Accuracy) -> str:
 def error_table(error: Accuracy) -> list[tuple[str, ...]]:
     """Return the measured error of each output, below a row of heads."""
     rows = [("output", "relative", "absolute", "cosine", "top-1")]
-    for each in error.outputs if error.sets else ():
-        top1 = "" if each.top1 is None else f"{each.top1:.1%}"
-        rows.append((each.name, f"{each.relative:.3g}", f"{each.absolute:.3g}", f"{each.cosine:.6f}", top1))
+    for output in error.outputs if error.sets else ():
+        top1 = "" if output.top1 is None else f"{output.top1:.1%}"
+        rows.append((output.name, f"{output.relative:.3g}", f"{output.absolute:.3g}", f"{output.cosine:.6f}", top1))
     return rows
 
 

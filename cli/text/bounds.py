@@ -21,39 +21,39 @@ _TITLES: dict[Kind, tuple[str, str]] = {
 _WIDEST = 48
 
 
-def bounds_lines(found: Bounds, excess: Sequence[Excess] | None, to: str | None, most: int | None) -> Iterator[Line]:
+def bounds_lines(bounds: Bounds, excess: Sequence[Excess] | None, to: str | None, most: int | None) -> Iterator[Line]:
     """Yield a summary, what the type does not hold, the values with the widest bounds, and the ranges to declare.
 
     Args:
-        found: The bounds.
+        bounds: The bounds.
         excess: The values that the type does not hold; None if no type was named.
         to: The type.
         most: The largest number of values in each table; None for all.
     """
-    shares = ", ".join(f"{found.count(how)} {how}" for how in ("proven", "measured", "unknown"))
-    yield Line((("bold", counted(len(found), "value")), ("", f": {shares}")), 2)
-    for text in sorted({text for bound in found.values() for text in bound.assumes}):
+    shares = ", ".join(f"{bounds.count(how)} {how}" for how in ("proven", "measured", "unknown"))
+    yield Line((("bold", counted(len(bounds), "value")), ("", f": {shares}")), 2)
+    for text in sorted({text for bound in bounds.values() for text in bound.assumes}):
         yield Line((("dim", f"  assumed: {text}"),), 4)
     if excess is not None:
         yield from _excess_lines(excess, to or "", most)
     else:
-        yield from _table(found, most)
-    for name, count in found.settling[:2]:
+        yield from _table(bounds, most)
+    for name, count in bounds.settling[:2]:
         depend = "depends" if count == 1 else "depend"
         text = f"  declare --range {name}=LOW:HIGH: {counted(count, 'unknown value')} {depend} on it"
         yield Line((("", text),), 4)
 
 
-def _table(found: Bounds, most: int | None) -> Iterator[Line]:
-    names = sorted(found, key=lambda name: (found[name].how == "unknown", -_size(found[name])))
+def _table(bounds: Bounds, most: int | None) -> Iterator[Line]:
+    names = sorted(bounds, key=lambda name: (bounds[name].how == "unknown", -_size(bounds[name])))
     if most is not None and len(names) > most:
-        known = [name for name in names if found[name].how != "unknown"]
-        names = (known or names)[:most]
-    rows = [(_cut(name), _interval(found[name]), found[name].how, _cut(found.makers[name])) for name in names]
+        bounded = [name for name in names if bounds[name].how != "unknown"]
+        names = (bounded or names)[:most]
+    rows = [(_cut(name), _interval(bounds[name]), bounds[name].how, _cut(bounds.makers[name])) for name in names]
     for line in columns(rows):
         yield Line((("", line),), 4)
-    if len(names) < len(found):
-        yield Line((("dim", f"  {len(found) - len(names)} more (--all prints them, --json has all)"),), 4)
+    if len(names) < len(bounds):
+        yield Line((("dim", f"  {len(bounds) - len(names)} more (--all prints them, --json has all)"),), 4)
 
 
 def _excess_lines(excess: Sequence[Excess], to: str, most: int | None) -> Iterator[Line]:
@@ -61,15 +61,15 @@ def _excess_lines(excess: Sequence[Excess], to: str, most: int | None) -> Iterat
         yield Line((("green", f"  every value fits {to}"),), 4)
         return
     for kind, (style, title) in _TITLES.items():
-        group = [each for each in excess if each.kind == kind]
+        group = [place for place in excess if place.kind == kind]
         if not group:
             continue
-        firsts = [each for each in group if each.first]
+        firsts = [place for place in group if place.first]
         counts = f"  {counted(len(group), 'value')} {title.format(to=to)}"
         yield Line(((style, counts), ("", f", {len(firsts)} of them first")), 4)
-        for each in firsts[:most]:
-            interval = f"{_interval(each.bound)} ({each.bound.how})"
-            yield Line((("", f"    {_cut(each.value)} {interval}: {each.proposal}"),), 6)
+        for place in firsts[:most]:
+            interval = f"{_interval(place.bound)} ({place.bound.how})"
+            yield Line((("", f"    {_cut(place.value)} {interval}: {place.proposal}"),), 6)
         if most is not None and len(firsts) > most:
             yield Line((("dim", f"    {len(firsts) - most} more (--all prints them, --json has all)"),), 6)
 
@@ -86,25 +86,25 @@ def _interval(bound: Bound) -> str:
     return f"[{bound.low:.6g}, {bound.high:.6g}]"
 
 
-def bounds_data(found: Bounds, excess: Sequence[Excess] | None) -> dict[str, Any]:
+def bounds_data(bounds: Bounds, excess: Sequence[Excess] | None) -> dict[str, Any]:
     """Return the whole result of bounds as data; infinite bounds are null."""
     return {
-        "counts": {how: found.count(how) for how in ("proven", "measured", "unknown")},
-        "values": [{"name": name, "node": found.makers[name], **_bound_data(bound)} for name, bound in found.items()],
+        "counts": {how: bounds.count(how) for how in ("proven", "measured", "unknown")},
+        "values": [{"name": name, "node": bounds.makers[name], **_bound_data(bound)} for name, bound in bounds.items()],
         "exceeding": None
         if excess is None
         else [
             {
-                "name": each.value,
-                "node": each.node,
-                "kind": each.kind,
-                "first": each.first,
-                "cause": each.cause,
-                "proposal": each.proposal,
+                "name": place.value,
+                "node": place.node,
+                "kind": place.kind,
+                "first": place.first,
+                "cause": place.cause,
+                "proposal": place.proposal,
             }
-            for each in excess
+            for place in excess
         ],
-        "declare": [{"input": name, "unknown_values": count} for name, count in found.settling],
+        "declare": [{"input": name, "unknown_values": count} for name, count in bounds.settling],
     }
 
 
@@ -116,7 +116,7 @@ def _bound_data(bound: Bound) -> dict[str, Any]:
         "type": None if bound.dtype is None else type_name(bound.dtype),
         "assumes": list(bound.assumes),
         "depends_on": list(bound.depends_on),
-        "measured": None if bound.measured is None else [_number(each) for each in bound.measured],
+        "measured": None if bound.measured is None else [_number(end) for end in bound.measured],
         "margin": None if bound.margin is None else _number(bound.margin),
         "may_be_nan": bound.may_be_nan,
     }

@@ -19,20 +19,20 @@ _SHOWN, _MOST_PLACES, _MOST_OPERATORS = 3, 4, 8
 Form = tuple[str, ...]
 
 
-def comparison_lines(a: str, b: str, found: ModelDiff, *, full: bool = False) -> Iterator[Line]:
+def comparison_lines(a: str, b: str, differences: ModelDiff, *, full: bool = False) -> Iterator[Line]:
     """Yield the differences, and at the end their number; only the latter for equal models.
 
     Unless `full`, of places that changed alike except for names and shapes only the first are shown; constants with
     other values are always shown.
     """
-    if found.changes:
+    if differences.changes:
         yield Line((("red", f"--- {a}"),))
         yield Line((("green", f"+++ {b}"),))
-    converted = Counter[tuple[str, str]]() if full else _converted(found.changes)
+    converted = Counter[tuple[str, str]]() if full else _converted(differences.changes)
     for (before, after), count in converted.items():
         text = f"converted from {before} to {after}: {counted(count, 'constant')} (shown by --full)"
         yield Line((("", text),), 4)
-    changes = [change for change in found.changes if _types(change) not in converted]
+    changes = [change for change in differences.changes if _types(change) not in converted]
     places, regions = _without_regions(_by_place(changes), full=full)
     for graph, before, after, nodes in regions:
         text = f"{graph}: converted from {before} to {after}: {counted(len(nodes), 'node')}, {nodes[0]} to {nodes[-1]}"
@@ -47,9 +47,9 @@ def comparison_lines(a: str, b: str, found: ModelDiff, *, full: bool = False) ->
         if others:
             place = ""
             yield Line((("dim", f"  and in the same way (shown by --full), {_places(others)}"),), 4)
-    for text in _operators(found.changes):
+    for text in _operators(differences.changes):
         yield Line((("", text),), 4)
-    yield Line((("", found.summary()),), 2)
+    yield Line((("", differences.summary()),), 2)
 
 
 def _converted(changes: Sequence[Change]) -> Counter[tuple[str, str]]:
@@ -111,11 +111,11 @@ def _retyped_from(group: list[Change]) -> tuple[str, str, str] | None:
 
 def change_forms(changes: Sequence[Change]) -> list[Form]:
     """Return for each change a key that changes alike share: those of places that changed alike, in turn."""
-    found: list[Form] = []
+    forms: list[Form] = []
     for index, group in enumerate(_by_place(changes)):
         form = _form(index, group)
-        found += [(*form, str(turn)) for turn in range(len(group))]
-    return found
+        forms += [(*form, str(turn)) for turn in range(len(group))]
+    return forms
 
 
 def _folded(places: list[list[Change]], *, full: bool) -> Iterator[tuple[list[Change], list[list[Change]]]]:

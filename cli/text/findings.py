@@ -9,10 +9,10 @@ from castsmith.ir.records import Diagnostic
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
 
 
-def as_command(found: Diagnostic) -> Diagnostic:
+def as_command(finding: Diagnostic) -> Diagnostic:
     """Return the finding with Python options in the syntax of the command line."""
-    message = with_command_options(found.message) if found.code == MIXED_OPERAND_TYPES.code else found.message
-    return replace(found, message=message, help=with_command_options(found.help))
+    message = with_command_options(finding.message) if finding.code == MIXED_OPERAND_TYPES.code else finding.message
+    return replace(finding, message=message, help=with_command_options(finding.help))
 
 
 def finding_line(file: str, record: Diagnostic) -> str:

@@ -81,12 +81,12 @@ def _value(value: onnx_ir.Value) -> str:
 def _node(node: onnx_ir.Node, types: Types, indent: str) -> Iterator[str]:
     item = node_item(node, types)
     attributes = [node.attributes[name] for name in sorted(node.attributes)]
-    given = ", ".join(
+    defaults = ", ".join(
         f"{attribute.name} = {_attribute(attribute)}" for attribute in attributes if not graphs_in(attribute)
     )
     results = ", ".join(value.name or "?" for value in item.outputs)
     operands = ", ".join("" if value is None else value.name or "?" for value in item.inputs)
-    called = f"{item.operator} <{given}>" if given else item.operator
+    called = f"{item.operator} <{defaults}>" if defaults else item.operator
     name = f"  [{node.name}]" if node.name else ""
     yield f"{indent}{results} = {called} ({operands})  # {item.comment}{name}"
     yield from _entries("metadata", node.metadata_props, f"{indent}  ")
@@ -149,18 +149,18 @@ def _ordered(scope: Scope) -> list[onnx_ir.Node]:
     """Return the nodes, each after those that it uses, beginning with those of the first output; unused ones last."""
     unused = sorted((node for node in scope if not any(value.uses() for value in node.outputs)), key=_key)
     roots = [producer for value in scope.outputs if (producer := value.producer()) is not None]
-    found: dict[onnx_ir.Node, None] = {}
+    bodies: dict[onnx_ir.Node, None] = {}
     waiting = [(node, False) for node in reversed([*roots, *unused])]
     inside = set(scope)
     while waiting:
         node, entered = waiting.pop()
         if entered:
-            found.setdefault(node)
-        elif node not in found and node in inside:
+            bodies.setdefault(node)
+        elif node not in bodies and node in inside:
             waiting.append((node, True))
             used = [value.producer() for value in _used(node)]
-            waiting += [(each, False) for each in reversed(used) if each is not None and each not in found]
-    return list(found)
+            waiting += [(node_, False) for node_ in reversed(used) if node_ is not None and node_ not in bodies]
+    return list(bodies)
 
 
 def _key(node: onnx_ir.Node) -> tuple[str, ...]:

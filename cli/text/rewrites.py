@@ -48,10 +48,10 @@ def rewrite_lines(rewrites: Sequence[Rewrite], *, full: bool = False) -> Iterato
 
 def _side(mark: str, style: str, items: Iterable[Item], ends: int) -> Iterator[Line]:
     """Yield the items of one side, of many only so many at each end: a region may be a whole model."""
-    found = list(_by_line(items))
-    left = len(found) - 2 * ends
-    for place, item in enumerate(found):
-        if left <= 1 or place < ends or place >= len(found) - ends:
+    lines = list(_by_line(items))
+    left = len(lines) - 2 * ends
+    for place, item in enumerate(lines):
+        if left <= 1 or place < ends or place >= len(lines) - ends:
             yield item_line(mark, style, item, _HANG)
         elif place == ends:
             yield Line(((style, mark), ("dim", f"{left} more (shown by --diff=full)")), 4)
@@ -126,7 +126,7 @@ def _in_order(alike: Mapping[Form, Sequence[int]]) -> list[tuple[int, Sequence[i
         count = most if len(places) > most + (form[0] != "long") else len(places)
         shown += [(place, ()) for place in places[: count - 1]]
         shown.append((places[count - 1], places[count:]))
-    return sorted(shown, key=lambda each: each[0])
+    return sorted(shown, key=lambda entry: entry[0])
 
 
 def _by_line(items: Iterable[Item]) -> Iterator[Item]:

@@ -100,20 +100,20 @@ class _Batch:
             yield self._outcome(number, vector)
 
     def _outcome(self, number: int, vector: Vector) -> Outcome:
-        refused, made = self._folder / f"{number}.refused", self._folder / str(number)
+        refused, result = self._folder / f"{number}.refused", self._folder / str(number)
         if refused.exists():
             return Outcome(vector.name, "refuses", reason=refused.read_text(encoding="utf-8", errors="replace"))
-        if number in self._ends or not made.exists():
+        if number in self._ends or not result.exists():
             return Outcome(vector.name, "crashes", reason=self._ends.get(number, "the process ended"))
-        return judge(vector, made.read_bytes())
+        return judge(vector, result.read_bytes())
 
     def _job(self, number: int, vector: Vector) -> dict[str, Any]:
         inputs: list[dict[str, Any]] = []
-        for index, each in enumerate(vector.inputs):
+        for index, operand in enumerate(vector.inputs):
             path = self._folder / f"{number}.input{index}"
-            path.write_bytes(raw_bytes(each.elements))
-            shape = list(each.elements.shape)
-            inputs.append({"name": each.name, "type": type_name(each.dtype), "shape": shape, "path": str(path)})
+            path.write_bytes(raw_bytes(operand.elements))
+            shape = list(operand.elements.shape)
+            inputs.append({"name": operand.name, "type": type_name(operand.dtype), "shape": shape, "path": str(path)})
         output = {"type": type_name(vector.output_type), "shape": list(vector.output.shape)}
         return {
             "number": number,

@@ -61,18 +61,18 @@ def dtype_of(name: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, _ML_DTYPES[name])) if name in _ML_DTYPES else np.dtype(_NUMPY.get(name, name))
 
 
-def read(given: Mapping[str, Any]) -> Array:
+def read(entry: Mapping[str, Any]) -> Array:
     """Return the elements of an input in its shape."""
-    content = Path(given["path"]).read_bytes()[given.get("offset", 0) :]
-    if given["type"] == "string":
-        return np.array(json.loads(content), object).reshape(given["shape"])
-    return np.frombuffer(content, dtype_of(given["type"])).reshape(given["shape"])
+    content = Path(entry["path"]).read_bytes()[entry.get("offset", 0) :]
+    if entry["type"] == "string":
+        return np.array(json.loads(content), object).reshape(entry["shape"])
+    return np.frombuffer(content, dtype_of(entry["type"])).reshape(entry["shape"])
 
 
 def raw(array: Array) -> bytes:
     """Return the bytes of a result: one element a byte or more, or a JSON array of strings."""
     if array.dtype.kind in "OUST":
-        texts = [each.decode(errors="replace") if isinstance(each, bytes) else str(each) for each in array.reshape(-1)]
+        texts = [text.decode(errors="replace") if isinstance(text, bytes) else str(text) for text in array.reshape(-1)]
         return json.dumps(texts).encode()
     return np.ascontiguousarray(array).tobytes()
 
@@ -149,22 +149,22 @@ def openvino_engine() -> Engine:
     settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
 
     def convert(job: Job, inputs: Sequence[Array]) -> Array:
-        lacking = next((each["type"] for each in (*job["inputs"], job["output"]) if each["type"] not in types), None)
+        lacking = next((entry["type"] for entry in (*job["inputs"], job["output"]) if entry["type"] not in types), None)
         if lacking is not None:
             raise RefusalError(f"OpenVINO has no type {lacking}")
         model = core.read_model(job["model"])
         request = core.compile_model(model, "CPU", settings).create_infer_request()
         memory: list[Array] = []  # a tensor does not keep the array whose memory it shares
-        for index, (given, array) in enumerate(zip(job["inputs"], inputs, strict=True)):
-            request.set_input_tensor(index, _openvino_tensor(openvino, types[given["type"]], array, memory))
+        for index, (entry, array) in enumerate(zip(job["inputs"], inputs, strict=True)):
+            request.set_input_tensor(index, _openvino_tensor(openvino, types[entry["type"]], array, memory))
         request.infer()
         tensor = request.get_output_tensor(0)
         name, count = job["output"]["type"], int(np.prod(tensor.shape, dtype=np.int64))
-        found = tensor.element_type.get_type_name()
+        type_name_ = tensor.element_type.get_type_name()
         if count != np.prod(job["output"]["shape"], dtype=np.int64):
             raise BrokenError(f"the output has {count} elements")
-        if found != types[name]:
-            raise RefusalError(f"the output is {found}, not {types[name]}")
+        if type_name_ != types[name]:
+            raise RefusalError(f"the output is {type_name_}, not {types[name]}")
         if name == "string":
             return np.asarray(tensor.str_data, object)
         content = np.ascontiguousarray(tensor.data).tobytes()
@@ -205,15 +205,15 @@ def onnx2torch_engine() -> Engine:
 
     def convert(job: Job, inputs: Sequence[Array]) -> Array:
         module = onnx2torch.convert(onnx.load(job["model"]))
-        return back(module(*(to(given["type"], array) for given, array in zip(job["inputs"], inputs, strict=True))))
+        return back(module(*(to(entry["type"], array) for entry, array in zip(job["inputs"], inputs, strict=True))))
 
     return convert
 
 
 def _plain_only(job: Job) -> None:
-    for each in (*job["inputs"], job["output"]):
-        if each["type"] in _ML_DTYPES or each["type"] == "string":
-            raise RefusalError(f"the Python interface has no type {each['type']}")
+    for entry in (*job["inputs"], job["output"]):
+        if entry["type"] in _ML_DTYPES or entry["type"] == "string":
+            raise RefusalError(f"the Python interface has no type {entry['type']}")
 
 
 # Libraries of arrays: they have casts, without ONNX's attributes.
@@ -256,10 +256,10 @@ def torch_engine() -> Engine:
 
 
 def _torch_type(torch: Any, name: str) -> Any:
-    known = _ML_DTYPES.get(name, _NUMPY.get(name, name))
-    if name in ("string", "int2", "uint2", "int4", "uint4", "float4e2m1") or not hasattr(torch, known):
+    dtype = _ML_DTYPES.get(name, _NUMPY.get(name, name))
+    if name in ("string", "int2", "uint2", "int4", "uint4", "float4e2m1") or not hasattr(torch, dtype):
         raise RefusalError(f"PyTorch does not convert {name}")
-    return getattr(torch, known)
+    return getattr(torch, dtype)
 
 
 def _torch_views(torch: Any) -> tuple[Callable[[str, Array], Any], Callable[[Any], Array]]:
@@ -305,8 +305,8 @@ def tensorflow_engine() -> Engine:
     def convert(array: Array, source: str, target: str) -> Array:
         if "string" in (source, target):
             raise RefusalError("tf.cast takes no strings")
-        made = tensorflow.cast(tensorflow.constant(array), tensorflow.as_dtype(dtype_of(target)))
-        return np.asarray(made.numpy())
+        tensor = tensorflow.cast(tensorflow.constant(array), tensorflow.as_dtype(dtype_of(target)))
+        return np.asarray(tensor.numpy())
 
     return _cast_only(convert)
 
@@ -433,7 +433,7 @@ def main(engine: str, jobs: str, folder: str) -> None:
         job = json.loads(line)
         print(job["number"], flush=True)
         try:
-            result = raw(convert(job, [read(each) for each in job["inputs"]]))
+            result = raw(convert(job, [read(entry) for entry in job["inputs"]]))
         except Exception as error:  # whatever the engine raises is its refusal
             reason = str(error).strip() or type(error).__name__
             Path(folder, f"{job['number']}.refused").write_text(reason[:2000], encoding="utf-8")

@@ -59,8 +59,8 @@ def spelled_out(proto: onnx.ModelProto) -> onnx.ModelProto:
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     for graph in _graphs_with_sparse(copy):
-        made = [node for tensor in graph.sparse_initializer for node in _nodes(tensor, _name_in(graph, tensor))]
-        _replace(graph.node, [*made, *graph.node])
+        spelled = [node for tensor in graph.sparse_initializer for node in _nodes(tensor, _name_in(graph, tensor))]
+        _replace(graph.node, [*spelled, *graph.node])
         del graph.sparse_initializer[:]
     for nodes in _node_lists(copy):
         if any(_sparse_value(node) is not None for node in nodes):

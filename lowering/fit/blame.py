@@ -24,7 +24,7 @@ def in_users_words(
     Args:
         model: The model as it was passed.
         rewrites: What was done to it, in order.
-        found: Findings about the result.
+        findings: Findings about the result.
     """
     sites = {name: site_of(node) for node in all_nodes(model) for name in _names(node)}
     makers: dict[str, Rewrite] = {}

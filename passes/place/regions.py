@@ -98,7 +98,7 @@ def find_regions(
 
 
 def _first(member: object, first: dict[object, object]) -> object:
-    """Return the one that stands for the set of `each`; the way there is halved, so that ways stay short."""
+    """Return the one that stands for the set of `member`; the way there is halved, so that ways stay short."""
     above = first.setdefault(member, member)
     while above is not member:
         first[member] = first[above]

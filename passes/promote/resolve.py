@@ -67,7 +67,7 @@ class ResolvePromoteTypes(SessionPass):
 def resolve(
     node: onnx_ir.Node, inference: Inference, casts_made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value]
 ) -> Replacement | Refusal | None:
-    """Return the Casts for one ConvertPromoteTypes; `made` has the Casts of each graph, to share them."""
+    """Return the Casts for one ConvertPromoteTypes; `casts_made` has the Casts of each graph, to share them."""
     if not is_convert_promote_types(node):
         return None
     common = inference.type_of(node.outputs[0])

@@ -137,7 +137,7 @@ class Keys:
 def forward_keys(
     nodes: Iterable[onnx_ir.Node], keys: Keys, numbers: MutableMapping[onnx_ir.Value, int], *, soft: bool = False
 ) -> dict[onnx_ir.Node, int]:
-    """Return the key of each node by operator, attributes and input keys; the outputs are added to `known`."""
+    """Return the key of each node by operator, attributes and input keys; the outputs are added to `numbers`."""
     keys_found: dict[onnx_ir.Node, int] = {}
     for node in nodes:
         inputs = tuple(_input_key(value, keys, numbers, soft=soft) for value in operands(node))
@@ -184,7 +184,7 @@ def backward_keys(
 def attribute_keys(
     node: onnx_ir.Node, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int] | None
 ) -> tuple[Hashable, ...]:
-    """Return the attributes by name. Outer values in subgraphs get their keys from `known`, or none without it."""
+    """Return the attributes by name. Outer values in subgraphs get their keys from `numbers`, or none without it."""
     attributes = keys.attributes(node)
     return tuple((name, attribute_key(attributes[name], keys, numbers)) for name in sorted(attributes))
 

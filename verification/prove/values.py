@@ -149,7 +149,7 @@ class _Reader:
         attributes: Mapping[str, onnx_ir.Attr],
         depth: int,
     ) -> list[int]:
-        """Return the expressions of the outputs. given: the values of attributes that are function parameters."""
+        """Return the expressions of the outputs. attributes: the values of attributes that are function parameters."""
         if isinstance(body, onnx_ir.Graph):
             for value in body.initializers.values():
                 if value not in scope and value.const_value is not None:

@@ -212,13 +212,13 @@ def _split_middle(x: Interval, old: Shape, new: Shape) -> Interval:
         return joint.moved(
             lambda ends: ends.reshape(ends.shape[:front] + (1,) * len(new) + ends.shape[ends.ndim - back :]), dims
         )
-    kept, made = map(_numbers, tail)
+    kept, target = map(_numbers, tail)
 
     def move(ends: Any) -> Any:
         before, after = ends.shape[:front], ends.shape[ends.ndim - back :]
         part = ends.reshape(before + sizes[len(sizes) - len(kept) :] + after)
         full = np.broadcast_to(part, (*before, *kept, *after))
-        return full.reshape((*before, *(1,) * (len(new) - len(made)), *made, *after))
+        return full.reshape((*before, *(1,) * (len(new) - len(target)), *target, *after))
 
     return x.moved(move, dims)
 

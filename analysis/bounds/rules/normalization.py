@@ -155,7 +155,7 @@ def normalized(step: Step, x: Interval, axes: Sequence[int], scale: Interval, of
     (count, assumes), dtype, op_type = longest(x.dims, axes), _inner_type(step), step.node.op_type
     special, size, epsilon = np.where(x.special.any(), NAN, NONE), x.size, least_epsilon(step, dtype)
     if op_type in _CENTERED:
-        if overflows(size * max(count, 2.0), count, dtype, known=x.bounded):
+        if overflows(size * max(count, 2.0), count, dtype, bounded=x.bounded):
             special = special | NAN  # the mean, or the difference to it
         size = (x.greatest - x.least) + 2 * sum_error(count, dtype) * size
     norm = radius_of(count, count, dtype, epsilon)
@@ -163,7 +163,7 @@ def normalized(step: Step, x: Interval, axes: Sequence[int], scale: Interval, of
     if op_type in _CENTERED and epsilon > 0:
         factor, lost, kernels = _one_pass(step, x, axes, dtype)
         norm, radius, assumes = norm * factor + lost, radius * factor + lost, assumes | kernels
-        if factor > 1 and overflows(x.size * x.size * count, count, dtype, known=x.bounded):
+        if factor > 1 and overflows(x.size * x.size * count, count, dtype, bounded=x.bounded):
             special = special | NAN
     result = scaled_rows(step, x, radius, scale, offset, special)
     result = replace(result, assumes=result.assumes | assumes)

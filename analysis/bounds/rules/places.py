@@ -29,12 +29,12 @@ def _pad(step: Step) -> Interval:
     if pads is not None and x.dims is not None:
         if len(pads) != 2 * len(axes):
             raise UnknownRangeError
-        found = list(x.dims)
+        sizes = list(x.dims)
         for index, axis in enumerate(axes):
             size = x.dims[axis]
-            found[axis] = None if size is None else max(0, size + pads[index] + pads[index + len(axes)])
+            sizes[axis] = None if size is None else max(0, size + pads[index] + pads[index + len(axes)])
         padded = [axis for index, axis in enumerate(axes) if pads[index] or pads[index + len(axes)]]
-        dims = step.merged(tuple(found))
+        dims = step.merged(tuple(sizes))
     joint = collapsed(x, dims) if x.dims is None else joined_along(x, padded)
     if mode != "constant" or (x.dims is not None and not padded):
         return with_dims(joint, dims)

@@ -30,7 +30,7 @@ def _lstm(step: Step) -> list[Interval]:
     most = ((0.0 if cell is None else cell.size) + turns * one**2) * growth
     special = NONE if all(operand.finite for operand in step.operands) else ANYTHING
     size, count = _gate_size(step, max(one**2, 0.0 if hidden is None else hidden.size), most)
-    if overflows(size, count, dtype, known=all(operand.bounded for operand in step.operands)):
+    if overflows(size, count, dtype, bounded=all(operand.bounded for operand in step.operands)):
         special |= NAN
     sizes = [one**2, one**2, most]
     results: list[Interval] = []

@@ -111,7 +111,7 @@ def _sums(step: Step) -> Interval:
         low, high = np.sqrt(np.maximum(low, 0)), np.sqrt(high)
     if dtype == DataType.DOUBLE and kind in _SQUARES:  # a definition of the operator goes by float
         low, high = with_slack(low, high, DataType.FLOAT)
-        over = over | np.where(overflows(size, count, DataType.FLOAT, known=x.bounded), PLUS, NONE)
+        over = over | np.where(overflows(size, count, DataType.FLOAT, bounded=x.bounded), PLUS, NONE)
     low, high, special = _squeezed(step, axes, *np.broadcast_arrays(low, high, special | over))
     return step.result(low, high, dims, x, special=special, assumes=x.assumes | assumes)
 
@@ -155,7 +155,7 @@ def averaged(step: Step, x: Interval, count: float) -> tuple[Array, Array, Bits]
     if is_integer(dtype) and size.max() > limits_of(dtype)[1]:
         raise UnknownRangeError
     signs = PLUS if x.least >= 0 else ANYTHING
-    over = np.where(overflows(size, count, dtype, known=x.bounded), signs, NONE)
+    over = np.where(overflows(size, count, dtype, bounded=x.bounded), signs, NONE)
     return low, high, special_totals(x.special) | over
 
 

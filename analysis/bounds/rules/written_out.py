@@ -110,10 +110,10 @@ def _radius(x: Interval, norm: Root, least: float) -> tuple[float, list[int], fr
 
 def _over_norm(step: Step, plain: Interval, x: Interval, norm: Root, least: float) -> Interval:
     """The elements of rows over their norm, which is at least `least`."""
-    found, dtype = _radius(x, norm, least), step.dtypes[0]
-    if found is None or plain.dims != x.dims or dtype is None or not is_float(dtype):
+    bound, dtype = _radius(x, norm, least), step.dtypes[0]
+    if bound is None or plain.dims != x.dims or dtype is None or not is_float(dtype):
         return plain
-    radius, axes, assumes = found
+    radius, axes, assumes = bound
     most = radius * (1 + 8 * unit_roundoff(dtype)) + smallest(dtype)
     low, high = np.clip(plain.low, -most, most), np.clip(plain.high, -most, most)
     held = replace(plain, low=low, high=high, assumes=plain.assumes | assumes)
@@ -126,10 +126,10 @@ def _standardized(step: Step, plain: Interval, form: Standardized) -> Interval:
     if any(value not in step.known for value in values) or (form.scale is not None and form.scale not in step.known):
         return plain
     x, offset, factor, *parts = (step.known[value] for value in values)
-    found, dtype = _radius(x, form.norm, _least_norm(factor)), step.dtypes[0]
-    if found is None or plain.dims != x.dims or dtype is None or not is_float(dtype):
+    bound, dtype = _radius(x, form.norm, _least_norm(factor)), step.dtypes[0]
+    if bound is None or plain.dims != x.dims or dtype is None or not is_float(dtype):
         return plain
-    radius, _, assumes = found
+    radius, _, assumes = bound
     scale = None if form.scale is None else step.known[form.scale]
     unit = max(unit_roundoff(dtype), unit_roundoff(form.norm.coarsest))
     most = 3 * unit * sum(part.size for part in (*parts, offset)) + 8 * smallest(dtype)
