@@ -202,7 +202,7 @@ def _way_out(request: Request) -> str:
 def _search(model: onnx_ir.Model, request: Request, known: Reference, most: float) -> ConvertResult:
     """Keep the fewest nodes with which the error is at most `most`; `MOST_ATTEMPTS` conversions at most."""
     plain = _without_losses(model.clone(), request, known)
-    first, nodes = _measured(plain.result, known), list(dict.fromkeys(plain.converted(request.to).values()))
+    first, nodes = _measured(plain.result, known), list(dict.fromkeys(plain.converted().values()))
     best: tuple[frozenset[str], _Attempt, ConvertResult] | None = None
 
     def error(kept: frozenset[str]) -> float:

@@ -111,10 +111,10 @@ class Step:
 
     def input(self, index: int) -> Interval:
         """The interval of an input that must be there."""
-        interval = self.optional(index)
-        if interval is None:
+        found = self.optional(index)
+        if found is None:
             raise UnknownRangeError
-        return interval
+        return found
 
     def optional(self, index: int) -> Interval | None:
         return self.inputs[index] if index < len(self.inputs) else None
@@ -122,7 +122,7 @@ class Step:
     @property
     def operands(self) -> list[Interval]:
         """The intervals of the inputs that are there."""
-        return [value for value in self.inputs if value is not None]
+        return [each for each in self.inputs if each is not None]
 
     def value(self, index: int) -> onnx_ir.Value | None:
         return self.node.inputs[index] if index < len(self.node.inputs) else None
@@ -147,7 +147,7 @@ class Step:
         """Return a constant input that is a matrix, also if a few nodes compute it from a constant."""
         value, tensor = self._source(index), self.tensor(index)
         if value is not None and tensor is not None and is_followed(tensor) and has_rows(tensor):
-            k, n = (int(dim) for dim in tensor.shape.numpy())
+            k, n = (int(each) for each in tensor.shape.numpy())
             return Weights(Layout(k, n), lambda: np.asarray(tensor.numpy()), partial(self.read, value))
         array = self.array(index)
         return None if array is None or array.ndim != 2 else weights_of(array)
@@ -163,21 +163,21 @@ class Step:
         if interval is None or not is_integer(interval.dtype):
             return None
         if tensor is not None and tensor.size <= _FOLLOWED:
-            return [int(element) for element in np.asarray(tensor.numpy()).reshape(-1)]
+            return [int(each) for each in np.asarray(tensor.numpy()).reshape(-1)]
         exact = interval.exact
-        return None if exact is None else [int(element) for element in exact.reshape(-1)]
+        return None if exact is None else [int(each) for each in exact.reshape(-1)]
 
     def elements(self, index: int) -> list[Element] | None:
         """Return the elements of an integer vector, such as a shape; None for an unknown length."""
-        exact, interval = self.integers(index), self.optional(index)
-        if exact is not None:
-            return list[Element](exact)
+        known, interval = self.integers(index), self.optional(index)
+        if known is not None:
+            return list[Element](known)
         if interval is None or not is_integer(interval.dtype) or interval.dims is None or len(interval.dims) != 1:
             return None
         length = interval.dims[0]
         if length is None or length > _LONGEST_SHAPE:
             return None
-        low, high = (np.broadcast_to(end, (length,)) for end in (interval.low, interval.high))
+        low, high = (np.broadcast_to(each, (length,)) for each in (interval.low, interval.high))
         return [int(a) if a == b else UNKNOWN for a, b in zip(low, high, strict=True)]
 
     # Attributes.
@@ -192,14 +192,14 @@ class Step:
         Raises:
             UnknownRangeError: They are not fixed, a value of the rank does not have them, or one is named twice.
         """
-        values = self.ints(name)
-        if values is None:
+        found = self.ints(name)
+        if found is None:
             if self.value(index) is None:
                 return None
-            values = self.integers(index)
-            if values is None:
+            found = self.integers(index)
+            if found is None:
                 raise UnknownRangeError
-        axes = values if rank is None else [axis_of(axis, rank) for axis in values]
+        axes = found if rank is None else [axis_of(axis, rank) for axis in found]
         if len(set(axes)) < len(axes):
             raise UnknownRangeError
         return axes
@@ -216,32 +216,32 @@ class Step:
         Raises:
             UnknownRangeError: It is NaN or infinite.
         """
-        value = self.number(name, default)
-        if not math.isfinite(value):
+        found = self.number(name, default)
+        if not math.isfinite(found):
             raise UnknownRangeError
-        return value
+        return found
 
     def number(self, name: str, default: float) -> float:
         """Return an attribute that may also be infinite or NaN."""
-        value = attribute_of(self.node, name, AttributeType.FLOAT)
-        return float(np.float32(default)) if value is None else float(value)
+        found = attribute_of(self.node, name, AttributeType.FLOAT)
+        return float(np.float32(default)) if found is None else float(found)
 
     def tensor_attribute(self, name: str) -> np.ndarray[Any, Any] | None:
         """Return the elements of a tensor that is an attribute; None if absent."""
-        tensor = attribute_of(self.node, name, AttributeType.TENSOR)
-        return None if tensor is None else np.asarray(tensor.numpy())
+        found = attribute_of(self.node, name, AttributeType.TENSOR)
+        return None if found is None else np.asarray(found.numpy())
 
     def text(self, name: str, default: str) -> str:
         return text_of(self.node, name, default)
 
     # Results.
 
-    def merged(self, dims: Dims | None, index: int = 0) -> Dims | None:
+    def merged(self, found: Dims | None, index: int = 0) -> Dims | None:
         """The dimensions that a rule found, completed by the declared ones."""
         declared = self.dims[index]
-        if dims is None or declared is None or len(dims) != len(declared):
-            return declared if dims is None else dims
-        return tuple(a if a is not None else b for a, b in zip(dims, declared, strict=True))
+        if found is None or declared is None or len(found) != len(declared):
+            return declared if found is None else found
+        return tuple(a if a is not None else b for a, b in zip(found, declared, strict=True))
 
     def anything(self, index: int = 0) -> Interval:
         """All that the type of an output holds, infinities and NaN included: nothing is known."""
@@ -269,16 +269,16 @@ class Step:
         The ends were computed in float64; they are moved outward first. One that overflows makes the result infinite,
         unless an operand is finite by assumption alone: then the result is, too.
         """
-        dtype, bounded = self.dtypes[index], all(operand.bounded for operand in operands)
-        dims, told_facts = self.merged(dims, index), {**told(*operands), **facts}
+        dtype, known = self.dtypes[index], all(operand.bounded for operand in operands)
+        dims, given = self.merged(dims, index), {**told(*operands), **facts}
         if dtype is None or not (is_float(dtype) or is_integer(dtype)):
             return self.anything(index)
         low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
         low, high = outward(low, high)
         if is_integer(dtype):
-            return interval_of(*_within_integers(low, high, dtype), NONE, dims, dtype, **told_facts)
+            return interval_of(*_within_integers(low, high, dtype), NONE, dims, dtype, **given)
         ends = rounded(low, high, dtype)
-        over = [np.isinf(end) & (bounded | np.isfinite(before)) for end, before in zip(ends, (low, high), strict=True)]
+        over = [np.isinf(end) & (known | np.isfinite(before)) for end, before in zip(ends, (low, high), strict=True)]
         special = (
             special | np.where(over[1] & (ends[1] > 0), PLUS, NONE) | np.where(over[0] & (ends[0] < 0), MINUS, NONE)
         )
@@ -287,7 +287,7 @@ class Step:
                 np.where(beyond, held(end, before, dtype), end)
                 for beyond, end, before in zip(over, ends, (low, high), strict=True)
             )
-        return interval_of(low, high, special, dims, dtype, **told_facts)
+        return interval_of(low, high, special, dims, dtype, **given)
 
     def picked(
         self,
@@ -300,9 +300,9 @@ class Step:
         **facts: Any,
     ) -> Interval:
         """The interval of results in [low, high] that are not rounded: operands, their negatives, or integers."""
-        dtype, dims, told_facts = self.dtypes[index], self.merged(dims, index), {**told(*operands), **facts}
+        dtype, dims, given = self.dtypes[index], self.merged(dims, index), {**told(*operands), **facts}
         ends = _within_integers(low, high, dtype) if is_integer(dtype) else kept(low, high, dtype)
-        return interval_of(*ends, special, dims, dtype, **told_facts)
+        return interval_of(*ends, special, dims, dtype, **given)
 
     def total(
         self, low: Array, high: Array, size: Array, count: float, *operands: Interval, signs: np.uint8 = ANYTHING
@@ -317,11 +317,11 @@ class Step:
             operands: The operands of the products.
             signs: What a part that overflows leads to: PLUS if no term is negative, else anything.
         """
-        dtype, bounded = self.dtypes[0], all(operand.bounded for operand in operands)
+        dtype, known = self.dtypes[0], all(operand.bounded for operand in operands)
         with np.errstate(all="ignore"):
             error = np.where(np.isfinite(size), size * sum_error(count, dtype), 0.0) + vanished(count, dtype)
             low, high = low - error, high + error
-        over = overflows(size, count, dtype, bounded=bounded)
+        over = overflows(size, count, dtype, bounded=known)
         return low, high, np.where(over, signs, NONE)
 
 

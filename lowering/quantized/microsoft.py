@@ -214,7 +214,7 @@ def _first(build: NodeBuilder, value: onnx_ir.Value, count: int) -> onnx_ir.Valu
     """Return the first `count` columns."""
     if value.shape is not None and value.shape[-1] == count:
         return value
-    bounds = [build.constant(integers([bound]), name) for name, bound in (("start", 0), ("end", count), ("axes", 1))]
+    bounds = [build.constant(integers([each]), name) for name, each in (("start", 0), ("end", count), ("axes", 1))]
     y = build.op("Slice", value, *bounds)
     y.shape = None if value.shape is None else onnx_ir.Shape([value.shape[0], count])
     return y

@@ -53,9 +53,9 @@ def _attention(step: Step) -> list[Interval]:
     """The combinations, and the keys and values including those of the past."""
     dtype = step.dtypes[0]
     keys, values = (
-        [value for value in (step.input(index), step.optional(index + 3)) if value is not None] for index in (1, 2)
+        [each for each in (step.input(index), step.optional(index + 3)) if each is not None] for index in (1, 2)
     )
-    if dtype is None or any(value.dtype != dtype or not _is_ranked(value) for value in (step.input(0), *keys, *values)):
+    if dtype is None or any(each.dtype != dtype or not _is_ranked(each) for each in (step.input(0), *keys, *values)):
         raise UnknownRangeError
     turns = [None if each.dims is None else each.dims[-2] for each in values]
     step.float("softcap", 0.0)
@@ -93,7 +93,9 @@ def combined(step: Step, heads: Heads, dtype: DataType, *, divided_last: bool = 
     special = spoilt(*values) | over | _of_scores(heads)
     if divided_last:
         size = max(-float(low), float(high)) * count
-        special = special | (ANYTHING if overflows(size, count, dtype, known=all(x.bounded for x in values)) else NONE)
+        special = special | (
+            ANYTHING if overflows(size, count, dtype, bounded=all(x.bounded for x in values)) else NONE
+        )
     return step.result(low, high, step.dims[0], *inputs, special=special, assumes=assumes)
 
 
@@ -114,15 +116,15 @@ def _is_ranked(x: Interval) -> bool:
 
 
 def _least(parts: list[Interval]) -> float:
-    return min(part.least for part in parts)
+    return min(each.least for each in parts)
 
 
 def _greatest(parts: list[Interval]) -> float:
-    return max(part.greatest for part in parts)
+    return max(each.greatest for each in parts)
 
 
 def _bits(parts: list[Interval]) -> np.uint8:
-    return np.bitwise_or.reduce([part.bits for part in parts])
+    return np.bitwise_or.reduce([each.bits for each in parts])
 
 
 def _of_scores(heads: Heads) -> np.uint8:
@@ -131,7 +133,7 @@ def _of_scores(heads: Heads) -> np.uint8:
     finite = all(each.finite for each in (query, *keys)) and scale >= 0
     known = all(each.bounded for each in (query, *keys))
     size = max(query.size, 1.0) * max(*(each.size for each in keys), 1.0) * heads.width * max(scale, 1.0) * 2
-    over = overflows(size, 1, heads.narrowest, known=known)
+    over = overflows(size, 1, heads.narrowest, bounded=known)
     if mask is not None and mask.dtype != DataType.BOOL:
         finite = finite and mask.dtype == query.dtype and not (mask.nan.any() or mask.plus.any())
         total = size + mask.size  # the largest number of the type masks, and a score rounds away beside it

@@ -45,8 +45,8 @@ def _skip_norm(step: Step) -> list[Interval]:
         total = add(replace(step, inputs=[total, bias]), 1)
     if not total.dims:
         raise UnknownRangeError
-    normal = normalized(step, total, [len(total.dims) - 1], step.input(2), None if simple else step.optional(3))
-    results = [normal, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
+    found = normalized(step, total, [len(total.dims) - 1], step.input(2), None if simple else step.optional(3))
+    results = [found, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
     return [*results[:3], total] if len(results) > 3 else results
 
 
@@ -80,7 +80,7 @@ def _matmul_nbits(step: Step) -> Interval:
     product = by_weights(step, _loosened(x), weights_of(matrix), dims, 2)
     # Kernels add up codes times elements, in float at least, and subtract those of the zero points.
     size = x.size * depth * 2**bits * max(1.0, float(np.abs(factors.astype(np.float64)).max(initial=0.0)))
-    if overflows(size, depth, max((DataType.FLOAT, x.dtype), key=largest), known=x.bounded):
+    if overflows(size, depth, max((DataType.FLOAT, x.dtype), key=largest), bounded=x.bounded):
         product = replace(product, special=product.special | ANYTHING)
     if bias is None:
         return product

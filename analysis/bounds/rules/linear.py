@@ -91,7 +91,7 @@ def by_weights(step: Step, x: Interval, weights: Weights, dims: Dims | None, ind
         box = box_product(narrow.low.reshape(-1, wide), narrow.high.reshape(-1, wide), layout)
     if x.ball is not None:
         ball = ball_product(x.ball, layout)
-    weights.compute(*(part for part in (box, ball) if part is not None))
+    weights.compute(*(each for each in (box, ball) if each is not None))
     stored = step.input(index)
     if not (stored.finite and stored.bounded):
         require_finite(weights.elements())
@@ -143,8 +143,8 @@ def _weights_first(step: Step, weights: Weights, x: Interval, dims: Dims | None)
     stored = step.input(0)
     if not (stored.finite and stored.bounded):
         require_finite(weights.elements())
-    result = product.result
-    low, high, over = step.total(result.least, result.most, result.size, turned.layout.k, x, stored)
+    found = product.result
+    low, high, over = step.total(found.least, found.most, found.size, turned.layout.k, x, stored)
     shape = (1,) * (len(x.dims or ()) - 2) + (-1, 1)
     low, high, over = low.reshape(shape), high.reshape(shape), over.reshape(shape)
     return step.result(low, high, dims, x, stored, special=spoilt(x) | over)
@@ -175,7 +175,7 @@ def _terms(a: Interval, b: Interval, count: float) -> tuple[Array, Array, Array]
     low, high = products((rows.low, rows.high), (columns.low, columns.high))
     times = 1.0 if low.shape[-1] == count else count
     with np.errstate(all="ignore"):
-        sums = [part.sum(axis=-1, keepdims=True) * times for part in (low, high, np.maximum(np.abs(low), np.abs(high)))]
+        sums = [each.sum(axis=-1, keepdims=True) * times for each in (low, high, np.maximum(np.abs(low), np.abs(high)))]
     if a.low.ndim == 1 or b.low.ndim == 1:
         return sums[0].min(), sums[1].max(), sums[2].max()
     return sums[0], sums[1], sums[2]
@@ -241,7 +241,7 @@ def _einsum(step: Step) -> Interval:
         return step.unbounded()
     if not arrow:
         letters = "".join(terms)
-        right = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+        right = "".join(sorted(each for each in set(letters) if letters.count(each) == 1))
     sizes: dict[str, int | None] = {}
     for term, operand in zip(terms, operands, strict=True):
         if operand.dims is None:
@@ -262,7 +262,7 @@ def _einsum(step: Step) -> Interval:
         size = np.maximum(np.abs(low), np.abs(high)) * count
         low, high = np.minimum(low * shortest, low * count), np.maximum(high * shortest, high * count)
     low, high, over = step.total(low, high, size, count + len(terms), *operands)
-    dims, facts = tuple(sizes[letter] for letter in right), told(*operands)["assumes"] | assumes
+    dims, facts = tuple(sizes[each] for each in right), told(*operands)["assumes"] | assumes
     special = (spoilt(*operands) if len(operands) > 1 else special_totals(operands[0].bits)) | over
     return step.result(low, high, dims, *operands, special=special, assumes=facts)
 
