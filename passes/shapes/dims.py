@@ -16,10 +16,12 @@ import onnx.shape_inference
 import onnx_ir
 
 from castsmith.ir.ops.attributes import MisfitError
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.movement import RULES, broadcast, movement_of
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import operators
 from castsmith.numerics.symbols import UNKNOWN, Element, Poly, Unknown
+from castsmith.passes.shapes.contrib import contrib_dims
 from castsmith.passes.shapes.elements import Dims, Operation
 
 _FIRST = operators(lambda row: row.keeps_shape)
@@ -98,6 +100,8 @@ def dims_of(node: Operation, imports: Mapping[str, int], names: Names) -> list[D
                 return [movement.shape for movement in movements]
         if op_type == "Range":
             return [_range(node)]
+    if node.node.domain == CONTRIB_DOMAIN:
+        return list(contrib_dims(node))
     return _ask_onnx(node, imports, names) or [*nothing]
 
 
