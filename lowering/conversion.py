@@ -24,6 +24,7 @@ from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
 from castsmith.lowering.healing import Healing, computes_in_half, reference_of
 from castsmith.lowering.opset.loading import FitLoader
+from castsmith.lowering.opset.version import RaiseOpset
 from castsmith.lowering.results import ConvertResult
 from castsmith.lowering.running import Run, leftovers
 from castsmith.lowering.widen.unify import UnifyOperands
@@ -358,6 +359,8 @@ def _attempt(
     keys, target = keys_of(work), request.target
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     run = Run(Session(work), request.provenance, request.progress)
+    if target is not None:
+        run.apply(RaiseOpset(target))
     if request.weights_only:
         weights = ConvertPrecision(request.to, target, keep=keep, fates=request.fates, weights_only=True)
         return _ended(run, _converted(run, weights), results, keep, keys)

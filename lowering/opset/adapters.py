@@ -45,14 +45,14 @@ def axes_as_attribute(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | Non
     if axes is None or (not axes and node.attributes.get_int("noop_with_empty_axes", 0)):
         return None
     attribute = onnx_ir.AttrInt64s("axes", axes) if axes else None
-    return _again(node, [node.inputs[0]], axes=attribute, noop_with_empty_axes=None)
+    return again(node, [node.inputs[0]], axes=attribute, noop_with_empty_axes=None)
 
 
 def split_by_lengths(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     """Adapt Split of opset 18: parts of equal length of an axis of known length, the last one shorter."""
     x, count = node.inputs[0], node.attributes.get_int("num_outputs", 0) or len(node.outputs)
     if len(node.inputs) > 1 and node.inputs[1] is not None:
-        return _again(node, list(node.inputs), num_outputs=None)
+        return again(node, list(node.inputs), num_outputs=None)
     length = None if x is None or x.shape is None else x.shape[node.attributes.get_int("axis", 0)]
     if not isinstance(length, int) or not count:
         return None
@@ -60,14 +60,14 @@ def split_by_lengths(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     lengths = [part] * (count - 1) + [length - part * (count - 1)]
     if length and lengths[-1] <= 0:
         return None
-    return _again(node, [x, build.constant(np.array(lengths, np.int64), "split")], num_outputs=None)
+    return again(node, [x, build.constant(np.array(lengths, np.int64), "split")], num_outputs=None)
 
 
 def equal_parts(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     """Adapt Split of opset 18 into parts that the standard's own functions make equal, of an axis of any length."""
     if len(node.inputs) > 1 and node.inputs[1] is not None:
-        return _again(node, list(node.inputs), num_outputs=None)
-    return _again(node, [node.inputs[0]], num_outputs=None)
+        return again(node, list(node.inputs), num_outputs=None)
+    return again(node, [node.inputs[0]], num_outputs=None)
 
 
 def pads_of_all_axes(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
@@ -79,13 +79,13 @@ def pads_of_all_axes(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     x, pads = node.inputs[0], node.inputs[1]
     if x is None or pads is None or axes is None or node.attributes.get_string("mode") == "wrap":
         return None
-    sizes, along = _ints_of(pads), _ints_of(axes)
-    if x.shape is None or sizes is None or along is None:
-        return _again(node, [x, _scattered_pads(build, x, pads, axes), node.inputs[2]])
+    known, along = _ints_of(pads), _ints_of(axes)
+    if x.shape is None or known is None or along is None:
+        return again(node, [x, _scattered_pads(build, x, pads, axes), node.inputs[2]])
     full = np.zeros((2, x.shape.rank()), np.int64)
     for index, axis in enumerate(along):
-        full[:, axis] = sizes[index], sizes[index + len(along)]
-    return _again(node, [x, build.constant(full.reshape(-1), "pads"), node.inputs[2]])
+        full[:, axis] = known[index], known[index + len(along)]
+    return again(node, [x, build.constant(full.reshape(-1), "pads"), node.inputs[2]])
 
 
 def _scattered_pads(build: Builder, x: onnx_ir.Value, pads: onnx_ir.Value, axes: onnx_ir.Value) -> onnx_ir.Value:
@@ -106,7 +106,7 @@ def zero_point_for_type(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | No
     if zero is None:
         tensor = onnx_ir.tensor(np.zeros(1, DataType(stated).numpy()), name="zero")
         zero = build.typed("ConstantOfShape", [build.typed("Shape", [scale], _INT64)], DataType(stated), value=tensor)
-    return _again(node, [x, scale, zero], output_dtype=None)
+    return again(node, [x, scale, zero], output_dtype=None)
 
 
 def one_type_of_division(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
@@ -116,7 +116,7 @@ def one_type_of_division(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | N
         return None
     precision = DataType(node.attributes.get_int("precision", 0) or int(scale.dtype))
     operands = [build.cast(x, precision), build.cast(scale, precision), *node.inputs[2:]]
-    return _again(node, operands, precision=None)
+    return again(node, operands, precision=None)
 
 
 def finite_for_fnuz(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
@@ -130,7 +130,7 @@ def finite_for_fnuz(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     most = float(element_type(x.dtype).max)
     finite = build.op("Where", build.op("Equal", x, float("inf")), most, x)
     finite = build.op("Where", build.op("Equal", finite, float("-inf")), -most, finite)
-    return _again(node, [finite, *node.inputs[1:]])
+    return again(node, [finite, *node.inputs[1:]])
 
 
 def without_effect(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
@@ -138,7 +138,7 @@ def without_effect(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     to = _result_type(node)
     if to is None or to in _SATURATING or not {"saturate", "round_mode"} & set(node.attributes):
         return None
-    return _again(node, list(node.inputs), saturate=None, round_mode=None)
+    return again(node, list(node.inputs), saturate=None, round_mode=None)
 
 
 def _result_type(node: onnx_ir.Node) -> DataType | None:
@@ -180,32 +180,30 @@ def adapted(build: Builder, node: onnx_ir.Node, now: int, to: int, types: TypeOf
     """Return the node in the form of opset `to`, after the nodes and constants of `build`; None if no adapter can."""
     if any(attribute.is_ref() for attribute in node.attributes.values()):
         return None
-    moved, at = node, now
+    made, at = node, now
     for since, adapter in ADAPTERS.get(node.op_type, ()):
         if not _OLDEST <= to < since <= now:
             continue
-        following = None if _has_changed(moved, node, since, at, types) else adapter(build, moved)
+        following = None if _has_changed(made, node, since, at, types) else adapter(build, made)
         if following is None:
             continue
-        if moved is not node:
-            detach([moved])
-        moved, at = following, since - 1
-    if moved is node or _has_changed(moved, node, to, at, types):
-        detach([] if moved is node else [moved])
+        if made is not node:
+            detach([made])
+        made, at = following, since - 1
+    if made is node or _has_changed(made, node, to, at, types):
+        detach([] if made is node else [made])
         return None
-    for old, new in zip(node.outputs, moved.outputs, strict=True):
+    for old, new in zip(node.outputs, made.outputs, strict=True):
         dtype = types.get(old)
         new.type = new.type if dtype is None else onnx_ir.TensorType(dtype)
-    return moved
+    return made
 
 
-def _has_changed(moved: onnx_ir.Node, node: onnx_ir.Node, low: int, high: int, types: TypeOf) -> bool:
+def _has_changed(made: onnx_ir.Node, node: onnx_ir.Node, low: int, high: int, types: TypeOf) -> bool:
     """True if the operator has another meaning for the node after opset `low` and up to `high`."""
-    values = (*moved.inputs, *node.outputs)
+    values = (*made.inputs, *node.outputs)
     return bool(
-        changes_between(
-            moved, [None if value is None else types.get(value, value.dtype) for value in values], low, high
-        )
+        changes_between(made, [None if value is None else types.get(value, value.dtype) for value in values], low, high)
     )
 
 
@@ -215,13 +213,13 @@ def _ints_of(value: onnx_ir.Value | None) -> list[int] | None:
     return None if tensor is None else tensor.numpy().reshape(-1).tolist()
 
 
-def _again(node: onnx_ir.Node, inputs: list[onnx_ir.Value | None], **attributes: onnx_ir.Attr | None) -> onnx_ir.Node:
+def again(node: onnx_ir.Node, inputs: list[onnx_ir.Value | None], **attributes: onnx_ir.Attr | None) -> onnx_ir.Node:
     """Return the node with these inputs, and with these attributes changed, or removed if None."""
     kept = {name: attribute for name, attribute in node.attributes.items() if name not in attributes}
     changed = {name: attribute for name, attribute in attributes.items() if attribute is not None}
     while inputs and inputs[-1] is None:
         inputs.pop()
-    copied = onnx_ir.Node("", node.op_type, inputs, list({**kept, **changed}.values()), num_outputs=len(node.outputs))
-    for old, new in zip(node.outputs, copied.outputs, strict=True):
+    made = onnx_ir.Node("", node.op_type, inputs, list({**kept, **changed}.values()), num_outputs=len(node.outputs))
+    for old, new in zip(node.outputs, made.outputs, strict=True):
         new.name, new.type, new.shape = old.name, old.type, old.shape
-    return copied
+    return made

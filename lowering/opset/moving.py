@@ -1,4 +1,4 @@
-"""Moving a model to an older opset: nodes that can stay do, others are adapted or expanded to their definition."""
+"""Moving a model to another opset: nodes that can stay do, others are adapted or expanded to their definition."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from castsmith.lowering.opset.obstacles import (
     node_obstacle,
     standard_nodes,
 )
+from castsmith.lowering.opset.raising import NEWEST as RAISED_TO, raised
 from castsmith.passes.core.rewriting import Replacement, apply_replacement, detach, name_node
 from castsmith.passes.core.session import Session
 
 ADAPT_OPERATOR = Rule(
     "adapt-operator",
-    "An operator is rewritten in the form of an older opset, which the target accepts.",
-    why="The older opset expresses the same differently: axes as an attribute, lengths instead of a count.",
+    "An operator is rewritten in the form of another opset, which the target accepts.",
+    why="The other opset expresses the same differently: axes as an attribute, lengths instead of a count.",
     example="- y = ReduceMean (x, axes)\n+ y = ReduceMean <axes = [1]> (x)",
 )
 WRITE_OUT_OPERATOR = Rule(
@@ -63,10 +64,30 @@ def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> NodeChanges:
     """Decide for every node, including those of functions."""
     moves = NodeChanges()
     for node, now in standard_nodes(model):
+        if now < to <= RAISED_TO:
+            _raise(moves, node, now, to, types)
+            continue
         reason = node_obstacle(node, now, to, types)
         if reason is not None and not _moves(moves, node, now, to, types):
             moves.obstacles.append(Obstacle(site_of(node), reason + _of_definition(node, now, to)))
     return moves
+
+
+def _raise(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> None:
+    """Decide for a node that moves to a newer opset."""
+    constants: list[onnx_ir.Value] = []
+    build = Builder(new_constants(constants, f"{node.outputs[0].name if node.outputs else node.op_type}_"))
+    made = raised(build, node, now, to)
+    if isinstance(made, str):
+        detach(build.nodes)
+        moves.obstacles.append(Obstacle(site_of(node), made))
+    elif made is not node:
+        for old, new in zip(node.outputs, made.outputs, strict=True):
+            dtype = types.get(old)
+            new.type = new.type if dtype is None else onnx_ir.TensorType(dtype)
+        reason = f"{node.op_type} in the form of opset {to}"
+        nodes, outputs = (*build.nodes, made), tuple(made.outputs)
+        moves.replacements[node] = Replacement(ADAPT_OPERATOR.code, reason, nodes, tuple(constants), outputs=outputs)
 
 
 def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
@@ -81,7 +102,7 @@ def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
 
 def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:
     """True if an adapter may need a shape that is not declared."""
-    return any(
+    return now < to or any(
         (has_adapter(node, now, to) or (is_defined(node, now) and not onnx.defs.has(node.op_type, to, "")))
         and any(value is not None and value.shape is None for value in node.inputs)
         for node in model.graph.all_nodes()

@@ -9,6 +9,8 @@ and a diagnostic says that the target will not accept it.
 becomes, for a runtime that accepts IR version 13 and opset 26,
     <ir_version: 13, opset_import: ["" : 26]>
 
+A model of an opset below 9 moves up to the oldest one at which the target runs its operators (`raising`).
+
 Where the target accepts the opset and lacks an operator in the form of it, the model moves to the newest opset at which
 the target has it: ONNX Runtime 1.32 accepts opset 28, and has QuantizeLinear up to opset 27.
 
@@ -38,6 +40,7 @@ from castsmith.lowering.opset.moving import (
     plan_moves,
 )
 from castsmith.lowering.opset.obstacles import CHANGE_OPSET, Obstacle, TypeOf, move_to_opset, standard_nodes
+from castsmith.lowering.opset.raising import NEWEST as RAISED_TO, opset_needed
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES
 from castsmith.passes.core.rewrite_pass import SessionPass
@@ -91,7 +94,7 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
     """Move to the newest opset at which the target has all operators, else to the newest that it accepts."""
     model = session.model
     now = opset_of(model.graph.opset_imports, "")
-    if now is None or (now <= target.newest_opset and not target.dropped):
+    if now is None or raise_opset(session, target, records) or (now <= target.newest_opset and not target.dropped):
         return
     types = session.inference(PromotionRules()).types
     newest = min(now, target.newest_opset)
@@ -112,6 +115,45 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
             records,
             target if to == newest and newest < now and not _falls_back(target, now) else None,
         )
+
+
+def raise_opset(session: Session, target: Target, records: Records) -> bool:
+    """Move a model of an opset below 9 to the oldest one at which the target runs its operators; True if it needs to.
+
+    Models with functions, which are of newer opsets, are left.
+    """
+    model = session.model
+    now = opset_of(model.graph.opset_imports, "")
+    if now is None or now >= RAISED_TO or model.functions:
+        return False
+    types = session.inference(PromotionRules()).types
+    to, why = opset_needed(model, target, types, now)
+    if not now < to <= RAISED_TO:
+        return False
+    with inferred_declared(model, types, shapes=needs_shapes(model, now, to)):
+        moves = plan_moves(model, to, types)
+        if not moves.obstacles:
+            _move_to(session, moves, (now, to), types, records, why)
+            return True
+    moves.discard()
+    _refuse(model, moves.obstacles, (now, to), records, None)
+    return True
+
+
+@dataclass(frozen=True)
+class RaiseOpset(SessionPass):
+    """Move a model of an old opset to one at which the target runs its operators; a conversion begins with this.
+
+    Attributes:
+        target: The runtime that the model is for.
+    """
+
+    target: Target
+
+    def rewrite(self, session: Session) -> RewriteResult:
+        records = Records()
+        raise_opset(session, self.target, records)
+        return RewriteResult(session.model, bool(records.rewrites), records)
 
 
 def _falls_back(target: Target, opset: int) -> bool:

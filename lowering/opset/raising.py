@@ -1,0 +1,241 @@
+"""Nodes of opsets 1 to 8 in the form of a newer one, up to opset 9, which is the oldest that most runtimes support.
+
+What each opset changed, and what becomes of it:
+
+    opset  operator                      before                            now
+    2      Pad                           attribute paddings                attribute pads
+    3, 8   GRU; Max, Mean, Min, Sum, ..  a case of what it is now          the same
+    4      Concat                        axis 1 by default                 stated
+    5      Reshape                       attribute shape                   input
+    6      Cast                          a type by name                    by number
+    6      Selu                          the default of two attributes     stated
+    7      Add, Sub, Mul, Div, Pow, ...  broadcast along an axis           dimensions of 1 behind those of the operand
+    7      PRelu                         a slope of channels               dimensions of 1 behind it
+    9      Upsample                      attribute scales                  input
+
+Attributes without effect, such as `consumed_inputs` and `is_test`, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+import numpy as np
+import onnx.defs
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.ops.casts import cast_target
+from castsmith.lowering.builder import Builder
+from castsmith.lowering.opset.adapters import again
+from castsmith.lowering.opset.obstacles import TypeOf, standard_nodes
+from castsmith.passes.core.rewriting import detach
+from castsmith.targets.kernels import varied_input
+from castsmith.targets.target import Target
+
+NEWEST = 9
+"""The newest opset whose changes are covered here."""
+
+Step = Callable[[Builder, onnx_ir.Node], "onnx_ir.Node | str"]
+"""Returns the node in the form of the opset that changed its operator: itself if it may stay, or why it has none."""
+
+
+def raised(build: Builder, node: onnx_ir.Node, now: int, to: int) -> onnx_ir.Node | str:
+    """Return the node in the form of opset `to`, itself if it may stay; or why it has none."""
+    if any(attribute.is_ref() for attribute in node.attributes.values()):
+        return f"an attribute of {node.op_type} is a parameter of a function"
+    found = node
+    for version in _versions(node.op_type, now, to):
+        step = _STEPS.get((node.op_type, version))
+        following = f"{node.op_type} changed in opset {version}" if step is None else step(build, found)
+        if isinstance(following, str):
+            detach([] if found is node else [found])
+            return following
+        if found not in (node, following):
+            detach([found])
+        found = following
+    return found
+
+
+@cache
+def _versions(op_type: str, now: int, to: int) -> tuple[int, ...]:
+    """Return the opsets after `now` and up to `to` that changed the operator."""
+    opsets = (opset for opset in range(now + 1, to + 1) if onnx.defs.has(op_type, opset, ""))
+    return tuple(n for n in opsets if onnx.defs.get_schema(op_type, n, "").since_version == n)
+
+
+def opset_needed(model: onnx_ir.Model, target: Target, types: TypeOf, now: int) -> tuple[int, str]:
+    """Return the oldest opset at which the target runs the operators that it does not at the present one, and why.
+
+    Operators that it does not run at any opset count for nothing. The present opset if none is needed.
+    """
+    goal, why, known = now, "", set[tuple[str, DataType]]()
+    for node, opset in standard_nodes(model):
+        at = varied_input(node.op_type)
+        value = node.inputs[at] if at < len(node.inputs) else next(iter(node.outputs), None)
+        dtype = None if value is None else types.get(value, value.dtype)
+        if dtype is None or opset != now:
+            continue
+        if dtype in target.lacks:  # what becomes of it later has a type that the target has
+            dtype = DataType.FLOAT
+        if (node.op_type, dtype) in known:
+            continue
+        known.add((node.op_type, dtype))
+        if "kernels" in target.unknown or target.has_kernel(node.op_type, dtype, now):
+            continue
+        runs = (n for n in range(now + 1, target.newest_opset + 1) if target.has_kernel(node.op_type, dtype, n))
+        first = next(runs, now)
+        if first > goal:
+            goal, why = first, f"{target} runs {node.op_type} of {dtype.name.lower()} from opset {first} on"
+    return goal, why
+
+
+# Steps.
+
+
+def _same(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    return node
+
+
+def _in_test_mode(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    """BatchNormalization of one output does not train, whatever `is_test` says."""
+    return node if len(node.outputs) == 1 else "BatchNormalization with further outputs trains"
+
+
+def _dropout(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    """It draws random numbers unless `is_test` is set."""
+    return node if node.attributes.get_int("is_test", 0) else "Dropout without is_test draws random numbers"
+
+
+def _by_channels_alone(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    """BatchNormalization whose statistics are of channels."""
+    return node if node.attributes.get_int("spatial", 1) else "opset 9 has no statistics but those of channels"
+
+
+def _sequence(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    """Recurrent operators, whose first output was left out unless `output_sequence` is set."""
+    unread = not node.outputs or not (node.outputs[0].uses() or node.outputs[0].is_graph_output())
+    return node if node.attributes.get_int("output_sequence", 0) or unread else "its first output is left out"
+
+
+def _pads(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    paddings = node.attributes.get_ints("paddings", None)
+    if paddings is None:
+        return "Pad has no paddings"
+    return again(node, list(node.inputs), paddings=None, pads=onnx_ir.AttrInt64s("pads", paddings))
+
+
+def _axis_stated(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    return again(node, list(node.inputs), axis=onnx_ir.AttrInt64("axis", node.attributes.get_int("axis", 1) or 0))
+
+
+def _shape_as_input(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    shape = node.attributes.get_ints("shape", None)
+    if shape is None:
+        return "Reshape has no shape"
+    target = build.constant(np.array(shape, np.int64), "shape")
+    return again(node, [node.inputs[0], target], shape=None, consumed_inputs=None)
+
+
+def _type_by_number(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    return again(node, list(node.inputs), to=onnx_ir.AttrInt64("to", int(cast_target(node))))
+
+
+def _clip(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    """Without a bound, infinities stay in opset 1 and become the largest number in opset 6."""
+    return node if {"min", "max"} <= set(node.attributes) else "Clip without a bound keeps infinities before opset 6"
+
+
+_SELU = {"alpha": 1.6732, "gamma": 1.0507}
+"""Defaults of opset 1, which later ones state with more digits."""
+
+
+def _selu(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    stated = {name: onnx_ir.AttrFloat32(name, node.attributes.get_float(name, old)) for name, old in _SELU.items()}
+    return again(node, list(node.inputs), **stated)
+
+
+def _broadcast(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    """The second operand got dimensions of 1 behind its own, so that it began at an axis of the first one."""
+    if not node.attributes.get_int("broadcast", 0) or "axis" not in node.attributes:
+        return node
+    x, y = node.inputs
+    if x is None or y is None or x.shape is None or y.shape is None:
+        return f"the ranks of the operands of {node.op_type} are unknown, one of which is broadcast along an axis"
+    axis, ranks = node.attributes.get_int("axis", 0) or 0, (x.shape.rank(), y.shape.rank())
+    behind = ranks[0] - (axis + ranks[0] if axis < 0 else axis) - ranks[1]
+    if all(dim == 1 for dim in y.shape):
+        return again(node, [x, y], axis=None, broadcast=None)
+    if behind < 0:
+        return f"the operand of {node.op_type} is broadcast along an axis that the other one lacks"
+    return again(node, [x, _with_ones(build, y, behind)], axis=None, broadcast=None)
+
+
+def _slope(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    """A slope of one number, or one of channels, which are the second dimension."""
+    x, slope = node.inputs
+    unknown = "the slope of PRelu is neither one number nor one of each channel"
+    if slope is None or slope.shape is None or not all(isinstance(dim, int) for dim in slope.shape):
+        return unknown
+    if int(np.prod(slope.shape.numpy(), dtype=np.int64)) == 1 or (x is not None and x.shape == slope.shape):
+        return node
+    if x is None or x.shape is None or slope.shape.rank() != 1 or x.shape.rank() < 2:
+        return unknown
+    return again(node, [x, _with_ones(build, slope, x.shape.rank() - 2)], consumed_inputs=None)
+
+
+def _with_ones(build: Builder, value: onnx_ir.Value, count: int) -> onnx_ir.Value:
+    """Return the value with dimensions of 1 behind its own."""
+    if not count or value.shape is None:
+        return value
+    rank = value.shape.rank()
+    found = build.op("Unsqueeze", value, axes=list(range(rank, rank + count)))
+    found.shape = onnx_ir.Shape([*value.shape, *[1] * count])
+    return found
+
+
+def _scales_as_input(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    scales = node.attributes.get_floats("scales", None)
+    if scales is None:
+        return "Upsample has no scales"
+    factors = build.constant(np.array(scales, np.float32), "scales")
+    return again(node, [node.inputs[0], factors], scales=None)
+
+
+def _scales_of_image(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    """Upsample of opset 1 scales the last two of four dimensions."""
+    sides = [node.attributes.get_float(f"{side}_scale", 0.0) or 0.0 for side in ("height", "width")]
+    if not all(sides):
+        return "Upsample has no scales"
+    scales = onnx_ir.AttrFloat32s("scales", [1.0, 1.0, *sides])
+    return again(node, list(node.inputs), height_scale=None, width_scale=None, scales=scales)
+
+
+_WITHOUT_CONSUMED_INPUTS = (
+    *("Abs", "Add", "BatchNormalization", "Ceil", "Div", "Dropout", "Elu", "Exp", "Floor", "Gemm", "HardSigmoid"),
+    *("InstanceNormalization", "LeakyRelu", "Log", "Max", "Mean", "Min", "Mul", "Neg", "PRelu", "Reciprocal", "Relu"),
+    *("Sigmoid", "Sqrt", "Sub", "Sum", "Tanh"),
+)
+_BROADCAST = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
+_STEPS: Mapping[tuple[str, int], Step] = {
+    **{(name, 6): _same for name in _WITHOUT_CONSUMED_INPUTS},
+    **{(name, 8): _same for name in ("Max", "MaxPool", "Mean", "Min", "Sum")},
+    **{(name, 9): _same for name in ("Cast", "Constant", "Flatten", "Gemm", "Greater", "Less", "MatMul", "PRelu")},
+    **dict.fromkeys((("GRU", 3), ("AveragePool", 7), ("Gemm", 7)), _same),
+    **{(name, 7): _broadcast for name in _BROADCAST},
+    **{(name, 7): _sequence for name in ("GRU", "LSTM", "RNN")},
+    ("Pad", 2): _pads,
+    ("Concat", 4): _axis_stated,
+    ("Reshape", 5): _shape_as_input,
+    ("Cast", 6): _type_by_number,
+    ("Clip", 6): _clip,
+    ("Selu", 6): _selu,
+    ("BatchNormalization", 7): _in_test_mode,
+    ("BatchNormalization", 9): _by_channels_alone,
+    ("Dropout", 7): _dropout,
+    ("PRelu", 7): _slope,
+    ("Upsample", 7): _scales_of_image,
+    ("Upsample", 9): _scales_as_input,
+}
+"""What each version of an operator up to opset 9 asks of a node."""

@@ -1,0 +1,180 @@
+"""Models of opset 1 to 8 at opset 9: the old tests of onnx give what they state, and each change has a case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper
+import onnx.numpy_helper
+import onnx_ir
+import pytest
+from onnx import TensorProto
+
+import castsmith
+from castsmith.ir.records import Records
+from castsmith.lowering.opset.raising import NEWEST
+from castsmith.lowering.opset.version import RaiseOpset
+from castsmith.passes.core.session import Session
+from castsmith.targets.target import load_target
+from tests.sampling import check_all
+
+_DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
+_OLD = sorted(
+    path for kind in ("pytorch-operator", "pytorch-converted") for path in (_DATA / kind).glob("*/model.onnx")
+)
+
+
+def raised(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, Records]:
+    model = onnx_ir.from_proto(proto)
+    result = RaiseOpset(load_target("tensorrt-11")).run(Session(model))
+    return onnx_ir.to_proto(result.model), result.records
+
+
+def run(proto: onnx.ModelProto, feeds: list[Any]) -> list[Any]:
+    import onnxruntime
+
+    options: Any = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session: Any = onnxruntime.InferenceSession(proto.SerializeToString(), options, ["CPUExecutionProvider"])
+    names = [value.name for value in proto.graph.input][: len(feeds)]
+    return session.run(None, dict(zip(names, feeds, strict=True)))
+
+
+def check_old(path: Path) -> None:
+    """What the model gives at opset 9 is what the data states for opset 6, as closely as onnx itself asks."""
+    found, records = raised(onnx.load(path))
+    assert not records.refusals, records.refusals
+    assert [entry.version for entry in found.opset_import] == [NEWEST]
+    onnx.checker.check_model(found, full_check=True)
+    assert records.rewrites[-1].rule == "opset"
+    for folder in sorted(path.parent.glob("test_data_set_*")):
+        feeds, stated = (
+            [onnx.numpy_helper.to_array(onnx.TensorProto.FromString(file.read_bytes()))
+             for file in sorted(folder.glob(f"{side}_*.pb"))]
+            for side in ("input", "output")
+        )  # fmt: skip
+        for a, b in zip(run(found, feeds), stated, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+def test_the_old_tests_of_onnx_give_what_they_state() -> None:
+    pytest.importorskip("onnxruntime")
+    old = [path for path in _OLD if onnx.load(path).opset_import[0].version < NEWEST]
+    assert len(old) > 90
+    check_all(check_old, old)
+
+
+def old_model(
+    opset: int, op_type: str, shapes: list[tuple[int, ...]], weights: dict[str, Any] | None = None, **given: Any
+) -> onnx.ModelProto:
+    """A model of one node; the weights are inputs, too, as IR version 3 wants it."""
+    names = [f"x{index}" for index in range(len(shapes))]
+    inputs = [onnx.helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+              for name, shape in zip(names, shapes, strict=True)]  # fmt: skip
+    held = [onnx.numpy_helper.from_array(array, name) for name, array in (weights or {}).items()]
+    inputs += [onnx.helper.make_tensor_value_info(each.name, each.data_type, each.dims) for each in held]
+    node = onnx.helper.make_node(op_type, [*names, *(weights or {})], ["y"], **given)
+    dtype = TensorProto.BOOL if op_type in ("Equal", "Greater", "Less") else TensorProto.FLOAT
+    dtype = TensorProto.INT32 if op_type == "Cast" else dtype
+    graph = onnx.helper.make_graph([node], "g", inputs, [onnx.helper.make_tensor_value_info("y", dtype, None)], held)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=3)
+
+
+def drawn(*shape: int) -> Any:
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+_X, _C = drawn(2, 3, 4, 5), drawn(3)
+_CASES: dict[str, tuple[onnx.ModelProto, list[Any], Any]] = {
+    "an operand from an axis on": (
+        old_model(6, "Add", [(2, 3, 4, 5), (3,)], broadcast=1, axis=1), [_X, _C], _X + _C.reshape(3, 1, 1)),
+    "two dimensions from an axis on": (
+        old_model(6, "Mul", [(2, 3, 4, 5), (3, 4)], broadcast=1, axis=1),
+        [_X, drawn(3, 4)], _X * drawn(3, 4).reshape(3, 4, 1)),
+    "an axis from the end": (
+        old_model(6, "Sub", [(2, 3, 4, 5), (3, 4)], broadcast=1, axis=-3),
+        [_X, drawn(3, 4)], _X - drawn(3, 4).reshape(3, 4, 1)),
+    "one number": (old_model(6, "Div", [(2, 3), (1,)], broadcast=1, axis=0), [_X[0, :2, 0, :3], _C[:1]],
+                   _X[0, :2, 0, :3] / _C[0]),
+    "the last dimensions": (old_model(6, "Pow", [(2, 3), (3,)], broadcast=1), [abs(_X[0, :2, 0, :3]), _C],
+                            abs(_X[0, :2, 0, :3]) ** _C),
+    "comparisons": (old_model(1, "Greater", [(2, 3, 4, 5), (3,)], broadcast=1, axis=1), [_X, _C],
+                    _C.reshape(3, 1, 1) < _X),
+    "no broadcasting": (old_model(6, "Add", [(3,), (3,)]), [_C, _C], _C + _C),
+    "slopes of channels": (old_model(6, "PRelu", [(2, 3, 4, 5), (3,)]), [_X, _C],
+                           np.where(_X < 0, _X * _C.reshape(3, 1, 1), _X)),
+    "one slope": (old_model(1, "PRelu", [(2, 3), (1,)], consumed_inputs=[0, 0]), [_X[0, :2, 0, :3], _C[:1]],
+                  np.where(_X[0, :2, 0, :3] < 0, _X[0, :2, 0, :3] * _C[0], _X[0, :2, 0, :3])),
+    "a shape": (old_model(1, "Reshape", [(2, 3, 4, 5)], shape=[6, -1]), [_X], _X.reshape(6, -1)),
+    "paddings": (old_model(1, "Pad", [(3,)], paddings=[1, 2], value=2.0), [_C],
+                 np.pad(_C, (1, 2), constant_values=2.0)),
+    "an axis by default": (old_model(1, "Concat", [(2, 3), (2, 3)]), [drawn(2, 3)] * 2,
+                           np.concatenate([drawn(2, 3)] * 2, 1)),
+    "a type by name": (old_model(1, "Cast", [(3,)], to="INT32"), [_C * 9], (_C * 9).astype(np.int32)),
+    "scales": (old_model(7, "Upsample", [(1, 1, 2, 2)], scales=[1.0, 1.0, 2.0, 3.0]), [drawn(1, 1, 2, 2)],
+               drawn(1, 1, 2, 2).repeat(2, 2).repeat(3, 3)),
+    "scales of an image": (old_model(1, "Upsample", [(1, 1, 2, 2)], height_scale=2.0, width_scale=3.0),
+                           [drawn(1, 1, 2, 2)], drawn(1, 1, 2, 2).repeat(2, 2).repeat(3, 3)),
+    "consumed inputs": (old_model(1, "Relu", [(3,)], consumed_inputs=[0]), [_C], np.maximum(_C, 0)),
+    "sums": (old_model(6, "Sum", [(3,), (3,)]), [_C, _C], _C + _C),
+    "dropout in test mode": (old_model(6, "Dropout", [(3,)], is_test=1), [_C], _C),
+    "two bounds": (old_model(1, "Clip", [(3,)], min=-0.5, max=0.5), [_C], np.clip(_C, -0.5, 0.5)),
+    "a product with a row": (old_model(6, "Gemm", [(2, 3), (3, 4), (4,)], broadcast=1),
+                             [drawn(2, 3), drawn(3, 4), drawn(4)], drawn(2, 3) @ drawn(3, 4) + drawn(4)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_each_change(name: str) -> None:
+    pytest.importorskip("onnxruntime")
+    proto, feeds, expected = _CASES[name]
+    found, records = raised(proto)
+    assert not records.refusals
+    assert found.opset_import[0].version == NEWEST
+    np.testing.assert_allclose(run(found, feeds)[0], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_defaults_that_changed_are_stated() -> None:
+    found, _ = raised(old_model(1, "Selu", [(3,)]))
+    assert {each.name: np.float32(each.f) for each in found.graph.node[0].attribute} == {
+        "alpha": np.float32(1.6732), "gamma": np.float32(1.0507)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("proto", "reason"),
+    [
+        (old_model(6, "Dropout", [(3,)]), "draws random numbers"),
+        (old_model(1, "Clip", [(3,)], max=1.0), "keeps infinities"),
+        (old_model(6, "PRelu", [(2, 3, 4), (4, 1)]), "slope of PRelu"),
+        (old_model(6, "Tile", [(3,), (1,), (1,)]), None),
+        (old_model(1, "Tile", [(3,), (1,), (1,)]), "Tile changed in opset 6"),
+        (old_model(7, "BatchNormalization", [(2, 3, 4), (3, 4), (3, 4), (3, 4), (3, 4)], spatial=0), "channels"),
+    ],
+)
+def test_what_has_no_equivalent_is_refused(proto: onnx.ModelProto, reason: str | None) -> None:
+    before = proto.SerializeToString()
+    found, records = raised(proto)
+    if reason is None:
+        assert not records.refusals
+        return
+    assert any(reason in each.reason for each in records.refusals)
+    assert found.opset_import[0].version == onnx.ModelProto.FromString(before).opset_import[0].version
+    assert not records.rewrites
+
+
+def test_newer_models_and_other_targets_stay() -> None:
+    proto = old_model(9, "Add", [(3,), (3,)])
+    assert not raised(proto)[1].rewrites
+    seven = old_model(7, "Add", [(3,), (3,)])
+    assert castsmith.optimize(seven, target="onnxruntime-cpu").model.opset_imports[""] == 7
+    assert castsmith.optimize(seven).model.opset_imports[""] == 7
+    for made in (castsmith.optimize(seven, target="tensorrt-11"), castsmith.fit(seven, target="tensorrt-11"),
+                 castsmith.convert(seven, to="float16", target="tensorrt-11")):  # fmt: skip
+        assert made.model.opset_imports[""] == NEWEST
+        assert any(each.rule == "opset" and "opset 9" in each.after for each in made.rewrites)
+        assert not [each for each in castsmith.check(made.model, target="tensorrt-11") if each.severity.name == "ERROR"]
