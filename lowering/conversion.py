@@ -24,7 +24,7 @@ from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
 from castsmith.lowering.healing import Healing, computes_in_half, reference_of
 from castsmith.lowering.opset.loading import FitLoader
-from castsmith.lowering.opset.version import RaiseOpset
+from castsmith.lowering.opset.version import RaiseOpset, is_old
 from castsmith.lowering.results import ConvertResult
 from castsmith.lowering.running import Run, leftovers
 from castsmith.lowering.widen.unify import UnifyOperands
@@ -359,7 +359,7 @@ def _attempt(
     keys, target = keys_of(work), request.target
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     run = Run(Session(work), request.provenance, request.progress)
-    if target is not None:
+    if target is not None and is_old(work):
         run.apply(RaiseOpset(target))
     if request.weights_only:
         weights = ConvertPrecision(request.to, target, keep=keep, fates=request.fates, weights_only=True)
@@ -444,7 +444,7 @@ def _widening(session: Session, to: DataType) -> tuple[ConvertPrecision, ...]:
 def _without_double(session: Session, request: Request) -> tuple[ConvertPrecision, ...]:
     """Return the step that takes the nodes left in double to float, if the target has no double."""
     target, double = request.target, DataType.DOUBLE
-    if target is None or double not in target.lacks | target.off_device or request.to == DataType.FLOAT:
+    if target is None or double not in target.lacks | target.off_device:
         return ()
     every = Pattern("*", "", "*", f"{target} has no double")
     return (ConvertPrecision(DataType.FLOAT, sources=(double,), lower=(every,)),) if _holds(session, double) else ()

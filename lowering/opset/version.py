@@ -122,9 +122,8 @@ def raise_opset(session: Session, target: Target, records: Records) -> bool:
 
     Models with functions, which are of newer opsets, are left.
     """
-    model = session.model
-    now = opset_of(model.graph.opset_imports, "")
-    if now is None or now >= RAISED_TO or model.functions:
+    model, now = session.model, opset_of(session.model.graph.opset_imports, "")
+    if now is None or not is_old(model):
         return False
     types = session.inference(PromotionRules()).types
     to, why = opset_needed(model, target, types, now)
@@ -138,6 +137,12 @@ def raise_opset(session: Session, target: Target, records: Records) -> bool:
     moves.discard()
     _refuse(model, moves.obstacles, (now, to), records, None)
     return True
+
+
+def is_old(model: onnx_ir.Model) -> bool:
+    """True for a model of an opset that `raise_opset` may raise."""
+    now = opset_of(model.graph.opset_imports, "")
+    return now is not None and now < RAISED_TO and not model.functions
 
 
 @dataclass(frozen=True)

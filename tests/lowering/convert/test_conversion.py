@@ -264,3 +264,17 @@ def test_batches_that_are_transposed_and_multiplied_load(tmp_path: Path) -> None
         del proto.graph.value_info[:]
     assert codes[0] == 0
     assert codes[1] < 0 or onnxruntime.__version__ != "1.32.0"
+
+
+def test_no_double_is_left_where_the_target_has_none() -> None:
+    """Not in float either, and not behind integers, which keep a node in its type otherwise."""
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (double[4] x, int64[4] i) => (double[4] y, double[4] z) <double d = {3.0}> {
+        y = Exp (x) t = Cast <to = 11> (i) u = Div (t, d) z = Sin (u) }"""
+    for to in ("float", "float16", "bfloat16"):
+        found = converted(text, to=to, target="tensorrt-11", keep_io_types=False)
+        left = [value.name for node in found.model.graph for value in node.outputs if value.dtype == DataType.DOUBLE]
+        assert not left, (to, left)
+        assert DataType.DOUBLE.name.lower() not in types(found.model), to
+        kept = converted(text, to=to, target="tensorrt-11")
+        assert types(kept.model) == ["double", "int64", "double", "double"]
