@@ -24,7 +24,7 @@ from castsmith.cli.report.data import effect_text
 from castsmith.cli.report.savings import Amount, ModelSizes
 from castsmith.cli.text.accuracy import error_notes, error_table, error_title
 from castsmith.cli.text.diff import change_forms
-from castsmith.cli.text.rewrites import refusal_form, rewrite_form
+from castsmith.cli.text.rewrites import KEPT_NODE, refusal_form, rewrite_form
 from castsmith.cli.text.terminal import change_text, counted, size_text
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem, items_text
 from castsmith.ir.text import node_item, site_of
@@ -72,9 +72,11 @@ def report_page(title: str, sub: str, before: Seen, result: Result, sizes: Model
     keys = [(f"d{index}",) for index in range(len(result.diagnostics))]
     _number_forms(items, [*keys, *map(rewrite_form, net), *map(refusal_form, result.refusals)])
     first, last = sizes.before, sizes.after
+    kept_count = sum(record.rule == KEPT_NODE for record in result.refusals)
     figures = [
         ("rewrites", str(len(result.rewrites))),
-        ("refusals", str(len(result.refusals))),
+        *([("kept in a wider type", str(kept_count))] if kept_count else []),
+        ("refusals", str(len(result.refusals) - kept_count)),
         ("nodes", change_text(str(first.nodes), str(last.nodes), _ARROW)),
         ("casts", change_text(str(first.casts), str(last.casts), _ARROW)),
         ("tensors", change_text(size_text(first.tensor_bytes), size_text(last.tensor_bytes), _ARROW)),

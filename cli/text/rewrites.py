@@ -24,6 +24,9 @@ CODE_PIECES = 4
 _ENDS = 4
 """Nodes of a converted region that are shown at each end."""
 
+KEPT_NODE = "convert-node"
+"""The code of a node that a conversion keeps in its type, which is no failure."""
+
 _TYPES = frozenset(map(type_name, ELEMENT_TYPES))
 
 Form = tuple[str, ...]
@@ -63,16 +66,19 @@ def refusal_lines(refusals: Sequence[Refusal], *, full: bool = False) -> Iterato
         yield from heading
         yield Line((("", "  "), ("cyan", str(record.site))), 4)
         witness = f" (witness: {record.witness})" if record.witness else ""
-        yield Line((("yellow", f"    not done: {record.reason}"), ("", witness)), 4)
+        kept = record.rule == KEPT_NODE
+        done = "kept in its type" if kept else "not done"
+        yield Line((("yellow", f"    {done}: {record.reason}"), ("", witness)), 4)
         if others:
-            yield Line((("dim", f"    also not, for the same reason (shown by --diff=full), {_places(others)}"),), 4)
+            also = "also kept" if kept else "also not"
+            yield Line((("dim", f"    {also}, for the same reason (shown by --diff=full), {_places(others)}"),), 4)
 
 
 def rewrite_form(record: Rewrite) -> Form:
     """Return a key for rewrites that differ only in names and shapes."""
     sides = (*map(_gist, record.removed), "->", *map(_gist, record.made))
     length = sum(1 for _ in _by_line(record.made))
-    return ("long" if length >= _LONG else "short", *_words(record.reason), *sides)
+    return ("long" if length >= _LONG else "short", *words_of(record.reason), *sides)
 
 
 def _gist(item: Item) -> str:
@@ -84,10 +90,10 @@ def _gist(item: Item) -> str:
 
 def refusal_form(record: Refusal) -> Form:
     """Return a key for refusals for the same reason."""
-    return ("short", *_words(record.reason), record.witness)
+    return ("short", *words_of(record.reason), record.witness)
 
 
-def _words(reason: str) -> Iterator[str]:
+def words_of(reason: str) -> Iterator[str]:
     """Return the words of a reason, without names of values and numbers."""
     return (word for word in reason.split() if word.strip(":;,.()").isalpha() or word.strip(":;,.()") in _TYPES)
 

@@ -15,9 +15,10 @@ from castsmith.cli.report.savings import Amount, Measure, ModelSizes, RuleKey
 from castsmith.cli.streams import STDOUT, STREAM, shown
 from castsmith.cli.text.accuracy import error_lines
 from castsmith.cli.text.fit import plan_lines
-from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
+from castsmith.cli.text.rewrites import KEPT_NODE, refusal_lines, rewrite_lines, words_of
 from castsmith.cli.text.screen import print_lines
 from castsmith.cli.text.terminal import Line, columns, counted, size_text
+from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.fit.results import FitResult
 from castsmith.lowering.net import net_rewrites
 from castsmith.lowering.results import ConvertResult, Result
@@ -63,9 +64,12 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
         yield from _conversion(result)
     if isinstance(result, FitResult):
         yield from plan_lines(result, arguments.input, arguments.output if "output" in arguments.given else OUTPUT)
-    if result.refusals:
-        how = "" if arguments.explain else " (--explain shows them)"
-        yield f"  {counted(len(result.refusals), 'refusal')}{how}"
+    kept = [record for record in result.refusals if record.rule == KEPT_NODE]
+    how = "" if arguments.explain else " (--explain shows {})"
+    if kept:
+        yield f"  {counted(len(kept), 'node')} kept in {_type_kept(result)}{how.format('why')}"
+    if len(kept) < len(result.refusals):
+        yield f"  {counted(len(result.refusals) - len(kept), 'refusal')}{how.format('them')}"
     if result.verdict is not None:
         from castsmith.cli.text.verify import as_command
         from castsmith.verification.verdict import evidence_of
@@ -127,9 +131,7 @@ def _conversion(result: ConvertResult) -> Iterator[str]:
     regions = len(set(result.regions.values()))
     shares = ", ".join(f"{count} {name}" for name, count in types.most_common())
     yield f"  precision of {counted(len(result.precisions), 'node')}: {shares or 'none'}; {counted(regions, 'region')}"
-    kept = Counter(_kind(reason) for name, (_, reason) in result.precisions.items() if name not in result.regions)
-    for reason, count in kept.most_common(_MOST_REASONS):
-        yield f"    {count} left: {reason}"
+    yield from _kept(result)
     yield from fault_lines(result.faults)
     if result.error is None:
         yield "  error: not measured (--inputs FILE.npz or --measure)"
@@ -148,6 +150,33 @@ def fault_lines(faults: Sequence[Fault]) -> Iterator[str]:
         yield from (f"    {fault.place}: {fault.reason}" for fault in firsts[:_MOST_ROWS])
         if len(firsts) > _MOST_ROWS:
             yield f"    {len(firsts) - _MOST_ROWS} more (--json has all)"
+
+
+def _type_kept(result: Result) -> str:
+    """Return the type in which nodes are kept, if it is one."""
+    if not isinstance(result, ConvertResult):
+        return "a wider type"
+    types = {type_name(dtype) for name, (dtype, _) in result.precisions.items() if name not in result.regions}
+    return types.pop() if len(types) == 1 else "a wider type"
+
+
+def _kept(result: ConvertResult) -> Iterator[str]:
+    """Yield the reasons to keep nodes in their type, those alike together, and the number of further ones."""
+    names = {value.name for value in all_values(result.model)} | {node.name for node in all_nodes(result.model)}
+    alike: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    for name, (dtype, reason) in result.precisions.items():
+        if name not in result.regions:
+            kind, where = _kind(reason), type_name(dtype)
+            key = (where, *(word for word in words_of(kind) if word not in names))
+            alike.setdefault(key, []).append((where, kind))
+    groups = sorted(alike.values(), key=len, reverse=True)
+    for group in groups[:_MOST_REASONS]:
+        where, kind = group[0]
+        others = sum(reason != kind for _, reason in group)
+        yield f"    {len(group)} kept in {where}: {kind}{f', and {others} like it' if others else ''}"
+    rest = groups[_MOST_REASONS:]
+    if rest:
+        yield f"    {sum(map(len, rest))} kept for {counted(len(rest), 'other reason')} (--explain lists all)"
 
 
 def _kind(reason: str) -> str:

@@ -181,12 +181,13 @@ a -> b
     int8   0 B     500 B
   file     2.0 KB  1.2 MB
   precision of 16 nodes: 14 float, 1 float16, 1 double; 1 region
-    2 left: reason a
-    2 left: reason b
-    2 left: reason c
-    2 left: reason d
-    2 left: reason e
-    2 left: reason f
+    2 kept in float: reason a
+    2 kept in float: reason b
+    2 kept in float: reason c
+    2 kept in float: reason d
+    2 kept in float: reason e
+    2 kept in float: reason f
+    3 kept for 2 other reasons (--explain lists all)
   error on 2 sets of inputs, relative to the largest element:
     output  relative  absolute  cosine    top-1
     y       0.5       0.000123  1.000000  98.8%
@@ -221,7 +222,7 @@ a -> b
     int8   0 B     500 B
   file     2.0 KB  1.2 MB
   precision of 1 node: 1 double; 0 regions
-    1 left: it overflows
+    1 kept in double: it overflows
   error: not measured, since the result does not run
     3 values became infinite or NaN: a, b, c
   1 refusal (--explain shows them)
@@ -273,3 +274,29 @@ def test_an_interrupt_shows_the_cursor_again(monkeypatch: pytest.MonkeyPatch, *,
         patched.setattr(os, "_exit", done.append)
         interrupts.end_at_once(2, None)
     assert done == [*[(2, b"\x1b[?25h")] * terminal, 130]
+
+
+def test_like_reasons_are_one_and_what_stays_is_no_refusal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Reasons that differ in names and numbers alone; a node that is kept has not failed."""
+    values = [onnx_ir.Value(name=name) for name in ("safe", "total", "it")]
+    nodes = [onnx_ir.node("Relu", [value], name=f"n{index}") for index, value in enumerate(values)]
+    model = onnx_ir.Model(onnx_ir.Graph(values, [], nodes=nodes), ir_version=10)
+    reasons = [
+        "safe reaches 250000 (measured), beyond float16",
+        "total reaches 7 (measured), beyond float16",
+        "it overflows",
+    ]
+    kept = {f"n{index}": (DataType.FLOAT, reason) for index, reason in enumerate(reasons)}
+    refusals = [Refusal("convert-precision", "convert-node", Site("g"), reason) for reason in reasons]
+    arguments = argparse.Namespace(input="a", output="b", diff=None, explain=False, quiet=False, dry_run=False)
+    arguments.given = {"output"}
+    print_result(
+        arguments, ConvertResult(model, precisions=kept, refusals=[*refusals, Refusal("p", "r", Site("g"), "")]), SIZES
+    )
+    out = capsys.readouterr().out
+    assert "    2 kept in float: safe reaches 250000 (measured), beyond float16, and 1 like it\n" in out
+    assert "    1 kept in float: it overflows\n" in out
+    assert out.endswith("  3 nodes kept in float (--explain shows why)\n  1 refusal (--explain shows them)\n")
+    arguments.explain = True
+    print_result(arguments, ConvertResult(model, precisions=kept, refusals=refusals), SIZES)
+    assert "    kept in its type: it overflows\n" in capsys.readouterr().out
