@@ -68,8 +68,8 @@ def _convert(
         in_place=True,
         progress=ahead_of,
     )
-    result = replace(result, diagnostics=list(map(as_command, result.diagnostics)))
-    return result if arguments.outcome is not None else _with_tried_way_out(arguments, result)
+    result = result if arguments.outcome is not None else _with_tried_way_out(arguments, result)
+    return replace(result, diagnostics=list(map(as_command, result.diagnostics)))
 
 
 def _with_tried_way_out(arguments: argparse.Namespace, result: ConvertResult) -> ConvertResult:

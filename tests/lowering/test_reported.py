@@ -97,8 +97,6 @@ def test_a_type_that_stays_is_one_finding(body: str, target: str, lacking: list[
 
 
 @pytest.mark.parametrize(("text", "target"), [
-    ('<ir_version: 4, opset_import: ["": 1]> g (float[2] x) => (int32[2] y) { y = Cast <to = "INT32"> (x) }',
-     "onnxruntime-cpu"),
     ('<ir_version: 8, opset_import: ["": 17, "onnx.brevitas": 1]> g (float[2] x, float b) => (float[2] y) <float s={1}'
      ", float z = {0}, float w = {8}> { y = onnx.brevitas.Trunc (x, s, z, w, b) }", "onnxruntime-cpu"),
     ('<ir_version: 8, opset_import: ["": 17, "onnx.brevitas": 1]> g (float[2] x) => (float[2] y) <float s = {1}>'
