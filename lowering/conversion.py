@@ -12,6 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.codes import FindingCode
 from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
+from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values
@@ -23,6 +24,7 @@ from castsmith.lowering.faults import faults
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
 from castsmith.lowering.healing import Healing, computes_in_half, reference_of
+from castsmith.lowering.operators.run import LowerOperators
 from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.opset.version import RaiseOpset, is_old
 from castsmith.lowering.results import ConvertResult
@@ -379,7 +381,13 @@ def _attempt(
         found = _with_second(found, _converted(run, step))
     unify = () if target is None else (UnifyOperands(target),)
     fit = () if target is None else (FitLoader(target),)
-    for step in (*unify, SimplifyCasts(target=target), *fit):
+    for step in (*unify, SimplifyCasts(target=target)):
+        run.apply(step)
+    # Quantizers of uint8, and dequantized constants of int32, which the target may take in another form alone.
+    for step in () if target is None else (LowerOperators(target), FoldConstants(target=target)):
+        if run.session.nodes_of(LINEAR) and leftovers(run.session, _RULES, target):
+            run.apply(step)
+    for step in fit:
         run.apply(step)
     records = run.records
     records.diagnostics += [each for each in _left_mixed(run.session) if each.site not in mixed]
@@ -463,7 +471,7 @@ def _with_second(found: PrecisionResult, second: PrecisionResult) -> PrecisionRe
 
 
 def _unsupported(session: Session, target: Target | None) -> list[Diagnostic]:
-    """Return a warning for all that the target refuses in the converted model: a conversion replaces no operators."""
+    """Return a warning for all that the target refuses in the converted model: few operators are replaced in it."""
     if target is None:
         return []
     return [replace(each, severity=Severity.WARNING) for each in leftovers(session, _RULES, target)]

@@ -14,6 +14,7 @@ import onnxruntime
 import pytest
 from onnx_ir import DataType
 
+import castsmith
 from castsmith import convert
 from castsmith.lowering.conversion import io_choice
 from castsmith.lowering.results import ConvertResult
@@ -278,3 +279,22 @@ def test_no_double_is_left_where_the_target_has_none() -> None:
         assert DataType.DOUBLE.name.lower() not in types(found.model), to
         kept = converted(text, to=to, target="tensorrt-11")
         assert types(kept.model) == ["double", "int64", "double", "double"]
+
+
+QUANTIZED = """<ir_version: 10, opset_import: ["" : 19]>
+    g (float[2,4] x) => (float[2,3] y) <float s = {0.5}, uint8 z = {128},
+    uint8[4,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 250, 251, 252}, int32[3] b = {7, -9, 100}, float t = {0.25}> {
+        q = QuantizeLinear (x, s, z) a = DequantizeLinear (q, s, z) v = DequantizeLinear (w, s, z)
+        m = MatMul (a, v) c = DequantizeLinear (b, t) y = Add (m, c) }"""
+
+
+@pytest.mark.parametrize("to", ["float16", "bfloat16"])
+def test_quantizers_that_the_target_lacks_are_written_as_it_takes_them(to: str) -> None:
+    """uint8 is shifted to int8, exactly, and a bias of int32 is folded."""
+    found = converted(QUANTIZED, to=to, target="tensorrt-11")
+    assert not [each for each in castsmith.check(found.model, target="tensorrt-11") if each.severity.name == "ERROR"]
+    assert "shift-to-int8" in {each.rule for each in found.rewrites}
+    assert not [each for each in found.diagnostics if each.severity.name == "ERROR"]
+    plain = converted(QUANTIZED, to=to)
+    assert castsmith.verify(plain.model, found.model).equal
+    assert not {"shift-to-int8", "quantize-in-float"} & {each.rule for each in plain.rewrites}
