@@ -454,6 +454,8 @@ class _Comparison:
             self._unreached([text])
         elif "no engine supports" in reason:
             verdict.unsure.append(f"{text}; no option decides that")
+        elif "`" in reason:  # it names the option itself
+            verdict.unsure.append(text)
         else:
             shapes = " or their shapes (`shapes=`)" if len(named) < len(self.sets.made_up) else ""
             self._unsure(text, f"{_GIVE}{shapes}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
@@ -47,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
             sets=arguments.sets,
             seed=arguments.seed,
             nan_bits=arguments.nan_bits,
-            rtol=dict(arguments.rtol),
-            atol=dict(arguments.atol),
+            rtol=_tolerances(arguments.rtol),
+            atol=_tolerances(arguments.atol),
             accept=arguments.allow_type_change,
             allow_unreached=arguments.allow_unreached,
             seconds=arguments.time_limit,
@@ -65,6 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
     elif not arguments.quiet:
         print_lines(verdict_lines(*names, verdict))
     return _CODES[verdict.outcome]
+
+
+def _tolerances(texts: Sequence[str]) -> dict[str, float]:
+    """Return the numbers by the name of the output, those of all others by the empty name."""
+    return {name: float(number) for name, _, number in (text.rpartition("=") for text in texts)}
 
 
 def _require_accepted(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:

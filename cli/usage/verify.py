@@ -85,12 +85,13 @@ def add_to(commands: Commands) -> None:
     add_json(parser)
 
 
-def _tolerance(text: str) -> tuple[str, float]:
-    name, _, number = text.rpartition("=")
+def _tolerance(text: str) -> str:
+    """Return the text of a tolerance, which commands of many models pass on as it is."""
     try:
-        return name, float(number)
+        float(text.rpartition("=")[2])
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is neither a number nor of the form NAME=NUMBER") from None
+    return text
 
 
 def _seconds(text: str) -> float:

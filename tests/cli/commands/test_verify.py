@@ -154,6 +154,17 @@ def test_a_tolerance_by_output(castsmith: Command, tmp_path: Path) -> None:
         assert ended.err.count("\n") >= 1
 
 
+def test_folders_take_tolerances_and_shapes(castsmith: Command, tmp_path: Path) -> None:
+    text = "g (float[?] x) => (float[N] y) <float w = {{{}}}> {{ y = Mul (x, w) }}"
+    for folder, number in (("a", "1.0"), ("b", "1.001")):
+        (tmp_path / folder).mkdir()
+        write_model(tmp_path / folder / "m.onnx", HEAD + text.format(number))
+    pair = tmp_path / "a", tmp_path / "b"
+    within = ("--rtol", "1e-6", "--rtol", "y=2e-3", "--atol", "1e-9", "--shape", "x=7", "-j", "1")
+    assert castsmith("verify", *pair, *within).code == 0
+    assert castsmith("verify", *pair, "--rtol", "1e-6", "-j", "1").code == 1
+
+
 def test_the_advice_names_options_that_work(castsmith: Command, tmp_path: Path) -> None:
     ones = ", ".join(["1"] * 12)
     text = f"{HEAD} g (float[2,4] x) => (float[2,3] y) <float[4,3] w = {{{ones}}}> {{ y = MatMul (x, w) }}"
