@@ -156,6 +156,7 @@ def _flag(field: dataclasses.Field[Any], known: set[str]) -> str:
 
 def passes() -> Iterator[str]:
     """Every pass with its options, in the order of optimize."""
+    yield _REFERENCE
     yield "# Passes\n"
     yield f"`optimize` runs them in this order: {', '.join(f'`{name}`' for name in PIPELINE)}.\n"
     yield "Set options as fields of the class, or with `--passes 'name{option=value option=value}'`.\n"
@@ -177,6 +178,7 @@ def passes() -> Iterator[str]:
 
 def targets() -> Iterator[str]:
     """Every target with what is known of it."""
+    yield _REFERENCE
     yield "# Targets\n"
     yield "See which types and operators each target supports. `castsmith targets show NAME` prints the same."
     yield "You can [describe your own runtime](../howto/target.md) too.\n"
@@ -204,6 +206,7 @@ def targets() -> Iterator[str]:
 
 def types() -> Iterator[str]:
     """Every element type, and what the presets of promotion are."""
+    yield _REFERENCE
     yield "# Types\n"
     yield "Look up the name of an element type. Commands also take short names (`f16`, `bf16`, `i64`, `f8e4m3fn`)."
     yield "See [numbers](../numerics.md) for formats and ranges, and [promotion](../promotion.md) for common types.\n"
@@ -258,6 +261,7 @@ def codes() -> Iterator[str]:
 def code_page(code: Code) -> Iterator[str]:
     """The page of a code."""
     (first, what), *others = parts(code)
+    yield _REFERENCE
     yield f"# {code.code}\n"
     yield f"{head(code)}\n"
     yield f"## {first}\n\n{what}\n"
@@ -266,6 +270,14 @@ def code_page(code: Code) -> Iterator[str]:
     if code.kind == "finding":
         yield f"To silence it, pass `check --ignore {code.code}`, or add it to your"
         yield "[settings](../howto/gate.md#settings-of-a-project) or [baseline](../howto/gate.md#a-baseline).\n"
+
+
+_REFERENCE = """---
+search:
+  boost: 0.1
+---
+"""
+"""The head of a page that a search lists after guides with the same words."""
 
 
 def _slug(code: Code) -> str:
@@ -293,7 +305,7 @@ def pages() -> dict[str, Callable[[], Iterator[str]]]:
     """Return every page that is made from the code, with those of codes and of public names."""
     of_codes = {f"codes/{_slug(code)}.md": partial(code_page, code) for code in all_codes()}
     of_names = {
-        f"reference/python/{name}.md": partial(_entry, module, name) for _, module, names in _api() for name in names
+        f"reference/python/{name}.md": partial(_object, module, name) for _, module, names in _api() for name in names
     }
     return {**PAGES, **of_codes, **of_names}
 
@@ -304,6 +316,11 @@ def _help(*command: str) -> str:
         main([*command, "--help-all"])
     os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
     return out.getvalue()
+
+
+def _object(module: Any, name: str) -> Iterator[str]:
+    yield _REFERENCE
+    yield from _entry(module, name)
 
 
 def _entry(module: Any, name: str) -> Iterator[str]:
