@@ -112,7 +112,7 @@ def given_options(arguments: argparse.Namespace, names: Iterable[str]) -> dict[s
 
 def add_quiet(parser: Parser) -> None:
     """Add the option -q."""
-    help_text = "print only errors, and the output of other options; the exit code gives the result"
+    help_text = "print only errors, and what other options ask for"
     parser.general.add_argument("-q", "--quiet", action="store_true", help=help_text)
 
 
@@ -129,7 +129,7 @@ def add_json(parser: Parser) -> None:
 def add_format(parser: Parser, *others: str) -> None:
     """Add the options --format, with `others` beside text and json, and --json."""
     choices = ("text", "json", *others)
-    parser.add_argument("--format", choices=choices, help="how the result is printed (default: text)")
+    parser.add_argument("--format", choices=choices, help="output format (default: text)")
     parser.add_argument("--json", action="store_true", help="the same as --format json")
 
 
@@ -147,14 +147,14 @@ def text_value(text: str) -> str:
 
 def add_settings(parser: Parser) -> None:
     """Add the options that say which file of settings is read."""
-    help_text = "read settings from this file (default: castsmith.toml or pyproject.toml, here or in a folder above)"
+    help_text = "settings file (default: castsmith.toml or pyproject.toml, here or above)"
     parser.general.add_argument("--config", metavar="FILE.toml", type=text_value, help=help_text)
-    parser.general.add_argument("--no-config", action="store_true", help="read no settings")
+    parser.general.add_argument("--no-config", action="store_true", help="ignore settings files")
 
 
 def add_jobs(parser: Any) -> None:
     """Add the option -j to a parser or a group of one."""
-    default, help_text = os.cpu_count() or 1, "number of models processed at a time"
+    default, help_text = os.cpu_count() or 1, "process N models at a time"
     parser.add_argument("-j", "--jobs", metavar="N", type=integer(1), default=default, help=help_text)
 
 
@@ -168,7 +168,7 @@ def add_promotion(parser: argparse.ArgumentParser) -> None:
         help="rules of openvino (the default), torch, numpy, jax or tensorflow, half for mixed float16 models, or of a"
         " JSON file",
     )
-    group.add_argument("--promote-unsafe", action="store_true", help="allow promotions that can change values")
+    group.add_argument("--promote-unsafe", action="store_true", help="allow promotions that can lose precision")
     group.add_argument("--pytorch-scalar-promotion", action="store_true", help=argparse.SUPPRESS)
     group.add_argument("--u64-integer-promotion-target", metavar="TYPE", help=argparse.SUPPRESS)
 
@@ -183,7 +183,7 @@ def split_passes(text: str) -> list[str]:
 
 def add_ranges(parser: Any) -> None:
     """Add the option that states the range of an input."""
-    help_text = "least and greatest element of an input, such as pixels=0:1"
+    help_text = "range of an input, such as pixels=0:1"
     parser.add_argument("--range", metavar="NAME=LOW:HIGH", action="append", default=[], help=help_text)
 
 
@@ -208,5 +208,5 @@ def add_inputs(parser: Any) -> None:
     parser.add_argument(
         "--inputs",
         metavar="FILE.npz",
-        help="run on these arrays instead: `name`, or `set/name` for many; or a folder of such files",
+        help="use these inputs: `name`, or `set/name` for several sets; or a folder of such files",
     )

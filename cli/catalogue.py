@@ -23,20 +23,20 @@ _FINDERS = (
 
 _EFFECTS = {
     Effect.BIT_EXACT: "bit-exact: no value changes",
-    Effect.BIT_EXACT_BUT_NAN: "bit-exact, but for the sign and payload of NaN",
-    Effect.REPAIR: "a repair: the model had no meaning before, and values are now as the promotion rule defines them",
-    Effect.IN_WIDER_TYPE: "computed in a wider type and rounded once (the last bit differs between runtimes anyway)",
+    Effect.BIT_EXACT_BUT_NAN: "bit-exact, except for the sign and payload of NaN",
+    Effect.REPAIR: "a repair: the model had no defined meaning before, and the promotion rule now defines its values",
+    Effect.IN_WIDER_TYPE: "computed in a wider type and rounded once (runtimes differ in the last bit anyway)",
     Effect.AS_DEFINED: "computed as the standard defines it (a runtime's own kernel may differ in the last bit)",
     Effect.CONVERTED: "lossy, as requested: values are rounded to another precision",
-    Effect.INTERFACE: ("bit-exact, but a graph input or output changes its type, and callers feed or read the new one"),
-    Effect.UNKNOWN: "unknown, because the pass left no record",
+    Effect.INTERFACE: ("bit-exact, but a graph input or output changes its type, so callers must use the new one"),
+    Effect.UNKNOWN: "unknown, because the pass wrote no record",
 }
 _FIXES = {
-    "automatic": "safe, optimize does it without changing a value or refuses with the reason",
-    "promoted": "safe where the common type holds every value, else opt-in",
-    "on-request": "safe, an option requests it and no value changes",
+    "automatic": "safe: optimize does it without changing a value, or skips it with a reason",
+    "promoted": "safe if the common type holds every value, otherwise opt-in",
+    "on-request": "safe: pass an option, and no value changes",
     "opt-in": "opt-in, because values may change",
-    "manual": "not automatic, because it depends on what the model is meant to compute",
+    "manual": "by hand, because it depends on what the model should compute",
     "none": "not needed",
 }
 
@@ -123,18 +123,19 @@ def parts(code: Code) -> Iterator[tuple[str, str]]:
         safety = _safety(code)
         yield "How safe it is", f"{safety[0].upper()}{safety[1:]}. {code.advice}".strip()
         passes = " and ".join(passes_with(code))
-        yield "How to prevent it", code.silence or f"Run other passes (--passes) than {passes}."
+        yield "How to prevent it", code.silence or f"Leave out {passes} (--passes)."
     else:
-        yield "What it says", code.what
+        yield "What it means", code.what
         yield "Why it matters", code.why
         yield "How to fix it", code.advice
-        yield "When to silence it", code.silence or "It fails no run, and only --explain lists it."
+        yield "When to silence it", code.silence or "You do not need to: only --explain lists it."
 
 
 def head(code: Code) -> str:
     """Return the line under the title of a page."""
     fix = "" if isinstance(code, Rule) else f" Fix: {_safety(code)}."
-    return f"A {code.kind}, since version {code.since}.{fix}"
+    kind = "skipped change" if code.kind == "refusal" else code.kind
+    return f"A {kind}, since version {code.since}.{fix}"
 
 
 def _safety(code: Code) -> str:

@@ -23,8 +23,8 @@ class Pair(NamedTuple):
 
 
 _VERIFY = "it is an option of the comparison"
-_LOWERING = "it concerns types that a target lacks"
-_DEVICE = "it concerns types that the device of a target lacks"
+_LOWERING = "it concerns unsupported types"
+_DEVICE = "it concerns types that the device does not support"
 _UNSAFE = "it is the type of an unsafe promotion"
 
 _RULES = {"u64_integer_promotion_target": (("promote_unsafe", "promotion"), _UNSAFE)}
@@ -43,7 +43,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[Sequence[str], str]]] = {
         "range": (("narrow",), "it shows which values fit a narrower type"),
         **_RULES,
     },
-    "convert": {"dim": (("measure", "max_error"), "it is the size of made-up inputs")},
+    "convert": {"dim": (("measure", "max_error"), "it is the size of generated inputs")},
     "fit": {
         "dim": (("max_error", "plan"), "it is the size of generated inputs"),
         "inputs": (("max_error", "plan"), "the error is measured on them"),
@@ -80,7 +80,7 @@ EXCLUDES: Mapping[str, Sequence[Pair]] = {
         _LOUD,
         Pair("repair_only", "passes", "the first names the passes of repair"),
         Pair("repair_only", "until", "the first names the passes of repair"),
-        Pair("repair_only", "target", "types that a target lacks are lowered, which is more than repair"),
+        Pair("repair_only", "target", "lowering does more than repair"),
         Pair("diff", "json", _TEXT),
         Pair("explain", "json", _TEXT),
         Pair("jobs", "dask", _MANY),

@@ -9,7 +9,7 @@ DONE, REFUSED, UNUSABLE, INCONCLUSIVE, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130
 EXIT_CODES: Mapping[str, Mapping[int, str]] = {
     "optimize": {
         DONE: "the model is written",
-        REFUSED: "a rewrite was refused, or --verify found a difference; nothing is written",
+        REFUSED: "a needed change is not possible, or --verify found a difference; nothing is written",
         INCONCLUSIVE: "the model is written, but --verify could not compare all of it",
     },
     "fit": {
@@ -21,8 +21,8 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
         REFUSED: "the result would be invalid; nothing is written",
     },
     "check": {
-        DONE: "no findings of the severity --fail-on or higher",
-        REFUSED: "findings of the severity --fail-on or higher",
+        DONE: "no findings at or above --fail-on",
+        REFUSED: "findings at or above --fail-on",
     },
     "diff": {DONE: "the same", REFUSED: "different"},
     "verify": {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "something was not compared"},

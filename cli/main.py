@@ -68,12 +68,12 @@ _COMMANDS = _commands()
 """Each described by a module in `usage`; if one is named, the others are not imported."""
 
 _VERSIONS = ("-V", "--version")
-_PURPOSE = "Fix the element types of an ONNX model for its target runtime: exact, explained, repaired."
+_PURPOSE = "Fix an ONNX model's data types for your target runtime."
 
 _EPILOG = (
-    "castsmith help COMMAND explains a command and its exit codes, which are 0 done, or no difference; 1 refused,"
-    " findings, or different; 2 bad usage, or files that cannot be read or written; 3 inconclusive. In the place of a"
-    " model, - is standard input or output."
+    "castsmith help COMMAND explains a command. Exit codes: 0 done, or no difference; 1 refused, findings, or"
+    " different; 2 bad usage, or a file that cannot be read or written; 3 inconclusive. Pass - for standard input"
+    " or output."
 )
 
 

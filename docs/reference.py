@@ -265,7 +265,8 @@ def code_page(code: Code) -> Iterator[str]:
     yield f"# {code.code}\n"
     yield f"{head(code)}\n"
     yield f"## {first}\n\n{what}\n"
-    yield f"```text\n{code.example.strip()}\n```\n"
+    language = "diff" if code.example.startswith(("- ", "+ ")) else "text"
+    yield f"```{language}\n{code.example.strip()}\n```\n"
     yield from (f"## {title}\n\n{text}\n" for title, text in others)
     if code.kind == "finding":
         yield f"To silence it, pass `check --ignore {code.code}`, or add it to your"

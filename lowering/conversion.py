@@ -69,7 +69,7 @@ MAY_NOT_FIT = FindingCode(
     example='castsmith.convert("model.onnx", to="float16", ranges={"x": (0, 1e6)}, keep_io_types=False)',
     advice="Measure the error on inputs. Keep the types of inputs and outputs, or keep the nodes that may overflow.",
     fix="none",
-    silence="Where the error on your inputs is small.",
+    silence="If the error on your inputs is small.",
 )
 
 

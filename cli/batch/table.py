@@ -52,7 +52,7 @@ def summary_line(command: str, counts: Mapping[str, int], everything: Sequence[D
     return f"{counted(counts['models'], 'model')}: {found}"
 
 
-_FIGURES = ("rewrites", "refusals", "casts", "size")
+_FIGURES = ("rewrites", "skipped", "casts", "size")
 
 
 def _row(command: str, done: Done) -> tuple[str, ...]:

@@ -108,6 +108,6 @@ def _operators(operators: Mapping[str, int]) -> str:
 def _said(verdict: Mapping[str, Any]) -> str:
     errors, warnings = verdict["errors"], verdict["warnings"]
     if not errors and not warnings:
-        return "no obstacle known, but not all is known of this target" if verdict["unknown"] else "takes it"
+        return "no problem known, but the facts are incomplete" if verdict["unknown"] else "can run it"
     numbers = [counted(number, noun) for number, noun in ((errors, "error"), (warnings, "warning")) if number]
     return f"{', '.join(numbers)}: {verdict['first']}"

@@ -78,17 +78,17 @@ def _facts(target: Target) -> Iterator[str]:
     yield f"  newest opset {_number(target, 'newest_opset')}, newest IR version {_number(target, 'newest_ir_version')}"
     unknown = "unknown" if "types" in target.unknown else ""
     yield f"  types: {unknown or ', '.join(_names(target.types)) or 'none'}"
-    yield f"  lacks: {unknown or ', '.join(_names(target.lacks)) or 'nothing'}"
+    yield f"  unsupported types: {unknown or ', '.join(_names(target.lacks)) or 'nothing'}"
     if "kernels" in target.unknown:
         yield "  operators by type: unknown"
     if target.held:
         held = (f"{_names([dtype])[0]} in {_names([holder])[0]}" for dtype, holder in target.held.items())
         yield f"  holds: {', '.join(held)}"
     if target.casts is not None:
-        yield f"  casts that it does not load: {', '.join(_refused(target)) or 'none'}"
+        yield f"  rejected casts: {', '.join(_refused(target)) or 'none'}"
     since = [f"{name} (opset {opset})" for name, opset in target.operators_on_float8.items()]
     if since:
-        yield f"  takes float8 in: {', '.join(since)}"
+        yield f"  float8 in: {', '.join(since)}"
     if target.wrong_casts:
         yield "  casts that it computes differently from the standard:"
     for entry in target.wrong_casts:

@@ -54,7 +54,7 @@ def run_cast(arguments: argparse.Namespace) -> int:
             }
         )
         return DONE
-    heads = ("value", f"as {type_name(source)}", "code", f"as {type_name(to)}", "code", "standing")
+    heads = ("value", f"as {type_name(source)}", "code", f"as {type_name(to)}", "code", "status")
     rows = [(r.text, r.value, r.code, r.result, r.result_code, _standing(r.standing, r.reason)) for r in results]
     print_lines(table_lines([heads, *rows], head=True))
     return DONE

@@ -76,7 +76,7 @@ def report_page(title: str, sub: str, before: Seen, result: Result, sizes: Model
     figures = [
         ("rewrites", str(len(result.rewrites))),
         *([("kept in a wider type", str(kept_count))] if kept_count else []),
-        ("refusals", str(len(result.refusals) - kept_count)),
+        ("skipped", str(len(result.refusals) - kept_count)),
         ("nodes", change_text(str(first.nodes), str(last.nodes), _ARROW)),
         ("casts", change_text(str(first.casts), str(last.casts), _ARROW)),
         ("tensors", change_text(size_text(first.tensor_bytes), size_text(last.tensor_bytes), _ARROW)),
@@ -259,7 +259,7 @@ def _rewrite(record: Rewrite, whole: Overview) -> Entry:
 
 
 def _refusal(record: Refusal, nodes: Sequence[Item], whole: Overview) -> Entry:
-    witness = f" (witness: {record.witness})" if record.witness else ""
+    witness = f" (example value: {record.witness})" if record.witness else ""
     texts = record.pass_name, record.rule, record.site, record.reason + witness
     entry = _item("refusal", *texts, nodes, (), drawn=False)
     return {**entry, "at": whole.places(nodes, ())}

@@ -255,7 +255,7 @@ function start(data, prefix = "") {
   }
 
   function row(item) {
-    const tag = element("span", { class: "tag " + item.kind + " " + item.rule.split("-").pop() }, item.kind === "refusal" ? item.rule + ", refused" : item.rule);
+    const tag = element("span", { class: "tag " + item.kind + " " + item.rule.split("-").pop() }, item.kind === "refusal" ? item.rule + ", skipped" : item.rule);
     const button = element("button", { class: "row", type: "button", "aria-expanded": "false" },
       element("span", { class: "mark", "aria-hidden": "true" }, "\u25b8"), element("span", { class: "place" }, item.place || "the model"), tag,
       element("span", { class: "why" }, item.reason));
@@ -346,15 +346,15 @@ function start(data, prefix = "") {
   document.body.dataset.ready = "yes";
 }
 
-/* ---- light, dark, or as the system has it ---- */
+/* ---- light, dark, or the theme of the system ---- */
 
 function themes() {
-  const names = ["as the system", "light", "dark"], root = document.documentElement;
+  const names = ["system", "light", "dark"], root = document.documentElement;
   let at = 0;
   byId("theme").addEventListener("click", () => {
     at = (at + 1) % names.length;
     if (at) root.dataset.theme = names[at]; else delete root.dataset.theme;
-    byId("theme").textContent = `Colours: ${names[at]}`;
+    byId("theme").textContent = `Theme: ${names[at]}`;
   });
 }
 

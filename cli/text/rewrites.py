@@ -65,12 +65,12 @@ def refusal_lines(refusals: Sequence[Refusal], *, full: bool = False) -> Iterato
     for record, heading, others in _grouped(refusals, refusal_form, full=full):
         yield from heading
         yield Line((("", "  "), ("cyan", str(record.site))), 4)
-        witness = f" (witness: {record.witness})" if record.witness else ""
+        witness = f" (example value: {record.witness})" if record.witness else ""
         kept = record.rule == KEPT_NODE
-        done = "kept in its type" if kept else "not done"
+        done = "kept in its type" if kept else "skipped"
         yield Line((("yellow", f"    {done}: {record.reason}"), ("", witness)), 4)
         if others:
-            also = "also kept" if kept else "also not"
+            also = "also kept" if kept else "also skipped"
             yield Line((("dim", f"    {also}, for the same reason (shown by --diff=full), {_places(others)}"),), 4)
 
 

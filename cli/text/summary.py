@@ -65,11 +65,11 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
     if isinstance(result, FitResult):
         yield from plan_lines(result, arguments.input, arguments.output if "output" in arguments.given else OUTPUT)
     kept = [record for record in result.refusals if record.rule == KEPT_NODE]
-    how = "" if arguments.explain else " (--explain shows {})"
+    how = "" if arguments.explain else " (--explain shows why)"
     if kept:
-        yield f"  {counted(len(kept), 'node')} kept in {_type_kept(result)}{how.format('why')}"
+        yield f"  {counted(len(kept), 'node')} kept in {_type_kept(result)}{how}"
     if len(kept) < len(result.refusals):
-        yield f"  {counted(len(result.refusals) - len(kept), 'refusal')}{how.format('them')}"
+        yield f"  {counted(len(result.refusals) - len(kept), 'change')} skipped{how}"
     if result.verdict is not None:
         from castsmith.cli.text.verify import as_command
         from castsmith.verification.verdict import evidence_of

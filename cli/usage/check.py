@@ -18,10 +18,10 @@ FAIL_ON = "warning"
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "check", "check:run", "report invalid types in models; exit code 1 for findings")
+    parser = add_command(commands, "check", "check:run", "find type errors, and what a target would reject")
     parser.epilog = (
         "Settings of a project: castsmith.toml, or [tool.castsmith] in pyproject.toml, may set target, the promotion,"
-        f" --select, --ignore, --fail-on and --baseline; options win over it. {parser.epilog}"
+        f" --select, --ignore, --fail-on and --baseline. Options win. {parser.epilog}"
     )
     parser.add_argument(
         "input",
@@ -30,25 +30,25 @@ def add_to(commands: Commands) -> None:
         help="an ONNX model, valid or not, or several: files, folders, patterns; - for standard input",
     )
     parser.add_argument("--target", metavar="T", help="the runtime that the model is for (see castsmith targets)")
-    help_text = "report types that a device leaves to the CPU as errors, instead of counting them"
+    help_text = "report nodes that leave the device as errors"
     parser.add_argument("--strict-device", action="store_true", help=help_text)
     select = parser.add_argument_group("findings (castsmith explain lists the codes)")
-    help_text = "report only these codes, separated by commas"
+    help_text = "show only these codes, separated by commas"
     select.add_argument("--select", metavar="CODES", type=text_value, help=help_text)
-    help_text = "do not report these codes, such as intended lossy casts"
+    help_text = "hide these codes, separated by commas"
     select.add_argument("--ignore", metavar="CODES", type=text_value, help=help_text)
     help_text = f"exit with 1 for findings of this severity or higher (default: {FAIL_ON})"
     select.add_argument("--fail-on", choices=_LEVELS, help=help_text)
     select.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
-    help_text = "a file of accepted findings, which are not reported"
+    help_text = "hide the accepted findings in this file"
     select.add_argument("--baseline", metavar="FILE", type=text_value, help=help_text)
-    help_text = "write the findings to the file of --baseline, and exit with 0"
+    help_text = "accept all findings: write them to the --baseline file"
     select.add_argument("--write-baseline", action="store_true", help=help_text)
-    select.add_argument("--all", action="store_true", help="on a terminal, list similar findings and consequences too")
+    select.add_argument("--all", action="store_true", help="on a terminal, list similar findings too")
     add_promotion(parser)
     add_jobs(parser)
     add_format(parser, "sarif", "github", "markdown")
-    help_text = "write the findings to a file too: json, sarif or markdown, such as sarif=findings.sarif"
+    help_text = "also write a file: json, sarif or markdown, such as sarif=findings.sarif"
     parser.add_argument("--also", metavar="FORMAT=FILE", action="append", default=[], help=help_text)
     add_settings(parser)
     add_quiet(parser)

@@ -19,9 +19,7 @@ _COMMON = (
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(
-        commands, "convert", "convert:run", "convert a model to another precision, and write it", _COMMON
-    )
+    parser = add_command(commands, "convert", "convert:run", "convert a model to float16, bfloat16 or float", _COMMON)
     parser.epilog = (
         "A pattern is a node name, an operator such as Softmax or op:Softmax, or a path of modules such as"
         f" encoder.layer.0; it may contain * and ?. {parser.epilog}"
@@ -31,17 +29,17 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--to", metavar="TYPE", required=True, help="float16, bfloat16 or float")
     work = parser.add_argument_group("processing")
     work.add_argument("--target", metavar="T", help="the runtime to convert for (see castsmith targets)")
-    help_text = "keep (default) or convert the types of inputs and outputs, or the names of those to convert"
+    help_text = "keep (default), convert, or the names of the inputs and outputs to convert"
     work.add_argument("--io", metavar="WHICH", default="keep", help=help_text)
-    help_text = "patterns of nodes that keep their type"
+    help_text = "keep these nodes in their type"
     work.add_argument("--keep", metavar="PATTERN", action="append", default=[], help=help_text)
-    help_text = "patterns of nodes to convert although their operator is sensitive"
+    help_text = "convert these nodes, even if their operator is sensitive"
     work.add_argument("--force", metavar="PATTERN", action="append", default=[], help=help_text)
-    help_text = "keep the fewest nodes in their type that limit the relative error to E, measured on inputs"
+    help_text = "keep the fewest nodes in float that limit the relative error to E"
     work.add_argument("--max-error", metavar="E", type=positive, help=help_text)
-    help_text = "store weights in 16 bits, each with a cast back, and compute as before: half the file"
+    help_text = "store weights in 16 bits and compute as before: half the file size"
     work.add_argument("--weights-only", action="store_true", help=help_text)
-    work.add_argument("--measure", action="store_true", help="measure the error on made-up inputs")
+    work.add_argument("--measure", action="store_true", help="measure the error on generated inputs")
     add_inputs(work)
     add_ranges(work)
     add_reporting(parser)

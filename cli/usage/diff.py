@@ -9,7 +9,7 @@ from castsmith.cli.arguments import Commands, add_command, add_format, add_quiet
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "diff", "diff:run", "compare two models; exit code 1 if they differ")
+    parser = add_command(commands, "diff", "diff:run", "show the differences between two models")
     parser.epilog = (
         "Ignored: the names of intermediate values, the order of nodes, whether a constant is an"
         " initializer or a Constant node, attributes at their defaults, the producer and documentation; and,"
@@ -21,7 +21,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("rest", nargs="*", default=[], help=argparse.SUPPRESS)
     help_text = "also compare the metadata of nodes and unused constants"
     parser.add_argument("--all", action="store_true", help=help_text)
-    help_text = "show every difference, including places that changed alike"
+    help_text = "show every difference, without grouping similar ones"
     parser.add_argument("--full", action="store_true", help=help_text)
     add_format(parser, "html")
     add_quiet(parser)

@@ -29,7 +29,7 @@ _COMMON = (
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "fit", "fit:run", "make a model run on a target, by the cheapest way", _COMMON)
+    parser = add_command(commands, "fit", "fit:run", "make a model run on a target, in the cheapest way", _COMMON)
     parser.epilog = (
         "Castsmith tries what optimize and convert can do, and takes the cheapest result that the target accepts. It"
         f" prints the commands that make the same model. {parser.epilog}"
@@ -39,10 +39,10 @@ def add_to(commands: Commands) -> None:
     work = parser.add_argument_group("processing")
     help_text = "the runtime to make the model run on (see castsmith targets)"
     work.add_argument("--target", metavar="T", required=True, help=help_text)
-    help_text = "allow conversions to another precision that keep the relative error of outputs below E"
+    help_text = "allow rounding, with a relative error below E"
     work.add_argument("--max-error", metavar="E", type=positive, help=help_text)
-    work.add_argument("--exact", action="store_true", help="allow no operators that add products in another order")
-    work.add_argument("--plan", action="store_true", help="try all ways, print them ranked, and write nothing")
+    work.add_argument("--exact", action="store_true", help="do not use operators that add in another order")
+    work.add_argument("--plan", action="store_true", help="list all ways with their costs, and write nothing")
     add_ranges(work)
     add_inputs(work)
     add_reporting(parser)

@@ -52,24 +52,23 @@ def _spell_out_diff(words: Sequence[str]) -> list[str]:
 
 def add_to(commands: Commands) -> None:
     parser = add_command(
-        commands, "optimize", "optimize:run", "fix the element types of a model, and write it", _COMMON
+        commands, "optimize", "optimize:run", "repair types, remove casts, and replace what a target lacks", _COMMON
     )
     parser.description = (
-        "Fix the element types of a model: make promotions explicit, fold and remove casts, simplify the arithmetic on"
-        " shapes, and with --target write types that the runtime lacks in those that it has. Every result keeps its"
-        " bits. castsmith convert changes the precision."
+        "Repair mixed types, remove needless casts, and with --target replace what the runtime does not support."
+        " No value changes. To change the precision, use castsmith convert."
     )
     add_models(parser)
     add_output(parser)
     work = parser.add_argument_group("processing")
-    help_text = "only make mixed-type operands valid: no folding, no removal of casts, no simplification of shapes"
+    help_text = "only repair mixed types: do not fold, remove casts or simplify shapes"
     work.add_argument("--repair-only", action="store_true", help=help_text)
     add_options(work, OPTIONS)
     add_ranges(work)
     add_promotion(parser)
     add_reporting(parser)
     verification = parser.add_argument_group("verification")
-    help_text = "compare the model with the input after each pass and as written, bit for bit"
+    help_text = "compare the model with the original after each pass, bit for bit"
     verification.add_argument("--verify", action="store_true", help=help_text)
     add_engine(verification)
     add_inputs(verification)
@@ -85,19 +84,21 @@ def _add_many(parser: argparse.ArgumentParser) -> None:
     """Add the options of a run over many models that are written to a folder."""
     many = parser.add_argument_group("many models")
     add_jobs(many)
-    many.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that sees the same files")
-    help_text = "skip models whose result exists for the same input, options and version"
+    many.add_argument("--dask", metavar="ADDRESS", help="use a Dask cluster that sees the same files")
+    help_text = "skip models that are already done with the same input, options and version"
     many.add_argument("--skip-unchanged", action="store_true", help=help_text)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where the model is written, and how."""
-    help_text = "the file to write; may be IN; - for standard output; a folder for several models"
+    help_text = "the file to write (may be IN; - for standard output), or a folder for several models"
     parser.add_argument("-o", "--output", metavar="OUT", help=help_text)
-    parser.add_argument("--dry-run", action="store_true", help="do all the work, and write nothing; needs no -o")
-    files = parser.add_argument_group("files of weights")
-    files.add_argument("--external-data", metavar="NAME", help="file beside OUT for weights of more than 1 KiB")
-    help_text = "link to data files beside OUT instead of copying their weights"
+    parser.add_argument("--dry-run", action="store_true", help="do all the work, but write nothing")
+    files = parser.add_argument_group("weight files")
+    files.add_argument(
+        "--external-data", metavar="NAME", help="write weights of more than 1 KiB to this file, next to OUT"
+    )
+    help_text = "refer to existing data files next to OUT instead of copying weights"
     files.add_argument("--link-data", action="store_true", help=help_text)
     files.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files above this size")
 
@@ -107,12 +108,10 @@ def add_reporting(parser: Parser) -> None:
     _add_many(parser)
     parser.spell_out = _spell_out_diff
     shown = parser.add_argument_group("output")
-    help_text = "show what changed at each node, similar places once; with --diff=full every rewrite of every pass"
+    help_text = "show what changed at each node, grouping similar changes; --diff=full shows every step"
     shown.add_argument("--diff", action="store_const", const="short", help=help_text)
     shown.add_argument(_FULL_DIFF, dest="diff", action="store_const", const="full", help=argparse.SUPPRESS)
-    shown.add_argument(
-        "--explain", action="store_true", help="show each refusal, with a value that demonstrates the reason"
-    )
+    shown.add_argument("--explain", action="store_true", help="show what was skipped, and why, with an example value")
     shown.add_argument("--report", metavar="FILE", help="write a report as FILE.json or FILE.html")
     add_settings(parser)
     add_quiet(parser)

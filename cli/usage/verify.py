@@ -26,19 +26,13 @@ _EPILOG = (
 
 
 def add_to(commands: Commands) -> None:
-    summary = "run two models on adversarial inputs and compare them bit by bit"
+    summary = "run two models and compare their results bit by bit"
     parser = add_command(commands, "verify", "verify:run", summary)
     parser.epilog = f"{_EPILOG} {parser.epilog}"
-    parser.add_argument(
-        "a", metavar="A", help="an ONNX model, which may have operands of different types; - for standard input"
-    )
-    parser.add_argument(
-        "b", metavar="B", help="the model that must give the same bits; of two folders the models of one path"
-    )
+    parser.add_argument("a", metavar="A", help="an ONNX model; mixed types are allowed; - for standard input")
+    parser.add_argument("b", metavar="B", help="the model to compare it with; of two folders, the models of one path")
     add_engine(parser)
-    parser.add_argument(
-        "--sets", metavar="N", type=integer(1), default=12, help="number of sets of adversarial inputs (default: 12)"
-    )
+    parser.add_argument("--sets", metavar="N", type=integer(1), default=12, help="number of input sets (default: 12)")
     parser.add_argument(
         "--seed", metavar="N", type=integer(0), default=0, help="seed of the random inputs (default: 0)"
     )
@@ -72,12 +66,9 @@ def add_to(commands: Commands) -> None:
         default=[],
         help="an input or output whose element type may differ, compared through its code or value; `all` for any",
     )
-    parser.add_argument(
-        "--allow-unreached",
-        action="store_true",
-        help="models may be equal although the inputs did not reach all parts in which they differ",
-    )
-    parser.add_argument("--prove", action="store_true", help="report equality only if it is proven for all inputs")
+    help_text = "ignore differences in code that no input reached"
+    parser.add_argument("--allow-unreached", action="store_true", help=help_text)
+    parser.add_argument("--prove", action="store_true", help="say equal only if it is proven for all inputs")
     parser.add_argument("--nan-bits", action="store_true", help="distinguish NaN by sign and payload")
     add_promotion(parser)
     add_jobs(parser)

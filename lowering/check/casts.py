@@ -38,49 +38,49 @@ _NEAR = 2
 
 LOSSY_CAST_CHAIN = FindingCode(
     "lossy-cast-chain",
-    "A value is cast to a type that does not hold it and then to a type that would have held it.",
+    "A value is cast to a narrower type and back, which loses precision.",
     why=(
-        "The lost precision does not return. It may be intended, to simulate a narrow type; often it is left over "
-        "from a pass that inserted casts around each operator."
+        "The lost precision does not come back. This may be intended, to simulate a narrow type. Often it "
+        "is left over from a tool that added casts around each operator."
     ),
     example=(
         "a = Cast <to = float16> (x)  # (float[N]) -> float16[N]\ny = Cast <to = float> (a)  # 0.1 becomes 0.0999756"
     ),
-    advice="Remove both casts if the rounding is unintended; otherwise use --ignore lossy-cast-chain.",
+    advice="If the rounding is not intended, remove both casts. Otherwise pass --ignore lossy-cast-chain.",
     fix="manual",
-    silence="Where the rounding is intended, such as to simulate a narrow type.",
+    silence="If the rounding is intended.",
 )
 DOUBLE_ROUNDING = FindingCode(
     "double-rounding",
-    "A floating-point value is rounded to one type and then to a narrower one.",
-    why="The first rounding may produce a tie, so that the second rounds differently than a single rounding.",
+    "A floating-point value is rounded twice: to one type, then to a narrower one.",
+    why="The result can differ from a single rounding, because the first rounding can produce a tie.",
     example=(
         "a = Cast <to = float> (x)  # (double[N]) -> float[N]\ny = Cast <to = float16> (a)  # 1.00048828 becomes 1"
     ),
     advice="Cast directly to the final type.",
     fix="manual",
-    silence="Where the first rounding is intended, such as that of another device.",
+    silence="If the first rounding is intended, for example to match another device.",
 )
 NAN_LOST_IN_CHAIN = FindingCode(
     "nan-lost-in-chain",
-    "A floating-point value is cast to a type that has no NaN and back.",
-    why="NaN becomes a number that depends on the runtime, and the NaN can no longer be detected.",
+    "A floating-point value is cast to a type without NaN, and back.",
+    why="NaN becomes a number, which depends on the runtime.",
     example="a = Cast <to = int32> (x)  # (float[N]) -> int32[N]\ny = Cast <to = float> (a)",
     advice="Round in the floating-point type (Floor, Round, ...), or test with IsNaN before the casts.",
     fix="manual",
-    silence="Where no NaN occurs.",
+    silence="If no NaN occurs.",
 )
 NAN_LOST_BY_CLIP = FindingCode(
     "nan-lost-by-clip",
     "Clip, Min or Max saturates a value before a cast to a narrower floating-point type.",
     why=(
-        "For a NaN operand some runtimes return a bound, so that NaN becomes the largest number. Cast to float8 "
-        "saturates by itself and keeps NaN."
+        "Some runtimes return the bound for NaN, so NaN becomes the largest number. A Cast to float8 "
+        "saturates by itself, and keeps NaN."
     ),
     example="c = Clip (x, -448, 448)\ny = Cast <to = float8e4m3fn> (c)",
     advice="Leave the saturation to the cast; for types that do not saturate restore NaN: Where (IsNaN (x), x, c).",
     fix="manual",
-    silence="Where no NaN occurs.",
+    silence="If no NaN occurs.",
 )
 
 

@@ -31,19 +31,18 @@ Imports = Mapping[Scope, Mapping[str, int]]
 
 LEAVES_DEVICE = FindingCode(
     "leaves-device",
-    "Nodes run on the CPU, because the device of the target lacks their types.",
+    "Nodes run on the CPU, because the device does not support their types.",
     why=(
-        "ONNX Runtime leaves what an execution provider lacks to that of the CPU; each change of place copies "
-        "tensors, and the device waits. Values that the standard prescribes, such as the shape of a Reshape, are not "
-        "counted."
+        "ONNX Runtime runs unsupported nodes on the CPU. Each switch copies tensors while the device "
+        "waits. Values that must be int64, such as the shape of a Reshape, are not counted."
     ),
     example="y = Add (x, x)  # (int64[N]) for onnxruntime-webgpu",
     advice=(
-        "Use --narrow int64, or change the type in the model; --strict-device makes it an error. In ONNX Runtime the "
-        "session option session.disable_cpu_ep_fallback does."
+        "Pass --narrow int64, or change the type in the model. --strict-device makes it an error, as "
+        "session.disable_cpu_ep_fallback does in ONNX Runtime."
     ),
     fix="on-request",
-    silence="Where the nodes are few and their values small; the message counts both.",
+    silence="If the nodes are few and their values small. The message counts both.",
 )
 
 

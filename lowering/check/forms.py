@@ -33,7 +33,7 @@ _WAYS_OUT = {
 
 TARGET_LACKS_FORM = FindingCode(
     "target-lacks-form",
-    "An operator in a form that the target does not take.",
+    "The target does not support this form of the operator.",
     why=(
         "TensorRT quantizes symmetrically: zero points are constants of zeros, scales are positive, int4 is for "
         "weights alone, and blocks lie along one of the last two axes. TensorRT 11 requires one type of the operands "
@@ -45,7 +45,7 @@ TARGET_LACKS_FORM = FindingCode(
         "nothing. Operands of several types are cast by optimize and convert to one that holds all of them."
     ),
     fix="manual",
-    silence="Where a plugin of the runtime takes the form.",
+    silence="If a plugin of the runtime supports the form.",
 )
 
 

@@ -28,12 +28,12 @@ LEFT = "check that your values are not among those, or that their last bits do n
 
 TARGET_LACKS_KERNEL = FindingCode(
     "target-lacks-kernel",
-    "The target has no kernel for an operator on its type in the model.",
-    why="The target refuses to load the model. Its file lists the measured operators and types.",
+    "The target has no kernel for an operator on this type.",
+    why="The target rejects the model. `castsmith targets show` lists what it supports.",
     example="onnxruntime-cpu has no MatMul of bfloat16 at opset 20",
-    advice="Run optimize --target, which computes it in another type or replaces it if that is exact.",
+    advice="Run optimize --target, which computes it in another type or replaces it, if that is exact.",
     fix="automatic",
-    silence="Where a plugin or another release of the runtime has the kernel.",
+    silence="If a plugin or another release of the runtime has the kernel.",
 )
 TARGET_MISCOMPUTES_CAST = FindingCode(
     "target-miscomputes-cast",
@@ -43,9 +43,9 @@ TARGET_MISCOMPUTES_CAST = FindingCode(
         "about how the target holds a type, such as int64 in 32 bits or float16 in float: that stays as it is."
     ),
     example="q = Cast <to = float8e4m3fn, saturate = 0> (x) gives 448 where the standard says NaN",
-    advice="Run optimize --target, which replaces the cast by exact operators.",
+    advice="Run optimize --target, which replaces the cast with exact operators.",
     fix="automatic",
-    silence="Where your values are not among those with wrong results.",
+    silence="If your values are not among those with wrong results.",
 )
 
 

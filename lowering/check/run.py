@@ -35,12 +35,12 @@ _ANY_SIZE = 2**62
 
 DISPUTED_CONSTANT_CAST = FindingCode(
     "disputed-constant-cast",
-    "A cast of a constant has an element on which the schema and trusted runtimes disagree.",
+    "The standard and major runtimes disagree on the cast of an element of a constant.",
     why="The schema is ambiguous, as for infinity to a fnuz type before opset 24.",
     example="y = Cast <to = float8e4m3fnuz> (w {inf})  at opset 19",
-    advice="Use --fold-disputed to fold by the schema's own table.",
+    advice="Pass --fold-disputed to fold as the standard says.",
     fix="opt-in",
-    silence="Where only one runtime runs the model.",
+    silence="If only one runtime runs the model.",
 )
 CONSTANT_MALFORMED = FindingCode(
     "constant-malformed",

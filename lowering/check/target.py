@@ -34,16 +34,19 @@ TRIES = "`fit(target="
 TARGET_LACKS_TYPE = FindingCode(
     "target-lacks-type",
     "The model has values of a type that the target does not support.",
-    why="The target refuses to load the model.",
+    why="The target rejects the model.",
     example="onnxruntime-android has no float8e4m3fn",
-    advice="Run optimize --target, which lowers the supported types.",
+    advice="Run optimize --target, which replaces the type if it can.",
     fix="automatic",
-    silence="Where a plugin or another release of the runtime has the type.",
+    silence="If a plugin or another release of the runtime supports the type.",
 )
 TARGET_LACKS_OPERATOR = FindingCode(
     "target-lacks-operator",
-    "The model has an operator of QONNX or of ONNX Runtime, which the target does not have.",
-    why="The target refuses to load the model. An operator of ONNX Runtime is a warning: a plugin may have its name.",
+    "The target does not support an operator of QONNX or of ONNX Runtime.",
+    why=(
+        "The target rejects the model. For operators of ONNX Runtime this is a warning, because a plugin "
+        "may provide them."
+    ),
     example="onnxruntime-cpu has no operator Trunc of qonnx.custom_op.general",
     advice=(
         "Run optimize --target, which replaces operators of QONNX and quantizers by standard operators; if it "
@@ -51,52 +54,52 @@ TARGET_LACKS_OPERATOR = FindingCode(
         "Runtime."
     ),
     fix="automatic",
-    silence="Where the runtime registers the operator as a custom operator.",
+    silence="If the runtime registers it as a custom operator.",
 )
 TARGET_MISFUSES = FindingCode(
     "target-misfuses",
-    "The target fuses an operator with others into an unsupported or different operator.",
-    why="The target's own optimizer refuses the model, or changes its results; this depends on the neighbouring nodes.",
+    "The target fuses this operator with others incorrectly.",
+    why=("The target's optimizer rejects the model or changes its results, depending on the neighboring nodes."),
     example="onnxruntime-cpu drops a Relu before QuantizeLinear to float8e4m3fn, which is correct for uint8 only",
     advice="Run optimize --target, which replaces the operator so that it is not fused.",
     fix="automatic",
-    silence="Where the runtime runs without its own graph optimization.",
+    silence="If you turn off the runtime's graph optimization.",
 )
 TARGET_UNKNOWN = FindingCode(
     "target-unknown",
-    "The target's file does not state a fact about what the target supports.",
-    why="Nothing is changed on a guess, and nothing is reported about what is not known.",
+    "Castsmith does not know a fact about the target.",
+    why="Castsmith neither guesses nor reports what it does not know.",
     example="the newest opset of a target is unknown",
     advice="Add the fact to your own copy of the file: castsmith targets show T --json prints the format.",
     fix="manual",
-    silence="Where the fact does not concern your model.",
+    silence="If your model does not depend on it.",
 )
 OPSET_TOO_NEW = FindingCode(
     "opset-too-new",
     "The model's opset is newer than the target accepts.",
-    why="The target refuses to load the model.",
+    why="The target rejects the model.",
     example="opset 28, and the target accepts at most 26",
-    advice="Run optimize --target, which lowers it if that changes nothing, and otherwise names the obstacle.",
+    advice="Run optimize --target, which lowers the opset if nothing changes. Otherwise it names the nodes.",
     fix="automatic",
-    silence="Where another release of the runtime accepts the opset.",
+    silence="If another release of the runtime accepts the opset.",
 )
 SAME_NODE_NAMES = FindingCode(
     "same-node-names",
-    "Several nodes of one graph have one name, and the target does not load such a graph.",
-    why="ONNX Runtime refuses the model: `two nodes with same node name`. onnx.checker accepts it.",
+    "Several nodes have the same name, and the target rejects that.",
+    why="ONNX Runtime rejects the model with `two nodes with same node name`. ONNX's checker accepts it.",
     example="three Casts of the name graph_input_cast0",
-    advice="Run optimize --target, which gives each node a name of its own.",
+    advice="Run optimize --target, which renames them.",
     fix="automatic",
-    silence="Never for this target: it refuses the model.",
+    silence="Never for this target: it rejects the model.",
 )
 IR_VERSION_TOO_NEW = FindingCode(
     "ir-version-too-new",
     "The model's IR version is newer than the target accepts.",
-    why="The target refuses to load the file.",
+    why="The target rejects the file.",
     example="IR version 14, and the target accepts at most 13",
-    advice="Run optimize --target, which lowers it if the model uses no feature of the newer version.",
+    advice="Run optimize --target, which lowers the IR version if the model does not need it.",
     fix="automatic",
-    silence="Where another release of the runtime accepts the IR version.",
+    silence="If another release of the runtime accepts the IR version.",
 )
 
 

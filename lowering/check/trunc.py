@@ -39,7 +39,7 @@ TRUNC_VERSION_GUESSED = FindingCode(
     example="five inputs: treated as version 1",
     advice="Import the domain with the intended version.",
     fix="manual",
-    silence="Where the version in the message is the intended one.",
+    silence="If the version in the message is the intended one.",
 )
 TRUNC_SUSPICIOUS = FindingCode(
     "trunc-suspicious",
@@ -51,7 +51,7 @@ TRUNC_SUSPICIOUS = FindingCode(
     example="y = qonnx.custom_op.general.Trunc (x, scale {1}, zeropt {0}, in_bits {4}, out_bits {8})",
     advice="Correct the parameter that the message names, or export the model again.",
     fix="manual",
-    silence="Where the message describes the intended parameters.",
+    silence="If the message describes the intended parameters.",
 )
 
 

@@ -26,31 +26,34 @@ from castsmith.passes.promote.operands import TYPE_NOT_ALLOWED
 
 MIXED_OPERAND_TYPES = FindingCode(
     "mixed-operand-types",
-    "Operands that ONNX requires to have one type have several.",
-    why="The checker accepts such a model by default, and every runtime rejects it.",
+    "The operands of a node have different types, and ONNX requires one.",
+    why="ONNX's checker accepts the model by default. Every runtime rejects it.",
     example="z = Add (x, y)  # (float[N], int64[N]) -> float[N]",
-    advice="Run optimize, which promotes them; --promote-unsafe where the common type does not hold every value.",
+    advice=(
+        "Run optimize. If the common type cannot hold every value, pass --promote-unsafe or name a "
+        "library's rules with --promotion."
+    ),
     fix="promoted",
     silence="Never: no runtime loads the model.",
 )
 UNKNOWN_OPERATOR = FindingCode(
     "unknown-operator",
-    "An operator that the model's opset does not have, or of a domain that it does not import.",
+    "The model's opset does not have this operator, or the model does not import its domain.",
     why=(
-        "Its result types are unknown, so inference stops there, and runtimes refuse the model. ONNX Runtime saves "
-        "some of its own operators in the standard domain: no other runtime supports those."
+        "Its result types are unknown, and runtimes reject the model. ONNX Runtime saves some of its own "
+        "operators in the standard domain; other runtimes do not support them."
     ),
     example="y = Gelu (x)  # at opset 19; Gelu needs opset 20",
     advice=(
         "Import the opset that has the operator, or set the node's domain to the one that defines it and import that."
     ),
     fix="manual",
-    silence="Where your runtime registers the operator as a custom operator.",
+    silence="If your runtime registers it as a custom operator.",
 )
 VALUE_TYPE_MISMATCH = FindingCode(
     "value-type-mismatch",
-    "The declared type of an intermediate value differs from the type that its node gives.",
-    why="Runtimes that trust the declaration read the bits as the wrong type; others refuse the model.",
+    "An intermediate value is declared with the wrong type.",
+    why="Some runtimes trust the declaration and read the wrong bits. Others reject the model.",
     example="float[N] a declared; a = Cast <to = int32> (x)",
     advice="Run optimize, which corrects the declaration.",
     fix="automatic",
@@ -58,12 +61,12 @@ VALUE_TYPE_MISMATCH = FindingCode(
 )
 OUTPUT_TYPE_MISMATCH = FindingCode(
     "output-type-mismatch",
-    "The declared type of a model output differs from the type that its node gives.",
+    "A model output is declared with the wrong type.",
     why="Callers of the model rely on the declared type.",
     example="(int32[N] y) declared; y = Add (x, x)  # float[N]",
-    advice="Run optimize: the declaration follows the value, or with --keep-output-types the value is cast back.",
+    advice=("Run optimize, which corrects the declaration. With --keep-output-types it casts the value instead."),
     fix="automatic",
-    silence="Where callers do not read the declared type.",
+    silence="If no caller reads the declared type.",
 )
 
 

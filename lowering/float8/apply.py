@@ -53,10 +53,10 @@ MOVE_CODES = Rule(
 )
 STORE_AS_CODES = Rule(
     "store-as-codes",
-    "Constants, inputs and outputs of a type that the target lacks become uint8 codes.",
-    why="The target cannot hold the type; a code is the same bits.",
+    "Constants, inputs and outputs of an unsupported type become uint8 codes.",
+    why="The target does not support the type. A code has the same bits.",
     example="- float8e4m3fn[4] w\n+ uint8[4] w",
-    advice="Feed and read the codes of inputs and outputs that changed, which the record names.",
+    advice="Feed and read codes for the inputs and outputs that the record names.",
     safety=(Effect.BIT_EXACT, Effect.INTERFACE),
 )
 

@@ -55,21 +55,21 @@ from castsmith.targets.target import Target
 
 FLOAT8_NOT_LOWERED = FindingCode(
     "float8-not-lowered",
-    "The target lacks a float8 type that some node needs, and that node cannot be replaced exactly.",
-    why="A partly lowered model would not load, so no node is lowered.",
+    "A node needs a float8 type that the target does not support, and cannot be replaced exactly.",
+    why="A partly lowered model would not load, so nothing is lowered.",
     example="MatMul on float8e4m3fn",
-    advice="See the refusals with --explain, and change those nodes.",
+    advice="Pass --explain to see which nodes were skipped, and change them.",
     fix="manual",
-    silence="Never for this target: it refuses the model.",
+    silence="Never for this target: it rejects the model.",
 )
 SEQUENCE_AT_RISK = FindingCode(
     "sequence-at-risk",
-    "An encoding that replaces an operator is exposed to a hazard of the target.",
-    why="The target's own optimization may change the result of the encoding, for example by reassociating constants.",
+    "The target may compute a replacement incorrectly.",
+    why="Its optimizer may change the arithmetic, for example by reassociating constants.",
     example="the target contracts multiplication and addition",
     advice="Turn that optimization off, and run castsmith verify.",
     fix="manual",
-    silence="Where castsmith verify finds no difference on the device.",
+    silence="If castsmith verify finds no difference on the device.",
 )
 
 

@@ -28,12 +28,12 @@ Coded = Collection[DataType]
 
 TYPE_NOT_IN_TARGET = FindingCode(
     "type-not-in-target",
-    "The target lacks a type of the model that Castsmith cannot replace.",
-    why="The emitted model would not load.",
+    "The target does not support a type, and Castsmith cannot replace it.",
+    why="The result would not load.",
     example="the target has no complex64",
     advice="Change the model, or choose another target.",
     fix="manual",
-    silence="Never for this target: it refuses the model.",
+    silence="Never for this target: it rejects the model.",
 )
 
 

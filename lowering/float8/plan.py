@@ -46,10 +46,10 @@ from castsmith.targets.target import Target
 
 LOWER_OPERATOR = Rule(
     "lower-*",
-    "An operator on a type that the target lacks becomes exact operators that it has (lower-Cast, for example).",
-    why="The values are kept as codes in uint8, and the operator is computed on codes.",
+    ("An operator on an unsupported type is replaced with supported ones, bit for bit (lower-Cast, for example)."),
+    why="The values are stored as codes in uint8, and the operator works on the codes.",
     example="- y = Cast <to = float8e4m3fn> (x)\n+ 27 nodes on integers, bit for bit the same",
-    advice="If refused, the reason names the node; change its type in the model.",
+    advice="If it is skipped, the reason names the node. Change its type in the model.",
     safety=(Effect.BIT_EXACT, Effect.BIT_EXACT_BUT_NAN),
 )
 

@@ -57,7 +57,7 @@ ASSUMED_LARGEST_DIM = FindingCode(
     example="optimize --narrow int64 --largest-dim 1000000",
     advice="Without --largest-dim only values that are correct for all dimensions are narrowed.",
     fix="none",
-    silence="Where each dimension of your inputs stays below the number.",
+    silence="If each dimension of your inputs stays below the number.",
 )
 ASSUMED_RANGE = FindingCode(
     "assumed-range",
@@ -66,7 +66,7 @@ ASSUMED_RANGE = FindingCode(
     example="optimize --narrow int64 --range ids=0:50000",
     advice="Without --range only values that are correct for all inputs are narrowed.",
     fix="none",
-    silence="Where your inputs stay in the range.",
+    silence="If your inputs stay in the range.",
 )
 NARROW_OPERATOR = Rule(
     "narrow",

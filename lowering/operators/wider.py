@@ -30,8 +30,8 @@ Not those that may give the opposite of the least integer, which only the wider 
 
 RUN_IN_WIDER_TYPE = Rule(
     "run-in-wider-type",
-    "An operator that moves, picks, compares or counts integers or bools runs in a type that holds all of them.",
-    why="The target has no kernel for the type, but one for the wider type.",
+    "An operator that moves, compares or counts integers or bools runs in a wider type.",
+    why="The target has a kernel for the wider type only.",
     example="- n = NonZero (mask)\n+ wide = Cast <to = int32> (mask)\n+ n = NonZero (wide)",
     advice="Operators whose result may exceed the type, such as Add, are left.",
 )

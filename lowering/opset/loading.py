@@ -18,7 +18,7 @@ PASS_NAME = "legalize-version"
 
 IDLE_ATTRIBUTE = Rule(
     "idle-attribute",
-    "An attribute of a Cast that has no effect on its type is removed.",
+    "An attribute of a Cast that has no effect is removed.",
     why=(
         "ONNX Runtime does not load saturate = 0 of a Cast to other types than float8, nor a round_mode of others "
         "than float8e8m0."
@@ -27,8 +27,8 @@ IDLE_ATTRIBUTE = Rule(
 )
 RENAME_NODE = Rule(
     "node-name",
-    "A node gets another name, since a node before it in the same graph has its own.",
-    why="ONNX Runtime does not load a graph with two nodes of one name.",
+    "A node gets a new name, because another node has the same one.",
+    why="ONNX Runtime rejects graphs in which two nodes have the same name.",
     example="- cast, cast\n+ cast, cast_1",
 )
 

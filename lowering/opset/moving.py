@@ -31,13 +31,13 @@ from castsmith.passes.core.session import Session
 
 ADAPT_OPERATOR = Rule(
     "adapt-operator",
-    "An operator is rewritten in the form of another opset, which the target accepts.",
-    why="The other opset expresses the same differently: axes as an attribute, lengths instead of a count.",
+    "An operator is rewritten in the form of another opset.",
+    why="The target needs the other opset, which writes the same differently.",
     example="- y = ReduceMean (x, axes)\n+ y = ReduceMean <axes = [1]> (x)",
 )
 WRITE_OUT_OPERATOR = Rule(
     "write-out-operator",
-    "An operator that the older opset lacks becomes the function by which the standard defines it.",
+    ("An operator that the older opset does not have becomes the function that defines it in the standard."),
     why="The target accepts no newer opset. A runtime's own kernel may round the last bits differently.",
     example="- y = Gelu (x)\n+ Div, Erf, Sum, Mul, Mul",
     safety=(Effect.AS_DEFINED,),

@@ -46,8 +46,8 @@ Rounding = Callable[[Builder, onnx_ir.Value], onnx_ir.Value]
 
 LOWER_TRUNC = Rule(
     "lower-trunc",
-    "A QONNX Trunc becomes operators of ONNX. Refused without constant parameters, or before Round exists.",
-    why="Only qonnx runs Trunc; the replacement gives qonnx's bits.",
+    ("A QONNX Trunc becomes standard operators. Skipped if its parameters are not constant, or below opset 11."),
+    why="Only qonnx runs Trunc. The replacement gives the same bits.",
     example=(
         "- y = qonnx.custom_op.general.Trunc (x, scale, zeropt, in_bits, out_bits)\n+ Div, Add, Round, Floor, Mul ..."
     ),

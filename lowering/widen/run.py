@@ -54,19 +54,22 @@ from castsmith.targets.target import Target
 
 NO_KERNEL = FindingCode(
     "no-kernel",
-    "The target has no kernel for an operator on its type, and there is no exact replacement.",
-    why="The emitted model would not run.",
+    "The target has no kernel for an operator, and no exact replacement exists.",
+    why="The result would not run.",
     example="Loop on bfloat16",
     advice="Change the operator or its type in the model.",
     fix="manual",
-    silence="Never for this target: it refuses the model.",
+    silence="Never for this target: it rejects the model.",
 )
 WIDEN_OPERATOR = Rule(
     "widen",
-    "An operator on float16 or bfloat16 for which the target has no kernel computes in float. Refused for some.",
-    why="Its result in float, rounded once, is its result in the type.",
+    (
+        "An operator on float16 or bfloat16 computes in float, because the target has no kernel for it. "
+        "Some are skipped."
+    ),
+    why="The result in float, rounded once, is the result in that type.",
     example="- y = Add (a, b)  # bfloat16\n+ y = Cast <to = bfloat16> (Add (a_float, b_float))",
-    advice="If refused, change the operator or its type in the model.",
+    advice="If it is skipped, change the operator or its type in the model.",
     safety=(Effect.BIT_EXACT, Effect.IN_WIDER_TYPE, Effect.AS_DEFINED),
 )
 

@@ -43,8 +43,8 @@ to the midpoint of two subnormal numbers than float resolves, so that rounding t
 
 WIDEN_STORAGE = Rule(
     "widen-storage",
-    "Values of a 16-bit float type that the target lacks are kept in float. Refused where an operator forbids it.",
-    why="float holds each of them exactly.",
+    ("Values of an unsupported 16-bit float type are stored in float. Skipped if an operator does not allow float."),
+    why="float holds each value exactly.",
     example="- bfloat16[4] w\n+ float[4] w",
     advice="Feed and read float for the inputs and outputs that the record names.",
     safety=(Effect.BIT_EXACT, Effect.INTERFACE),

@@ -42,7 +42,7 @@ _CANDIDATES = (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT)
 
 UNIFY_OPERANDS = Rule(
     "unify-operands",
-    "The operands of a node are cast to one type, because the layer of the target takes one. Refused for some.",
+    "The operands of a node are cast to one type, because the target requires it. Some are skipped.",
     why=(
         "The standard lets Pow, GridSample, RMSNormalization, Attention and QuantizeLinear mix types; a strongly "
         "typed TensorRT network does not, and inserts no casts."

@@ -382,16 +382,14 @@ class Options:
     """
 
     target: str | Target | None = option(
-        None, OptionInfo("a runtime to make the model legal for (see castsmith targets)", _target, metavar="T")
+        None, OptionInfo("the runtime that should run the model (see castsmith targets)", _target, metavar="T")
     )
-    strict_device: bool = option(False, flag_info("refuse types that a device leaves to the CPU, not only count them"))
+    strict_device: bool = option(False, flag_info("reject types that the device leaves to the CPU"))
     promotion: PromotionRules | str | None = option(
         None,
-        OptionInfo(
-            "the rules for operands whose types disagree, or the name of a preset", _promotion, metavar="PRESET"
-        ),
+        OptionInfo("the rules for operands of mixed types, or the name of a preset", _promotion, metavar="PRESET"),
     )
-    promote_unsafe: bool | None = option(None, OptionInfo("allow promotions that can change values", _optional_flag))
+    promote_unsafe: bool | None = option(None, OptionInfo("allow promotions that can lose precision", _optional_flag))
     pytorch_scalar_promotion: bool | None = option(
         None, OptionInfo("ignore scalars beside operands with dimensions", _optional_flag)
     )
@@ -406,9 +404,9 @@ class Options:
         None, OptionInfo("give constants the 16-bit type of the other operands", _optional_flag)
     )
     keep_output_types: bool = option(False, flag_info("cast outputs back to their declared types"))
-    max_growth: int = option(4096, count_info("most bytes by which folding one node may grow the file", "BYTES"))
-    max_total_growth: int = option(1 << 20, count_info("most bytes by which all folding may grow the file", "BYTES"))
-    fold_disputed: bool = option(False, flag_info("fold casts on which runtimes disagree, too"))
+    max_growth: int = option(4096, count_info("largest growth of the file by folding one node", "BYTES"))
+    max_total_growth: int = option(1 << 20, count_info("largest growth of the file by all folding", "BYTES"))
+    fold_disputed: bool = option(False, flag_info("also fold casts on which runtimes disagree"))
     fold_as: FoldAs = option(
         "",
         choice_info(
@@ -417,23 +415,23 @@ class Options:
             metavar="RUNTIME",
         ),
     )
-    fold_quantized: bool = option(False, flag_info("fold the weights of quantized operators, too"))
+    fold_quantized: bool = option(False, flag_info("also fold the weights of quantized operators"))
     interface: Interface = option(
         "stored",
-        choice_info("inputs and outputs of types that the target lacks: as codes, or as wider numbers", Interface),
+        choice_info("inputs and outputs of unsupported types: codes, or wider numbers", Interface),
     )
     storage: Storage = option(
         "packed",
         choice_info(
-            "weights of 4 and 2 bits that the target lacks: packed, and unpacked by the graph, or one in each byte",
+            "unsupported weights of 4 and 2 bits: packed, or one per byte",
             Storage,
         ),
     )
-    emit_functions: bool = option(False, flag_info("lowered conversions as model-local functions"))
+    emit_functions: bool = option(False, flag_info("write lowered conversions as model-local functions"))
     vendor: Vendor = option(
         "",
         choice_info(
-            "quantized formats in operators of com.microsoft or trt, which the target runs",
+            "use the operators of com.microsoft or trt for quantized formats",
             Vendor,
             metavar="DOMAIN",
         ),
@@ -441,17 +439,17 @@ class Options:
     narrow: TypeLike | Sequence[TypeLike] = option(
         (),
         OptionInfo(
-            "int64 as int32, or double as float, where the result is identical for every input",
+            "use int32 for int64, or float for double, where every result is identical",
             cast("Check", narrowed_types),
             get_args(Narrowed),
             metavar="TYPE",
         ),
     )
     ranges: Mapping[str, tuple[float, float]] | None = option(
-        None, OptionInfo("between which numbers the integers of inputs lie, by name, for narrowing int64", _ranges)
+        None, OptionInfo("the range of the integers in each input, by name", _ranges)
     )
-    narrow_interface: bool = option(False, flag_info("inputs of those types too, and outputs that fit"))
-    largest_dim: int = option(0, count_info("largest size of an unknown dimension, for narrowing int64", "N"))
+    narrow_interface: bool = option(False, flag_info("also narrow inputs, and outputs that fit"))
+    largest_dim: int = option(0, count_info("largest size of any unknown dimension", "N"))
     in_place: bool = option(False, flag_info("change the model itself instead of a copy"))
     passes: Sequence[str | PassBase] | None = option(
         None,
@@ -471,7 +469,7 @@ class Options:
     verify_inputs: Sequence[tuple[str, Mapping[str, NDArray[Any]]]] | None = option(
         None, OptionInfo("the inputs to compare on: names, and arrays by input", _sets)
     )
-    provenance: bool = option(True, flag_info("note in the metadata of new nodes which rule made them"))
+    provenance: bool = option(True, flag_info("write to each new node's metadata which rule made it"))
 
     def __post_init__(self) -> None:
         check_options(self)

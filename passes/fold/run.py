@@ -49,12 +49,12 @@ from castsmith.targets.target import Target
 
 UNDEFINED_CONSTANT_CAST = FindingCode(
     "undefined-constant-cast",
-    "A cast of a constant has an element whose result the standard leaves undefined.",
-    why="Runtimes give different numbers for it, some even within one tensor, so folding would fix an arbitrary one.",
+    "The standard does not define the result of casting an element of a constant.",
+    why="Runtimes give different numbers for it, so Castsmith does not fold it.",
     example="y = Cast <to = int8> (w {1000})",
     advice="Change the constant, or clip it before the cast.",
     fix="manual",
-    silence="Where no result depends on the element.",
+    silence="If no result depends on the element.",
 )
 FOLD_QUANTIZED = RefusalCode(
     "fold-quantized",

@@ -51,8 +51,8 @@ NAME = "place-casts"
 
 PLACE_CASTS = Rule(
     "place-casts",
-    "Casts move across operators that only move elements, to where fewer are needed.",
-    why="A cast of every element commutes with a move of elements, bit for bit.",
+    "Casts move across operators that only move elements, so that fewer are needed.",
+    why="Casting before or after a move of elements gives the same bits.",
     example="- a = Cast <to = float> (x); b = Transpose (a); y = Cast <to = float16> (b)\n+ y = Transpose (x)",
     advice="--explain lists the regions that were not changed.",
 )

@@ -38,50 +38,52 @@ _IMPORTED = 13
 CONVERT_REGION = Rule(
     "convert-region",
     "Connected nodes compute in the requested precision.",
-    why="This is what a conversion is for: half the bytes, and faster products of matrices.",
+    why="This is the purpose of a conversion: half the bytes, and faster matrix products.",
     example=(
         "- y = MatMul (x, w)  # (float[4,8], float[8,8]) -> float[4,8]\n"
         "+ y = MatMul (x, w)  # (float16[4,8], float16[8,8]) -> float16[4,8]"
     ),
-    advice="Measure the error: --inputs FILE.npz or --measure; --keep leaves nodes in their type.",
+    advice="Measure the error with --inputs FILE.npz or --measure. --keep PATTERN keeps nodes in float.",
     safety=(Effect.CONVERTED,),
-    silence="Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
+    silence="Pass --keep PATTERN. Only castsmith convert does this.",
 )
 ROUND_CONSTANT = Rule(
     "round-constant",
     "A constant is rounded once to the precision. The record counts elements that overflow, vanish or lose bits.",
     why="The nodes that use it compute in the precision.",
     example="- float[2] w = {0.1, 1e-07}\n+ float16[2] w = {0.1, 1e-07}",
-    advice="A constant that would lose too much stays as it is, and so do the nodes that use it.",
+    advice="A constant that would lose too much is kept, and so are the nodes that use it.",
     safety=(Effect.CONVERTED,),
-    silence="Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
+    silence="Pass --keep PATTERN. Only castsmith convert does this.",
 )
 MASK_CONSTANT = Rule(
     "mask-constant",
-    "Mask values, minus infinity or numbers such as -1e9, become the lowest number of the precision.",
-    why="They would become minus infinity, and a row in which everything is masked would become NaN.",
+    "Mask values, such as minus infinity or -1e9, become the lowest number of the new type.",
+    why="They would become minus infinity, and a fully masked row would become NaN.",
     example="- float low = {-3.4e+38}\n+ float16 low = {-65504}",
-    advice="Check that the constant is a mask; --keep leaves the node that uses it in its type.",
+    advice="Check that the constant is a mask. If it is not, pass --keep with the node that uses it.",
     safety=(Effect.CONVERTED,),
-    silence="Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
+    silence="Pass --keep PATTERN. Only castsmith convert does this.",
 )
 CAST_AT_BORDER = Rule(
     "cast-at-border",
-    "A cast converts a value between a node in one type and its users in the other, once for all of them.",
-    why="ONNX has no implicit conversions; a minimum cut keeps the casts few.",
+    "A cast converts a value where float and the new type meet.",
+    why="ONNX has no implicit conversions. A minimum cut keeps the casts few.",
     example="+ x_float16 = Cast <to = float16> (x)",
-    advice="--io convert avoids the casts at the inputs and outputs of the model; --force those around an operator.",
+    advice=(
+        "Pass --io convert to avoid casts at inputs and outputs, and --force PATTERN to avoid those around an operator."
+    ),
     safety=(Effect.CONVERTED,),
-    silence="Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
+    silence="Pass --keep PATTERN. Only castsmith convert does this.",
 )
 CONVERT_INTERFACE = Rule(
     "convert-interface",
     "An input or output of the model changes its type, because of --io.",
-    why="Callers that have the precision already need no casts.",
+    why="Your code needs no casts if it already uses the new type.",
     example="- float[4,8] x\n+ float16[4,8] x",
-    advice="Feed and read the model in the new type, or leave --io at keep.",
+    advice="Feed and read the new type.",
     safety=(Effect.INTERFACE,),
-    silence="Leave --io at keep.",
+    silence="Leave out --io.",
 )
 
 

@@ -70,8 +70,8 @@ SOURCES: dict[DataType, frozenset[DataType]] = {
 
 NOTHING_TO_CONVERT = FindingCode(
     "nothing-to-convert",
-    "One of many models to convert has nothing of a type that is converted, such as a model of integers.",
-    why="The model is copied unchanged, so that the folder of results is complete. A single model is refused instead.",
+    "A model in a folder has nothing to convert, for example because it only uses integers.",
+    why=("The model is copied unchanged, so that the results are complete. A single model is an error instead."),
     example="the model has no floating-point values: nothing in it is of bfloat16, double or float",
     advice="Nothing, if the model should be as it is; else name another precision by --to.",
     fix="none",
@@ -79,10 +79,13 @@ NOTHING_TO_CONVERT = FindingCode(
 )
 CONVERT_NODE = RefusalCode(
     "convert-node",
-    "A node keeps its type; the reason says why.",
-    why="The operator is sensitive, the target or the opset lacks it, a constant does not fit, or casts cost more.",
+    "A node is not converted; the reason says why.",
+    why=(
+        "The operator is sensitive, the target or the opset does not support it, a constant does not fit, "
+        "or the casts would cost more than they save."
+    ),
     example="Softmax stays in a wider type by default: it divides by a sum of exponentials",
-    advice="--force PATTERN converts sensitive nodes; for a lacking kernel name another target or opset.",
+    advice=("Pass --force PATTERN to convert sensitive nodes. If a kernel is missing, choose another target or opset."),
     fix="opt-in",
     silence=(
         "A node that keeps its type fails no run; --explain lists it. If no value of a single model has a type that "

@@ -25,7 +25,7 @@ OUTPUT_TYPE_FOLLOWS = FindingCode(
     example="the graph output z is declared int64[N] but is float",
     advice="Accept it, or use --keep-output-types, which adds a cast back.",
     fix="none",
-    silence="Where callers take the new type.",
+    silence="If callers take the new type.",
 )
 WIDEN_JOINED_OUTPUT = Rule(
     "widen-joined-output",

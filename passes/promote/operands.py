@@ -28,14 +28,11 @@ from castsmith.passes.core.session import Session
 TYPE_NOT_ALLOWED = FindingCode(
     "type-not-allowed",
     "An operator does not support a type at the model's opset.",
-    why=(
-        "Every runtime rejects it. If a wider type holds every value, optimize computes in that type; converting to a "
-        "type that does not would silently change some of them."
-    ),
+    why=("Every runtime rejects it. If a wider type holds every value, optimize computes in that type."),
     example="y = Relu (x)  # (uint64[N]) -> uint64[N]",
-    advice="Run optimize; if it refuses, raise the opset, or cast the operand in the model to the intended type.",
+    advice="Run optimize. If it cannot help, raise the opset, or cast the operand in the model.",
     fix="automatic",
-    silence="Where your runtime takes more types than the standard.",
+    silence="If your runtime supports more types than the standard.",
 )
 PROMOTE_OPERANDS = Rule(
     "promote-operands",

@@ -13,7 +13,7 @@ from docs import reference
 
 DOCS = Path(__file__).parents[2] / "docs"
 TITLE, COMMON, LENGTH = 1000.0, 1.2, 0.75
-"""The weight of a title, and the parameters of BM25, as the search of the site has them (lunr, as Material sets it up)."""
+"""The weight of a title and the parameters of BM25, as in the search of the site (lunr, as Material sets it up)."""
 
 QUERIES = {
     "install": "install.md",

@@ -27,8 +27,8 @@ from castsmith.verification.diff.keys import Keys
 
 UNRECORDED_CHANGE = Rule(
     "unrecorded-change",
-    "A foreign pass made this change without a record; it was found by comparing the model before and after.",
-    why="Every change is shown. Whether this one keeps the values is unknown.",
+    ("A pass made this change without a record. Castsmith found it by comparing the model before and after."),
+    why="Castsmith does not know whether this change keeps the values.",
     example="- y = Relu (x)\n+ y = Sigmoid (x)",
     advice="Check what the pass does, or run castsmith verify.",
     safety=(Effect.UNKNOWN,),

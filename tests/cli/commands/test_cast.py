@@ -68,7 +68,7 @@ def test_text_shows_every_value_and_the_reason(castsmith: Command) -> None:
     assert ended.code == 0
     lines = ended.out.splitlines()
     assert len(lines) == 4
-    assert lines[0].split() == ["value", "as", "float", "code", "as", "int8", "code", "standing"]
+    assert lines[0].split() == ["value", "as", "float", "code", "as", "int8", "code", "status"]
     assert lines[2].split() == ["-2.5", "-2.5", "0xc0200000", "-2", "0xfe", "DEFINED"]
     assert lines[3].endswith("UNDEFINED: the number is out of range for int8, which holds -128 to 127")
 

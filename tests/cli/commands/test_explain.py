@@ -58,7 +58,7 @@ def test_every_code_has_a_page() -> None:
 def test_the_command(castsmith: Command) -> None:
     ended = castsmith("explain", "fold-undefined", "lower-Cast")
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.startswith("fold-undefined\n\nA refusal, since version ")
+    assert ended.out.startswith("fold-undefined\n\nA skipped change, since version ")
     assert "How to fix it: " in ended.out
     assert "How safe it is: Bit-exact" in ended.out
     listed = castsmith("explain").out.splitlines()

@@ -81,8 +81,8 @@ def test_diagnostics_go_to_stderr_one_a_line(castsmith: Command, tmp_path: Path)
     assert ended.err.count("\n") == 1
     assert ended.err.startswith(f"{source}: constant: ")
     assert "undefined-constant-cast" in ended.err
-    assert "not done: " in ended.out
-    assert "witness: 1000.0" in ended.out
+    assert "skipped: " in ended.out
+    assert "example value: 1000.0" in ended.out
 
 
 def test_diff_in_a_pipe_is_neither_coloured_nor_wrapped(castsmith: Command, tmp_path: Path) -> None:

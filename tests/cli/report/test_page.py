@@ -94,7 +94,7 @@ def test_refusals_show_the_node_that_stays(castsmith: Command, tmp_path: Path) -
     refused = [item for item in data_of(report(castsmith, source).read_text())["items"] if item["kind"] == "refusal"]
     assert refused
     assert refused[0]["before"].startswith("z = Cast <to = int8> (w)")
-    assert "witness: 1000.0" in refused[0]["reason"]
+    assert "example value: 1000.0" in refused[0]["reason"]
 
 
 def test_diff_as_html(castsmith: Command, tmp_path: Path) -> None:
@@ -275,8 +275,8 @@ def test_in_chromium_every_size_theme_and_print(castsmith: Command, tmp_path: Pa
     for name, *texts in found["colours"]:
         ink, ground = (sum(map(int, re.findall(r"\d+", text)[:3])) for text in texts)
         assert abs(ink - ground) > 450
-        assert name == "Colours: as the system" or (ink < ground) == name.endswith("light")
-    assert {name for name, *_ in found["colours"]} == {"Colours: as the system", "Colours: light", "Colours: dark"}
+        assert name == "Theme: system" or (ink < ground) == name.endswith("light")
+    assert {name for name, *_ in found["colours"]} == {"Theme: system", "Theme: light", "Theme: dark"}
     assert (found["fetched"], found["errors"], found["folded"]) == (0, [], 0)
     assert found["printed"] == len(data_of(page.read_text())["items"])
 
