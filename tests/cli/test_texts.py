@@ -225,7 +225,7 @@ a -> b
     1 kept in double: it overflows
   error: not measured, since the result does not run
     3 values became infinite or NaN: a, b, c
-  1 change skipped (--explain lists what and why)
+  1 change skipped (--explain shows why)
 """,
     ),
 ]
