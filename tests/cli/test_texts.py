@@ -296,7 +296,7 @@ def test_like_reasons_are_one_and_what_stays_is_no_refusal(capsys: pytest.Captur
     out = capsys.readouterr().out
     assert "    2 kept in float: safe reaches 250000 (measured), beyond float16, and 1 like it\n" in out
     assert "    1 kept in float: it overflows\n" in out
-    assert out.endswith("  3 nodes kept in float (--explain shows why)\n  1 refusal (--explain shows them)\n")
+    assert out.endswith("  3 nodes kept in float (--explain shows why)\n  1 change skipped (--explain shows why)\n")
     arguments.explain = True
     print_result(arguments, ConvertResult(model, precisions=kept, refusals=refusals), SIZES)
     assert "    kept in its type: it overflows\n" in capsys.readouterr().out
