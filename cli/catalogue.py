@@ -27,6 +27,7 @@ _EFFECTS = {
     Effect.REPAIR: "a repair: the model had no defined meaning before, and the promotion rule now defines its values",
     Effect.IN_WIDER_TYPE: "computed in a wider type and rounded once (runtimes differ in the last bit anyway)",
     Effect.AS_DEFINED: "computed as the standard defines it (a runtime's own kernel may differ in the last bit)",
+    Effect.SCALED: "as requested: multiplied by a power of two, bit-exact but for overflow and subnormal numbers",
     Effect.CONVERTED: "lossy, as requested: values are rounded to another precision",
     Effect.INTERFACE: ("bit-exact, but a graph input or output changes its type, so callers must use the new one"),
     Effect.UNKNOWN: "unknown, because the pass wrote no record",

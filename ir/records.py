@@ -20,6 +20,7 @@ class Effect(enum.Enum):
     AS_DEFINED = "computed as the standard defines it; a runtime's own kernel may differ in the last bit"
     UNKNOWN = "unknown: the pass left no record, and this one is from comparing the model before and after"
     CONVERTED = "rounded to another precision, as requested"
+    SCALED = "multiplied by a power of two, as requested: bit-exact in float but for overflow and subnormal numbers"
     INTERFACE = "bit-exact, but a graph input or output changed its element type"
 
 

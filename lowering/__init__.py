@@ -13,6 +13,7 @@
     widen         `WidenFloats`: 16-bit floats and double computed in float
     narrow        `NarrowTypes`: int64 as int32, double as float
     opset         `LegalizeVersion`: another opset or IR version
+    rescale       `Rescale`: a float16 model scaled so that its values fit
     casts         `LowerCasts`: casts that a target computes otherwise
     qonnx         `LowerTrunc`, `LowerQuant`
     custom        `LowerCustom`: your own operators, by functions of your own

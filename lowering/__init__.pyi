@@ -12,6 +12,7 @@ from .opset.version import LegalizeVersion as LegalizeVersion
 from .qonnx.quant import LowerQuant as LowerQuant
 from .qonnx.trunc import LowerTrunc as LowerTrunc
 from .quantized.use import UseVendor as UseVendor
+from .rescale.run import Rescale as Rescale
 from .widen.run import WidenFloats as WidenFloats
 
 Replacement = castsmith.passes.core.rewriting.Replacement

@@ -27,6 +27,7 @@ from castsmith.lowering.healing import Healing, computes_in_half, reference_of
 from castsmith.lowering.operators.run import LowerOperators
 from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.opset.version import RaiseOpset, is_old
+from castsmith.lowering.rescale.run import Rescale, RescaleResult
 from castsmith.lowering.results import ConvertResult
 from castsmith.lowering.running import Run, leftovers
 from castsmith.lowering.widen.unify import UnifyOperands
@@ -117,7 +118,10 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
             that cannot be read; TargetError for an unknown target.
     """
     given, to = as_model(model), parse_precision(options.to)
-    if to == DataType.FLOAT16 and computes_in_half(given):
+    half = to == DataType.FLOAT16 and computes_in_half(given)
+    if options.rescale:
+        return _rescaled(model, given, options, half=half)
+    if half:
         return _healed(model, given, options)
     require_something(given, to)
     search = options.max_error is not None
@@ -350,8 +354,70 @@ def _healed(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> 
     result = _judged(result, "convert the model to float: `convert(to='float')`")
     if not options.in_place and model_in_memory(model) is not None:
         return result
-    _put_into(given, result.model)
+    if result.model is not given:
+        _put_into(given, result.model)
     return replace(result, model=given)
+
+
+NOT_RESCALED = FindingCode(
+    "not-rescaled",
+    "No powers of two were found that move a value into the range of float16.",
+    why="An operator that is not homogeneous, or a value of a large range, leaves no choice of a scale.",
+    example="y = Exp (x)  # reaches 1e+06",
+    advice="Convert without --rescale, which computes such nodes in float.",
+    fix="none",
+    silence="Where the error on your inputs is small.",
+)
+_NO_FLOAT = "converted, so that no node is in float"
+
+
+def _rescaled(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> ConvertResult:
+    """Scale the values of the model, converted as a whole to float16 if it is not already, by powers of two."""
+    if parse_precision(options.to) != DataType.FLOAT16:
+        raise OptionError("`rescale` is for float16: other types have the range of float.")
+    if not half:
+        require_something(given, DataType.FLOAT16)
+    tell, target = options.progress or _silent, as_target(options.target)
+    stated, keep = _stated(given, options.ranges or {}), parse_patterns(options.keep, "keep")
+    inputs = "made-up" if options.inputs is None else options.inputs
+    tell("measuring")
+    if half:
+        known = reference_of(given, inputs, options.dims, stated)
+    else:
+        known = reference(given.clone(), inputs, options.dims, ranges=stated)
+    every, fates = (Pattern("*", "", "*", _NO_FLOAT),), Fates(DataType.FLOAT16)
+    request = Request(
+        DataType.FLOAT16, target, _io_of(given, options), keep, every, None, {}, {}, fates, options.provenance, tell
+    )
+    untouched = ConvertPrecision(DataType.FLOAT, sources=(DataType.FLOAT16,), sparing=True) if half else None
+    plain = _attempt(given.clone(), request, keep, untouched).result
+    found = tuple(faults(known, plain.model))
+    result, before = plain if plain.rewrites else replace(plain, model=given), measure(known, plain.model)
+    if found:
+        # A model in float is scaled first, so that its weights are rounded where they have all bits.
+        run = Run(Session(plain.model if half else given.clone()), options.provenance, tell)
+        scaled = run.apply(Rescale(known, found))
+        require(isinstance(scaled, RescaleResult), "rescale states no factors")
+        scaled = cast("RescaleResult", scaled)
+        base = plain if half else _attempt(run.session.model, request, keep).result
+        told = [_not_rescaled(base.model, name) for name in scaled.unsolved]
+        rewrites = [*run.records.rewrites, *base.rewrites]
+        result = replace(base, rewrites=rewrites, diagnostics=[*base.diagnostics, *told], factors=scaled.factors)
+    # The engine keeps constants by their nodes, so a model that was changed in place is measured as another.
+    error = measure(known, result.model.clone()) if found else before
+    result = replace(result, error=error, before=before, faults=found)
+    result = _judged(result, "convert without `rescale`")
+    if not options.in_place and model_in_memory(model) is not None:
+        return result
+    if result.model is not given:
+        _put_into(given, result.model)
+    return replace(result, model=given)
+
+
+def _not_rescaled(model: onnx_ir.Model, name: str) -> Diagnostic:
+    message = f"no power of two was found that moves {name} into the range of float16"
+    site = Site(model.graph.name or "", name)
+    return Diagnostic(NOT_RESCALED.code, Severity.WARNING, site, message, "convert without `rescale`")
 
 
 def _attempt(

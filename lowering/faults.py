@@ -44,43 +44,42 @@ _ENDLESS = 16
 
 @dataclass(frozen=True)
 class Fault:
-    """A node that float16 does not do.
+    """A node that float16 does not do, by the names that it had before anything was changed.
 
     Attributes:
         node: The node.
-        value: The value that it loses: its result, or the operand that does not fit.
+        name: The name of its first result.
+        place: The path of its modules, if the model has it, its name and its operator.
+        value: The name of the value that it loses: its result, or the operand that does not fit.
         kind: "overflow": the value is beyond float16; "vanish": it is below its normal numbers; "inside": operands and
             result fit, and what the node adds up does not; "operand": it reads what is lost.
         magnitude: The greatest magnitude that the value has, of what the node adds up inside.
     """
 
     node: onnx_ir.Node
-    value: onnx_ir.Value
+    name: str
+    place: str
+    value: str
     kind: Kind
     magnitude: float
 
     @property
-    def name(self) -> str:
-        """The name of the first result of the node."""
-        return next((value.name or "" for value in self.node.outputs), "")
-
-    @property
-    def place(self) -> str:
-        """The path of modules of the node, if the model has it, its name and its operator."""
-        path = next(map(".".join, paths_of(self.node)), "")
-        name = self.node.name or self.name
-        return f"{f'{path} ' if path and not name.startswith('/') else ''}{name} ({self.node.op_type})"
-
-    @property
     def reason(self) -> str:
         """What is wrong, as a clause."""
-        name = self.value.name
+        name = self.value
         if self.kind == "inside":
             return f"{name} fits float16, but the sum inside reaches {self.magnitude:.6g} (measured)"
         name = f"it reads {name}, which" if self.kind == "operand" else name
         if self.magnitude >= _LIMITS.overflow:
             return f"{name} reaches {self.magnitude:.6g} (measured), beyond float16"
         return f"{name} has elements below {self.magnitude:.3g} (measured), where float16 loses bits"
+
+
+def _fault(node: onnx_ir.Node, value: onnx_ir.Value, kind: Kind, magnitude: float) -> Fault:
+    result = next((each.name or "" for each in node.outputs), "")
+    path, name = next(map(".".join, paths_of(node)), ""), node.name or result
+    place = f"{f'{path} ' if path and not name.startswith('/') else ''}{name} ({node.op_type})"
+    return Fault(node, result, place, value.name or "", kind, magnitude)
 
 
 Key = tuple[Path, str]
@@ -129,16 +128,16 @@ class _Runs:
         sizes = np.abs(wide[lost])
         greatest = float(sizes.max())
         if greatest >= _LIMITS.overflow:
-            self.faults[node] = Fault(node, value, "overflow", greatest)
+            self.faults[node] = _fault(node, value, "overflow", greatest)
         elif operand := self._lossy_operand(route, node):
-            self.faults[node] = Fault(node, operand[0], "operand", operand[1])
+            self.faults[node] = _fault(node, operand[0], "operand", operand[1])
         elif adds_up(node):
-            self.faults[node] = Fault(node, value, "inside", self._inside(route, node, wide))
+            self.faults[node] = _fault(node, value, "inside", self._inside(route, node, wide))
         elif (sizes < _LIMITS.normal).any():
             small = sizes[sizes < _LIMITS.normal]
-            self.faults[node] = Fault(node, value, "vanish", float(small.max()))
+            self.faults[node] = _fault(node, value, "vanish", float(small.max()))
         elif not np.isfinite(here[lost]).all():
-            self.faults[node] = Fault(node, value, "inside", greatest)
+            self.faults[node] = _fault(node, value, "inside", greatest)
 
     def _lossy_operand(self, route: Path, node: onnx_ir.Node) -> tuple[onnx_ir.Value, float] | None:
         """Return the first operand that loses elements by being of float16, and the magnitude at which it does."""
@@ -172,12 +171,7 @@ class _Runs:
     def _inside(self, route: Path, node: onnx_ir.Node, result: Array) -> float:
         """Return the largest sum that the node may make inside, as far as its operands say."""
         operand = None if node.inputs[0] is None else self._expected_of(route, node.inputs[0])
-        if operand is None:
-            return float(np.abs(result).max())
-        wide, count = np.abs(operand.astype(np.float64)), max(operand.size // max(result.size, 1), 1)
-        if node.op_type in _PLAIN_SUMS:
-            return float(np.abs(result).max()) * (count if node.op_type == "ReduceMean" else 1)
-        return float(np.abs(result).max()) ** 2 if node.op_type == "ReduceL2" else float((wide**2).sum())
+        return float(np.abs(result).max()) if operand is None else sum_inside(node, operand, result)
 
     def second(self, route: Path, value: onnx_ir.Value, computed: Tensor) -> Tensor:
         """Go on with what is lost as long as that matters, and note which faults do harm."""
@@ -228,7 +222,21 @@ class _Runs:
         return next((self._trails[key] for key in keys if key in self._trails), next(handed, None))
 
 
-_PLAIN_SUMS = ("ReduceMean", "ReduceSum", "ReduceSumSquare")
+def sums_squares(node: onnx_ir.Node) -> bool:
+    """True if a node that adds up many elements adds up their squares."""
+    return node.op_type not in ("ReduceMean", "ReduceSum", "ReduceL1")
+
+
+def sum_inside(node: onnx_ir.Node, operand: Array, result: Array) -> float:
+    """Return the largest sum that a node may make inside of which the operand and the result are known."""
+    greatest, count = float(np.abs(result).max()), max(operand.size // max(result.size, 1), 1)
+    if not sums_squares(node):
+        return greatest * (count if node.op_type == "ReduceMean" else 1)
+    if node.op_type in ("ReduceL2", "ReduceSumSquare"):
+        return greatest ** (2 if node.op_type == "ReduceL2" else 1)
+    squares = operand.astype(np.float64) ** 2
+    axis = node.attributes.get_int("axis", -1) if node.op_type == "LpNormalization" else None
+    return float(squares.sum(axis=axis).max())
 
 
 def _as(array: Array, dtype: Any) -> Array:

@@ -56,6 +56,15 @@ def reference_of(
     return reference(widened(model), inputs, dims, ranges=ranges, of=model)
 
 
+def half_faults(
+    model: onnx_ir.Model, inputs: Inputs, ranges: Mapping[str, tuple[float, float]] | None = None
+) -> list[Fault]:
+    """Return the nodes that go wrong in float16 on inputs of the model; none of one that is not in float16."""
+    if not computes_in_half(model):
+        return []
+    return faults(reference_of(model, inputs, ranges=ranges), model)
+
+
 @dataclass(frozen=True)
 class Healing:
     """How to heal.
@@ -85,7 +94,9 @@ class Healing:
             for fault in fresh:
                 reasons[fault.reason].add(fault.name)
             result = self.attempt(model.clone(), self._step(reasons))
-        return replace(result, error=measure(known, result.model), faults=tuple(told))
+        error = measure(known, result.model)
+        before = measure(known, model) if told else error
+        return replace(result, error=error, before=before, faults=tuple(told))
 
     def _step(self, reasons: Mapping[str, set[str]]) -> ConvertPrecision:
         lower = tuple(exact_pattern(names, why) for why, names in reasons.items())

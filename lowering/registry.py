@@ -26,6 +26,7 @@ PASSES: dict[str, str] = {
     "simplify-casts": "castsmith.passes.simplify.run:SimplifyCasts",
     "place-casts": "castsmith.passes.place.run:PlaceCasts",
     "convert-precision": "castsmith.passes.precision.run:ConvertPrecision",
+    "rescale": "castsmith.lowering.rescale.run:Rescale",
     "narrow-types": "castsmith.lowering.narrow.run:NarrowTypes",
     "lower-trunc": "castsmith.lowering.qonnx.trunc:LowerTrunc",
     "lower-quant": "castsmith.lowering.qonnx.quant:LowerQuant",
@@ -50,10 +51,11 @@ ON_REQUEST: dict[str, tuple[str, ...]] = {
     "use-vendor": (),
     "narrow-types": ("simplify-casts", "fold-constants"),
     "convert-precision": (),
+    "rescale": (),
 }
 """Passes that `optimize` runs only on request, and the passes that may find more after each.
 
-convert-precision changes values, so it runs only if named among the passes; `castsmith.convert` uses it.
+convert-precision and rescale change values, so they run only if named among the passes; `castsmith.convert` uses them.
 """
 
 PIPELINE: tuple[str, ...] = tuple(

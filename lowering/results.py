@@ -152,7 +152,9 @@ class ConvertResult(Result):
         magnitudes: The largest magnitude of the first result of each node before, by its name, where it is known.
         attempts: The number of conversions that the search for `max_error` measured.
         kept: The nodes that this search kept in a wider type, by their first results.
-        faults: The nodes that do harm in float16 on the inputs, and are computed in float for that.
+        before: The measured error of the model as it was, if it was in float16 already.
+        factors: Of a rescaled model the values that are stored times 2 to the minus this power, by their new names.
+        faults: The nodes that do harm in float16 on the inputs, and are computed in float for that, or rescaled.
     """
 
     precisions: Mapping[str, tuple[DataType, str]] = field(default_factory=dict[str, tuple[DataType, str]])
@@ -162,4 +164,6 @@ class ConvertResult(Result):
     magnitudes: Mapping[str, float] = field(default_factory=dict[str, float])
     attempts: int = 1
     kept: tuple[str, ...] = ()
+    before: Accuracy | None = None
+    factors: Mapping[str, int] = field(default_factory=dict[str, int])
     faults: tuple[Fault, ...] = ()

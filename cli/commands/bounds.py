@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnx_ir import DataType
+
 from castsmith.cli.collisions import require_apart, require_no_datafile, settings_files
 from castsmith.cli.exit_codes import DONE, REFUSED
 from castsmith.cli.inputs import given_ranges, read_inputs
@@ -17,7 +19,10 @@ from castsmith.cli.text.bounds import bounds_data, bounds_lines
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.ir.walks import files_read
+from castsmith.lowering.accuracy import fed
+from castsmith.lowering.healing import computes_in_half, half_faults, widened
 from castsmith.numerics.errors import OptionError
+from castsmith.numerics.types import parse_type
 from castsmith.verification.bounds import bounds, exceeding
 
 if TYPE_CHECKING:
@@ -37,15 +42,20 @@ def run(arguments: argparse.Namespace) -> int:
             require_no_datafile("--html", page, files_read(model))
         inputs = None if arguments.inputs is None else [arrays for _, arrays in read_inputs(arguments.inputs)]
         announce("computing bounds")
+        half = arguments.to is not None and parse_type(arguments.to) == DataType.FLOAT16 and computes_in_half(model)
+        places = half_faults(model, "made-up" if inputs is None else inputs, ranges) if half else None
+        if half:  # what values would be, if float16 held them
+            model = widened(model)
+            inputs = None if inputs is None else [fed(model, arrays) for arrays in inputs]
         found_bounds = bounds(model, ranges=ranges, inputs=inputs, promotion=promotion_rules(arguments))
         excess = None if arguments.to is None else exceeding(found_bounds, arguments.to)
     if page is not None:
         _write_page(page, shown(arguments.input), found_bounds, arguments.to)
     if arguments.json:
-        print_json({"model": arguments.input, "to": arguments.to, **bounds_data(found_bounds, excess)})
+        print_json({"model": arguments.input, "to": arguments.to, **bounds_data(found_bounds, excess, places)})
     else:
-        print_lines(bounds_lines(found_bounds, excess, arguments.to, None if arguments.all else _MOST))
-    return REFUSED if excess else DONE
+        print_lines(bounds_lines(found_bounds, excess, arguments.to, None if arguments.all else _MOST, places))
+    return REFUSED if excess or places else DONE
 
 
 def _page_path(arguments: argparse.Namespace) -> Path | None:

@@ -19,6 +19,7 @@ from castsmith.cli.gate.baseline import Baseline, fingerprint
 from castsmith.cli.gate.codes import codes_of
 from castsmith.cli.gate.judging import Checked, Rules, changed, exit_code, from_data, to_data
 from castsmith.cli.gate.terminal import grouped_lines
+from castsmith.cli.inputs import read_inputs
 from castsmith.cli.messages import complain
 from castsmith.cli.models import read_model, source_of
 from castsmith.cli.outcome import Failure
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from castsmith.ir.records import Diagnostic
     from castsmith.numerics.promotion.rules import PromotionRules
     from castsmith.targets.target import Target
+Sets = list[tuple[str, dict[str, Any]]]
 _OF_WORK = (
     "target",
     "strict_device",
@@ -46,6 +48,7 @@ _OF_WORK = (
     "promote_unsafe",
     "pytorch_scalar_promotion",
     "u64_integer_promotion_target",
+    "inputs",
 )
 """The options that the work on one model depends on."""
 
@@ -55,11 +58,12 @@ def run(arguments: argparse.Namespace) -> int:
     require_one_stdin(arguments.input)
     target = as_target(arguments.target, strict=arguments.strict_device)
     promotion, rules = promotion_rules(arguments), _rules(arguments)
+    inputs = None if arguments.inputs is None else list(read_inputs(arguments.inputs))
     if arguments.outcome is not None:
-        return _part(arguments, promotion, target)
+        return _part(arguments, promotion, target, inputs)
     files = [file for file, _ in models_of(arguments.input)]
     baseline, also = _baseline(arguments, files), _also(arguments, files)
-    checked = [_judged(model, rules) for model in _checked(arguments, files, promotion, target)]
+    checked = [_judged(model, rules) for model in _checked(arguments, files, promotion, target, inputs)]
     if baseline is not None and arguments.write_baseline:
         _write_baseline(baseline, checked, rules)
         return worst(model.failure.exit_code for model in checked if model.failure is not None)
@@ -87,13 +91,17 @@ _MANY = 2000
 
 
 def _checked(
-    arguments: argparse.Namespace, files: Sequence[str], promotion: PromotionRules, target: Target | None
+    arguments: argparse.Namespace,
+    files: Sequence[str],
+    promotion: PromotionRules,
+    target: Target | None,
+    inputs: Sets | None,
 ) -> Iterator[Checked]:
     """Yield each file with all of its findings."""
     if not means_many(arguments.input):
         with progress(quiet=arguments.quiet) as announce:
             announce(f"checking {files[0]}")
-            findings = _findings(files[0], promotion, target)
+            findings = _findings(files[0], promotion, target, inputs)
         yield Checked(files[0], findings)
         return
     if min(arguments.jobs, useful_processes(files, _MANY)) > 1 and "-" not in files:
@@ -107,12 +115,12 @@ def _checked(
     with progress(len(files), quiet=arguments.quiet) as announce:
         for number, file in enumerate(files):
             announce(f"{number + 1} of {len(files)}: {file}")
-            yield _one(file, promotion, target)
+            yield _one(file, promotion, target, inputs)
 
 
-def _part(arguments: argparse.Namespace, promotion: PromotionRules, target: Target | None) -> int:
+def _part(arguments: argparse.Namespace, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> int:
     """Check one file for the process that runs the whole, and give it the findings as data."""
-    arguments.outcome.report = {"findings": to_data(_findings(arguments.input[0], promotion, target))}
+    arguments.outcome.report = {"findings": to_data(_findings(arguments.input[0], promotion, target, inputs))}
     return DONE
 
 
@@ -125,9 +133,9 @@ def _words(arguments: argparse.Namespace) -> Iterator[str]:
             yield option if value is True else f"{option}={value}"
 
 
-def _one(file: str, promotion: PromotionRules, target: Target | None) -> Checked:
+def _one(file: str, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> Checked:
     try:
-        return Checked(file, _findings(file, promotion, target))
+        return Checked(file, _findings(file, promotion, target, inputs))
     except Exception as error:  # one file of many: it is reported, and the others are checked
         from castsmith.cli.failures import failure_of
 
@@ -143,8 +151,8 @@ def _told(failure: Failure) -> Failure:
     return failure
 
 
-def _findings(file: str, promotion: PromotionRules, target: Target | None) -> list[Diagnostic]:
-    return check(read_model(source_of(file)), target=target, promotion=promotion)
+def _findings(file: str, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> list[Diagnostic]:
+    return check(read_model(source_of(file)), target=target, promotion=promotion, inputs=inputs)
 
 
 def _judged(checked: Checked, rules: Rules) -> Checked:

@@ -65,6 +65,7 @@ def _convert(
         ranges=given_ranges(arguments),
         max_error=arguments.max_error,
         weights_only=arguments.weights_only,
+        rescale=arguments.rescale,
         in_place=True,
         progress=ahead_of,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import castsmith
 from castsmith.cli.report.savings import ModelSizes
+from castsmith.cli.text.bounds import fault_data
 from castsmith.cli.wording import with_command_options
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
@@ -52,12 +53,10 @@ def _conversion(result: ConvertResult) -> dict[str, Any]:
         {"node": name, "type": type_name(dtype), "region": result.regions.get(name, 0), "reason": reason}
         for name, (dtype, reason) in result.precisions.items()
     ]
-    faults = [
-        {"node": fault.name, "value": fault.value.name, "kind": fault.kind, "magnitude": fault.magnitude}
-        for fault in result.faults
-    ]
-    told = {"precisions": precisions, "attempts": result.attempts, "faults": faults}
-    return {"conversion": {**told, "error": accuracy_data(result.error)}}
+    faults = list(map(fault_data, result.faults))
+    told = {"precisions": precisions, "attempts": result.attempts, "faults": faults, "factors": dict(result.factors)}
+    errors = {"before": accuracy_data(result.before), "error": accuracy_data(result.error)}
+    return {"conversion": {**told, **errors}}
 
 
 def accuracy_data(error: Accuracy | None) -> dict[str, Any] | None:

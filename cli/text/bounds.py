@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.text.terminal import Line, columns, counted
 from castsmith.numerics.types import type_name
 from castsmith.verification.bounds import Bound, Bounds, Excess, Kind
+
+if TYPE_CHECKING:
+    from castsmith.lowering.faults import Fault
 
 _TITLES: dict[Kind, tuple[str, str]] = {
     "nan": ("red", "NaN on the given inputs"),
@@ -21,7 +24,13 @@ _TITLES: dict[Kind, tuple[str, str]] = {
 _WIDEST = 48
 
 
-def bounds_lines(bounds: Bounds, excess: Sequence[Excess] | None, to: str | None, most: int | None) -> Iterator[Line]:
+def bounds_lines(
+    bounds: Bounds,
+    excess: Sequence[Excess] | None,
+    to: str | None,
+    most: int | None,
+    places: Sequence[Fault] | None = None,
+) -> Iterator[Line]:
     """Yield a summary, what the type does not hold, the values with the widest bounds, and the ranges to declare.
 
     Args:
@@ -29,11 +38,14 @@ def bounds_lines(bounds: Bounds, excess: Sequence[Excess] | None, to: str | None
         excess: The values that the type does not hold; None if no type was named.
         to: The type.
         most: The largest number of values in each table; None for all.
+        places: Of a model in float16 the nodes that go wrong on inputs; None for another model.
     """
     shares = ", ".join(f"{bounds.count(how)} {how}" for how in ("proven", "measured", "unknown"))
     yield Line((("bold", counted(len(bounds), "value")), ("", f": {shares}")), 2)
     for text in sorted({text for bound in bounds.values() for text in bound.assumes}):
         yield Line((("dim", f"  assumed: {text}"),), 4)
+    if places is not None:
+        yield from _place_lines(places, most)
     if excess is not None:
         yield from _excess_lines(excess, to or "", most)
     else:
@@ -42,6 +54,18 @@ def bounds_lines(bounds: Bounds, excess: Sequence[Excess] | None, to: str | None
         depend = "depends" if count == 1 else "depend"
         text = f"  declare --range {name}=LOW:HIGH: {counted(count, 'unknown value')} {depend} on it"
         yield Line((("", text),), 4)
+
+
+def _place_lines(places: Sequence[Fault], most: int | None) -> Iterator[Line]:
+    if not places:
+        yield Line((("green", "  float16 computes the same on the inputs, but for roundings"),), 4)
+        return
+    yield Line((("red", f"  {counted(len(places), 'node')} of this model go wrong in float16 on the inputs"),), 4)
+    for fault in places[:most]:
+        yield Line((("", f"    {fault.place}: {fault.reason}"),), 6)
+    if most is not None and len(places) > most:
+        yield Line((("dim", f"    {len(places) - most} more (--all prints them, --json has all)"),), 6)
+    yield Line((("", "  castsmith convert --to float16 computes them in float, with --rescale in float16"),), 4)
 
 
 def _table(bounds: Bounds, most: int | None) -> Iterator[Line]:
@@ -86,7 +110,9 @@ def _interval(bound: Bound) -> str:
     return f"[{bound.low:.6g}, {bound.high:.6g}]"
 
 
-def bounds_data(bounds: Bounds, excess: Sequence[Excess] | None) -> dict[str, Any]:
+def bounds_data(
+    bounds: Bounds, excess: Sequence[Excess] | None, places: Sequence[Fault] | None = None
+) -> dict[str, Any]:
     """Return the whole result of bounds as data; infinite bounds are null."""
     return {
         "counts": {how: bounds.count(how) for how in ("proven", "measured", "unknown")},
@@ -104,7 +130,19 @@ def bounds_data(bounds: Bounds, excess: Sequence[Excess] | None) -> dict[str, An
             }
             for place in excess
         ],
+        "faults": None if places is None else [fault_data(fault) for fault in places],
         "declare": [{"input": name, "unknown_values": count} for name, count in bounds.settling],
+    }
+
+
+def fault_data(fault: Fault) -> dict[str, Any]:
+    """Return a node that goes wrong in float16, as data."""
+    return {
+        "node": fault.name,
+        "value": fault.value,
+        "kind": fault.kind,
+        "magnitude": fault.magnitude,
+        "place": fault.place,
     }
 
 

@@ -132,7 +132,13 @@ def _conversion(result: ConvertResult) -> Iterator[str]:
     shares = ", ".join(f"{count} {name}" for name, count in types.most_common())
     yield f"  precision of {counted(len(result.precisions), 'node')}: {shares or 'none'}; {counted(regions, 'region')}"
     yield from _kept(result)
-    yield from fault_lines(result.faults)
+    yield from fault_lines(result.faults, "rescaled" if result.factors else "in float")
+    if result.factors:
+        powers = Counter(f"2^{-power}" for power in result.factors.values())
+        shares = ", ".join(f"{count} by {power}" for power, count in powers.most_common(_MOST_ROWS))
+        yield f"  {counted(len(result.factors), 'value')} scaled: {shares}"
+    if result.faults and result.before is not None:
+        yield f"  error before: {result.before.worst:.3g}"
     if result.error is None:
         yield "  error: not measured (--inputs FILE.npz or --measure)"
     else:
@@ -142,10 +148,10 @@ def _conversion(result: ConvertResult) -> Iterator[str]:
         yield f"  search: {result.attempts} conversions measured, {wider} kept in a wider type for the error"
 
 
-def fault_lines(faults: Sequence[Fault]) -> Iterator[str]:
+def fault_lines(faults: Sequence[Fault], cure: str) -> Iterator[str]:
     """Yield the nodes that float16 does not do, those first at which a fault begins."""
     if faults:
-        yield f"  {counted(len(faults), 'node')} in float, for what float16 does there on the inputs:"
+        yield f"  {counted(len(faults), 'node')} {cure}, for what float16 does there on the inputs:"
         firsts = [fault for fault in faults if fault.kind != "operand"]
         yield from (f"    {fault.place}: {fault.reason}" for fault in firsts[:_MOST_ROWS])
         if len(firsts) > _MOST_ROWS:

@@ -32,6 +32,8 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--target", metavar="T", help="the runtime that the model is for (see castsmith targets)")
     help_text = "report nodes that leave the device as errors"
     parser.add_argument("--strict-device", action="store_true", help=help_text)
+    help_text = "arrays to run a model in float16 on, to find what overflows or vanishes: an .npz, or a folder"
+    parser.add_argument("--inputs", metavar="FILE.npz", type=text_value, help=help_text)
     select = parser.add_argument_group("findings (castsmith explain lists the codes)")
     help_text = "show only these codes, separated by commas"
     select.add_argument("--select", metavar="CODES", type=text_value, help=help_text)

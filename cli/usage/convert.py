@@ -12,7 +12,8 @@ from castsmith.cli.arguments import (
 from castsmith.cli.usage.optimize import add_models, add_output, add_reporting
 
 _COMMON = (
-    *("--output", "--dry-run", "--to", "--target", "--io", "--keep", "--force", "--max-error", "--measure", "--inputs"),
+    *("--output", "--dry-run", "--to", "--target", "--io", "--keep", "--force", "--rescale", "--measure"),
+    *("--inputs", "--max-error"),
     "--weights-only",
     *("--diff", "--report", "--json", "--quiet", "--verbose"),
 )
@@ -39,6 +40,8 @@ def add_to(commands: Commands) -> None:
     work.add_argument("--max-error", metavar="E", type=positive, help=help_text)
     help_text = "store weights in 16 bits and compute as before: half the file size"
     work.add_argument("--weights-only", action="store_true", help=help_text)
+    help_text = "scale values by powers of two, so that no node is in float"
+    work.add_argument("--rescale", action="store_true", help=help_text)
     work.add_argument("--measure", action="store_true", help="measure the error on generated inputs")
     add_inputs(work)
     add_ranges(work)

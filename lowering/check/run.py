@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import onnx_ir
 
@@ -13,6 +14,7 @@ from castsmith.ir.codes import FindingCode
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
+from castsmith.ir.text import site_of
 from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import imports_by_scope, nodes_now
 from castsmith.lowering.check.casts import cast_findings
@@ -30,6 +32,9 @@ from castsmith.numerics.errors import CastsmithError, PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.passes.fold.run import UNDEFINED_CONSTANT_CAST, FoldConstants
 from castsmith.targets.target import Target, as_target
+
+if TYPE_CHECKING:
+    from castsmith.lowering.accuracy import Inputs
 
 _ANY_SIZE = 2**62
 
@@ -53,12 +58,24 @@ CONSTANT_MALFORMED = FindingCode(
 )
 
 
+WRONG_IN_FLOAT16 = FindingCode(
+    "wrong-in-float16",
+    "A value of a model in float16 overflows, vanishes or becomes NaN on the inputs, and the outputs are wrong by it.",
+    why="float16 ends at 65504, and loses bits below 6e-5. Outputs may be finite and wrong all the same.",
+    example="x_sq reaches 2.1e+06 (measured), beyond float16",
+    advice="castsmith convert --to float16 computes such nodes in float; with --rescale it scales values instead.",
+    fix="automatic",
+    silence="Where the runtime computes these nodes in float by itself.",
+)
+
+
 def check(
     model: ModelLike,
     *,
     target: str | Target | None = None,
     strict_device: bool = False,
     promotion: PromotionRules | str | None = None,
+    inputs: Inputs | None = None,
 ) -> list[Diagnostic]:
     """List the findings about the element types of a model.
 
@@ -68,6 +85,8 @@ def check(
             it would refuse or compute wrongly are listed too.
         strict_device: List types that a device leaves to the CPU as errors, and not as a note with their number.
         promotion: The rules for operands that disagree, or the name of a preset of PromotionRules.
+        inputs: Arrays to run a model in float16 on, as those of `convert`, or `made-up`: values that overflow or vanish
+            are listed too.
 
     Returns:
         The findings, empty for a correct model. Each has a stable `code`, a `severity`, a place (`site`), a `message`,
@@ -79,7 +98,19 @@ def check(
         TargetError: The target is unknown.
         PromotionError: The preset is unknown.
     """
-    return findings(as_model(model), as_rules(promotion), as_target(target, strict=strict_device))
+    model = as_model(model)
+    found = findings(model, as_rules(promotion), as_target(target, strict=strict_device))
+    return found if inputs is None else [*found, *_half_findings(model, inputs)]
+
+
+def _half_findings(model: onnx_ir.Model, inputs: Inputs) -> Iterator[Diagnostic]:
+    """Yield the nodes that go wrong in float16 on the inputs, where a fault begins."""
+    from castsmith.lowering.healing import half_faults  # imports what runs models
+
+    for fault in half_faults(model, inputs):
+        if fault.kind != "operand":
+            way_out = "`convert(to='float16')` computes it in float"
+            yield Diagnostic(WRONG_IN_FLOAT16.code, Severity.WARNING, site_of(fault.node), fault.reason, way_out)
 
 
 def findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None) -> list[Diagnostic]:

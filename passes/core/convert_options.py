@@ -98,6 +98,7 @@ class ConvertOptions:
         inputs: Arrays to measure the error on: by name, several sets, an .npz, a folder, or `made-up`.
         max_error: The relative error that outputs may have: the fewest nodes that reach it keep their type. It is
             measured on `inputs`, by default on generated ones.
+        rescale: Scale values by powers of two instead of computing nodes in float.
         measure: Measure the error on generated inputs if no `inputs` are given.
         weights_only: Store the weights alone in float16 or bfloat16, each with one Cast back, so that the file has half
             the size and every node computes as before.
@@ -130,6 +131,7 @@ class ConvertOptions:
     )
     measure: bool = option(False, flag_info("measure the error on generated inputs"))
     weights_only: bool = option(False, flag_info("store weights in 16 bits, and compute as before"))
+    rescale: bool = option(False, flag_info("scale values by powers of two, so that no node is in float"))
     dims: Mapping[str, int] | None = shared("verify_dims")
     io: str | None = option(
         None, text_info("keep or convert the types of inputs and outputs, or names of those to convert", optional=True)

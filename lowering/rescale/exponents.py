@@ -1,0 +1,306 @@
+"""What operators do to powers of two: a value v that is stored as v * 2^-s has the exponent s, linear in some unknowns.
+
+Addition demands one exponent of all operands, a product adds them up, a root halves them; a weight takes any exponent,
+which is exact as long as its elements stay normal numbers. A normalization is the same for any scale, if its epsilon
+moves too. What is not homogeneous, such as Exp, demands 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import traits_of
+from castsmith.ir.ops.traits import Answer, Moves
+from castsmith.ir.walks import graphs_in, nodes_of
+
+Form = Mapping[int, Fraction]
+"""A linear form: the coefficient of each unknown."""
+Edge = tuple[onnx_ir.Node | None, int]
+"""An operand of a node; without one an output of the model."""
+NOTHING: Form = {}
+
+
+def plus(one: Form, other: Form, factor: Fraction | int = 1) -> Form:
+    """Return the first form plus a multiple of the second."""
+    found = dict(one)
+    for unknown, coefficient in other.items():
+        found[unknown] = found.get(unknown, Fraction(0)) + factor * coefficient
+    return {unknown: coefficient for unknown, coefficient in found.items() if coefficient}
+
+
+def times(form: Form, factor: Fraction | int) -> Form:
+    """Return a multiple of the form."""
+    return plus(NOTHING, form, factor)
+
+
+@dataclass
+class Exponents:
+    """The exponents of all values of the main graph, and the equations between them.
+
+    Attributes:
+        inference: The element types.
+        adapters: The operands before which a multiplication by a power of two is put.
+        of: The exponent of each value.
+        constants: The exponent of each constant operand.
+        equations: The forms that must be 0, each with the operands at which an adapter would take it away.
+        epsilons: The nodes whose epsilon takes an exponent.
+        adapted: The exponent by which each adapter divides.
+    """
+
+    inference: Inference
+    adapters: frozenset[Edge]
+    of: dict[onnx_ir.Value, Form] = field(default_factory=dict[onnx_ir.Value, Form])
+    constants: dict[Edge, Form] = field(default_factory=dict[Edge, Form])
+    equations: list[tuple[Form, tuple[Edge, ...]]] = field(default_factory=list[tuple[Form, tuple[Edge, ...]]])
+    epsilons: list[tuple[onnx_ir.Node, Form]] = field(default_factory=list[tuple[onnx_ir.Node, Form]])
+    adapted: dict[Edge, Form] = field(default_factory=dict[Edge, Form])
+    _count: int = 0
+
+    def state(self, graph: onnx_ir.Graph) -> None:
+        """State the exponents of all nodes of the graph, and that its outputs have none."""
+        for node in graph:
+            self._node(node)
+        for index, value in enumerate(graph.outputs):
+            self.demand(self._through(value, (None, index)), (None, index))
+
+    def _node(self, node: onnx_ir.Node) -> None:
+        default = node.domain in DEFAULT_DOMAINS
+        row = traits_of(node.domain, node.op_type)
+        held = [graph for attribute in node.attributes.data.values() for graph in graphs_in(attribute)]
+        for inner in (inner for graph in held for inner in nodes_of(graph)):
+            for value in inner.inputs:
+                if value is not None and value in self.of:
+                    self.demand(self.of[value])
+        rule = RULES.get(node.op_type if default else f"{node.domain}.{node.op_type}")
+        if rule is not None:
+            rule(self, node)
+        elif default and row.moves in _MOVING:
+            of_elements = [i for i in range(len(node.inputs)) if row.elements is None or i in row.elements]
+            alike(self, node, of_elements)
+        elif row.moves is Moves.SHAPE or row.answer is Answer.EXTREME:
+            self.result(node, NOTHING)
+        elif row.answer is Answer.COMPARISON:
+            alike(self, node)
+        elif node.op_type != "Constant":
+            rigid(self, node)
+
+    def is_scaled(self, value: onnx_ir.Value | None) -> bool:
+        """True if the value is of float16, or of float beside it."""
+        return value is not None and self.inference.type_of(value) in (DataType.FLOAT16, DataType.FLOAT)
+
+    def is_constant(self, node: onnx_ir.Node, index: int) -> bool:
+        """True if the operand is a constant."""
+        return constant_tensor(node.inputs[index]) is not None
+
+    def at(self, node: onnx_ir.Node, index: int) -> Form:
+        """Return the exponent with which the node reads an operand."""
+        value = node.inputs[index]
+        return NOTHING if value is None else self._through(value, (node, index))
+
+    def _through(self, value: onnx_ir.Value, edge: Edge) -> Form:
+        form = self.of.get(value, NOTHING)
+        if edge not in self.adapters:
+            return form
+        adapted = self.fresh()
+        self.adapted[edge] = adapted
+        return plus(form, adapted)
+
+    def fresh(self) -> Form:
+        """Return a new unknown."""
+        self._count += 1
+        return {self._count: Fraction(1)}
+
+    def result(self, node: onnx_ir.Node, form: Form) -> None:
+        """Note the exponent of all results of float16."""
+        self.of.update((value, form) for value in node.outputs if self.is_scaled(value))
+
+    def demand(self, form: Form, *edges: Edge) -> None:
+        """Demand that the form be 0."""
+        if form or edges:
+            self.equations.append((form, edges))
+
+
+Rule = Callable[[Exponents, onnx_ir.Node], None]
+_MOVING = frozenset(Moves) - {Moves.FLOW, Moves.SHAPE, Moves.CONTENT, Moves.MAKE, Moves.PACK, Moves.UNPACK}
+
+
+def alike(found: Exponents, node: onnx_ir.Node, operands: Iterable[int] | None = None) -> None:
+    """All operands and the results have one exponent."""
+    places = range(len(node.inputs)) if operands is None else operands
+    scaled = [index for index in places if index < len(node.inputs) and found.is_scaled(node.inputs[index])]
+    computed = [index for index in scaled if not found.is_constant(node, index)]
+    form = found.at(node, computed[0]) if computed else found.fresh()
+    for index in computed[1:]:
+        found.demand(plus(form, found.at(node, index), -1), (node, computed[0]), (node, index))
+    for index in scaled:
+        if found.is_constant(node, index):
+            found.constants[node, index] = form
+    found.result(node, form)
+
+
+def rigid(found: Exponents, node: onnx_ir.Node) -> None:
+    """No operand and no result has an exponent."""
+    for index, value in enumerate(node.inputs):
+        if found.is_scaled(value) and not found.is_constant(node, index):
+            found.demand(found.at(node, index), (node, index))
+    found.result(node, NOTHING)
+
+
+def first_only(found: Exponents, node: onnx_ir.Node) -> None:
+    """The first operand and the results have one exponent; the others are no numbers of its scale."""
+    alike(found, node, (0,))
+
+
+def product(found: Exponents, node: onnx_ir.Node, *, weight: int = 1, bias: int = 2) -> None:
+    """The exponents add up; a constant factor takes what is left, and a bias has that of the result."""
+    first, second = found.at(node, 0), found.at(node, weight)
+    if found.is_constant(node, 0) or found.is_constant(node, weight):
+        form = found.fresh()
+        place, other = (0, second) if found.is_constant(node, 0) else (weight, first)
+        found.constants[node, place] = plus(form, other, -1)
+    else:
+        form = plus(first, second)
+    found.result(node, form)
+    if len(node.inputs) > bias and found.is_scaled(node.inputs[bias]):
+        if found.is_constant(node, bias):
+            found.constants[node, bias] = form
+        else:
+            found.demand(plus(form, found.at(node, bias), -1), (node, bias), (node, 0))
+
+
+def quotient(found: Exponents, node: onnx_ir.Node) -> None:
+    """The exponent of the divisor is taken away."""
+    if found.is_constant(node, 0):
+        form = found.fresh()
+        found.constants[node, 0] = plus(form, found.at(node, 1))
+    elif found.is_constant(node, 1):
+        form = found.fresh()
+        found.constants[node, 1] = plus(found.at(node, 0), form, -1)
+    else:
+        form = plus(found.at(node, 0), found.at(node, 1), -1)
+    found.result(node, form)
+
+
+def multiple(factor: Fraction | int) -> Rule:
+    """Return the rule of an operator that multiplies the exponent."""
+    return lambda found, node: found.result(node, times(found.at(node, 0), factor))
+
+
+def power(found: Exponents, node: onnx_ir.Node) -> None:
+    """A constant power multiplies the exponent."""
+    tensor = constant_tensor(node.inputs[1])
+    if tensor is None or tensor.size != 1 or found.is_constant(node, 0):
+        rigid(found, node)
+        return
+    found.result(node, times(found.at(node, 0), Fraction(float(tensor.numpy().reshape(())))))
+
+
+def normalization(found: Exponents, node: onnx_ir.Node) -> None:
+    """The operand has any exponent, the epsilon twice that, and scale and bias that of the result."""
+    form = found.fresh() if all(found.is_constant(node, index) for index in range(1, len(node.inputs))) else NOTHING
+    found.epsilons.append((node, times(found.at(node, 0), 2)))
+    for index in range(1, len(node.inputs)):
+        if found.is_scaled(node.inputs[index]):
+            if found.is_constant(node, index):
+                found.constants[node, index] = form
+            else:
+                found.demand(found.at(node, index), (node, index))
+    found.of[node.outputs[0]] = form
+
+
+def batch_normalization(found: Exponents, node: onnx_ir.Node) -> None:
+    """The mean has the exponent of the operand, the scale the difference to that of the result."""
+    if not all(found.is_constant(node, index) for index in range(1, 5)) or len(node.outputs) > 1:
+        rigid(found, node)
+        return
+    operand, form = found.at(node, 0), found.fresh()
+    found.constants |= {(node, 1): plus(form, operand, -1), (node, 2): form, (node, 3): operand}
+    found.result(node, form)
+
+
+def scale_free(found: Exponents, node: onnx_ir.Node) -> None:
+    """The result is the same for an operand of any scale."""
+    found.at(node, 0)
+    found.result(node, NOTHING)
+
+
+def dequantized(found: Exponents, node: onnx_ir.Node) -> None:
+    """The scale takes any exponent."""
+    if not found.is_constant(node, 1):
+        rigid(found, node)
+        return
+    form = found.fresh()
+    found.constants[node, 1] = form
+    found.result(node, form)
+
+
+def cast(found: Exponents, node: onnx_ir.Node) -> None:
+    """A cast between floating-point types keeps the exponent."""
+    (alike if found.is_scaled(node.inputs[0]) and found.is_scaled(node.outputs[0]) else rigid)(found, node)
+
+
+def four_bits(found: Exponents, node: onnx_ir.Node) -> None:
+    """The scales of the weights take any exponent."""
+    product(found, node, weight=2, bias=5)
+
+
+RULES: dict[str, Rule] = {
+    "Add": alike,
+    "Sub": alike,
+    "Sum": alike,
+    "Mean": alike,
+    "Max": alike,
+    "Min": alike,
+    "Clip": alike,
+    "Where": lambda found, node: alike(found, node, (1, 2)),
+    "Pad": lambda found, node: alike(found, node, (0, 2)),
+    "Relu": first_only,
+    "LeakyRelu": first_only,
+    "PRelu": first_only,
+    "Abs": first_only,
+    "Neg": first_only,
+    "MaxPool": first_only,
+    "AveragePool": first_only,
+    "GlobalMaxPool": first_only,
+    "GlobalAveragePool": first_only,
+    "LpPool": first_only,
+    "GlobalLpPool": first_only,
+    "ReduceMax": first_only,
+    "ReduceMin": first_only,
+    "ReduceMean": first_only,
+    "ReduceSum": first_only,
+    "ReduceL1": first_only,
+    "ReduceL2": first_only,
+    "CumSum": first_only,
+    "TopK": first_only,
+    "Mul": product,
+    "MatMul": product,
+    "Gemm": product,
+    "Conv": product,
+    "ConvTranspose": product,
+    "com.microsoft.MatMulNBits": four_bits,
+    "Div": quotient,
+    "Pow": power,
+    "Sqrt": multiple(Fraction(1, 2)),
+    "Reciprocal": multiple(-1),
+    "ReduceSumSquare": multiple(2),
+    "LayerNormalization": normalization,
+    "RMSNormalization": normalization,
+    "GroupNormalization": normalization,
+    "InstanceNormalization": normalization,
+    "BatchNormalization": batch_normalization,
+    "LpNormalization": scale_free,
+    "Sign": scale_free,
+    "DequantizeLinear": dequantized,
+    "QuantizeLinear": lambda found, node: alike(found, node, (0, 1)),
+    "Cast": cast,
+}
+"""How each homogeneous operator changes exponents."""

@@ -1,0 +1,377 @@
+"""rescale: Scale values of a float16 model by powers of two, so that they fit, and no node has to be in float.
+
+Weights take the factors, exactly as long as their elements stay normal numbers; an epsilon moves with the square of
+its operand's factor; where an operator is not homogeneous, or an input or output stands, a multiplication is put in.
+A softmax written out gets its maximum subtracted, which is no scale.
+
+    m = MatMul (x, w)        # reaches 1e+06
+    n = LayerNormalization <epsilon = 1e-05> (m, scale)
+becomes
+    m_scaled = MatMul (x, w_scaled)        # w * 2^-5
+    n = LayerNormalization <epsilon = 9.8e-09> (m_scaled, scale)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import onnx_ir
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import Rule
+from castsmith.ir.constants import constant_tensor, new_constant
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops.schemas import opset_of
+from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site
+from castsmith.ir.text import constant_item, node_item, node_items, site_of
+from castsmith.lowering.accuracy import Reference
+from castsmith.lowering.faults import Fault, faults, sum_inside, sums_squares
+from castsmith.lowering.healing import reference_of
+from castsmith.lowering.rescale.exponents import Edge
+from castsmith.lowering.rescale.solve import Bound, Solution, solve
+from castsmith.numerics.errors import present
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.core.options import OptionInfo, option
+from castsmith.passes.core.rewrite_pass import SessionPass
+from castsmith.passes.core.rewriting import name_node, place_constant
+from castsmith.passes.core.session import Session
+from castsmith.passes.precision.constants import limits
+from castsmith.verification.evaluate.engines import adds_up
+
+Array = NDArray[Any]
+NAME = "rescale"
+MARGIN = 2.0
+"""The factor by which other inputs may exceed those that were measured."""
+_LIMITS = limits(DataType.FLOAT16)
+_SCALED = (DataType.FLOAT16, DataType.FLOAT)
+"""The types that are scaled: a model in float is scaled before it is converted."""
+_FEWEST_BITS = 4
+"""The bits above the least normal number to which what vanishes is raised."""
+_AXES_ARE_AN_OPERAND = 18
+"""The opset from which ReduceMax takes its axes as an operand."""
+
+SCALE_CONSTANT = Rule(
+    "scale-constant",
+    "A constant is multiplied by a power of two, so that values that it makes fit float16.",
+    why="Only the exponents change, as long as all elements stay normal numbers; the record counts those that do not.",
+    example="- float16[2] w = {300, 2}\n+ float16[2] w_scaled = {37.5, 0.25}",
+    advice="Convert without --rescale to keep the constant and compute nodes in float instead.",
+    safety=(Effect.SCALED, Effect.CONVERTED),
+    silence="Only castsmith convert --rescale makes it.",
+)
+SCALE_VALUE = Rule(
+    "scale-value",
+    "A value is multiplied by a power of two before operators whose results would not fit float16.",
+    why="An input, an output, or an operator that is not homogeneous keeps the value as it is.",
+    example="+ x_scaled = Mul (x, {0.125})",
+    advice="Convert without --rescale to compute nodes in float instead.",
+    safety=(Effect.SCALED,),
+    silence="Only castsmith convert --rescale makes it.",
+)
+SCALE_EPSILON = Rule(
+    "scale-epsilon",
+    "The epsilon of a normalization is multiplied by the square of the factor of its operand.",
+    why="The result is then the same: a normalization is blind to the scale of its operand but for its epsilon.",
+    example="- y = LayerNormalization <epsilon = 1e-05> (x, w)\n"
+    "+ y = LayerNormalization <epsilon = 1.5e-07> (x_scaled, w)",
+    advice="Nothing.",
+    safety=(Effect.SCALED,),
+    silence="Only castsmith convert --rescale makes it.",
+)
+SHIFT_SOFTMAX = Rule(
+    "shift-softmax",
+    "The maximum is subtracted below the Exp of a softmax that is written out without it.",
+    why="The quotient of exponentials stays the same, but for roundings, and no exponential exceeds 1.",
+    example="- e = Exp (x)\n+ m = ReduceMax <axes = [-1]> (x)\n+ d = Sub (x, m)\n+ e = Exp (d)",
+    advice="Convert without --rescale to compute the Exp in float instead.",
+    safety=(Effect.CONVERTED,),
+    silence="Only castsmith convert --rescale makes it.",
+)
+
+
+@dataclass
+class RescaleResult(RewriteResult):
+    """A RewriteResult with the exponents of the values that are scaled, by their new names.
+
+    Attributes:
+        factors: The value of this name is stored times 2 to the minus this power.
+        unsolved: The values that no scale was found for.
+    """
+
+    factors: dict[str, int] = field(default_factory=dict[str, int])
+    unsolved: tuple[str, ...] = ()
+
+
+def _any(_: str, value: object) -> object:
+    return value
+
+
+@dataclass(frozen=True)
+class Rescale(SessionPass):
+    """Scale values of a float16 model by powers of two, so that they fit.
+
+    Attributes:
+        reference: The same model in float, with its values on inputs; by default on generated ones.
+        found: What goes wrong in float16, by the names of the results; by default it is measured on a model that is in
+            float16 already.
+    """
+
+    codes = (SCALE_CONSTANT, SCALE_VALUE, SCALE_EPSILON, SHIFT_SOFTMAX)
+
+    reference: Reference | None = option(None, OptionInfo("the model in float, with its values", _any))
+    found: tuple[Fault, ...] | None = option(None, OptionInfo("what goes wrong in float16", _any))
+
+    def rewrite(self, session: Session) -> RewriteResult:
+        model, records = session.model, Records()
+        reference = self.reference or reference_of(model, "made-up")
+        found = faults(reference, model) if self.found is None else _here(model, self.found)
+        if not found:
+            return RescaleResult(model, False)
+        namer = Namer(model)
+        shifted = _shift_softmax(model, found, records, namer)
+        inference = session.inference(PromotionRules(promote_unsafe=True))
+        if shifted:
+            session.changed()
+            inference = session.inference(PromotionRules(promote_unsafe=True))
+        bounds = list(
+            _bounds(model, reference, [fault for fault in found if fault.node not in shifted], shifted, inference)
+        )
+        solution = solve(model.graph, inference, bounds)
+        subjects = [bound.subject for bound in solution.unsolved]
+        values = [subject if isinstance(subject, onnx_ir.Value) else _operand(subject) for subject in subjects]
+        unsolved = tuple(dict.fromkeys(value.name or "" for value in values if value is not None))
+        factors = _Change(model, solution, inference, namer, records).apply()
+        if records.rewrites:
+            session.changed()
+        return RescaleResult(model, bool(records.rewrites), records, factors=factors, unsolved=unsolved)
+
+
+def _operand(edge: Edge) -> onnx_ir.Value | None:
+    node, index = edge
+    return None if node is None else node.inputs[index]
+
+
+def _here(model: onnx_ir.Model, found: Iterable[Fault]) -> list[Fault]:
+    """Return the faults of a copy or a conversion of the model at its own nodes."""
+    nodes = {node.outputs[0].name: node for node in model.graph if node.outputs}
+    return [replace(fault, node=nodes[fault.name]) for fault in found if fault.name in nodes]
+
+
+# Bounds.
+
+
+def _bounds(
+    model: onnx_ir.Model, reference: Reference, found: list[Fault], shifted: Container[onnx_ir.Node], types: Inference
+) -> Iterator[Bound]:
+    """Yield the exponents that values, sums inside of nodes and constants may have; not the nodes that are shifted."""
+    known = dict(_magnitudes(reference))
+    vanishing = {fault.node: fault for fault in found if fault.kind == "vanish"}
+    arrays = [{name: array for (route, name), array in values.items() if not route} for _, _, values in reference.runs]
+    for node in (node for node in model.graph if node not in shifted):
+        for index, value in enumerate(node.inputs):
+            tensor = constant_tensor(value)
+            if tensor is not None and tensor.dtype in _SCALED:
+                yield from _of_constant((node, index), tensor)
+        for value in (value for value in node.outputs if types.type_of(value) in _SCALED):
+            size = known.get(value.name or "", 0.0)
+            if node in vanishing:
+                least = vanishing[node].magnitude
+                yield Bound(value, high=math.floor(math.log2(least / _LIMITS.normal)) - _FEWEST_BITS)
+            yield from _fitting(value, size)
+        if adds_up(node) and node.inputs[0] is not None and types.type_of(node.inputs[0]) in _SCALED:
+            yield from _fitting((node, 0), _sum_inside(node, arrays), 2 if sums_squares(node) else 1)
+
+
+def _sum_inside(node: onnx_ir.Node, runs: Sequence[Mapping[str, Array]]) -> float:
+    """Return the largest sum inside of the node in any run."""
+    operand, result = present(node.inputs[0], "the operand of a sum").name or "", node.outputs[0].name or ""
+    both = (run for run in runs if operand in run and result in run)
+    return max((sum_inside(node, run[operand], run[result].astype(np.float64)) for run in both), default=0.0)
+
+
+def _fitting(subject: onnx_ir.Value | Edge, size: float, factor: int = 1) -> Iterator[Bound]:
+    """Yield the exponents with which a value of the size fits; one that fits already needs none."""
+    if size:
+        least = _needed(size)
+        yield Bound(subject, low=least if size >= _LIMITS.overflow else min(0, least), factor=factor)
+
+
+def _needed(size: float) -> int:
+    """Return the least exponent with which a value of this size fits, with the margin."""
+    return math.ceil(math.log2(size * MARGIN / _LIMITS.overflow))
+
+
+def _of_constant(edge: Edge, tensor: onnx_ir.TensorProtocol) -> Iterator[Bound]:
+    array = np.abs(tensor.numpy().astype(np.float64))
+    size = float(array.max(where=np.isfinite(array), initial=0.0))
+    if size and tensor.size > 1:
+        high = math.floor(math.log2(size / _LIMITS.normal)) - _FEWEST_BITS
+        yield Bound(edge, math.ceil(math.log2(size / _LIMITS.overflow)), max(high, 0))
+    elif size:
+        yield Bound(edge, math.ceil(math.log2(size / _LIMITS.overflow)))
+
+
+def _magnitudes(reference: Reference) -> Iterator[tuple[str, float]]:
+    """Yield the names of values of the main graph and their greatest magnitudes."""
+    for name, bound in reference.measured().items():
+        yield name, max(abs(bound.low), abs(bound.high))
+
+
+# Changes.
+
+
+def _shift_softmax(model: onnx_ir.Model, found: list[Fault], records: Records, namer: Namer) -> set[onnx_ir.Node]:
+    """Subtract the maximum below each Exp that overflows and is part of a softmax; return the nodes of those."""
+    done = set[onnx_ir.Node]()
+    for fault in found:
+        total = _sum_of(fault.node) if fault.node.op_type == "Exp" else None
+        axes = None if total is None else _axes(model, total)
+        if total is None or axes is None:
+            continue
+        node, operand = fault.node, present(fault.node.inputs[0], "the operand of Exp")
+        before = node_item(node)
+        greatest = onnx_ir.node("ReduceMax", [operand, *axes[0]], {**axes[1], "keepdims": 1})
+        shifted = onnx_ir.node("Sub", [operand, greatest.outputs[0]])
+        for made in (greatest, shifted):
+            name_node(made, namer)
+            node.prepend(made)
+        node.replace_input_with(0, shifted.outputs[0])
+        reason = f"{fault.reason}; the quotient does not change if the maximum is subtracted first"
+        made = node_items([greatest, shifted, node])
+        records.rewrites.append(
+            Rewrite(NAME, SHIFT_SOFTMAX.code, site_of(node), before, made, reason, Effect.CONVERTED)
+        )
+        done |= {node, total, *(user for user, _ in node.outputs[0].uses())}
+    return done
+
+
+def _axes(model: onnx_ir.Model, total: onnx_ir.Node) -> tuple[Sequence[onnx_ir.Value | None], dict[str, Any]] | None:
+    """Return the operands and attributes that name the axes of a sum for a ReduceMax, which has another form."""
+    if len(total.inputs) < 2:
+        held = total.attributes.get("axes")
+        return (), {} if held is None else {"axes": held.as_ints()}
+    if (opset_of(model.graph.opset_imports, "") or 0) >= _AXES_ARE_AN_OPERAND:
+        return total.inputs[1:], {}
+    tensor = constant_tensor(total.inputs[1])
+    return None if tensor is None else ((), {"axes": tensor.numpy().ravel().tolist()})
+
+
+def _sum_of(node: onnx_ir.Node) -> onnx_ir.Node | None:
+    """Return the sum by which all other users of an exponential divide it; None if there is something else."""
+    users = list(dict.fromkeys(user for user, _ in node.outputs[0].uses()))
+    sums = [user for user in users if user.op_type == "ReduceSum" and user.attributes.get_int("keepdims", 1)]
+    if len(sums) != 1 or node.outputs[0].is_graph_output():
+        return None
+    quotients = [user for user in users if user is not sums[0]]
+    divided = all(user.op_type == "Div" and user.inputs[1] is sums[0].outputs[0] for user in quotients)
+    alone = all(user in quotients for user, _ in sums[0].outputs[0].uses())
+    return sums[0] if quotients and divided and alone else None
+
+
+@dataclass
+class _Change:
+    """The application of a solution."""
+
+    model: onnx_ir.Model
+    solution: Solution
+    types: Inference
+    namer: Namer
+    records: Records
+    _scaled: dict[tuple[onnx_ir.Value, int], onnx_ir.Value] = field(default_factory=dict[Any, onnx_ir.Value])
+
+    def apply(self) -> dict[str, int]:
+        """Change the model and record it; return the exponents of the values that are scaled."""
+        for (node, index), exponent in self.solution.constants.items():
+            self._constant(present(node, "the user of a constant"), index, exponent)
+        for node, exponent in self.solution.epsilons.items():
+            self._epsilon(node, exponent)
+        for (node, index), exponent in self.solution.adapters.items():
+            self._adapt(node, index, exponent)
+        factors = dict[str, int]()
+        for value, exponent in self.solution.values.items():
+            if not value.is_graph_output():
+                value.name = self.namer.fresh(f"{value.name}_scaled")
+                factors[value.name] = exponent
+        return factors
+
+    def _constant(self, node: onnx_ir.Node, index: int, exponent: int) -> None:
+        old = present(node.inputs[index], "a constant")
+        new = self._scaled.get((old, exponent))
+        if new is None:
+            tensor = present(constant_tensor(old), "the tensor of a constant")
+            array, witness = _times(tensor.numpy(), exponent)
+            new = new_constant(self.namer.fresh(f"{old.name}_scaled"), onnx_ir.tensor(array))
+            place_constant(new, node, self.namer)
+            self._scaled[old, exponent] = new
+            reason = f"multiplied by 2^{-exponent}" + (f"; not exactly: {witness}" if witness else ", exactly")
+            effect = Effect.CONVERTED if witness else Effect.SCALED
+            site = Site(self.model.graph.name or "", old.name or "", "Constant")
+            before, after = constant_item(old), constant_item(new, "constant")
+            self.records.rewrites.append(Rewrite(NAME, SCALE_CONSTANT.code, site, before, after, reason, effect))
+        node.replace_input_with(index, new)
+        graph = old.graph
+        if not old.uses() and isinstance(graph, onnx_ir.Graph) and old.is_initializer() and not old.is_graph_input():
+            del graph.initializers[old.name or ""]
+
+    def _epsilon(self, node: onnx_ir.Node, exponent: int) -> None:
+        before = node_item(node)
+        epsilon = node.attributes.get_float("epsilon", 1e-5) or 0.0
+        node.attributes["epsilon"] = onnx_ir.AttrFloat32("epsilon", math.ldexp(epsilon, -exponent))
+        reason = f"the epsilon is multiplied by 2^{-exponent}, the square of the factor of its operand"
+        self.records.rewrites.append(
+            Rewrite(NAME, SCALE_EPSILON.code, site_of(node), before, node_item(node), reason, Effect.SCALED)
+        )
+
+    def _adapt(self, node: onnx_ir.Node | None, index: int, exponent: int) -> None:
+        value = self.model.graph.outputs[index] if node is None else present(node.inputs[index], "an operand")
+        new = None if node is None else self._scaled.get((value, exponent))
+        if new is None:
+            dtype = np.float32 if self.types.type_of(value) == DataType.FLOAT else np.float16
+            tensor = onnx_ir.tensor(np.array(2.0**-exponent, dtype))
+            factor = new_constant(self.namer.fresh(f"{value.name}_factor"), tensor)
+            made = onnx_ir.node("Mul", [value, factor])
+            made.outputs[0].name = f"{value.name}_scaled"
+            name_node(made, self.namer)
+            producer = value.producer()
+            new = made.outputs[0]
+            new.type, new.shape = value.type, value.shape
+            if node is None:
+                inner = self.namer.fresh(f"{value.name}_scaled")
+                new.name, value.name = value.name, inner
+                self.model.graph.outputs[index] = new
+            if producer is not None:
+                producer.append(made)
+            else:
+                self.model.graph.insert_before(next(iter(self.model.graph)), made)
+            place_constant(factor, made, self.namer)
+            self._scaled[value, exponent] = new
+            reason = f"multiplied by 2^{-exponent}, so that what is computed from it fits float16"
+            self.records.rewrites.append(
+                Rewrite(NAME, SCALE_VALUE.code, site_of(made), (), node_items([made]), reason, Effect.SCALED)
+            )
+        if node is not None:
+            node.replace_input_with(index, new)
+
+
+def _times(array: Array, exponent: int) -> tuple[Array, str]:
+    """Return elements times a power of two, and an element that loses bits by it, if there is one.
+
+    A single number that would become 0 becomes the least, as an epsilon against a division by 0.
+    """
+    exact = np.ldexp(array.astype(np.float64), -exponent)
+    with np.errstate(over="ignore"):
+        scaled = exact.astype(array.dtype)
+    if array.size == 1 and exact.item() != 0 and scaled.item() == 0:
+        scaled = np.full(array.shape, math.copysign(2 * _LIMITS.vanish, exact.item()), array.dtype)
+    lost = np.isfinite(exact) & (scaled.astype(np.float64) != exact)
+    if not lost.any():
+        return scaled, ""
+    number, result = float(array[lost].ravel()[0]), float(scaled[lost].ravel()[0])
+    count = int(np.count_nonzero(lost))
+    return scaled, f"{count} of {array.size} elements become subnormal, as {number:.6g}, which becomes {result:.6g}"
