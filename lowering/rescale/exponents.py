@@ -25,6 +25,8 @@ Form = Mapping[int, Fraction]
 """A linear form: the coefficient of each unknown."""
 Edge = tuple[onnx_ir.Node | None, int]
 """An operand of a node; without one an output of the model."""
+Place = Edge | onnx_ir.Value
+"""Where an adapter is put: before one operand, or behind a value, for all nodes that read it."""
 NOTHING: Form = {}
 
 
@@ -47,7 +49,7 @@ class Exponents:
 
     Attributes:
         inference: The element types.
-        adapters: The operands before which a multiplication by a power of two is put.
+        adapters: The places at which a multiplication by a power of two is put.
         of: The exponent of each value.
         constants: The exponent of each constant operand.
         equations: The forms that must be 0, each with the operands at which an adapter would take it away.
@@ -56,12 +58,12 @@ class Exponents:
     """
 
     inference: Inference
-    adapters: frozenset[Edge]
+    adapters: frozenset[Place]
     of: dict[onnx_ir.Value, Form] = field(default_factory=dict[onnx_ir.Value, Form])
     constants: dict[Edge, Form] = field(default_factory=dict[Edge, Form])
     equations: list[tuple[Form, tuple[Edge, ...]]] = field(default_factory=list[tuple[Form, tuple[Edge, ...]]])
     epsilons: list[tuple[onnx_ir.Node, Form]] = field(default_factory=list[tuple[onnx_ir.Node, Form]])
-    adapted: dict[Edge, Form] = field(default_factory=dict[Edge, Form])
+    adapted: dict[Place, Form] = field(default_factory=dict[Place, Form])
     _count: int = 0
 
     def state(self, graph: onnx_ir.Graph) -> None:
@@ -107,11 +109,11 @@ class Exponents:
 
     def _through(self, value: onnx_ir.Value, edge: Edge) -> Form:
         form = self.of.get(value, NOTHING)
-        if edge not in self.adapters:
-            return form
-        adapted = self.fresh()
-        self.adapted[edge] = adapted
-        return plus(form, adapted)
+        for place in (edge, value):
+            if place in self.adapters and (place is edge or edge[0] is not None):
+                self.adapted[place] = self.adapted.get(place) or self.fresh()
+                form = plus(form, self.adapted[place])
+        return form
 
     def fresh(self) -> Form:
         """Return a new unknown."""

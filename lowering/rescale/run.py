@@ -274,6 +274,11 @@ def _sum_of(node: onnx_ir.Node) -> onnx_ir.Node | None:
     return sums[0] if quotients and divided and alone else None
 
 
+def _uses(value: onnx_ir.Value) -> list[Edge]:
+    """Return the operands of nodes of the main graph that are the value."""
+    return [(node, index) for node, index in value.uses() if node.graph is value.graph]
+
+
 @dataclass
 class _Change:
     """The application of a solution."""
@@ -291,8 +296,9 @@ class _Change:
             self._constant(present(node, "the user of a constant"), index, exponent)
         for node, exponent in self.solution.epsilons.items():
             self._epsilon(node, exponent)
-        for (node, index), exponent in self.solution.adapters.items():
-            self._adapt(node, index, exponent)
+        for place, exponent in self.solution.adapters.items():
+            for node, index in _uses(place) if isinstance(place, onnx_ir.Value) else (place,):
+                self._adapt(node, index, exponent)
         factors = dict[str, int]()
         for value, exponent in self.solution.values.items():
             if not value.is_graph_output():

@@ -10,7 +10,7 @@ from fractions import Fraction
 import onnx_ir
 
 from castsmith.analysis.inference.walk import Inference
-from castsmith.lowering.rescale.exponents import NOTHING, Edge, Exponents, Form, plus, times
+from castsmith.lowering.rescale.exponents import NOTHING, Edge, Exponents, Form, Place, plus, times
 
 _MOST_STEPS, _MOST_ADAPTERS, _MOST_TRIED = 200, 64, 24
 
@@ -47,14 +47,14 @@ class Solution:
     values: Mapping[onnx_ir.Value, int]
     constants: Mapping[Edge, int]
     epsilons: Mapping[onnx_ir.Node, int]
-    adapters: Mapping[Edge, int]
+    adapters: Mapping[Place, int]
     unsolved: tuple[Bound, ...]
 
 
 class _System:
     """The exponents with the equations solved: forms in the unknowns that are left."""
 
-    def __init__(self, graph: onnx_ir.Graph, inference: Inference, adapters: frozenset[Edge]) -> None:
+    def __init__(self, graph: onnx_ir.Graph, inference: Inference, adapters: frozenset[Place]) -> None:
         self.found = Exponents(inference, adapters)
         self.found.state(graph)
         self._graph = graph
@@ -81,9 +81,10 @@ class _System:
     def assigned(self, bounds: Sequence[Bound]) -> tuple[dict[int, Fraction], list[Bound]]:
         """Return a number for each unknown, the least in size that are found, and the bounds that are not kept."""
         rows = [(times(self.form_of(bound.subject), bound.factor), bound) for bound in bounds]
-        for edge in self.found.adapted:  # what an adapter makes has to fit as well
-            value = self._read(edge)
-            rows += [(self.form_of(edge), bound) for bound in bounds if bound.subject is value]
+        for place, form in self.found.adapted.items():  # what an adapter makes has to fit as well
+            value = place if isinstance(place, onnx_ir.Value) else self._read(place)
+            whole = self.reduced(plus(form, self._raw(value) if value is not None else NOTHING))
+            rows += [(whole, bound) for bound in bounds if bound.subject is value]
         numbers, steps = dict[int, Fraction](), self._steps()
         for _ in range(_MOST_STEPS):
             wrong = [(form, bound, gap) for form, bound in rows if (gap := _gap(bound, _value(form, numbers)))]
@@ -139,7 +140,10 @@ class _System:
         if subject in self.found.constants:
             return self.found.constants[subject]
         value = self._read(subject)
-        return plus(self._raw(value) if value is not None else NOTHING, self.found.adapted.get(subject, NOTHING))
+        if value is None:
+            return NOTHING
+        shared = self.found.adapted.get(value, NOTHING) if subject[0] is not None else NOTHING
+        return plus(plus(self._raw(value), self.found.adapted.get(subject, NOTHING)), shared)
 
 
 def _value(form: Form, numbers: Mapping[int, Fraction]) -> Fraction:
@@ -172,18 +176,19 @@ def _total(rows: Iterable[tuple[Form, Bound]], numbers: Mapping[int, Fraction]) 
 
 def solve(graph: onnx_ir.Graph, inference: Inference, bounds: Sequence[Bound]) -> Solution:
     """Return the exponents by which the bounds are kept, as far as they are found."""
-    adapters, given_up = frozenset[Edge](), list[Bound]()
+    adapters, given_up = frozenset[Place](), list[Bound]()
     system = _System(graph, inference, adapters)
     numbers, wrong = system.assigned(bounds)
     for _ in range(_MOST_ADAPTERS):
         if not wrong:
             break
-        tried = list(dict.fromkeys(edge for edge in system.candidates(wrong[0].subject) if edge not in adapters))
-        best: tuple[int, frozenset[Edge]] = len(wrong), adapters
-        for edge in tried[:_MOST_TRIED]:
-            left = _System(graph, inference, adapters | {edge}).assigned(bounds)[1]
+        edges = list(dict.fromkeys(system.candidates(wrong[0].subject)))[:_MOST_TRIED]
+        values = [value for node, index in edges if node is not None and (value := node.inputs[index]) is not None]
+        best: tuple[int, frozenset[Place]] = len(wrong), adapters
+        for place in dict.fromkeys([*edges, *values]):
+            left = _System(graph, inference, adapters | {place}).assigned(bounds)[1]
             if len(left) < best[0]:
-                best = len(left), adapters | {edge}
+                best = len(left), adapters | {place}
         if best[1] == adapters:
             given_up.append(wrong[0])
             bounds = [bound for bound in bounds if bound != wrong[0]]
@@ -202,6 +207,6 @@ def _solution(system: _System, numbers: Mapping[int, Fraction], unsolved: tuple[
         {value: exponent for value, form in found.of.items() if (exponent := whole(form))},
         {edge: exponent for edge, form in found.constants.items() if (exponent := whole(form))},
         {node: exponent for node, form in found.epsilons if (exponent := whole(form))},
-        {edge: exponent for edge, form in found.adapted.items() if (exponent := whole(form))},
+        {place: exponent for place, form in found.adapted.items() if (exponent := whole(form))},
         unsolved,
     )

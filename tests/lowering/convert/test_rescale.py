@@ -91,7 +91,9 @@ def exponents(body: str, needs: dict[str, int], **weights: object) -> dict[str, 
     found = solve(graph, infer_element_types(whole, PromotionRules()), bounds)
     assert found.unsolved == ()
     scaled = {value.name or "": exponent for value, exponent in found.values.items()}
-    for (node, index), exponent in (*found.constants.items(), *found.adapters.items()):
+    scaled |= {f"{place.name}@": power for place, power in found.adapters.items() if isinstance(place, onnx_ir.Value)}
+    edges = [(edge, power) for edge, power in found.adapters.items() if not isinstance(edge, onnx_ir.Value)]
+    for (node, index), exponent in (*found.constants.items(), *edges):
         source = graph.outputs[index] if node is None else node.inputs[index]
         assert source is not None
         scaled[f"{source.name}@{'' if node is None else node.outputs[0].name}"] = exponent
@@ -104,6 +106,11 @@ EXPONENTS: list[tuple[str, dict[str, int], dict[str, int]]] = [
     ("a = Mul (x, x) b = Sqrt (a) y = Div (b, v)", {"a": 5}, {"x@a": 6, "a": 6, "b": 3, "v@y": 3}),
     ("a = MatMul (x, w) b = Reciprocal (a) y = Mul (b, v)", {"b": 2}, {"a": -2, "w@a": -2, "b": 2, "v@y": -2}),
     ("a = MatMul (x, w) b = Add (a, z) y = Mul (b, v)", {"b": 4}, {"a": 4, "b": 4, "w@a": 4, "z@b": 4, "v@y": -4}),
+    (
+        "a = Mul (x, x) b = ReduceMean (a) c = Sqrt (b) y = Div (x, c)",
+        {"a": 7},
+        {"a": 8, "b": 8, "c": 4, "x@": 4},
+    ),
     ("a = MatMul (x, w) y = LpNormalization (a)", {"a": -3}, {"a": -3, "w@a": -3}),
     ("a = MatMul (x, w) y = LayerNormalization (a, s)", {"a": 3}, {"a": 3, "w@a": 3, "eps@y": 6}),
     (
