@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
+import numpy as np
 import onnx_ir
+from numpy.typing import NDArray
 
 from castsmith.analysis.inference.walk import Inference
 from castsmith.lowering.rescale.exponents import NOTHING, Edge, Exponents, Form, Place, plus, times
 
+Array = NDArray[Any]
 _MOST_STEPS, _MOST_ADAPTERS, _MOST_TRIED = 200, 64, 24
 
 
@@ -85,22 +90,20 @@ class _System:
             value = place if isinstance(place, onnx_ir.Value) else self._read(place)
             whole = self.reduced(plus(form, self._raw(value) if value is not None else NOTHING))
             rows += [(whole, bound) for bound in bounds if bound.subject is value]
-        numbers, steps = dict[int, Fraction](), self._steps()
-        for _ in range(_MOST_STEPS):
-            wrong = [(form, bound, gap) for form, bound in rows if (gap := _gap(bound, _value(form, numbers)))]
-            open_ones = [each for each in wrong if each[0]]
-            if not open_ones:
-                return numbers, [bound for _, bound, _ in wrong]
-            form, _, gap = open_ones[0]
-            choices = list(_changes(form, gap, steps))
-            best = min(choices, key=lambda choice: (_total(rows, {**numbers, **_moved(numbers, choice)}), choice[0]))
-            numbers.update(_moved(numbers, best))
-        return numbers, [bound for form, bound in rows if _gap(bound, _value(form, numbers))]
+        unknowns = sorted({unknown for form, _ in rows for unknown in form})
+        places = {unknown: place for place, unknown in enumerate(unknowns)}
+        table = np.zeros((len(rows), len(unknowns)))  # whole numbers and halves, which are exact
+        for row, (form, _) in enumerate(rows):
+            for unknown, coefficient in form.items():
+                table[row, places[unknown]] = float(coefficient)
+        numbers, left = _assigned(table, [bound for _, bound in rows], [self._steps.get(each, 1) for each in unknowns])
+        return dict(zip(unknowns, map(Fraction, numbers.tolist()), strict=True)), [rows[row][1] for row in left]
 
     def _read(self, edge: Edge) -> onnx_ir.Value | None:
         node, index = edge
         return self._graph.outputs[index] if node is None else node.inputs[index]
 
+    @cached_property
     def _steps(self) -> dict[int, int]:
         """Return the number of which each unknown must be a multiple, so that every exponent is whole."""
         steps: dict[int, int] = {}
@@ -150,28 +153,33 @@ def _value(form: Form, numbers: Mapping[int, Fraction]) -> Fraction:
     return sum((coefficient * numbers.get(unknown, Fraction(0)) for unknown, coefficient in form.items()), Fraction(0))
 
 
-def _gap(bound: Bound, value: Fraction) -> Fraction:
-    """Return by how much the value is to be raised; negative: lowered."""
-    if value < bound.low:
-        return Fraction(bound.low) - value
-    return Fraction(bound.high) - value if value > bound.high else Fraction(0)
+def _assigned(table: Array, bounds: Sequence[Bound], steps: Sequence[int]) -> tuple[Array, list[int]]:
+    """Return a number for each column of the table, and the rows whose sums are not within their bounds.
+
+    The first row that is not is moved by the one number with which the least is missing in all.
+    """
+    low, high = np.array([bound.low for bound in bounds]), np.array([bound.high for bound in bounds])
+    numbers = np.zeros(table.shape[1])
+    open_rows = table.any(axis=1)
+    for _ in range(_MOST_STEPS):
+        gaps = _gaps(table @ numbers, low, high)
+        wrong = np.flatnonzero(gaps * open_rows)
+        if not wrong.size:
+            break
+        row = wrong[0]
+        best = (math.inf, math.inf, 0, 0.0)
+        for column in np.flatnonzero(table[row]).tolist():
+            count = math.ceil(abs(gaps[row] / table[row, column]) / steps[column])
+            change = math.copysign(count * steps[column], gaps[row] * table[row, column])
+            missing = float(np.abs(_gaps(table @ numbers + table[:, column] * change, low, high)).sum())
+            best = min(best, (missing, abs(change), column, change))
+        numbers[best[2]] += best[3]
+    return numbers, np.flatnonzero(_gaps(table @ numbers, low, high)).tolist()
 
 
-def _changes(form: Form, gap: Fraction, steps: Mapping[int, int]) -> Iterator[tuple[Fraction, int, Fraction]]:
-    """Yield the changes of one unknown that close the gap: the size of each, the unknown, and the change."""
-    for unknown, coefficient in form.items():
-        step = steps.get(unknown, 1)
-        count = math.ceil(abs(gap / coefficient) / step)
-        change = Fraction(count * step if (gap > 0) == (coefficient > 0) else -count * step)
-        yield abs(change), unknown, change
-
-
-def _moved(numbers: Mapping[int, Fraction], choice: tuple[Fraction, int, Fraction]) -> dict[int, Fraction]:
-    return {choice[1]: numbers.get(choice[1], Fraction(0)) + choice[2]}
-
-
-def _total(rows: Iterable[tuple[Form, Bound]], numbers: Mapping[int, Fraction]) -> Fraction:
-    return sum((abs(_gap(bound, _value(form, numbers))) for form, bound in rows), Fraction(0))
+def _gaps(values: Array, low: Array, high: Array) -> Array:
+    """Return by how much each value is to be raised; negative: lowered."""
+    return np.where(values < low, low - values, np.where(values > high, high - values, 0.0))
 
 
 def solve(graph: onnx_ir.Graph, inference: Inference, bounds: Sequence[Bound]) -> Solution:
@@ -189,6 +197,8 @@ def solve(graph: onnx_ir.Graph, inference: Inference, bounds: Sequence[Bound]) -
             left = _System(graph, inference, adapters | {place}).assigned(bounds)[1]
             if len(left) < best[0]:
                 best = len(left), adapters | {place}
+            if not left:
+                break
         if best[1] == adapters:
             given_up.append(wrong[0])
             bounds = [bound for bound in bounds if bound != wrong[0]]
