@@ -15,8 +15,8 @@ from castsmith.lowering.registry import PASSES, pass_class
 from castsmith.passes.core.rewrite_pass import RewritePass
 
 _FINDERS = (
-    *(f"castsmith.lowering.check.{name}" for name in ("types", "casts", "run", "trunc")),
-    *(f"castsmith.lowering.check.{name}" for name in ("target", "pairs", "forms", "device")),
+    *(f"castsmith.lowering.check.{name}" for name in ("malformed", "types", "casts", "run", "trunc", "standard")),
+    *(f"castsmith.lowering.check.{name}" for name in ("target", "registered", "pairs", "forms", "device")),
     *("castsmith.lowering.pipeline", "castsmith.lowering.conversion"),
 )
 """The modules with findings that no pass reports alone."""

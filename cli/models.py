@@ -6,12 +6,17 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from castsmith.cli.messages import complain
 from castsmith.cli.streams import STDIN, STREAM
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.loading import from_bytes, load
+from castsmith.ir.io.loading import from_bytes, load, load_flawed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import onnx_ir
+
+    from castsmith.ir.records import Flaw
 
 Source = str | bytes
 """A model to read, any number of times: the path of its file, or the content of standard input."""
@@ -30,9 +35,20 @@ def read_stdin() -> bytes:
         raise ModelError(f"{STDIN} cannot be read ({error.strerror}).") from None
 
 
-def read_model(source: Source) -> onnx_ir.Model:
-    """Return the model as `castsmith.load` does. The external data of standard input is in the current folder."""
-    return from_bytes(source, STDIN) if isinstance(source, bytes) else load(source)
+def read_model(source: Source, flaws: list[Flaw] | None = None) -> onnx_ir.Model:
+    """Return the model as `castsmith.load` does. The external data of standard input is in the current folder.
+
+    flaws: Takes what is wrong with the model, which is then no error as long as it can be read.
+    """
+    if isinstance(source, bytes):
+        return from_bytes(source, STDIN, flaws)
+    return load(source) if flaws is None else load_flawed(source, flaws)
+
+
+def tell_flaws(name: str, flaws: Iterable[Flaw]) -> None:
+    """Print what is wrong with a model that is read all the same."""
+    for flaw in dict.fromkeys(flaws):
+        complain(f"{name}: {f'{flaw.site}: ' if flaw.site.op else ''}{flaw.text}.")
 
 
 def size_of(source: Source) -> int:

@@ -60,6 +60,19 @@ class Site:
         return f"{self.graph or '(unnamed)'}: {self.name or '(unnamed)'} ({self.op})"
 
 
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """What is wrong with a model that is read all the same, and its place.
+
+    Attributes:
+        node: The node that does not fit its operator, if it is that.
+    """
+
+    site: Site
+    text: str
+    node: onnx_ir.Node | None = None
+
+
 class _Late:
     """Fields that are made when one of them is first read: most records of a run are only counted."""
 

@@ -29,6 +29,7 @@ from castsmith.ir.ops.qonnx import QONNX_DOMAINS
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import FLOW, RUNS_GRAPHS, type_attributes
 from castsmith.ir.ops.value_types import named_type
+from castsmith.ir.records import Flaw, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in
 from castsmith.numerics.cast.settings import NEWEST_OPSET
@@ -239,12 +240,22 @@ class _Around:
     place: str
     imports: Mapping[str, int]
     functions: Mapping[onnx_ir.OperatorIdentifier, onnx_ir.Function]
+    flaws: list[Flaw] | None = None
+    """Takes what is wrong, if it is to be read all the same; it is raised otherwise."""
     conforming: set[Hashable] = field(default_factory=set[Hashable])
     """The kinds of nodes that conform to their schemas: most nodes are repetitions."""
 
+    def refuse(self, node: onnx_ir.Node, fault: str) -> None:
+        """Keep what is wrong with the node, or raise ModelError."""
+        if self.flaws is None:
+            raise ModelError(f"{self.place}: {site_of(node)}: {fault}.")
+        self.flaws.append(Flaw(site_of(node), fault, node))
 
-def require_sound(model: onnx_ir.Model, place: str, *, sort: bool = False) -> None:
+
+def require_sound(model: onnx_ir.Model, place: str, *, sort: bool = False, flaws: list[Flaw] | None = None) -> None:
     """Check the model; `place` names it in errors, as a rule by its path. sort: sort nodes that are out of order.
+
+    flaws: Takes nodes that do not fit their schemas and undefined values, which are then no errors.
 
     Raises:
         ModelError: A value has no producer, a name is not UTF-8, two inputs share a name, nodes are out of order and
@@ -253,7 +264,7 @@ def require_sound(model: onnx_ir.Model, place: str, *, sort: bool = False) -> No
     if model.functions:
         require_calls_end(model, place)
     for scope in (model.graph, *model.functions.values()):
-        if not _is_in_order(scope, set(), _Around(place, scope.opset_imports, model.functions)):
+        if not _is_in_order(scope, set(), _Around(place, scope.opset_imports, model.functions, flaws)):
             if not sort:
                 raise ModelError(
                     f"{place}: nodes of graph {scope.name!r} are out of order; its sort() puts them in order."
@@ -274,18 +285,11 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
         kind = _kind_of(node.op_identifier(), node.inputs, node.outputs, node.attributes.data)
         if kind is None or kind not in around.conforming:
             wrong = nonconformity(node, around.imports, around.functions)
-            if wrong is not None:
-                raise ModelError(f"{place}: {site_of(node)}: {wrong}.")
-            around.conforming.add(kind)
-        for value in node.inputs:
-            if value is None:
-                continue
-            producer = value.producer()
-            if producer is None:
-                if not (value.is_graph_input() or value.is_initializer()):
-                    raise ModelError(f"{place}: {site_of(node)} reads {value.name!r}, which the model does not define.")
-            elif producer not in seen:
-                in_order = False
+            if wrong is None:
+                around.conforming.add(kind)
+            else:
+                around.refuse(node, wrong)
+        in_order &= _reads_what_is_there(node, seen, around)
         for attribute in node.attributes.data.values():
             for subgraph in graphs_in(attribute):
                 in_order &= _is_in_order(subgraph, seen, around, depth + 1)
@@ -298,7 +302,27 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
                 _require_nested(node, value, around)
     for value in scope.outputs:
         if value.producer() is None and not (value.is_graph_input() or value.is_initializer()):
-            raise ModelError(f"{place}: graph {scope.name!r} does not define its output {value.name!r}.")
+            fault = f"graph {scope.name!r} does not define its output {value.name!r}"
+            if around.flaws is None:
+                raise ModelError(f"{place}: {fault}.")
+            around.flaws.append(Flaw(Site(scope.name or ""), fault))
+    return in_order
+
+
+def _reads_what_is_there(node: onnx_ir.Node, seen: set[onnx_ir.Node], around: _Around) -> bool:
+    """True if the node follows those it reads from. Raises ModelError for a value that does not exist."""
+    in_order = True
+    for value in node.inputs:
+        producer = None if value is None else value.producer()
+        if value is None or producer in seen:
+            continue
+        if producer is not None:
+            in_order = False
+        elif not (value.is_graph_input() or value.is_initializer()):
+            fault = f"reads {value.name!r}, which the model does not define"
+            if around.flaws is None:
+                raise ModelError(f"{around.place}: {site_of(node)} {fault}.")
+            around.flaws.append(Flaw(site_of(node), f"it {fault}"))
     return in_order
 
 
@@ -379,9 +403,7 @@ def _require_nested(node: onnx_ir.Node, value: onnx_ir.Value, around: _Around) -
     index = value.index() or 0
     if form is not None and index < len(form.tensors) and form.tensors[index]:
         kind = "a sequence" if isinstance(value.type, onnx_ir.SequenceType) else "an optional value"
-        raise ModelError(
-            f"{around.place}: {site_of(node)}: {value.name!r} is declared {kind}, but {node.op_type} makes a tensor."
-        )
+        around.refuse(node, f"{value.name!r} is declared {kind}, but {node.op_type} makes a tensor")
 
 
 def require_calls_end(model: onnx_ir.Model, place: str) -> None:

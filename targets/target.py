@@ -92,6 +92,11 @@ class Target:
             re-associated with others; empty if that is false or unknown. Doubles are then rounded by sums.
         hazards: Changes that its optimizer makes to arithmetic, by name, with descriptions.
         probed: The operators whose kernels were measured.
+        operators: The operators of each domain that it has, of any type; empty if they are unknown.
+        extension: The call by which an application gives it more operators.
+        registry: The file in `registries` with the kernels that the runtime itself lists; empty without one.
+        attributes: For each operator the values of an attribute with which the target makes a kernel.
+        opsets: The newest version of each domain beyond the standard one that the target knows, which need no import.
         domains: Domains of custom operators that the target supports itself, such as those of QONNX.
         unknown: The fields whose values are unknown; an unknown newest opset or IR version is not enforced.
         evidence: How the facts were found, and when: by field, or for all under the empty name.
@@ -119,6 +124,11 @@ class Target:
     as_written: str
     hazards: Mapping[str, str]
     probed: frozenset[str]
+    operators: Mapping[str, frozenset[str]]
+    extension: str
+    registry: str
+    opsets: Mapping[str, int]
+    attributes: Mapping[str, Mapping[str, tuple[str | int, ...]]]
     domains: frozenset[str]
     unknown: tuple[str, ...]
     evidence: Mapping[str, str]
@@ -149,6 +159,11 @@ class Target:
         as_written: str = "",
         hazards: Mapping[str, str] | None = None,
         probed: Iterable[str] = (),
+        operators: Mapping[str, Iterable[str]] | None = None,
+        extension: str = "",
+        registry: str = "",
+        opsets: Mapping[str, int] | None = None,
+        attributes: Mapping[str, Mapping[str, Iterable[str | int]]] | None = None,
         domains: Iterable[str] = (),
         unknown: Iterable[str] = (),
         evidence: str | Mapping[str, str] = "",
@@ -194,6 +209,14 @@ class Target:
                 "as_written": str(as_written),
                 "hazards": dict(hazards or {}),
                 "probed": frozenset(read_names("probed", probed)),
+                "operators": {name: frozenset(read_names("operators", row)) for name, row in (operators or {}).items()},
+                "extension": str(extension),
+                "registry": str(registry),
+                "opsets": read_opsets("opsets", opsets or {}),
+                "attributes": {
+                    op_type: {name: tuple(values) for name, values in row.items()}
+                    for op_type, row in (attributes or {}).items()
+                },
                 "domains": frozenset(read_names("domains", domains)).union(() if device is None else device.domains),
                 "unknown": tuple(
                     dict.fromkeys([*(key for key in stated if stated[key] is None), *read_names("unknown", unknown)])

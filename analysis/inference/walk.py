@@ -39,7 +39,9 @@ from castsmith.ir.ops.promote_types import is_convert_promote_types, promotion_r
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, OpKey, actual_outputs, groups_for, op_key, opset_of
 from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Moves
+from castsmith.ir.records import Flaw
 from castsmith.ir.text import located, site_of
+from castsmith.ir.validation import require_sound
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules
 
@@ -376,7 +378,14 @@ def infer_element_types(model: onnx_ir.Model, rules: PromotionRules, custom: Out
 
 
 def known_types(model: onnx_ir.Model) -> dict[onnx_ir.Value, DataType]:
-    """Return the element types of the model's values, to show nodes with; empty if they cannot be inferred."""
+    """Return the element types of the model's values, to show nodes with; empty if they cannot be inferred.
+
+    They are not of a malformed model, whose nodes may lack operands.
+    """
+    flaws = list[Flaw]()
+    require_sound(model, "", sort=False, flaws=flaws)
+    if flaws:
+        return {}
     try:
         return infer_element_types(model, PromotionRules(promote_unsafe=True)).types
     except PromotionError:

@@ -21,16 +21,19 @@ from castsmith.cli.gate.judging import Checked, Rules, changed, exit_code, from_
 from castsmith.cli.gate.terminal import grouped_lines
 from castsmith.cli.inputs import read_inputs
 from castsmith.cli.messages import complain
-from castsmith.cli.models import read_model, source_of
+from castsmith.cli.models import source_of
 from castsmith.cli.outcome import Failure
 from castsmith.cli.output import require_writable, write_file
 from castsmith.cli.promotion import promotion_rules
-from castsmith.cli.streams import require_one_stdin, shown
+from castsmith.cli.streams import STDIN, require_one_stdin, shown
 from castsmith.cli.text.findings import as_command, finding_line
 from castsmith.cli.text.json import json_text
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.cli.text.terminal import Line, counted, print_data, print_line
 from castsmith.cli.usage.check import FAIL_ON
+from castsmith.ir.errors import ModelError
+from castsmith.ir.io.loading import from_bytes, proto_from_bytes
+from castsmith.ir.records import Flaw, Severity
 from castsmith.lowering.check.run import check
 from castsmith.numerics.errors import OptionError, printable
 from castsmith.passes.core.options import flag_of
@@ -152,7 +155,16 @@ def _told(failure: Failure) -> Failure:
 
 
 def _findings(file: str, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> list[Diagnostic]:
-    return check(read_model(source_of(file)), target=target, promotion=promotion, inputs=inputs)
+    source = source_of(file)
+    if isinstance(source, str):
+        return check(source, target=target, promotion=promotion, inputs=inputs)
+    flaws = list[Flaw]()
+    try:
+        from_bytes(source, STDIN, flaws)
+    except ModelError:
+        if not flaws:  # the file is unreadable, and not malformed
+            raise
+    return check(proto_from_bytes(source, STDIN), target=target, promotion=promotion, inputs=inputs)
 
 
 def _judged(checked: Checked, rules: Rules) -> Checked:
@@ -197,9 +209,19 @@ def _print(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: 
         print_lines(
             Line((("", finding_line(shown(model.file), record)),), 4) for model in checked for record in model.findings
         )
+        _summarize(checked)
     if baseline is not None and baseline.fixed and shape != "json":
         fixed = counted(baseline.fixed.total(), "finding")
         complain(f"{fixed} of {baseline.path} fixed: --write-baseline removes what is fixed.")
+
+
+def _summarize(checked: Sequence[Checked]) -> None:
+    """Print how many errors there are, behind findings that go to a pipe or a file; of one clean model nothing."""
+    if len(checked) == 1 and not checked[0].findings:
+        return
+    errors = [sum(record.severity is Severity.ERROR for record in each.findings) for each in checked]
+    models = sum(map(bool, errors))
+    complain(f"{counted(sum(errors), 'error')} in {models} of {counted(len(checked), 'model')}.")
 
 
 _FORMATS = ("json", "sarif", "markdown")

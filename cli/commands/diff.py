@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from castsmith.cli.arguments import format_of
 from castsmith.cli.commands.show import git_lines
 from castsmith.cli.exit_codes import DONE, REFUSED
-from castsmith.cli.models import read_model, source_of
+from castsmith.cli.models import read_model, source_of, tell_flaws
 from castsmith.cli.report.data import comparison_data
 from castsmith.cli.report.savings import measure
 from castsmith.cli.streams import require_one_stdin, shown
@@ -19,6 +19,7 @@ from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.cli.text.terminal import Line, counted, print_data, size_text
 from castsmith.ir.io.loading import load, load_structure
+from castsmith.ir.records import Flaw
 from castsmith.numerics.errors import CastsmithError, OptionError
 from castsmith.verification.diff.models import diff
 
@@ -44,7 +45,10 @@ def run(arguments: argparse.Namespace) -> int:
     names = shown(arguments.a), shown(arguments.b)
     with progress(quiet=arguments.quiet) as announce:
         announce(f"comparing {names[0]} with {names[1]}")
-        a, b = read_model(source_of(arguments.a)), read_model(source_of(arguments.b))
+        flaws = list[Flaw](), list[Flaw]()
+        a, b = read_model(source_of(arguments.a), flaws[0]), read_model(source_of(arguments.b), flaws[1])
+        for name, of_one in zip(names, flaws, strict=True):
+            tell_flaws(name, of_one)
         differences = diff(a, b, everything=arguments.all)
     shape = format_of(arguments)
     if shape == "html":
@@ -90,7 +94,7 @@ def _alone(names: tuple[str, str], file: str, *, is_new: bool) -> Iterator[Line]
     yield Line((("green", f"+++ {names[1]}"),))
     what = "new model" if is_new else "deleted model"
     try:
-        yield Line((("", f"{what}: {_size(load_structure(file))}"),), 2)
+        yield Line((("", f"{what}: {_size(load_structure(file, []))}"),), 2)
     except CastsmithError as error:
         yield Line((("", f"{what}: not shown: {_named(error, file, names[is_new])}"),), 2)
 

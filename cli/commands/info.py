@@ -10,15 +10,16 @@ from typing import Any
 import onnx_ir
 
 from castsmith.cli.exit_codes import DONE
-from castsmith.cli.models import read_model, size_of, source_of
+from castsmith.cli.models import read_model, size_of, source_of, tell_flaws
 from castsmith.cli.report.savings import measure
 from castsmith.cli.streams import shown
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines
 from castsmith.cli.text.terminal import Line, counted, size_text, table_lines
-from castsmith.ir.records import Diagnostic, Severity
+from castsmith.ir.records import Diagnostic, Flaw, Severity
 from castsmith.ir.text import type_text
 from castsmith.ir.walks import files_read
+from castsmith.lowering.check.malformed import malformed_findings
 from castsmith.lowering.check.run import findings_by_target
 from castsmith.targets.target import load_target, target_names
 
@@ -27,9 +28,15 @@ _MOST_OPERATORS, _MOST_PORTS = 12, 20
 
 def run(arguments: argparse.Namespace) -> int:
     source = source_of(arguments.input)
-    model = read_model(source)
+    flaws = list[Flaw]()
+    model = read_model(source, flaws)
+    tell_flaws(shown(arguments.input), flaws)
     facts = _facts(model, size_of(source))
-    findings = findings_by_target(model, map(load_target, target_names()))
+    if flaws:
+        malformed = list(malformed_findings(flaws))
+        findings = dict.fromkeys(target_names(), malformed)
+    else:
+        findings = findings_by_target(model, map(load_target, target_names()))
     facts["targets"] = {name: _verdict(found_here) for name, found_here in findings.items()}
     if arguments.json:
         print_json({"model": arguments.input, **facts})

@@ -23,6 +23,7 @@ from castsmith.ir.io.readable import fault_of_tensor
 from castsmith.ir.io.stored import DataFile, FileTensor, Range, StoredTensor, checked, data_path, identity, opened
 from castsmith.ir.io.wire import skeleton
 from castsmith.ir.naming import name_bodies
+from castsmith.ir.records import Flaw, Site
 from castsmith.ir.validation import require_sound
 from castsmith.ir.walks import Place, all_tensors, is_external, put_tensor, tensor_places
 from castsmith.numerics.arguments import described
@@ -70,36 +71,46 @@ def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
             model's folder; an initializer holds more or fewer bytes than its shape requires; or the graph is malformed
             (see castsmith.ir.validation). The message is one sentence that names the file.
     """
+    return load_flawed(path, None)
+
+
+def load_flawed(path: str | os.PathLike[str], flaws: list[Flaw] | None) -> onnx_ir.Model:
+    """Load the model as `load` does; what is wrong with it goes into `flaws`, as long as it can be read."""
     if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without types
         raise ArgumentTypeError(f"a model must be an onnx_ir.Model, a ModelProto or a path, not {described(path)}.")
     path = Path(path)
     for _ in range(_ATTEMPTS):
         before = identity(path)
         try:
-            model = _loaded(path, with_data=True)
+            if flaws:
+                flaws.clear()
+            model = _loaded(path, with_data=True, flaws=flaws)
         except ModelError:
             if identity(path) == before:
                 raise
         else:
             if identity(path) == before:
                 return model
-    return _loaded(path, with_data=True)
+    return _loaded(path, with_data=True, flaws=flaws)
 
 
 _ATTEMPTS = 20
 """How often a model is read again that another process replaced, with its data files, while it was read."""
 
 
-def load_structure(path: str | os.PathLike[str]) -> onnx_ir.Model:
-    """Load the model as `load` does, but leave external data where it is: its files may be missing."""
-    return _loaded(Path(path), with_data=False)
+def load_structure(path: str | os.PathLike[str], flaws: list[Flaw] | None = None) -> onnx_ir.Model:
+    """Load the model as `load` does, but leave external data where it is: its files may be missing.
+
+    flaws: Takes what is wrong with the model, which is then no error as long as it can be read.
+    """
+    return _loaded(Path(path), with_data=False, flaws=flaws)
 
 
-def _loaded(path: Path, *, with_data: bool) -> onnx_ir.Model:
+def _loaded(path: Path, *, with_data: bool, flaws: list[Flaw] | None = None) -> onnx_ir.Model:
     proto, own = _read(path)
     if not proto.HasField("graph") and (known := _known(path)):
         raise ModelError(f"{path}: {known}.")
-    model, tensors = _deserialize(path, proto)
+    model, tensors = _deserialize(path, proto, flaws)
     if own is not None:
         tensors = [(place, own.opened(path, place, tensor)) for place, tensor in tensors]
     if with_data:
@@ -107,27 +118,32 @@ def _loaded(path: Path, *, with_data: bool) -> onnx_ir.Model:
     return model
 
 
-def from_proto(proto: onnx.ModelProto, name: str = "") -> onnx_ir.Model:
+def from_proto(proto: onnx.ModelProto, name: str = "", flaws: list[Flaw] | None = None) -> onnx_ir.Model:
     """Return the model of a ModelProto in memory, whose external data, if any, is in the current folder.
 
     Raises:
         ModelError: The proto is incomplete or the data is missing; the message calls the model `name`.
     """
     path = Path(name or proto.graph.name.replace("/", "_") or "the model")
-    model, tensors = _deserialize(path, proto)
+    model, tensors = _deserialize(path, proto, flaws)
     _find_data(path, Path.cwd(), tensors)
     return model
 
 
-def from_bytes(data: bytes, name: str) -> onnx_ir.Model:
+def from_bytes(data: bytes, name: str, flaws: list[Flaw] | None = None) -> onnx_ir.Model:
     """Return the model in the bytes of an ONNX file, as `from_proto`. Raises ModelError, which calls it `name`."""
+    return from_proto(proto_from_bytes(data, name), name, flaws)
+
+
+def proto_from_bytes(data: bytes, name: str) -> onnx.ModelProto:
+    """Return the proto in the bytes of an ONNX file. Raises ModelError, which calls it `name`."""
     try:
         proto = onnx.ModelProto.FromString(data)
     except DecodeError:
         raise ModelError(f"{name}: {_known(data) or 'not an ONNX model, or truncated'}.") from None
     if not proto.HasField("graph") and (known := _known(data)):
         raise ModelError(f"{name}: {known}.")
-    return from_proto(proto, name)
+    return proto
 
 
 def _find_data(path: Path, folder: Path, tensors: Tensors) -> None:
@@ -151,23 +167,26 @@ _MOST_OPEN = 64
 """Data files that a model keeps open."""
 
 
-def as_model(model: ModelLike) -> onnx_ir.Model:
+def as_model(model: ModelLike, flaws: list[Flaw] | None = None) -> onnx_ir.Model:
     """Return the model itself, the one that an object holds, or that of a ModelProto or a file.
+
+    flaws: Takes what is wrong with the model, which is then no error as long as it can be read.
 
     Raises:
         ModelError: The model is invalid.
         ArgumentTypeError: The argument is not a model.
     """
     if isinstance(model, str | os.PathLike):
-        return load(model)
+        return load_flawed(model, flaws)
     held = model_in_memory(model)
     if held is not None:
-        require_sound(held, held.graph.name or "the model")
-        _require_data(held)
+        require_sound(held, held.graph.name or "the model", flaws=flaws)
+        if flaws is None or not flaws:
+            _require_data(held)
         return held
     proto = model if isinstance(model, onnx.ModelProto) else getattr(model, "model_proto", None)
     if isinstance(proto, onnx.ModelProto):
-        return from_proto(proto)
+        return from_proto(proto, "", flaws)
     raise ArgumentTypeError(f"a model must be an onnx_ir.Model, a ModelProto or a path, not {described(model)}.")
 
 
@@ -180,6 +199,24 @@ def _require_data(model: onnx_ir.Model) -> None:
                 raise ModelError(f"tensor {tensor.name!r}{fault}.")
         elif isinstance(tensor, onnx_ir.ExternalTensor):
             opened(tensor)
+
+
+def structure(model: ModelLike) -> onnx.ModelProto:
+    """Return the model as it is written, without large weights if it is in memory or in a large file."""
+    if isinstance(model, str | os.PathLike):
+        return read_proto(Path(model))
+    held = model_in_memory(model)
+    if held is None:
+        proto = model if isinstance(model, onnx.ModelProto) else getattr(model, "model_proto", None)
+        return proto if isinstance(proto, onnx.ModelProto) else onnx.ModelProto()
+    bare = held.clone()
+    for name, value in list(bare.graph.initializers.items()):
+        if value.const_value is not None and value.const_value.nbytes > _LARGE_WEIGHT:
+            del bare.graph.initializers[name]
+            if not value.is_graph_input():
+                value.const_value = None
+                bare.graph.inputs.append(value)
+    return protos.to_proto(bare)
 
 
 def own_model(model: ModelLike, *, in_place: bool = False) -> onnx_ir.Model:
@@ -284,8 +321,23 @@ def _read_skeleton(path: Path) -> tuple[onnx.ModelProto, _OwnWeights]:
     return onnx.ModelProto.FromString(skeleton(whole, own.location, _LARGE_WEIGHT)), own
 
 
-def _deserialize(path: Path, proto: onnx.ModelProto) -> tuple[onnx_ir.Model, Tensors]:
+_FIRST_WITH_IMPORTS = 3
+"""The first IR version in which a model imports operator sets."""
+
+
+def _note_flaw(flaws: list[Flaw] | None, proto: onnx.ModelProto, fault: str) -> None:
+    """Keep a fault for which the model cannot be read further, unless it is known."""
+    if flaws is not None and not flaws:
+        flaws.append(Flaw(Site(proto.graph.name), fault.rstrip(".")))
+
+
+def _deserialize(path: Path, proto: onnx.ModelProto, flaws: list[Flaw] | None = None) -> tuple[onnx_ir.Model, Tensors]:
     """Return the model, which is sound, and its tensors with their places. Raises ModelError."""
+    if flaws is not None and proto.HasField("graph") and not proto.ir_version:
+        flaws.append(Flaw(Site(proto.graph.name), "the model has no IR version"))
+        given, proto = proto, onnx.ModelProto()
+        proto.CopyFrom(given)
+        proto.ir_version = _FIRST_WITH_IMPORTS
     if not proto.ir_version or not proto.HasField("graph"):
         missing = "graph" if proto.ir_version else "IR version"
         raise ModelError(f"{path}: not an ONNX model: it has no {missing}.")
@@ -293,13 +345,19 @@ def _deserialize(path: Path, proto: onnx.ModelProto) -> tuple[onnx_ir.Model, Ten
         raise ModelError(f"{path}: the model imports no operator set, so its operators have no meaning.")
     try:
         with paused_collection():
-            model = protos.from_proto(proto)
+            model = protos.from_proto(proto, flaws)
     except RecursionError:
         raise ModelError(f"{path}: graphs or types in the model are nested too deeply.") from None
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
-        raise ModelError(f"{path}: the model is malformed ({protos.root_cause(error)}).") from None
+        fault = f"the model is malformed ({protos.root_cause(error)})."
+        _note_flaw(flaws, proto, fault)
+        raise ModelError(f"{path}: {fault}") from None
     name_bodies(model)
-    require_sound(model, str(path), sort=True)
+    try:
+        require_sound(model, str(path), sort=True, flaws=flaws)
+    except ModelError as error:
+        _note_flaw(flaws, proto, str(error).removeprefix(f"{path}: "))
+        raise
     return model, list(tensor_places(model))

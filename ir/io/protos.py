@@ -33,6 +33,7 @@ from castsmith.ir.io.carried import as_onnx_ir_reads, carry_training, name_types
 from castsmith.ir.io.readable import require_readable
 from castsmith.ir.io.wire import messages_of
 from castsmith.ir.ops.table import traits_of
+from castsmith.ir.records import Flaw, Site
 from castsmith.ir.walks import all_tensors, all_values, graphs_in
 from castsmith.numerics.errors import CastsmithError
 
@@ -160,19 +161,23 @@ def is_model_name(path: Path) -> bool:
     return onnx.serialization.registry.get_format_from_file_extension(path.suffix) is not None
 
 
-def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
+def from_proto(proto: onnx.ModelProto, flaws: list[Flaw] | None = None) -> onnx_ir.Model:
     """Return the model of the proto; initializers that have a value_info are marked.
+
+    flaws: Takes each thing that is unsupported, besides the first, which is raised.
 
     Raises:
         ModelError: The proto cannot be read without loss.
     """
-    survey, original, repeated = require_readable(proto), proto, list[str]()
+    survey, original, repeated = require_readable(proto, flaws), proto, list[str]()
     if survey.sparse and has_sparse(proto):
         proto = spelled_out(proto)
     if survey.repeats or proto is not original:
         proto, repeated = without_repeats(proto)
     survey = survey if proto is original else require_readable(proto)
     if survey.repeats:
+        if flaws is not None:
+            flaws.append(Flaw(Site(proto.graph.name), survey.repeats.rstrip(".")))
         raise ModelError(survey.repeats)
     with as_onnx_ir_reads(survey) as any_carried:
         model = onnx_ir.from_proto(proto)
@@ -180,8 +185,18 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
         name_types(all_values(model))
     if repeated:
         model.meta[REPEATED] = repeated
+    _keep_input_types(model, proto)
     _complete(model, proto, _parts(model, proto))
     return model
+
+
+def _keep_input_types(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
+    """Give each input that is an output too its own type, not the one that is declared of the output."""
+    outputs = {value.name for value in proto.graph.output}
+    for declared, value in zip(proto.graph.input, model.graph.inputs, strict=True):
+        if declared.name in outputs:
+            own = onnx_ir.serde.deserialize_value_info_proto(declared, None)
+            value.type, value.shape = own.type, own.shape
 
 
 def _complete(
@@ -203,7 +218,8 @@ REPEATED = "castsmith.repeated"
 def without_repeats(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
     """Return the model without repeated nodes, equal in every part except their names, and the texts of those.
 
-    Converters write a cast again for each node that reads it, under the name of the first.
+    Converters write a cast again for each node that reads it, under the name of the first. Of Constants of one name
+    the last stays: ONNX Runtime uses it for all readers.
     """
     if not any(_repeats(nodes) for nodes in _node_lists(proto)):
         return proto, []
@@ -233,6 +249,9 @@ def _repeats(nodes: Sequence[onnx.NodeProto]) -> set[int]:
             content = _content(node)
             if content is not None and content == _content(nodes[first]):
                 repeated.add(place)
+            elif node.op_type == nodes[first].op_type == "Constant" and not node.domain:
+                repeated.add(first)
+                makers[node.output[0]] = place
         for name in node.output:
             makers.setdefault(name, place)
     return repeated

@@ -23,6 +23,7 @@ from onnx import AttributeProto, TensorProto
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.value_types import NUMBERS_OF_TYPES
+from castsmith.ir.records import Flaw, Site
 from castsmith.numerics.types import ELEMENT_TYPES, MOST_DIMENSIONS, fits_array
 
 _MOST = 2**31 - 1
@@ -69,6 +70,7 @@ class Survey:
     """Parts of a proto that need a second look, as the walk found them.
 
     Attributes:
+        flaws: Takes what is unsupported, if the model is to be read all the same.
         sparse: True if there are sparse initializers, or sparse tensors in attributes.
         repeats: The sentence on two nodes of one graph that give values of the same name; empty if there are none.
         untyped: The attributes that hold a value but do not state its type.
@@ -76,6 +78,7 @@ class Survey:
         types: The types of values and in attributes.
     """
 
+    flaws: list[Flaw] | None = None
     sparse: bool = False
     repeats: str = ""
     untyped: list[AttributeProto] = field(default_factory=list[AttributeProto])
@@ -83,14 +86,18 @@ class Survey:
     types: list[onnx.TypeProto] = field(default_factory=list[onnx.TypeProto])
 
 
-def require_readable(proto: onnx.ModelProto) -> Survey:
+def require_readable(proto: onnx.ModelProto, flaws: list[Flaw] | None = None) -> Survey:
     """Return what else the proto needs before it is read, found in the same walk.
+
+    flaws: Takes each thing that is unsupported; the first is then raised at the end.
 
     Raises:
         ModelError: Something is unsupported; the message names the place but not the file.
     """
-    survey = Survey()
+    survey = Survey(flaws=flaws)
     _walk(proto, (), survey)
+    if flaws:
+        raise ModelError(f"{flaws[0].text}.")
     _require_known_fields(proto)
     return survey
 
@@ -106,7 +113,10 @@ def _walk(message: Message, around: Path, survey: Survey) -> None:
     check = _CHECKS.get(name)
     fault = check(message, around, survey) if check is not None else None
     if fault:
-        raise ModelError(f"{_place(message, around)}{fault}.")
+        text = f"{_place(message, around)}{fault}"
+        if survey.flaws is None or (isinstance(message, TensorProto) and message.data_location == TensorProto.EXTERNAL):
+            raise ModelError(f"{text}.")
+        survey.flaws.append(Flaw(_site(message, around), text))
     inside = (*around, message)
     for each, value in message.ListFields():
         if each.type == _TEXT:
@@ -136,6 +146,19 @@ def _place(message: Message, around: Path) -> str:
         elif isinstance(each, onnx.ValueInfoProto):
             parts.append(f"value {each.name!r}")
     return ": ".join(parts)
+
+
+def _site(message: Message, around: Path) -> Site:
+    """Return the node, or else the graph or function, that the message is or is in."""
+    scope, node = "", None
+    for each in (*around, message):
+        if isinstance(each, onnx.GraphProto | onnx.FunctionProto):
+            scope, node = each.name, None
+        elif isinstance(each, onnx.NodeProto):
+            node = each
+    if node is None:
+        return Site(scope)
+    return Site(scope, node.name, node.op_type, next(filter(None, node.output), ""))
 
 
 # What each kind of message requires. A check returns what is wrong, to be put behind the place, or nothing.

@@ -32,11 +32,12 @@ class ContribParameter:
 
 @dataclass(frozen=True, slots=True)
 class ContribSchema:
-    """The inputs and outputs of an operator, and the kinds of the attributes that it requires."""
+    """The inputs and outputs of an operator, and the kinds of the attributes that it requires and of the others."""
 
     inputs: tuple[ContribParameter, ...]
     outputs: tuple[ContribParameter, ...]
     attributes: dict[str, str]
+    optional: dict[str, str]
 
 
 def contrib_schema(op_type: str) -> ContribSchema | None:
@@ -60,7 +61,7 @@ def _schema(row: dict[str, Any]) -> ContribSchema:
 
     inputs = (parameter(index, text) for index, text in enumerate(row["inputs"]))
     outputs = (parameter(index, text) for index, text in enumerate(row["outputs"]))
-    return ContribSchema(tuple(inputs), tuple(outputs), row.get("attributes", {}))
+    return ContribSchema(tuple(inputs), tuple(outputs), row.get("attributes", {}), row.get("optional", {}))
 
 
 @cache

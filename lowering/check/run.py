@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import onnx
 import onnx_ir
 
 from castsmith.analysis.inference.walk import Inference, infer_element_types
 from castsmith.ir.codes import FindingCode
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.loading import ModelLike, as_model
+from castsmith.ir.io.loading import ModelLike, structure
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import imports_by_scope, nodes_now
 from castsmith.lowering.check.casts import cast_findings
 from castsmith.lowering.check.causes import with_causes
+from castsmith.lowering.check.malformed import malformed_findings, readable_model
+from castsmith.lowering.check.registered import registered_findings
+from castsmith.lowering.check.standard import declaration_findings, operator_fits
 from castsmith.lowering.check.target import target_findings
 from castsmith.lowering.check.trunc import trunc_findings
 from castsmith.lowering.check.types import (
@@ -98,9 +102,13 @@ def check(
         TargetError: The target is unknown.
         PromotionError: The preset is unknown.
     """
-    model = as_model(model)
-    found = findings(model, as_rules(promotion), as_target(target, strict=strict_device))
-    return found if inputs is None else [*found, *_half_findings(model, inputs)]
+    rules, runtime = as_rules(promotion), as_target(target, strict=strict_device)
+    loaded, flaws = readable_model(model)
+    written = None if flaws else (lambda: structure(model))
+    found = [] if loaded is None else findings(loaded, rules, runtime, written)
+    flawed = {(flaw.site, flaw.site.output) for flaw in flaws}
+    told = [*malformed_findings(flaws), *(each for each in found if (each.site, each.site.output) not in flawed)]
+    return told if loaded is None or flaws or inputs is None else [*told, *_half_findings(loaded, inputs)]
 
 
 def _half_findings(model: onnx_ir.Model, inputs: Inputs) -> Iterator[Diagnostic]:
@@ -113,14 +121,26 @@ def _half_findings(model: onnx_ir.Model, inputs: Inputs) -> Iterator[Diagnostic]
             yield Diagnostic(WRONG_IN_FLOAT16.code, Severity.WARNING, site_of(fault.node), fault.reason, way_out)
 
 
-def findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None) -> list[Diagnostic]:
-    """Return everything found in the model, each with the finding from which it follows. Raises OpsetError."""
+def findings(
+    model: onnx_ir.Model,
+    rules: PromotionRules,
+    target: Target | None,
+    proto: Callable[[], onnx.ModelProto] | None = None,
+) -> list[Diagnostic]:
+    """Return everything found in the model, each with the finding from which it follows. Raises OpsetError.
+
+    proto: Returns the model as it is written, for onnx to judge; large constants may be missing.
+    """
     require_known_opset(model)
     inference, mixed = _inferred(model, rules)
-    findings = [*mixed, *_general_findings(model, inference, rules)]
-    if target is not None:
-        findings += target_findings(model, inference, target)
-    return findings if inference is None else with_causes(model, inference, findings)
+    found = [*mixed, *_general_findings(model, inference, rules)]
+    if target is None:
+        found += operator_findings(model, targeted=False)
+    else:
+        found += _findings_for(model, inference, target)
+    if proto is not None and inference is not None and not any(each.severity is Severity.ERROR for each in found):
+        found += declaration_findings(model, proto()) if target is None else operator_fits(model, inference)
+    return found if inference is None else with_causes(model, inference, found)
 
 
 def _inferred(model: onnx_ir.Model, rules: PromotionRules) -> tuple[Inference | None, list[Diagnostic]]:
@@ -141,7 +161,6 @@ def _general_findings(model: onnx_ir.Model, inference: Inference | None, rules: 
         yield from result_findings(nodes, imports, inference)
         yield from declared_findings(model, inference)
         yield from cast_findings(model, inference)
-    yield from operator_findings(model)
     yield from _constant_findings(model)
     yield from trunc_findings(nodes, imports)
 
@@ -182,4 +201,14 @@ def findings_by_target(model: onnx_ir.Model, targets: Iterable[Target]) -> dict[
     require_known_opset(model)
     inference, mixed = _inferred(model, PromotionRules())
     everywhere = [*mixed, *_general_findings(model, inference, PromotionRules())]
-    return {target.name: [*everywhere, *target_findings(model, inference, target)] for target in targets}
+    if inference is not None and not any(each.severity is Severity.ERROR for each in everywhere):
+        everywhere += operator_fits(model, inference)
+    return {target.name: [*everywhere, *_findings_for(model, inference, target)] for target in targets}
+
+
+def _findings_for(model: onnx_ir.Model, inference: Inference | None, target: Target) -> list[Diagnostic]:
+    found = list(target_findings(model, inference, target))
+    if not target.registry and not target.operators:  # which say more about operators
+        found += operator_findings(model, targeted=True)
+    errors = {each.site for each in found if each.severity is Severity.ERROR}
+    return [*found, *registered_findings(model, inference, target, errors)]

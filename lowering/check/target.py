@@ -23,6 +23,7 @@ from castsmith.lowering.check.device import OF_RESULT, device_findings, is_presc
 from castsmith.lowering.check.forms import form_findings
 from castsmith.lowering.check.occurrences import Occurrences, note
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL, narrowed_findings, pair_findings
+from castsmith.lowering.check.registered import registered_findings
 from castsmith.lowering.float8.needs import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
 from castsmith.targets.kernels import varied_input
@@ -106,10 +107,18 @@ IR_VERSION_TOO_NEW = FindingCode(
 def unreported_errors(
     model: onnx_ir.Model, inference: Inference, target: Target, reported: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
-    """Return the errors, and operators that need a plugin, that remain in an optimized model, except the `reported`."""
+    """Return the errors, and operators that need a plugin, that remain in an optimized model, except the `reported`.
+
+    Operators and kernels that the target does not register are warnings: the application may register them.
+    """
     sites = {(finding.code, finding.site, finding.subject) for finding in reported}
-    errors = (finding for finding in target_findings(model, inference, target) if finding.severity is Severity.ERROR)
-    left = chain(errors, _foreign_findings(model, target))
+    errors = [each for each in target_findings(model, inference, target) if each.severity is Severity.ERROR]
+    unregistered = registered_findings(model, inference, target, {each.site for each in errors})
+    left = chain(
+        errors,
+        _foreign_findings(model, target),
+        (replace(each, severity=Severity.WARNING) for each in unregistered),
+    )
     way_out = f"{TRIES}{str(target)!r})` tries all other ways"
     return [
         replace(finding, help=way_out) for finding in left if (finding.code, finding.site, finding.subject) not in sites

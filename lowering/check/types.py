@@ -10,11 +10,12 @@ from castsmith.analysis.inference.disagreement import Disagreement
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops.qonnx import is_trunc
+from castsmith.ir.ops.qonnx import QONNX_DOMAINS, is_trunc
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_formals, op_key, opset_of
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import operands_text, site_of
 from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
+from castsmith.lowering.check.occurrences import Occurrences, note
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.common import common_type
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -70,23 +71,36 @@ OUTPUT_TYPE_MISMATCH = FindingCode(
 )
 
 
-def operator_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
-    """Yield standard operators that the opset lacks, and operators of domains that the model does not import."""
-    imports = imports_by_scope(model)
+def operator_findings(model: onnx_ir.Model, *, targeted: bool) -> Iterator[Diagnostic]:
+    """Yield standard operators that the opset lacks, and domains that are unknown or not imported.
+
+    targeted: There is a target, which has a say about the operators of other domains.
+    """
+    imports, unknown = imports_by_scope(model), dict[str, Occurrences]()
     for node in all_nodes(model):
         if node.graph is None or node.op_identifier() in model.functions:
             continue
         opset = opset_of(imports[node.graph], node.domain)
         if opset is None and is_trunc(node):
             continue  # its version is guessed, which is a separate finding
-        if opset is None:
+        if opset is None and node.domain in DEFAULT_DOMAINS:
+            opset = 0
+        if opset is not None and node.domain in DEFAULT_DOMAINS:
+            if op_formals(node.domain, node.op_type, opset) is None:
+                message = f"opset {opset} of ONNX has no operator {node.op_type}"
+                way_out = "import the opset that has it, or set the node's domain to the one that defines it"
+                severity = Severity.WARNING if targeted else Severity.ERROR
+                yield Diagnostic(UNKNOWN_OPERATOR.code, severity, site_of(node), message, way_out)
+        elif opset is None:
             message, way_out = f"the domain {node.domain} of {node.op_type} is not imported", "import it"
-        elif node.domain in DEFAULT_DOMAINS and op_formals(node.domain, node.op_type, opset) is None:
-            message = f"opset {opset} of ONNX has no operator {node.op_type}"
-            way_out = "import the opset that has it, or set the node's domain to the one that defines it"
-        else:
-            continue
-        yield Diagnostic(UNKNOWN_OPERATOR.code, Severity.WARNING, site_of(node), message, way_out)
+            severity = Severity.NOTE if targeted else Severity.ERROR
+            yield Diagnostic(UNKNOWN_OPERATOR.code, severity, site_of(node), message, way_out)
+        elif node.domain not in QONNX_DOMAINS and op_formals(node.domain, node.op_type, opset) is None:
+            note(unknown, node.domain, node)
+    for domain, found in () if targeted else unknown.items():
+        message = f"the operators of the domain {domain} are not checked{found.more()}"
+        way_out = "name the runtime: `check(target=...)` says whether it has them"
+        yield Diagnostic(UNKNOWN_OPERATOR.code, Severity.NOTE, found.first, message, way_out, domain)
 
 
 _OPTION_HINT = " (`promote_unsafe` allows it)"

@@ -13,7 +13,9 @@ from onnx_ir import DataType
 from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.records import Diagnostic, Severity
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
+from castsmith.lowering.check.registered import MALFORMED_OPERATOR, UNREGISTERED_OPERATOR
 from castsmith.lowering.check.run import check
+from castsmith.lowering.check.standard import INVALID_MODEL
 from castsmith.lowering.conversion import convert
 from castsmith.lowering.fit.blame import in_users_words
 from castsmith.lowering.fit.cost import Cost, cost_of
@@ -88,6 +90,14 @@ def _decided(search: _Search, meter: _Meter) -> FitResult:
         return search.fitted(lossy, "")
     hint = meter.hint(exact, lossy)
     return search.refusal(hint) if exact is None else search.fitted(exact, hint)
+
+
+_OF_THE_MODEL = (INVALID_MODEL.code, MALFORMED_OPERATOR.code, UNREGISTERED_OPERATOR.code)
+"""Errors that no way of fitting a model brings about or removes, and that the application may have an answer to."""
+
+
+def _is_obstacle(found: Diagnostic) -> bool:
+    return found.severity is Severity.ERROR and found.code not in _OF_THE_MODEL
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Result]] = {"optimize": optimize, "convert": convert}
@@ -193,7 +203,7 @@ class _Search:
         reordered = any(rewrite.rule == nbits.USE_MATMUL_NBITS.code for rewrite in result.rewrites)
         changes = (*retyped.values(), *(("MatMulNBits adds products in another order",) if reordered else ()))
         findings = check(result.model, target=self.target)
-        errors = [finding.message for finding in (*result.diagnostics, *findings) if finding.severity is Severity.ERROR]
+        errors = [finding.message for finding in (*result.diagnostics, *findings) if _is_obstacle(finding)]
         obstacles = tuple(dict.fromkeys(errors))
         way = Way((*steps[:-1], replace(steps[-1], cost=cost)), not obstacles, cost, changes, lossy, None, obstacles)
         if not any(_comes_to_the_same(attempt.way, way) for attempt in self.tried):

@@ -133,7 +133,7 @@ def onnx_refuses_shapes(node: Operation, imports: Mapping[str, int], names: Name
 def _inferred(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None] | None:
     domain = "" if node.node.domain in DEFAULT_DOMAINS else node.node.domain
     opset = imports.get(node.node.domain, imports.get(domain, node.opset if not domain else 0))
-    if not opset or not onnx.defs.has(node.node.op_type, opset, domain) or _crashes_onnx(node.node):
+    if not opset or not onnx.defs.has(node.node.op_type, opset, domain) or crashes_onnx(node.node):
         return None
     proto = onnx.NodeProto(op_type=node.node.op_type, domain=domain)
     proto.attribute.extend(onnx_ir.serde.serialize_attribute(attribute) for attribute in node.node.attributes.values())
@@ -152,7 +152,7 @@ def _inferred(node: Operation, imports: Mapping[str, int], names: Names) -> list
     return [names.dims(answer[name]) if name in answer else None for name in proto.output]
 
 
-def _crashes_onnx(node: onnx_ir.Node) -> bool:
+def crashes_onnx(node: onnx_ir.Node) -> bool:
     """True for what ends the process of onnx 1.23: it takes sizes from these attributes unchecked."""
     if node.op_type == "Split":
         return node.attributes.get_int("num_outputs", len(node.outputs)) != len(node.outputs)

@@ -94,7 +94,7 @@ def diff(a: ModelLike, b: ModelLike, *, everything: bool = False) -> ModelDiff:
     Raises:
         ModelError: A model cannot be read.
     """
-    return _compared(as_model(a), as_model(b), everything=everything)
+    return _compared(as_model(a, []), as_model(b, []), everything=everything)
 
 
 def rewrites_between(a: onnx_ir.Model, b: onnx_ir.Model, pass_name: str) -> list[Rewrite]:

@@ -95,7 +95,7 @@ def test_an_alias_of_a_target_is_said_once(castsmith: Command, tmp_path: Path) -
     assert ended.out.startswith("tensorrt-11: ")
     models = [write_model(tmp_path / f"{name}.onnx", CHAIN) for name in "ab"]
     ended = castsmith("check", *map(str, models), "--target", "ort")
-    assert ended.err == "castsmith: ort is onnxruntime-cpu.\n"
+    assert ended.err == "castsmith: ort is onnxruntime-cpu.\ncastsmith: 0 errors in 0 of 2 models.\n"
 
 
 def test_a_target_file_is_named_as_typed(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,8 +40,14 @@ def _row(schema: Any) -> dict[str, Any] | None:
         "outputs": [_text(each, types) for each in schema.outputs],
         "types": plain,
     }
-    required = {each.name: str(each.type).rpartition(".")[2] for each in schema.attributes.values() if each.required}
+    optional = {each.name: _kind(each) for each in schema.attributes.values() if not each.required}
+    row |= {"optional": dict(sorted(optional.items()))} if optional else {}
+    required = {each.name: _kind(each) for each in schema.attributes.values() if each.required}
     return {**row, "attributes": dict(sorted(required.items()))} if required else row
+
+
+def _kind(attribute: Any) -> str:
+    return str(attribute.type).rpartition(".")[2]
 
 
 def _text(parameter: Any, types: dict[str, list[str]]) -> str:

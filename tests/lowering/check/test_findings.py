@@ -78,7 +78,7 @@ MODELS: dict[str, tuple[str, list[str]]] = {
     "an unknown operator": (
         "g (float[2] x) => (float[2] y) { y = Nonsense (x) }",
         [
-            "warning unknown-operator | g: y (Nonsense) | opset 21 of ONNX has no operator Nonsense"
+            "error unknown-operator | g: y (Nonsense) | opset 21 of ONNX has no operator Nonsense"
             " | import the opset that has it, or set the node's domain to the one that defines it | None"
         ],
     ),
@@ -121,7 +121,7 @@ OTHERS: dict[str, tuple[str, list[str]]] = {
     ),
     "a domain that is not imported": (
         "g (float[2] x) => (float[2] y) { y = other.Thing (x) }",
-        ["warning unknown-operator | g: y (Thing) | the domain other of Thing is not imported | import it"
+        ["error unknown-operator | g: y (Thing) | the domain other of Thing is not imported | import it"
          " | None"],
     ),
     "a result of another type than the declared, and what follows": (

@@ -198,7 +198,12 @@ CASES: dict[str, tuple[Target, str, list[str]]] = {
         [f"error target-lacks-form | g: y (RMSNormalization) | t requires one type of the operands of RMSNormalization,"
          f" which are float16 and float | {LOWER} casts them to a type that holds both, if there is one"],
     ),
-    "several types of operands": (PLAIN, MIXED_ADD, []),
+    "several types of operands": (
+        PLAIN,
+        MIXED_ADD,
+        ["error invalid-model | g: (unnamed) (RMSNormalization) | RMSNormalization: Y has inconsistent type"
+         " tensor(float16) | correct the model where it says so, or export it again"],
+    ),
 }  # fmt: skip
 
 
@@ -244,7 +249,8 @@ def test_what_optimize_leaves_is_told_once() -> None:
         model = model_of(text)
         inference = infer_element_types(model, PromotionRules())
         left = unreported_errors(model, inference, target, ())
-        told = [line for line in expected if line.startswith("error") or "plugin" in line]
+        of_target = [line for line in expected if "invalid-model" not in line]  # which onnx finds, for any target
+        told = [line for line in of_target if line.startswith("error") or "plugin" in line]
         assert [f"{each.severity.value} {each.code}" for each in left] == [line.partition(" | ")[0] for line in told], (
             name
         )

@@ -1,0 +1,62 @@
+"""Native code of onnx, asked in a child process: there are models at which it ends the process, or takes all memory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from importlib import import_module
+
+import onnx.checker
+import onnx.shape_inference
+from google.protobuf.message import EncodeError
+
+_REFUSALS = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, EncodeError)
+_SECONDS = 60
+_BYTES = 4 << 30
+
+
+def asked_apart(question: Callable[[], object]) -> str:
+    """Return the error that the call raises, in one line; empty if it raises none, or ends its process.
+
+    Where processes cannot be forked, as on Windows, it is called in this one.
+    """
+    if sys.platform == "win32":
+        return _error_of(question)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            _limit()
+            os.write(writing, _error_of(question).encode(errors="replace")[:_MOST])
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answer:
+        text = answer.read().decode(errors="replace")
+    os.waitpid(child, 0)
+    return text
+
+
+_MOST = 1 << 15
+"""Bytes of a message, which fit the buffer of a pipe."""
+
+
+def _error_of(question: Callable[[], object]) -> str:
+    try:
+        question()
+    except _REFUSALS as error:
+        return " ".join(str(error).split())
+    return ""
+
+
+def _limit() -> None:
+    """Limit the time and the memory of this process, and let it end without a report."""
+    resource = import_module("resource")
+    signal.setitimer(signal.ITIMER_PROF, _SECONDS)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    if sys.platform == "linux":
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (_BYTES if hard < 0 else min(_BYTES, hard), hard))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,0 +1,56 @@
+"""What is wrong with a model that can be read all the same: nodes that do not fit their operators, undefined values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx_ir
+
+from castsmith.ir.codes import FindingCode
+from castsmith.ir.errors import ModelError
+from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
+from castsmith.ir.records import Diagnostic, Flaw, Severity
+from castsmith.ir.validation import require_sound
+
+MALFORMED_MODEL = FindingCode(
+    "malformed-model",
+    "The model is not what the standard calls a model: a node does not fit its operator, a value is not defined.",
+    why="No runtime gives such a node a meaning, and most refuse the whole model.",
+    example="z = Add (x)  # one input, expected 2",
+    advice="Export the model again, or correct the place that the message names.",
+    fix="manual",
+    silence="Never: the place has no meaning.",
+)
+_APART = "castsmith.malformed"
+"""The domain of nodes that mean nothing, while the rest of the model is checked."""
+
+
+def malformed_findings(flaws: Iterable[Flaw]) -> Iterator[Diagnostic]:
+    """Yield an error for each flaw."""
+    for flaw in dict.fromkeys(flaws):
+        way_out = "export the model again, or correct it"
+        yield Diagnostic(MALFORMED_MODEL.code, Severity.ERROR, flaw.site, flaw.text, way_out)
+
+
+def readable_model(model: ModelLike) -> tuple[onnx_ir.Model | None, list[Flaw]]:
+    """Return the model, with operators that mean nothing where nodes are flawed, and its flaws.
+
+    None for the model if values are missing, or it cannot be read further. A model in memory is not changed. Raises
+    ModelError for a file that is no model at all.
+    """
+    flaws, again = list[Flaw](), list[Flaw]()
+    try:
+        loaded = as_model(model, flaws)
+        if flaws and model_in_memory(model) is not None:
+            loaded = loaded.clone()
+            require_sound(loaded, "", flaws=again)
+    except ModelError:
+        if not flaws:
+            raise
+        return None, flaws
+    if any(flaw.node is None for flaw in flaws):
+        return None, flaws
+    for flaw in again or flaws:
+        if flaw.node is not None:
+            flaw.node.domain = _APART
+    return loaded, flaws

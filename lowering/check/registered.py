@@ -1,0 +1,260 @@
+"""Operators and kernels that a runtime does not register, by what the runtime lists itself.
+
+ONNX Runtime finds an operator by its domain and opset, and then a kernel by the types of all operands and results. An
+operator of a domain that it does not know is refused unless the application registers a library that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import onnx.defs
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import FindingCode
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, ContribSchema, contrib_schema
+from castsmith.ir.ops.qonnx import is_quantizer
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, Formal, actual_inputs, actual_outputs, op_formals, opset_of
+from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.lowering.check.attributes import attribute_fault
+from castsmith.lowering.check.occurrences import Occurrences, note
+from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
+from castsmith.numerics.types import type_name
+from castsmith.targets.registry import Registry, read_registry
+from castsmith.targets.target import Target
+
+UNREGISTERED_OPERATOR = FindingCode(
+    "unregistered-operator",
+    "The target does not have an operator of the model's opset or domain.",
+    why="The target refuses to load the model, unless the application registers a library that has the operator.",
+    example="onnxruntime-cpu has no operator StringJoin of ai.onnx.contrib",
+    advice=(
+        "Register the library, in ONNX Runtime by SessionOptions.register_custom_ops_library(path); export the model"
+        " without the operator; or define it as a function in the model."
+    ),
+    fix="manual",
+    silence="Where your application registers the operator.",
+)
+MALFORMED_OPERATOR = FindingCode(
+    "malformed-operator",
+    "A node does not fit the schema that its runtime has for its operator.",
+    why="The target refuses to load the model.",
+    example="com.microsoft.BiasGelu with one input",
+    advice="Export the model again, or correct the node.",
+    fix="manual",
+    silence="Never for this target: it refuses the model.",
+)
+_UNLISTED = ("Constant",)
+"""Operators that need no kernel: they become weights when the model is loaded."""
+_INTERNAL = ("com.microsoft.nchwc", "com.ms.internal.nhwc")
+"""Domains of the operators that ONNX Runtime's optimizer makes."""
+
+Typed = tuple[str, str]
+"""The name of a type variable, or of a parameter, and the type that it has."""
+
+
+def registered_findings(
+    model: onnx_ir.Model, inference: Inference | None, target: Target, known: Collection[Site]
+) -> Iterator[Diagnostic]:
+    """Yield the domains, operators and kernels that the target does not list; nothing if it lists none.
+
+    known: Places of which something else is already reported.
+    """
+    if not target.registry:
+        yield from _unconverted(model, target)
+        return
+    imports, registry, lacking = imports_by_scope(model), read_registry(target.registry), dict[str, Occurrences]()
+    implied = {"": target.newest_opset, **target.opsets}
+    for domain, version in model.opset_imports.items():
+        newest = target.opsets.get(domain, version)
+        if version > newest:
+            message = f"the model is of version {version} of {domain} and {target} accepts at most {newest}"
+            way_out, site = f"import version {newest} of {domain}", Site(model.graph.name or "")
+            yield Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, site, message, way_out, domain)
+    for node in all_nodes(model):
+        if node.graph is None or node.domain in _INTERNAL or site_of(node) in known:
+            continue
+        if node.op_identifier() in model.functions:
+            if opset_of(imports[node.graph], node.domain) is None and node.domain not in DEFAULT_DOMAINS:
+                yield _unregistered(node, None, target)
+            continue
+        domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+        opset = opset_of(imports[node.graph], domain) or implied.get(domain)
+        since = None if opset is None else _since(domain, node.op_type, opset, registry)
+        if since is None or opset is None:
+            if not is_quantizer(node):  # which has a finding of its own
+                yield _unregistered(node, opset, target)
+        elif (fault := _fault(node, domain, opset, inference, target)) is not None:
+            message = f"{target} does not load {node.op_type}{domain and f' of {domain}'}: {fault}"
+            way_out = "correct the node, or export the model again"
+            yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
+        elif inference is not None and not _has_kernel(node, since, opset, inference, registry, target):
+            types = dict.fromkeys(_name(inference.type_of(value)) for value in (*node.inputs, *node.outputs) if value)
+            note(lacking, f"{target} has no kernel for {node.op_type} of {', '.join(types)} at opset {opset}", node)
+    way_out = "choose types that it has a kernel for, or keep the node out of the model"
+    for reason, found in lacking.items():
+        yield Diagnostic(TARGET_LACKS_KERNEL.code, Severity.ERROR, found.first, reason + found.more(), way_out, reason)
+
+
+def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
+    """Yield the operators that are not among those which the target has, if these are known."""
+    found = dict[str, Occurrences]()
+    for node in all_nodes(model) if target.operators else ():
+        domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+        has = node.op_type in target.operators.get(domain, ())
+        if not has and node.op_identifier() not in model.functions and not is_quantizer(node):
+            note(found, f"{node.op_type}{domain and f' of {domain}'}", node)
+    for name, each in found.items():
+        message = f"{target} has no operator {name}{each.more()}"
+        way_out = f"register an extension that has it: `{target.extension}`"
+        yield Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, each.first, message, way_out, name)
+
+
+def _since(domain: str, op_type: str, opset: int, registry: Registry) -> int | None:
+    """Return the opset since which the operator is as it is; None if the runtime does not have it."""
+    if domain == CONTRIB_DOMAIN:
+        return 1 if contrib_schema(op_type) is not None or op_type in registry[domain] else None
+    if domain not in registry:
+        return None
+    if onnx.defs.has(op_type, opset, domain):
+        schema = onnx.defs.get_schema(op_type, opset, domain)
+        return None if schema.deprecated else schema.since_version
+    rows = [row for row in registry[domain].get(op_type, ()) if row.first <= opset <= (row.last or opset)]
+    return max((row.first for row in rows), default=None)
+
+
+def _unregistered(node: onnx_ir.Node, opset: int | None, target: Target) -> Diagnostic:
+    if node.domain in DEFAULT_DOMAINS:
+        message = f"{target} has no operator {node.op_type} at opset {opset}"
+        way_out = "import the opset that has it, or set the node's domain to the one that defines it"
+    elif opset is None:
+        message = f"{target} does not load {node.op_type}: the model does not import its domain {node.domain}"
+        way_out = f"import it, and register the library that has it: `{target.extension}`"
+    else:
+        message = f"{target} has no operator {node.op_type} of {node.domain}: it needs a custom operator library"
+        way_out = f"register the library that has it: `{target.extension}`"
+    return Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out, node.op_type)
+
+
+# Nodes that do not fit their schema: inputs, outputs and attributes of operators of com.microsoft, of which onnx has no
+# schemas; of others the attributes that the operator does not have, which are read without an effect.
+
+
+def _fault(node: onnx_ir.Node, domain: str, opset: int, inference: Inference | None, target: Target) -> str | None:
+    if node.op_type in _UNLISTED and not domain:
+        return None
+    if domain != CONTRIB_DOMAIN:
+        return _unknown_attribute(node, domain, opset) or attribute_fault(node, target)
+    schema = contrib_schema(node.op_type)
+    if schema is None:
+        return None
+    return _misfit(node, schema) or (None if inference is None else _ill_typed(node, inference))
+
+
+def _unknown_attribute(node: onnx_ir.Node, domain: str, opset: int) -> str | None:
+    if not node.attributes or not onnx.defs.has(node.op_type, opset, domain):
+        return None
+    known = onnx.defs.get_schema(node.op_type, opset, domain).attributes
+    unknown = (name for name in node.attributes if name not in known and not name.startswith("__"))
+    return next((f"it has no attribute {name}" for name in unknown), None)
+
+
+def _misfit(node: onnx_ir.Node, schema: ContribSchema) -> str | None:
+    """Return how the inputs, outputs or attributes violate the schema."""
+    for what, values, formals in (("input", node.inputs, schema.inputs), ("output", node.outputs, schema.outputs)):
+        needed = (at + 1 for at, formal in enumerate(formals) if not formal.optional and not formal.variadic)
+        least = max(needed, default=0)
+        if len(values) < least or (len(values) > len(formals) and not formals[-1].variadic):
+            return f"it has {len(values)} {what}s, expected {least} to {len(formals)}"
+    for index, formal in enumerate(schema.inputs[: len(node.inputs)]):
+        if node.inputs[index] is None and not formal.optional and not formal.variadic:
+            return f"it lacks the required input {index}"
+    for name in schema.attributes:
+        if name not in node.attributes:
+            return f"it lacks the required attribute {name}"
+    for attribute in node.attributes.values():
+        expected = schema.attributes.get(attribute.name) or schema.optional.get(attribute.name)
+        if expected is None and not attribute.name.startswith("__"):
+            return f"it has no attribute {attribute.name}"
+        if expected is not None and attribute.type.name != expected:
+            return f"its attribute {attribute.name} is {attribute.type.name}, expected {expected}"
+    return None
+
+
+def _ill_typed(node: onnx_ir.Node, inference: Inference) -> str | None:
+    """Return how the types of the operands violate the schema."""
+    formals, bound = op_formals(CONTRIB_DOMAIN, node.op_type, 1), dict[str, DataType]()
+    if formals is None:
+        return None
+    key = (CONTRIB_DOMAIN, node.op_type, 1)
+    for value, formal in zip(node.inputs, actual_inputs(key, len(node.inputs)), strict=True):
+        dtype = inference.type_of(value)
+        if dtype is None or formal is None or not formal.allowed:
+            continue
+        if dtype not in formal.allowed:
+            return f"it does not support {_name(dtype)} as {value.name if value else 'an operand'}"
+        if formal.homogeneous and bound.setdefault(formal.variable, dtype) != dtype:
+            return f"it needs operands of one type, but has {_name(bound[formal.variable])} and {_name(dtype)}"
+    return None
+
+
+# Kernels.
+
+
+def _has_kernel(
+    node: onnx_ir.Node, since: int, opset: int, inference: Inference, registry: Registry, target: Target
+) -> bool:
+    """True if the runtime lists a kernel for the types, or expands the operator as a function.
+
+    Operands of float16 without a kernel are cast to float by ONNX Runtime.
+    """
+    domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+    rows = [row for row in registry[domain].get(node.op_type, ()) if row.is_for(since)]
+    if node.op_type in _UNLISTED or f"{domain}.{node.op_type}" in target.probed:
+        return True
+    if _is_function(domain, node.op_type, opset):
+        return True
+    types = list(_types(node, opset, inference))
+    cast = [(variable, "float" if dtype == "float16" else dtype) for variable, dtype in types]
+    return any(row.takes(types) or row.takes(cast) for row in rows)
+
+
+def _is_function(domain: str, op_type: str, opset: int) -> bool:
+    if not onnx.defs.has(op_type, opset, domain):
+        return False
+    schema = onnx.defs.get_schema(op_type, opset, domain)
+    return any(getattr(schema, name) for name in ("has_function", "has_context_dependent_function"))  # no types
+
+
+def _types(node: onnx_ir.Node, opset: int, inference: Inference) -> Iterator[Typed]:
+    key = (node.domain, node.op_type, opset)
+    if op_formals(*key) is None:
+        return
+    for values, formals in (
+        (node.inputs, actual_inputs(key, len(node.inputs))),
+        (node.outputs, actual_outputs(key, len(node.outputs))),
+    ):
+        for value, formal in zip(values, formals, strict=True):
+            dtype = inference.type_of(value)
+            if value is not None and dtype is not None and formal is not None:
+                yield from ((name, _text(value, dtype, formal)) for name in _names(formal))
+
+
+def _names(formal: Formal) -> list[str]:
+    """Return the names by which a kernel may constrain the parameter: its type variable, and its own."""
+    return formal.variable.split(" of ")
+
+
+def _text(value: onnx_ir.Value, dtype: DataType, formal: Formal) -> str:
+    name = type_name(dtype)
+    if formal.sequence or isinstance(value.type, onnx_ir.SequenceType):
+        return f"seq(tensor({name}))"
+    return f"optional(tensor({name}))" if isinstance(value.type, onnx_ir.OptionalType) else name
+
+
+def _name(dtype: DataType | None) -> str:
+    return "?" if dtype is None else type_name(dtype)

@@ -1,0 +1,93 @@
+"""What is wrong with a model is a finding with its place, and the rest of the model is still read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir
+import onnxruntime
+import pytest
+
+import castsmith
+from castsmith.cli.main import main
+from castsmith.ir.errors import ModelError
+from castsmith.ir.records import Severity
+
+HEAD = '<ir_version: 10, opset_import: ["" : 20]>'
+FLAWED = {
+    "too few inputs": ("g (float[2] x) => (float[2] y) { y = Add (x) }", "Add has 1 input, expected 2"),
+    "too many outputs": ("g (float[2] x) => (float[2] y) { y, z = Relu (x) }", "Relu has 2 outputs, expected 1"),
+    "no attribute": (
+        "g (float[2] x) => (float[2] y) { y = Concat (x, x) }",
+        "Concat lacks the required attribute axis",
+    ),
+    "another kind of attribute": (
+        "g (float[2] x) => (float[2] y) { y = Concat <axis = 1.5> (x, x) }",
+        "the attribute axis of Concat is FLOAT, expected INT",
+    ),
+    "no such type": (
+        "g (float[2] x) => (float[2] y) { y = Cast <to = 99> (x) }",
+        "the attribute to of Cast is 99, which is not an ONNX element type",
+    ),
+    "an undefined value": (
+        "g (float[2] x) => (float[2] y) { y = Relu (q) }",
+        "it reads 'q', which the model does not define",
+    ),
+}
+
+
+def proto_of(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(HEAD + text)
+
+
+@pytest.mark.parametrize("name", FLAWED)
+@pytest.mark.parametrize("target", [None, "onnxruntime-cpu", "tensorrt-11"])
+def test_a_flaw_is_an_error_at_its_place(name: str, target: str | None) -> None:
+    text, message = FLAWED[name]
+    found = [each for each in castsmith.check(proto_of(text), target=target) if each.code == "malformed-model"]
+    assert [(each.severity, each.site.output, each.message) for each in found] == [(Severity.ERROR, "y", message)]
+
+
+def test_the_rest_of_the_model_is_checked_too() -> None:
+    text = "g (float[2] x, int64[2] n) => (float[2] y, float[2] z) { y = Add (x) z = Add (x, n) }"
+    assert [each.code for each in castsmith.check(proto_of(text))] == ["malformed-model", "mixed-operand-types"]
+
+
+def test_a_model_in_memory_is_left_as_it_is() -> None:
+    model = onnx_ir.from_proto(proto_of(FLAWED["too few inputs"][0]))
+    (found,) = castsmith.check(model)
+    assert found.code == "malformed-model"
+    assert [node.domain for node in model.graph] == [""]
+
+
+def test_what_writes_models_still_refuses_it() -> None:
+    with pytest.raises(ModelError, match="Add has 1 input, expected 2"):
+        castsmith.optimize(proto_of(FLAWED["too few inputs"][0]))
+
+
+def test_show_info_and_diff_read_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "m.onnx")
+    for text, message in FLAWED.values():
+        onnx.save(proto_of(text), path)
+        for words in (["show", path], ["info", path], ["diff", path, path]):
+            assert main(words) in (0, 1)  # an undefined value is equal to no other
+            assert message in capfd.readouterr().err
+
+
+def test_of_constants_of_one_name_the_last_stays_as_in_onnxruntime() -> None:
+    model = proto_of("g (float[1] x) => (float[1] y) { c = Constant <value = float {1.0}> () y = Add (x, c) }")
+    second = onnx.NodeProto()
+    second.CopyFrom(model.graph.node[0])
+    second.attribute[0].t.CopyFrom(onnx.helper.make_tensor("", 1, [], [5.0]))
+    model.graph.node.insert(1, second)
+    repaired = castsmith.optimize(model)
+    feed = {"x": np.zeros(1, np.float32)}
+    results = [
+        onnxruntime.InferenceSession(each.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feed)[0]
+        for each in (model, repaired.proto)
+    ]
+    assert [np.asarray(each).tolist() for each in results] == [[5.0], [5.0]]
+    assert repaired.rewrites
