@@ -78,8 +78,10 @@ def test_every_data_file_is_packaged() -> None:
 def test_the_type_checkers_links_lead_home() -> None:
     for folder in FOLDERS:
         link = ROOT / "castsmith" / folder
-        assert link.is_symlink()
-        assert link.resolve() == ROOT / folder
+        if link.is_symlink():
+            assert link.resolve() == ROOT / folder
+        else:  # Git on Windows writes the text of a link: an editable install finds the package without it
+            assert link.read_text(encoding="utf-8") == f"../{folder}"
 
 
 def test_importing_the_library_changes_nothing_else() -> None:

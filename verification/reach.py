@@ -237,7 +237,7 @@ def _safely(
 ) -> float | None:
     try:
         return None if number is None else inverse(number, constant, place)
-    except (ArithmeticError, ValueError, TypeError):  # a text has no inverse
+    except (ArithmeticError, ValueError):  # of math, out of its domain
         return None
 
 

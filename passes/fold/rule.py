@@ -102,7 +102,7 @@ class Folding:
         """Return the replacement of the node; None if it does not convert constants."""
         try:
             derivations = self._derive(node)
-        except (CastsmithError, ValueError) as error:
+        except CastsmithError as error:
             return Refusal(NAME, FOLD_INVALID.code, site_of(node), str(error))
         if derivations is None:
             return None

@@ -82,7 +82,7 @@ def _computed(conversion: CastTo, knowns: list[Known]) -> list[Array]:
         if conversion.finding([whole]) is not None:
             return []
         result = conversion.compute([whole])
-    except (CastsmithError, ValueError):  # each says so itself
+    except CastsmithError:  # each says so itself
         return []
     parts, start = list[Array](), 0
     for constant, array in zip(knowns, arrays, strict=True):

@@ -1,8 +1,9 @@
-"""The release workflow is YAML, pins its actions, and grants each job what it needs alone; the notes of a version."""
+"""The workflows are YAML, pin their actions, and grant each job what it needs alone; the notes of a version."""
 
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -10,13 +11,15 @@ import yaml
 
 from tests.packaging.changelog import ROOT, main, notes, versions
 
-TEXT = (ROOT / ".github/workflows/release.yml").read_text()
+WORKFLOWS = {path.stem: path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml")}
+TEXT = WORKFLOWS["release"]
 JOBS: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["jobs"]
 
 
-def test_every_action_is_pinned_to_a_commit_with_its_version() -> None:
-    used = re.findall(r"uses: (.*)", TEXT)
-    assert len(used) >= 6
+@pytest.mark.parametrize(("workflow", "least"), [("release", 6), ("ci", 4), ("nightly", 4)])
+def test_every_action_is_pinned_to_a_commit_with_its_version(workflow: str, least: int) -> None:
+    used = re.findall(r"uses: (.*)", WORKFLOWS[workflow])
+    assert len(used) >= least
     assert [each for each in used if not re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)] == []
 
 
@@ -31,6 +34,20 @@ def test_only_the_job_that_publishes_does_so_and_it_runs_no_code_of_the_reposito
     assert [step for step in JOBS["publish"]["steps"] if "run" in step] == []
     assert "secrets." not in TEXT
     assert re.findall(r"run: .*\$\{\{", TEXT) == []
+
+
+@pytest.mark.parametrize("workflow", ["ci", "nightly"])
+def test_what_runs_the_code_of_a_pull_request_may_only_read(workflow: str) -> None:
+    data = yaml.safe_load(WORKFLOWS[workflow])
+    assert data["permissions"] == {"contents": "read"}
+    assert not [job for job in data["jobs"].values() if "permissions" in job]
+    assert "secrets." not in WORKFLOWS[workflow]
+
+
+def test_the_nightly_runs_soaks_that_exist() -> None:
+    soaks = yaml.safe_load(WORKFLOWS["nightly"])["jobs"]["soak"]["strategy"]["matrix"]["soak"]
+    for name in (soak.split()[0] for soak in soaks):
+        assert find_spec(name) is not None, name
 
 
 def test_the_notes_of_a_version() -> None:
