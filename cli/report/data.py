@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import castsmith
 from castsmith.cli.report.savings import ModelSizes
-from castsmith.cli.text.bounds import fault_data
 from castsmith.cli.wording import with_command_options
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name
 
 if TYPE_CHECKING:
+    from castsmith.lowering.faults import Fault
     from castsmith.verification.diff.models import ModelDiff
     from castsmith.verification.verdict import Verdict
 
@@ -57,6 +57,17 @@ def _conversion(result: ConvertResult) -> dict[str, Any]:
     told = {"precisions": precisions, "attempts": result.attempts, "faults": faults, "factors": dict(result.factors)}
     errors = {"before": accuracy_data(result.before), "error": accuracy_data(result.error)}
     return {"conversion": {**told, **errors}}
+
+
+def fault_data(fault: Fault) -> dict[str, Any]:
+    """Return a node that goes wrong in float16, as data."""
+    return {
+        "node": fault.name,
+        "value": fault.value,
+        "kind": fault.kind,
+        "magnitude": fault.magnitude,
+        "place": fault.place,
+    }
 
 
 def accuracy_data(error: Accuracy | None) -> dict[str, Any] | None:

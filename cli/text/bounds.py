@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from castsmith.cli.report.data import fault_data
 from castsmith.cli.text.terminal import Line, columns, counted
 from castsmith.numerics.types import type_name
 from castsmith.verification.bounds import Bound, Bounds, Excess, Kind
@@ -132,17 +133,6 @@ def bounds_data(
         ],
         "faults": None if places is None else [fault_data(fault) for fault in places],
         "declare": [{"input": name, "unknown_values": count} for name, count in bounds.settling],
-    }
-
-
-def fault_data(fault: Fault) -> dict[str, Any]:
-    """Return a node that goes wrong in float16, as data."""
-    return {
-        "node": fault.name,
-        "value": fault.value,
-        "kind": fault.kind,
-        "magnitude": fault.magnitude,
-        "place": fault.place,
     }
 
 

@@ -32,7 +32,7 @@ from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site
 from castsmith.ir.text import constant_item, node_item, node_items, site_of
 from castsmith.lowering.accuracy import Reference
 from castsmith.lowering.faults import Fault, faults, sum_inside, sums_squares
-from castsmith.lowering.healing import reference_of
+from castsmith.lowering.healing import computes_in_half, reference_of
 from castsmith.lowering.rescale.exponents import Edge
 from castsmith.lowering.rescale.solve import Bound, Solution, solve
 from castsmith.numerics.errors import present
@@ -129,6 +129,8 @@ class Rescale(SessionPass):
 
     def rewrite(self, session: Session) -> RewriteResult:
         model, records = session.model, Records()
+        if self.reference is None and not computes_in_half(model):
+            return RescaleResult(model, False)
         reference = self.reference or reference_of(model, "made-up")
         found = faults(reference, model) if self.found is None else _here(model, self.found)
         if not found:
@@ -143,7 +145,7 @@ class Rescale(SessionPass):
             _bounds(model, reference, [fault for fault in found if fault.node not in shifted], shifted, inference)
         )
         solution = solve(model.graph, inference, bounds)
-        subjects = [bound.subject for bound in solution.unsolved]
+        subjects = [bound.subject for bound in solution.unsolved if not bound.is_wish]
         values = [subject if isinstance(subject, onnx_ir.Value) else _operand(subject) for subject in subjects]
         unsolved = tuple(dict.fromkeys(value.name or "" for value in values if value is not None))
         factors = _Change(model, solution, inference, namer, records).apply()
@@ -182,8 +184,10 @@ def _bounds(
             size = known.get(value.name or "", 0.0)
             if node in vanishing:
                 least = vanishing[node].magnitude
-                yield Bound(value, high=math.floor(math.log2(least / _LIMITS.normal)) - _FEWEST_BITS)
+                yield Bound(value, high=_raised(least))
             yield from _fitting(value, size)
+            if size:
+                yield Bound(value, high=max(0, _raised(size)))
         if adds_up(node) and node.inputs[0] is not None and types.type_of(node.inputs[0]) in _SCALED:
             yield from _fitting((node, 0), _sum_inside(node, arrays), 2 if sums_squares(node) else 1)
 
@@ -207,12 +211,16 @@ def _needed(size: float) -> int:
     return math.ceil(math.log2(size * MARGIN / _LIMITS.overflow))
 
 
+def _raised(size: float) -> int:
+    """Return the greatest exponent with which a value of this size has some bits to spare above subnormal numbers."""
+    return math.floor(math.log2(size / _LIMITS.normal)) - _FEWEST_BITS
+
+
 def _of_constant(edge: Edge, tensor: onnx_ir.TensorProtocol) -> Iterator[Bound]:
     array = np.abs(tensor.numpy().astype(np.float64))
     size = float(array.max(where=np.isfinite(array), initial=0.0))
     if size and tensor.size > 1:
-        high = math.floor(math.log2(size / _LIMITS.normal)) - _FEWEST_BITS
-        yield Bound(edge, math.ceil(math.log2(size / _LIMITS.overflow)), max(high, 0))
+        yield Bound(edge, math.ceil(math.log2(size / _LIMITS.overflow)), max(0, _raised(size)))
     elif size:
         yield Bound(edge, math.ceil(math.log2(size / _LIMITS.overflow)))
 

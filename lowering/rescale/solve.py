@@ -36,6 +36,11 @@ class Bound:
     high: float = math.inf
     factor: int = 1
 
+    @property
+    def is_wish(self) -> bool:
+        """True if the bound is kept without a scale: it only says that the value is to lose no bits by another's."""
+        return self.low <= 0 <= self.high
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -184,6 +189,7 @@ def _gaps(values: Array, low: Array, high: Array) -> Array:
 
 def solve(graph: onnx_ir.Graph, inference: Inference, bounds: Sequence[Bound]) -> Solution:
     """Return the exponents by which the bounds are kept, as far as they are found."""
+    bounds = sorted(bounds, key=lambda bound: bound.is_wish)
     adapters, given_up = frozenset[Place](), list[Bound]()
     system = _System(graph, inference, adapters)
     numbers, wrong = system.assigned(bounds)
@@ -197,7 +203,7 @@ def solve(graph: onnx_ir.Graph, inference: Inference, bounds: Sequence[Bound]) -
             left = _System(graph, inference, adapters | {place}).assigned(bounds)[1]
             if len(left) < best[0]:
                 best = len(left), adapters | {place}
-            if not left:
+            if not left or (wrong[0].is_wish and len(left) < len(wrong)):
                 break
         if best[1] == adapters:
             given_up.append(wrong[0])

@@ -142,7 +142,7 @@ def twice(node: onnx_ir.Node, build: castsmith.lowering.NodeBuilder) -> castsmit
 LOWERINGS = {"com.example.Twice": twice}
 
 
-NOT_EXACT = (RewritePass, castsmith.passes.ConvertPrecision)
+NOT_EXACT = (RewritePass, castsmith.passes.ConvertPrecision, castsmith.lowering.Rescale)
 
 
 def passes() -> dict[str, PassBase]:

@@ -17,7 +17,7 @@ from castsmith.lowering.rescale.run import Rescale, RescaleResult
 from castsmith.lowering.rescale.solve import Bound, solve
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
-from tests.lowering.convert.shipped import BROKEN, HEALTHY, Case, run
+from tests.lowering.convert.shipped import BROKEN, HEALTHY, Case, draw, rms_norm, run
 from tests.lowering.convert.test_healing import case_of, four_bits, in_float
 
 
@@ -186,6 +186,19 @@ def test_a_scale_that_is_not_found_is_told() -> None:
     healed = castsmith.convert(model, to="float16", inputs={"x": np.full(4, 20, np.float16)})
     assert healed.error is not None
     assert healed.error.worst < 1e-3
+
+
+def test_a_stream_that_grows_by_far_loses_no_bits_in_its_first_norms() -> None:
+    first, second, last = (rms_norm(*names) for names in (("x", "a"), ("h", "b"), ("k", "n")))
+    body = (
+        f"{first} c = MatMul (a, w0) h = Add (x, c) {second} e = MatMul (b, w0) f = Mul (e, big) k = Add (h, f) {last}"
+        " z = Add (n, b) y = MatMul (z, w1)"
+    )
+    weights = {**BROKEN[1].weights, "w0": draw(32, 32, scale=30), "big": np.float32(3e4)}
+    case = Case("growing", "", body, weights)
+    result = castsmith.convert(case.shipped(), to="float16", inputs=case.inputs(), rescale=True)
+    assert in_float(result.model) == 0
+    assert case.error(result.proto) < 5e-3
 
 
 def test_rescale_is_for_float16() -> None:

@@ -20,6 +20,7 @@ WRONG: dict[str, list[Any]] = {
     "max_error": ["0.1", [0.1], 0, -1.0, float("nan"), float("inf")],
     "measure": ["yes", 2, None],
     "weights_only": ["yes", 2, None],
+    "rescale": ["yes", 2, None],
     "dims": [1, "N=1", [("N", 1)]],
     "io": [1, True, b"keep"],
     "provenance": ["yes", 2, None],
