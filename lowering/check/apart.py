@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
@@ -53,6 +54,7 @@ def _error_of(question: Callable[[], object]) -> str:
 
 def _limit() -> None:
     """Limit the time and the memory of this process, and let it end without a report."""
+    faulthandler.disable()
     resource = import_module("resource")
     signal.setitimer(signal.ITIMER_PROF, _SECONDS)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

@@ -41,6 +41,7 @@ def _is_antialiased_nearest(node: onnx_ir.Node) -> bool:
 
 def _uneven(node: onnx_ir.Node) -> str | None:
     for names in _EVEN.get(node.op_type, ()):
+        names = tuple(name for name in names if f"{name}_as_tensor" not in node.attributes)
         lengths = {name: _length(node.attributes.get(name)) for name in names}
         if len(set(lengths.values())) > 1:
             fewest, most = min(names, key=lengths.__getitem__), max(names, key=lengths.__getitem__)
