@@ -221,6 +221,7 @@ def _summarize(checked: Sequence[Checked]) -> None:
         return
     errors = [sum(record.severity is Severity.ERROR for record in each.findings) for each in checked]
     models = sum(map(bool, errors))
+    sys.stdout.flush()  # findings that cannot be written are the failure to tell of
     complain(f"{counted(sum(errors), 'error')} in {models} of {counted(len(checked), 'model')}.")
 
 
