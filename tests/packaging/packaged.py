@@ -43,13 +43,17 @@ def missing_from_source() -> set[str]:
 
 
 def missing_from_wheel() -> set[str]:
-    """Data and code of the package that the wheel lacks."""
+    """Data and code of the package that the wheel lacks; notes for developers stay in the source."""
     with zipfile.ZipFile(only("*.whl")) as archive:
         packed = set(archive.namelist())
     folders = {name: ROOT / name for name in FOLDERS}
     own = {f"castsmith/{path.name}" for path in (ROOT / "castsmith").iterdir() if path.is_file()}
     for name, folder in folders.items():
-        files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        files = (
+            path
+            for path in folder.rglob("*")
+            if path.is_file() and path.suffix != ".md" and "__pycache__" not in path.parts
+        )
         own |= {f"castsmith/{name}/{path.relative_to(folder).as_posix()}" for path in files}
     return own - packed
 
