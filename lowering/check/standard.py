@@ -130,7 +130,7 @@ def _light(proto: onnx.ModelProto) -> onnx.ModelProto:
     for field, value in proto.ListFields():
         if field.name == "graph":
             continue
-        if field.is_repeated:
+        if not isinstance(value, str | int):
             getattr(light, field.name).extend(value)
         else:
             setattr(light, field.name, value)
@@ -142,7 +142,7 @@ def _light(proto: onnx.ModelProto) -> onnx.ModelProto:
                     graph.initializer.append(tensor)
                 elif tensor.name not in own:
                     graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-        elif field.is_repeated:
+        elif not isinstance(value, str):
             getattr(graph, field.name).extend(value)
         else:
             setattr(graph, field.name, value)
