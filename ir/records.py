@@ -89,8 +89,8 @@ class _Late:
         if name.startswith("_"):
             raise AttributeError(name)
         make, kept = self._make
-        for field_, value in zip(fields(self), make(*kept), strict=True):  # pyright: ignore[reportArgumentType]
-            object.__setattr__(self, field_.name, value)
+        for slot, value in zip(fields(self), make(*kept), strict=True):  # pyright: ignore[reportArgumentType]
+            object.__setattr__(self, slot.name, value)
         object.__delattr__(self, "_make")
         return getattr(self, name)
 

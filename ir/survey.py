@@ -84,8 +84,8 @@ class Survey:
         for node in self.nodes:
             if missing and node in added:
                 missing -= 1
-                for node_ in added[node]:
-                    if node_.graph is not None and extended.add(node_):
+                for new in added[node]:
+                    if new.graph is not None and extended.add(new):
                         return None
             moved.append(-1 if node.graph is None else len(nodes))
             if node.graph is not None:
@@ -124,7 +124,7 @@ def survey(model: onnx_ir.Model) -> Survey:
     return nodes
 
 
-def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, survey_: Survey) -> None:
+def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, result: Survey) -> None:
     for node in scope:
         holding = False
         data = node.attributes.data
@@ -132,12 +132,12 @@ def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, survey_: Survey) -> None
             if attribute.type in _HOLDING:
                 holding = True
         if not holding:  # as mostly
-            survey_.add_plain(node)
+            result.add_plain(node)
             continue
-        for attribute in survey_.add(node):
+        for attribute in result.add(node):
             for graph in graphs_in(attribute):
-                survey_.holders[graph] = node
-                _add_nodes(graph, survey_)
+                result.holders[graph] = node
+                _add_nodes(graph, result)
 
 
 def _tensors_in(attribute: onnx_ir.Attr) -> Sequence[onnx_ir.TensorProtocol]:

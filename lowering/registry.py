@@ -106,12 +106,12 @@ def pass_class(name: str) -> type[PassBase]:
         return getattr(import_module(module), kind)
     if ":" in name:
         return _named_class(name)
-    pass_ = extension(ADDED, name, _fit)
-    if pass_ is None:
+    added = extension(ADDED, name, _fit)
+    if added is None:
         names = (*PASSES, *added_passes())
         way_out = did_you_mean(name, names, f"expected {', '.join(names)}")
         raise OptionError(f"unknown pass {name!r}; {way_out}")
-    return pass_
+    return added
 
 
 def _named_class(name: str) -> type[PassBase]:
@@ -201,8 +201,8 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
 
 def _fields(name: str) -> tuple[dataclasses.Field[Any], ...]:
     """Return the options of the pass; a class that is not a dataclass has none."""
-    pass_ = pass_class(name)
-    return dataclasses.fields(pass_) if dataclasses.is_dataclass(pass_) else ()
+    kind = pass_class(name)
+    return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
 
 
 def _options(spec: str) -> list[tuple[str, str]]:

@@ -92,7 +92,7 @@ def most_similar(name: str, names: Iterable[str]) -> str:
     """Return the known name that is most similar to an unknown one, in any case; empty without one."""
     from difflib import get_close_matches
 
-    by_folded = {name_.lower(): name_ for name_ in names}
+    by_folded = {choice.lower(): choice for choice in names}
     matches = get_close_matches(name.lower(), list(by_folded), 1)
     return by_folded[matches[0]] if matches else ""
 

@@ -66,12 +66,12 @@ def extension(group: str, name: str, fit: Callable[[object], Thing]) -> Thing | 
     return loaded(candidates[0], fit) if candidates else None
 
 
-def loaded(extension_: Extension, fit: Callable[[object], Thing]) -> Thing:
+def loaded(added: Extension, fit: Callable[[object], Thing]) -> Thing:
     """Return the object of the entry point, converted by `fit`."""
     try:
-        return fit(extension_.entry.load())
+        return fit(added.entry.load())
     except Exception as error:  # importing a foreign module can raise anything
-        raise ExtensionError(f"{extension_} cannot be used: {clause(error)}.") from error
+        raise ExtensionError(f"{added} cannot be used: {clause(error)}.") from error
 
 
 def clause(error: Exception) -> str:

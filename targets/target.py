@@ -184,18 +184,18 @@ class Target:
         }
         try:
             away = read_types(off_device or ())
-            mentioned = (stated_types() if types is None else read_types(types)) - read_types(lacks or ()) - away
+            supported = (stated_types() if types is None else read_types(types)) - read_types(lacks or ()) - away
             rows = read_rows("kernels", kernels or {})
             device = load_target(fallback) if isinstance(fallback, str) else fallback
             if off_device is None and device is not None:
-                away = frozenset(dtype for dtype in ELEMENT_TYPES.keys() - mentioned if _falls_back(dtype, device))
+                away = frozenset(dtype for dtype in ELEMENT_TYPES.keys() - supported if _falls_back(dtype, device))
             values: dict[str, Any] = {
                 "name": str(name),
                 "description": str(description),
                 "newest_opset": read_number("newest_opset", newest_opset) or NEWEST_OPSET,
                 "newest_ir_version": read_number("newest_ir_version", newest_ir_version) or _NEWEST_IR,
-                "types": mentioned,
-                "kernels": {dtype: row for dtype, row in rows.items() if dtype in mentioned},
+                "types": supported,
+                "kernels": {dtype: row for dtype, row in rows.items() if dtype in supported},
                 "casts": None if casts is None else read_pairs(casts),
                 "held": {parse_type(dtype): parse_type(holder) for dtype, holder in (held or {}).items()},
                 "fallback": device,

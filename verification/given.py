@@ -51,7 +51,7 @@ def given_sets(model: onnx_ir.Model, inputs: GivenInputs, *, partial: bool = Fal
         unknown = sorted(set(feeds) - set(names))
         if unknown:
             raise OptionError(f"{told} are for {unknown[0]!r}; expected {', '.join(names)}.")
-        missing = [name_ for name_ in needed if name_ not in feeds]
+        missing = [wanted for wanted in needed if wanted not in feeds]
         if missing and not partial:
             raise OptionError(f"{told} lack {missing[0]!r}.")
         yield name, {key: _content(value, f"{told}: {key!r}") for key, value in feeds.items()}
@@ -74,8 +74,8 @@ def _named(inputs: GivenInputs) -> Iterator[tuple[str, Mapping[str, Array]]]:
     elif isinstance(inputs, Mapping):
         yield _ONLY, cast("Mapping[str, Array]", inputs)
     else:
-        for number, feeds_ in enumerate(cast("Iterable[Any]", inputs), 1):
-            yield feeds_ if isinstance(feeds_, tuple) else (f"set {number}", feeds_)
+        for number, item in enumerate(cast("Iterable[Any]", inputs), 1):
+            yield item if isinstance(item, tuple) else (f"set {number}", item)
 
 
 def stored_sets(source: str | IO[bytes]) -> Iterator[tuple[str, dict[str, Array]]]:

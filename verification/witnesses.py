@@ -129,7 +129,7 @@ def _turns(program: Program, grid: Array) -> Iterator[tuple[Program, Array, Any]
         operand = program.arguments[0]
         to = DataType(program.settings[0])
         dtype = _type_of(operand, grid)
-        numeric = dtype is not None and max(element_type(dtype_).kind for dtype_ in (dtype, to)) <= Kind.FLOATING
+        numeric = dtype is not None and max(element_type(side).kind for side in (dtype, to)) <= Kind.FLOATING
         if dtype is not None and numeric:
             yield operand, critical_values(dtype, to), to
     if program.op in COMPARING:

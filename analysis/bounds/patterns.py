@@ -111,29 +111,29 @@ def root(value: onnx_ir.Value | None, facts: Known, depth: int = 0) -> Root | No
     """The norm that the value is at least, if it is made as one."""
     if depth > _DEEPEST:
         return None
-    root_ = None
+    form = None
     if node := _as_large(value):
-        root_ = _at_least(node, facts, root, depth)
+        form = _at_least(node, facts, root, depth)
     elif (node := is_node(value, "Sqrt")) or ((node := is_node(value, "Pow")) and scalar(node.inputs[1]) == 0.5):
-        root_ = _square(node.inputs[0], facts, depth + 1)
+        form = _square(node.inputs[0], facts, depth + 1)
     elif node := is_node(value, "ReduceL2"):
-        root_ = _reduced(node, node.inputs[0], facts, mean=False)
-    return _coarser(root_, value, facts)
+        form = _reduced(node, node.inputs[0], facts, mean=False)
+    return _coarser(form, value, facts)
 
 
 def _square(value: onnx_ir.Value | None, facts: Known, depth: int) -> Root | None:
     """The norm whose square the value is at least."""
     if depth > _DEEPEST:
         return None
-    root_ = None
+    form = None
     if node := _as_large(value):
-        root_ = _at_least(node, facts, _square, depth)
+        form = _at_least(node, facts, _square, depth)
     elif node := is_node(value, "ReduceSumSquare"):
-        root_ = _reduced(node, node.inputs[0], facts, mean=False)
+        form = _reduced(node, node.inputs[0], facts, mean=False)
     elif node := is_node(value, "ReduceMean", "ReduceSum"):
         source = squared(node.inputs[0], facts)
-        root_ = _coarser(_reduced(node, source, facts, mean=node.op_type == "ReduceMean"), node.inputs[0], facts)
-    return _coarser(root_, value, facts)
+        form = _coarser(_reduced(node, source, facts, mean=node.op_type == "ReduceMean"), node.inputs[0], facts)
+    return _coarser(form, value, facts)
 
 
 def _as_large(value: onnx_ir.Value | None) -> onnx_ir.Node | None:
@@ -155,7 +155,7 @@ def _at_least(node: onnx_ir.Node, facts: Known, find: _Find, depth: int) -> Root
         pairs = ((node.inputs[0], node.inputs[1]), (node.inputs[1], node.inputs[0]))
         operands = [operand for operand, other in pairs if _is_not_negative(other, facts)]
     roots = (find(operand, facts, depth + 1) for operand in operands)
-    return next((root_ for root_ in roots if root_ is not None), None)
+    return next((form for form in roots if form is not None), None)
 
 
 def _is_not_negative(value: onnx_ir.Value | None, facts: Known) -> bool:
@@ -163,12 +163,12 @@ def _is_not_negative(value: onnx_ir.Value | None, facts: Known) -> bool:
     return interval is not None and interval.least >= 0 and not interval.minus.any()
 
 
-def _coarser(root_: Root | None, value: onnx_ir.Value | None, facts: Known) -> Root | None:
+def _coarser(form: Root | None, value: onnx_ir.Value | None, facts: Known) -> Root | None:
     """The norm, with the type of one more value from which it is computed; None if that is not known."""
     dtype = _type_of(value, facts)
-    if root_ is None or dtype is None or not is_float(dtype):
+    if form is None or dtype is None or not is_float(dtype):
         return None
-    return root_ if unit_roundoff(dtype) <= unit_roundoff(root_.coarsest) else replace(root_, coarsest=dtype)
+    return form if unit_roundoff(dtype) <= unit_roundoff(form.coarsest) else replace(form, coarsest=dtype)
 
 
 def squared(value: onnx_ir.Value | None, facts: Known) -> onnx_ir.Value | None:
@@ -200,7 +200,7 @@ def reduced_axes(node: onnx_ir.Node) -> tuple[int, ...] | None:
     return (
         None
         if tensor is None or not is_integer(tensor.dtype)
-        else tuple(int(axis_) for axis_ in np.asarray(tensor.numpy()).reshape(-1))
+        else tuple(int(number) for number in np.asarray(tensor.numpy()).reshape(-1))
     )
 
 

@@ -74,7 +74,7 @@ def not_taken(key: OpKey, group: TypeGroup, dtype: DataType, node: onnx_ir.Node,
     index = group.indexes[0]
     place = f" as input {index}" if index else ""
     what = f"{type_name(dtype)}, their common type," if common else f"{type_name(dtype)}{place}"
-    later = _first_opset(key, lambda opset_: _takes(opset_, index, dtype) and _unrestricted(node, opset_, dtype))
+    later = _first_opset(key, lambda version: _takes(version, index, dtype) and _unrestricted(node, version, dtype))
     row = restriction(node, key[2]) if index == 0 else None
     because = "" if row is None else f": {row.because}"
     return f"{_operator(key)} supports neither {what} nor a type that holds it{because} ({way_out_of(later)})."
@@ -82,7 +82,7 @@ def not_taken(key: OpKey, group: TypeGroup, dtype: DataType, node: onnx_ir.Node,
 
 def not_passed_on(key: OpKey, dtype: DataType) -> str:
     """Return the reason why control flow cannot pass on a value of the type, with the opset that would allow it."""
-    way_out = way_out_of(_first_opset(key, lambda opset_: _gives(opset_, dtype)))
+    way_out = way_out_of(_first_opset(key, lambda version: _gives(version, dtype)))
     return f"{_operator(key)} does not pass on {type_name(dtype)} ({way_out})."
 
 

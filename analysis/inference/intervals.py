@@ -238,9 +238,9 @@ def _move(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     row = traits_of(node.domain, node.op_type)
     if not row.holds(node):
         return None
-    sources_ = [ranges_.of(value) for value in row.moved(node.inputs) if value is not None]
-    ranges = [range_ for range_ in sources_ if range_ is not None]
-    return reduce(Range.joined, ranges) if ranges and len(ranges) == len(sources_) else None
+    operands = [ranges_.of(value) for value in row.moved(node.inputs) if value is not None]
+    ranges = [range_ for range_ in operands if range_ is not None]
+    return reduce(Range.joined, ranges) if ranges and len(ranges) == len(operands) else None
 
 
 def _cast(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
@@ -331,10 +331,10 @@ def _total(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
 
 def _axes(node: onnx_ir.Node) -> list[int] | None:
     """Return the axes of a node, empty for all; None if they are computed."""
-    axes_ = node.inputs[1] if len(node.inputs) > 1 else None
-    if axes_ is None:
+    operand = node.inputs[1] if len(node.inputs) > 1 else None
+    if operand is None:
         return [*(node.attributes.get_ints("axes", ()) or ())]
-    tensor = constant_tensor(axes_)
+    tensor = constant_tensor(operand)
     return None if tensor is None else [int(axis) for axis in tensor.numpy().ravel()]
 
 

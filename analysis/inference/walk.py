@@ -109,7 +109,7 @@ def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey)
     proto.attribute.extend(onnx_ir.serde.serialize_attribute(attribute) for attribute in node.attributes.values())
     proto.input.extend("" if value is None else f"i{index}" for index, value in enumerate(node.inputs))
     proto.output.extend(f"o{index}" for index in range(len(node.outputs)))
-    attributes_ = {
+    types = {
         f"i{index}": onnx.helper.make_tensor_type_proto(int(dtype or 0), None)
         for index, dtype in enumerate(inputs)
         if node.inputs[index] is not None
@@ -120,7 +120,7 @@ def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey)
         return None
     schema = onnx.defs.get_schema(op_type, opset, domain)
     try:
-        answer = onnx.shape_inference.infer_node_outputs(schema, proto, attributes_)
+        answer = onnx.shape_inference.infer_node_outputs(schema, proto, types)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError):
         return None
     return [_element_type(answer[name]) if name in answer else None for name in proto.output]

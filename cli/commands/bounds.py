@@ -72,7 +72,7 @@ def _page_path(arguments: argparse.Namespace) -> Path | None:
     return page
 
 
-def _write_page(page: Path, title: str, bounds_: Bounds, to: str | None) -> None:
+def _write_page(page: Path, title: str, computed: Bounds, to: str | None) -> None:
     from castsmith.cli.page.bounds import bounds_page
 
-    write_file(page, bounds_page(title, bounds_, to))
+    write_file(page, bounds_page(title, computed, to))

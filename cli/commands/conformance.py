@@ -54,14 +54,18 @@ def run_export(arguments: argparse.Namespace) -> int:
 
 
 def run_engine(arguments: argparse.Namespace) -> int:
-    run_ = run(_engine(arguments.engine), _vectors(arguments), arguments.python)
-    bad = [outcome for outcome in run_.outcomes if outcome.status in ("wrong", "crashes")]
+    report = run(_engine(arguments.engine), _vectors(arguments), arguments.python)
+    bad = [outcome for outcome in report.outcomes if outcome.status in ("wrong", "crashes")]
     if arguments.json:
         print_json(
-            {"engine": run_.engine, "version": run_.version, "vectors": [asdict(outcome) for outcome in run_.outcomes]}
+            {
+                "engine": report.engine,
+                "version": report.version,
+                "vectors": [asdict(outcome) for outcome in report.outcomes],
+            }
         )
     else:
-        print_lines(_lines(run_, bad))
+        print_lines(_lines(report, bad))
     return REFUSED if bad else DONE
 
 
@@ -93,9 +97,9 @@ def _types(arguments: argparse.Namespace) -> tuple[DataType, ...]:
     return tuple(dtype for dtype in every_type() if not types or dtype in types)
 
 
-def _lines(run_: Run, bad: list[Outcome]) -> Iterator[Line]:
-    counts = ", ".join(f"{number:,} {status}" for status, number in count(run_.outcomes).items())
-    yield Line((("bold", f"{run_.engine} {run_.version}"), ("", f": {counts}")))
+def _lines(report: Run, bad: list[Outcome]) -> Iterator[Line]:
+    counts = ", ".join(f"{number:,} {status}" for status, number in count(report.outcomes).items())
+    yield Line((("bold", f"{report.engine} {report.version}"), ("", f": {counts}")))
     heads = ("vector", "wrong", "of", "input", "expected", "got")
     rows = [_row(outcome) for outcome in bad[:_MOST_SHOWN]]
     yield from table_lines([heads, *rows], head=True) if rows else ()

@@ -25,7 +25,7 @@ def workflow_commands(checked: Sequence[Checked]) -> Iterator[str]:
     """Yield a workflow command for each group, and for each file that was not checked; GitHub shows ten of a step."""
     for group in groups_by_severity(checked):
         first = group.first
-        text = f"{first.site}: {_sentence(first)}{''.join(f'; {text_}' for text_ in group.more())}"
+        text = f"{first.site}: {_sentence(first)}{''.join(f'; {further}' for further in group.more())}"
         yield _annotation(_COMMANDS[first.severity.value], group.file, first.code, text)
     for model in checked:
         if model.failure is not None:

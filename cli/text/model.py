@@ -159,7 +159,7 @@ def _ordered(scope: Scope) -> list[onnx_ir.Node]:
         elif node not in bodies and node in inside:
             waiting.append((node, True))
             used = [value.producer() for value in _used(node)]
-            waiting += [(node_, False) for node_ in reversed(used) if node_ is not None and node_ not in bodies]
+            waiting += [(inner, False) for inner in reversed(used) if inner is not None and inner not in bodies]
     return list(bodies)
 
 

@@ -268,7 +268,7 @@ def inside(folder: Path, location: str, *, allowed: Sequence[Path] = ()) -> Path
     if ".." in Path(location).parts and not Path(os.path.normpath(root / location)).is_relative_to(root):
         return None
     target = Path(os.path.realpath(root / location))
-    return target if any(target.is_relative_to(folder_) for folder_ in (root, *allowed)) else None
+    return target if any(target.is_relative_to(place) for place in (root, *allowed)) else None
 
 
 def data_path(model: Path, location: str) -> Path | None:

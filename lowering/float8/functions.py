@@ -218,13 +218,13 @@ def _written_out(
     nodes = tuple(body)
     body.outputs.clear()
     body.remove(nodes)
-    for node_ in nodes:
-        node_.metadata_props.update({**node.metadata_props, **node_.metadata_props})
-        for inner in _with_those_inside(node_):
+    for copy in nodes:
+        copy.metadata_props.update({**node.metadata_props, **copy.metadata_props})
+        for inner in _with_those_inside(copy):
             bind_parameters(
                 inner, {name: attribute for name, attribute in attributes.items() if attribute.value is not None}
             )
-            if inner is not node_:
+            if inner is not copy:
                 _rename(inner, namer)
             for subgraph in (graph for attribute in inner.attributes.values() for graph in graphs_in(attribute)):
                 for value in (*subgraph.inputs, *list(subgraph.initializers.values())):

@@ -82,10 +82,10 @@ class Facts:
 
     def _is_float(self, value: onnx_ir.Value) -> bool:
         """Follow the value back to a float."""
-        for value_, _ in sources_first(value, self.floats, lambda value: self._sources(value) or ()):
-            sources = self._sources(value_)
+        for operand, _ in sources_first(value, self.floats, lambda value: self._sources(value) or ()):
+            sources = self._sources(operand)
             is_float = sources is not None and all(self.floats.get(source, False) for source in sources)
-            self.floats[value_] = is_float or self._starts_as_float(value_)
+            self.floats[operand] = is_float or self._starts_as_float(operand)
         return self.floats[value]
 
     def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value] | None:

@@ -100,7 +100,7 @@ def _adapt(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
     )
     if results is None or attribute_obstacle(results, now, to) is not None:
         return False
-    if not all(is_legal(node_, now, to, types) for node_ in (*build.nodes, results)):
+    if not all(is_legal(built, now, to, types) for built in (*build.nodes, results)):
         return False
     graph.insert_before(node, [*map(constant_node, constants), *build.nodes, results])
     for old, new in zip(node.outputs, results.outputs, strict=True):

@@ -115,7 +115,7 @@ def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: Typ
     build = Builder(new_constants(constants, f"{node.outputs[0].name if node.outputs else node.op_type}_"))
     moved = adapted(build, node, now, to, types)
     fits = moved is not None and attribute_obstacle(moved, now, to) is None
-    if moved is not None and fits and all(is_legal(node_, now, to, types) for node_ in (*build.nodes, moved)):
+    if moved is not None and fits and all(is_legal(built, now, to, types) for built in (*build.nodes, moved)):
         reason = f"{node.op_type} in the form of opset {to}"
         outputs = tuple(moved.outputs)
         moves.replacements[node] = Replacement(

@@ -245,9 +245,9 @@ def _other_user(value: onnx_ir.Value) -> str | None:
     for user, index in value.uses():
         dequantizes = user.op_type == "DequantizeLinear" and user.domain in DEFAULT_DOMAINS and index == 0
         if dequantizes or swaps(user):
-            user_ = _other_user(user.outputs[0])
-            if user_ is not None:
-                return user_
+            further = _other_user(user.outputs[0])
+            if further is not None:
+                return further
         elif index != 1 or _turned_weight(user) is None:
             return f"{user.op_type}{f' {user.name}' if user.name else ''}"
     return None

@@ -121,7 +121,7 @@ def _common_type(
     held = (
         dtype
         for dtype in _CANDIDATES
-        if all(embeds(dtype_, dtype) for dtype_ in dtypes) and target.has_kernel(node.op_type, dtype, opset)
+        if all(embeds(own, dtype) for own in dtypes) and target.has_kernel(node.op_type, dtype, opset)
     )
     return next(held, None), Effect.IN_WIDER_TYPE
 

@@ -159,7 +159,7 @@ def apply_replacement(
     if replacement.outputs is not None:
         nodes += _replace_outputs(node, replacement.outputs, namer)
     # Now that all of them have their final names.
-    after = [*map(constant_item, replacement.constants), *(node_item(node_, types) for node_ in nodes)]
+    after = [*map(constant_item, replacement.constants), *(node_item(new, types) for new in nodes)]
     if replacement.outputs is None:
         after.append(node_item(node, types))
     session.rewritten(node, nodes, replacement.outputs, {beside: placed})
@@ -198,12 +198,12 @@ def place_constant(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) ->
         graph_of(node).register_initializer(constant)
         return []
     nodes = constant_nodes(constant, namer.constant_opset(graph_of(node)))
-    for node_ in nodes:
-        node_.name = node_.name or namer.fresh(f"castsmith_{node_.op_type}")
-        for output in node_.outputs:
+    for new in nodes:
+        new.name = new.name or namer.fresh(f"castsmith_{new.op_type}")
+        for output in new.outputs:
             if output is not constant:
-                output.name = node_.name = namer.fresh(output.name or "castsmith_constant")
-        node.prepend(node_)
+                output.name = new.name = namer.fresh(output.name or "castsmith_constant")
+        node.prepend(new)
     return nodes
 
 

@@ -178,10 +178,10 @@ class Session:
         """Update the inference; False if the rewrite changed the types of more than its own results."""
         types = inference.types
         before = [types.get(value) for value in node.outputs]
-        for node_ in made if outputs is not None else (*made, node):
-            if node_.graph is None or _reaches_further(node_, inference):
+        for changed in made if outputs is not None else (*made, node):
+            if changed.graph is None or _reaches_further(changed, inference):
                 return False
-            inference.walk((node_,), self.imports[node_.graph])
+            inference.walk((changed,), self.imports[changed.graph])
         after = [types.get(value) for value in node.outputs]
         if outputs is not None:
             after = [inference.type_of(value) for value in outputs]

@@ -148,8 +148,8 @@ def _quantized(
     require_shapes(placeholder, scale, zero, conversion.axis, conversion.block_size)
 
     def stretches() -> Iterator[tuple[Run, list[Array]]]:
-        runs_ = list(runs(shape, scale, zero, conversion.axis, conversion.block_size))
-        for run, x in zip(runs_, regrouped(pieces(source), [run.size for run in runs_]), strict=True):
+        stretches = list(runs(shape, scale, zero, conversion.axis, conversion.block_size))
+        for run, x in zip(stretches, regrouped(pieces(source), [run.size for run in stretches]), strict=True):
             yield run, run.arrays(x)
 
     def judge(stretch: tuple[Run, list[Array]]) -> _Judged:

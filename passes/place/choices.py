@@ -110,7 +110,7 @@ def _good(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wi
             served = tuple(next(chain for chain in (given, *chains) if chain in accepted) for accepted in wanted)
             plan = Plan(given, tuple(sorted(priced[0], key=lambda cast: cast[0] != given)), served, priced[1])
             # More casts come later, so this one is kept beside those of fewer.
-            good = [plan_ for plan_ in good if len(plan_.casts) < count or plan_.unit <= plan.unit] + [plan]
+            good = [other for other in good if len(other.casts) < count or other.unit <= plan.unit] + [plan]
     return tuple(good)
 
 

@@ -99,7 +99,7 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
     """Return the ports of a node that is neither a call of a function nor control flow."""
     key = op_key(node, imports)
     floats = [index for index, value in enumerate(node.inputs) if type_of(value) in aim.sources]
-    gives_ = [index for index, value in enumerate(node.outputs) if type_of(value) in aim.sources]
+    results = [index for index, value in enumerate(node.outputs) if type_of(value) in aim.sources]
     if key is None:
         return Ports(why_not=f"the types that {operator_name(node)} takes are unknown")
     if any(map(graphs_in, node.attributes.data.values())):
@@ -108,7 +108,7 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
     if held:
         return Ports(why_not=f"its attribute {held} holds constants of the type of its operands")
     if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS:
-        return _cast(node, type_of, gives_, imports, aim)
+        return _cast(node, type_of, results, imports, aim)
     row = traits_of(node.domain, node.op_type)
     if row.moves in (Moves.SHAPE, Moves.CONTENT):
         return Ports(anything=frozenset(floats))
@@ -131,18 +131,18 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
         variables |= {group.variable}
         variables |= {name for index in concerned if (name := _variable(formals_in[index])) is not None}
     heterogeneous = [i for i in floats if (f := formals_in[i]) is not None and not f.homogeneous]
-    attributes = _attributes(node, gives_, aim, inputs_follow=bool(follows))
+    attributes = _attributes(node, results, aim, inputs_follow=bool(follows))
     gives = {
         index
-        for index in gives_
+        for index in results
         if (formal := formals_out[index]) is not None
         and (formal.variable in variables or (attributes and aim.to in formal.allowed) or row.moves in _HOLDERS)
     }
     if node.op_type in _FOLLOW_INPUT and node.domain in DEFAULT_DOMAINS and follows and not _names_type(node):
-        gives |= set(gives_)
+        gives |= set(results)
     if row.moves is Moves.MAKE:
-        gives = {index for index in gives_ if (f := formals_out[index]) is not None and aim.to in f.allowed}
-        refused = refused or ("" if gives or not gives_ else _not_taken(node, imports, aim))
+        gives = {index for index in results if (f := formals_out[index]) is not None and aim.to in f.allowed}
+        refused = refused or ("" if gives or not results else _not_taken(node, imports, aim))
     if heterogeneous:
         refused = f"{node.op_type} takes inputs of any types"
     if attributes is None:

@@ -96,9 +96,9 @@ def _carried(value: onnx_ir.Value | None) -> onnx_ir.Node | None:
 
 def _of_operands(node: onnx_ir.Node, shapes: Shapes) -> Iterator[Limit]:
     """Return the bounds of dimensions that meet a number above 1, to which they must be equal, or be 1."""
-    shapes_ = [shapes.shape(value) for value in node.inputs]
-    declared = [shape for shape in shapes_ if shape]
-    if len(declared) < 2 or len(declared) < len(shapes_):
+    operands = [shapes.shape(value) for value in node.inputs]
+    declared = [shape for shape in operands if shape]
+    if len(declared) < 2 or len(declared) < len(operands):
         return
     if node.op_type == "MatMul":
         left, right = declared[0][-1], declared[1][max(len(declared[1]) - 2, 0)]

@@ -57,11 +57,11 @@ class Matching:
         for named in (True,) if only_named else (True, False):
             waiting: dict[Hashable, list[Node]] = {}
             for node in reversed(self.left(0)):
-                if (key_ := key(node)) is not None:
-                    waiting.setdefault((key_, _names(node) if named else ()), []).append(node)
+                if (content := key(node)) is not None:
+                    waiting.setdefault((content, _names(node) if named else ()), []).append(node)
             for node in self.left(1):
-                key_ = key(node)
-                candidates = None if key_ is None else waiting.get((key_, _names(node) if named else ()))
+                content = key(node)
+                candidates = None if content is None else waiting.get((content, _names(node) if named else ()))
                 if candidates:
                     self.pair(candidates.pop(), node)
 

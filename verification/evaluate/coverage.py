@@ -116,11 +116,11 @@ class Coverage:
         A node within a branch that never ran is not reported by itself.
         """
         for node in nodes:
-            ways_taken = {way for (_, node_), ways in self.ways.items() if node_ is node for way in ways}
+            ways_taken = {way for (_, owner), ways in self.ways.items() if owner is node for way in ways}
             lacking = [way for way in _WAYS.get(node.op_type, ()) if way not in ways_taken]
             if node.op_type == "If" and ways_taken:
                 for way in {
-                    w for (_, node_), ways in self.ways.items() if node_ is node for w in _WAYS["If"] if w not in ways
+                    w for (_, owner), ways in self.ways.items() if owner is node for w in _WAYS["If"] if w not in ways
                 }:
                     yield node, way, f"the {way} of {site_of(node)} was never taken"
             elif ways_taken and node.op_type != "If":

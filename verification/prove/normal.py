@@ -195,10 +195,10 @@ class Normal(Book):
                 continue
             programs[source] = interned
         for source, interned in programs.items():
-            number_ = self._digest(interned, source)
-            if number_ is None:
+            digest = self._digest(interned, source)
+            if digest is None:
                 continue
-            text, dtype = number_
+            text, dtype = digest
             if text == "same":
                 return source
             number = self.number(("function", source, text))

@@ -184,8 +184,8 @@ def _regrouped(x: Interval, dims: Dims, old: Shape, shape: Shape) -> Interval:
     # Declared numbers where the rule gives none.
     pairs = zip(shape, dims, strict=True)
     new = tuple(size if size is not None and isinstance(dim, Unknown) else dim for dim, size in pairs)
-    gone, added = (tuple(axis for axis, dim in enumerate(dims_) if dim == 1) for dims_ in (old, new))
-    old_rest, new_rest = (tuple(dim for dim in dims_ if dim != 1) for dims_ in (old, new))
+    gone, added = (tuple(axis for axis, dim in enumerate(side) if dim == 1) for side in (old, new))
+    old_rest, new_rest = (tuple(dim for dim in side if dim != 1) for side in (old, new))
     rest = x.moved(lambda ends: ends.squeeze(gone), tuple(map(_number, old_rest)))
     middle = _split_middle(rest, old_rest, new_rest)
     return middle.moved(lambda ends: np.expand_dims(ends, added), dims, _last_kept(x, old, new))

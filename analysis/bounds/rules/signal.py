@@ -59,7 +59,7 @@ def _changed(step: Step, x: Interval) -> list[int] | None:
     if step.text("coordinate_transformation_mode", "") == "tf_crop_and_resize":
         return axes
     if scales is not None and scales.size:
-        ratios = [float(scale_) for scale_ in scales.reshape(-1)]
+        ratios = [float(factor) for factor in scales.reshape(-1)]
     else:
         sizes = step.integers(3) if step.text("keep_aspect_ratio_policy", "stretch") == "stretch" else None
         if sizes is None:
