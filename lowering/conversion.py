@@ -20,7 +20,7 @@ from castsmith.lowering.accuracy import Reference, measure, reference
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
-from castsmith.lowering.faults import faults
+from castsmith.lowering.fault_search import faults
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
 from castsmith.lowering.healing import Healing, computes_in_half, reference_of
@@ -39,7 +39,7 @@ from castsmith.passes.core.options import takes
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.run import FoldConstants
 from castsmith.passes.precision.constants import Fates
-from castsmith.passes.precision.evidence import Known, Stated, keys_of
+from castsmith.passes.precision.evidence import Known, Stated, keys_of, magnitude
 from castsmith.passes.precision.patterns import Asked, Pattern, exact_pattern, parse_patterns
 from castsmith.passes.precision.run import ConvertPrecision, PrecisionResult, parse_precision, require_something
 from castsmith.passes.promote.insert import InsertPromoteTypes
@@ -153,11 +153,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
     if known is None or options.max_error is None:
         work = given if options.in_place or model_in_memory(model) is None else given.clone()
         return _judged(_measured(_without_losses(work, request, known).result, known), _way_out(request))
-    result = _search(given, request, known, options.max_error)
-    if not options.in_place:
-        return result
-    _put_into(given, result.model)
-    return replace(result, model=given)
+    return _delivered(_search(given, request, known, options.max_error), model, given, options)
 
 
 def _io_of(model: onnx_ir.Model, options: ConvertOptions) -> str:
@@ -176,6 +172,15 @@ def _put_into(model: onnx_ir.Model, source: onnx_ir.Model) -> None:
     model.graph, model.ir_version = source.graph, source.ir_version
     model.functions.clear()
     model.functions.update(source.functions)
+
+
+def _delivered(result: ConvertResult, model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> ConvertResult:
+    """Return the result with a model of its own, or in that of the caller if it may change."""
+    if not options.in_place and model_in_memory(model) is not None:
+        return result
+    if result.model is not given:
+        _put_into(given, result.model)
+    return replace(result, model=given)
 
 
 def _measured(result: ConvertResult, known: Reference | None) -> ConvertResult:
@@ -294,7 +299,7 @@ class _Attempt:
             key = self.keys.get(node.outputs[0], "") if node.outputs else ""
             bound = None if request.bound is None else request.bound(key)
             if bound is not None and bound.how != "unknown":
-                yield name, max(abs(bound.low), abs(bound.high))
+                yield name, magnitude(bound)
 
 
 def _lost_outputs(model: onnx_ir.Model, proof: Proof) -> Iterator[Diagnostic]:
@@ -352,11 +357,7 @@ def _healed(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> 
     if options.max_error is not None and error.worst > options.max_error:
         raise OptionError(f"`max_error` {options.max_error:g} is not reached: the error is {error.worst:.3g}.")
     result = _judged(result, "convert the model to float: `convert(to='float')`")
-    if not options.in_place and model_in_memory(model) is not None:
-        return result
-    if result.model is not given:
-        _put_into(given, result.model)
-    return replace(result, model=given)
+    return _delivered(result, model, given, options)
 
 
 NOT_RESCALED = FindingCode(
@@ -406,12 +407,7 @@ def _rescaled(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions, *
     # The engine keeps constants by their nodes, so a model that was changed in place is measured as another.
     error = measure(known, result.model.clone()) if found else before
     result = replace(result, error=error, before=before, faults=found)
-    result = _judged(result, "convert without `rescale`")
-    if not options.in_place and model_in_memory(model) is not None:
-        return result
-    if result.model is not given:
-        _put_into(given, result.model)
-    return replace(result, model=given)
+    return _delivered(_judged(result, "convert without `rescale`"), model, given, options)
 
 
 def _not_rescaled(model: onnx_ir.Model, name: str) -> Diagnostic:
@@ -445,16 +441,15 @@ def _attempt(
         found = _converted(run, step)
     for step in without_double:
         found = _with_second(found, _converted(run, step))
-    unify = () if target is None else (UnifyOperands(target),)
-    fit = () if target is None else (FitLoader(target),)
-    for step in (*unify, SimplifyCasts(target=target)):
-        run.apply(step)
-    # Quantizers of uint8, and dequantized constants of int32, which the target may take in another form alone.
-    for step in () if target is None else (LowerOperators(target), FoldConstants(target=target)):
-        if run.session.nodes_of(LINEAR) and leftovers(run.session, _RULES, target):
-            run.apply(step)
-    for step in fit:
-        run.apply(step)
+    if target is not None:
+        run.apply(UnifyOperands(target))
+    run.apply(SimplifyCasts(target=target))
+    if target is not None:
+        # Quantizers of uint8, and dequantized constants of int32, which the target may take in another form alone.
+        for step in (LowerOperators(target), FoldConstants(target=target)):
+            if run.session.nodes_of(LINEAR) and leftovers(run.session, _RULES, target):
+                run.apply(step)
+        run.apply(FitLoader(target))
     records = run.records
     records.diagnostics += [each for each in _left_mixed(run.session) if each.site not in mixed]
     records.diagnostics += _unsupported(run.session, target)

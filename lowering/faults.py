@@ -1,45 +1,19 @@
-"""Where a model that computes in float16 goes wrong: values that overflow, become NaN, or vanish, found by two runs.
-
-The first run gives each node the operands that the reference has, rounded once: a result that is lost all the same is
-a fault of this node, or of what its operands lose by being of float16. The second run goes on with what was lost, until
-a later node gives again what it gives without: a mask that becomes minus infinity before a Softmax, or a small variance
-beside its epsilon, harms nothing. A fault counts where its effect reaches an output of the model, or does not end.
-Precision alone is no fault: only what overflows or is below the normal numbers, and what follows from that.
-"""
+"""What `castsmith.lowering.fault_search` finds: a node that float16 does not do, and why."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-import numpy as np
 import onnx_ir
-from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.handed_on import handed_on
-from castsmith.ir.ops.table import CASTS, traits_of
-from castsmith.ir.walks import all_nodes
-from castsmith.lowering.accuracy import Reference, fed
 from castsmith.passes.precision.constants import limits
 from castsmith.passes.precision.patterns import paths_of
-from castsmith.verification.evaluate.conversions import Tensor
-from castsmith.verification.evaluate.engines import EngineError, adds_up
-from castsmith.verification.evaluate.evaluator import Path
-from castsmith.verification.evaluate.limits import Budget
 
-Array = NDArray[Any]
 Kind = Literal["overflow", "inside", "vanish", "operand"]
 
-_LIMITS = limits(DataType.FLOAT16)
-_LOST = 0.125
-"""The relative error of an element from which it is lost: far beyond a rounding, of which it has 2^-11."""
-_WRONG = 0.05
-"""The error of a tensor, relative to its greatest element, from which it is wrong."""
-_ENDLESS = 16
-"""Nodes that compute with what is wrong, without an end, from which the effect is taken to reach an output."""
+LIMITS = limits(DataType.FLOAT16)
 
 
 @dataclass(frozen=True)
@@ -70,233 +44,14 @@ class Fault:
         if self.kind == "inside":
             return f"{name} fits float16, but the sum inside reaches {self.magnitude:.6g} (measured)"
         name = f"it reads {name}, which" if self.kind == "operand" else name
-        if self.magnitude >= _LIMITS.overflow:
+        if self.magnitude >= LIMITS.overflow:
             return f"{name} reaches {self.magnitude:.6g} (measured), beyond float16"
         return f"{name} has elements below {self.magnitude:.3g} (measured), where float16 loses bits"
 
 
-def _fault(node: onnx_ir.Node, value: onnx_ir.Value, kind: Kind, magnitude: float) -> Fault:
+def fault_at(node: onnx_ir.Node, value: onnx_ir.Value, kind: Kind, magnitude: float) -> Fault:
+    """Return the fault of a node, which loses the value."""
     result = next((each.name or "" for each in node.outputs), "")
     path, name = next(map(".".join, paths_of(node)), ""), node.name or result
     place = f"{f'{path} ' if path and not name.startswith('/') else ''}{name} ({node.op_type})"
     return Fault(node, result, place, value.name or "", kind, magnitude)
-
-
-Key = tuple[Path, str]
-
-
-@dataclass
-class _Trail:
-    """What a value that is lost goes back to: the faults, and for how many nodes it has been wrong; 0: lost only."""
-
-    causes: dict[onnx_ir.Node, None]
-    wrong: int
-
-
-@dataclass
-class _Runs:
-    """The two runs on one set of inputs."""
-
-    expected: Mapping[Key, Array]
-    outputs: frozenset[str]
-    renamed: Mapping[str, str]
-    links: Mapping[onnx_ir.Value, list[onnx_ir.Value]]
-    """The values whose elements a value gets across calls and control flow."""
-    alone: dict[Key, Array] = field(default_factory=dict[Key, Array])
-    """The float16 results of the first run."""
-    faults: dict[onnx_ir.Node, Fault] = field(default_factory=dict[onnx_ir.Node, Fault])
-    harmful: dict[onnx_ir.Node, None] = field(default_factory=dict[onnx_ir.Node, None])
-    _trails: dict[Key, _Trail] = field(default_factory=dict[Key, _Trail])
-    _latest: dict[onnx_ir.Value, _Trail] = field(default_factory=dict[onnx_ir.Value, _Trail])
-
-    def first(self, route: Path, value: onnx_ir.Value, computed: Tensor) -> Tensor:
-        """Note the fault of the node, and go on with what the reference has."""
-        key = route, value.name or ""
-        here, expected = computed.array, self._known(key)
-        if expected is None or here.dtype.kind != "f" or here.shape != expected.shape:
-            return computed
-        if here.dtype == np.float16:
-            self.alone[key] = here
-            self._judge(route, value, here, expected)
-        return Tensor(_as(expected, here.dtype), computed.undefined)
-
-    def _judge(self, route: Path, value: onnx_ir.Value, here: Array, expected: Array) -> None:
-        node, wide = value.producer(), expected.astype(np.float64)
-        lost = _lost(here, wide, wide)
-        if node is None or not lost.any() or node in self.faults:
-            return
-        sizes = np.abs(wide[lost])
-        greatest = float(sizes.max())
-        if greatest >= _LIMITS.overflow:
-            self.faults[node] = _fault(node, value, "overflow", greatest)
-        elif operand := self._lossy_operand(route, node):
-            self.faults[node] = _fault(node, operand[0], "operand", operand[1])
-        elif adds_up(node):
-            self.faults[node] = _fault(node, value, "inside", self._inside(route, node, wide))
-        elif (sizes < _LIMITS.normal).any():
-            small = sizes[sizes < _LIMITS.normal]
-            self.faults[node] = _fault(node, value, "vanish", float(small.max()))
-        elif not np.isfinite(here[lost]).all():
-            self.faults[node] = _fault(node, value, "inside", greatest)
-
-    def _lossy_operand(self, route: Path, node: onnx_ir.Node) -> tuple[onnx_ir.Value, float] | None:
-        """Return the first operand that loses elements by being of float16, and the magnitude at which it does."""
-        for operand in node.inputs:
-            known = None if operand is None else self._expected_of(route, operand)
-            if operand is None or known is None or operand.dtype not in (DataType.FLOAT16, None):
-                continue
-            wide = known.astype(np.float64)
-            lost = _lost(_as(known, np.float16), wide, wide)
-            if lost.any():
-                return operand, float(np.abs(wide[lost]).max())
-        return None
-
-    def _expected_of(self, route: Path, operand: onnx_ir.Value) -> Array | None:
-        """Return what the reference has for an operand of a node there."""
-        keys = ((route[:depth], operand.name or "") for depth in range(len(route), -1, -1))
-        known = next((array for key in keys if (array := self._known(key)) is not None), None)
-        producer = operand.producer()
-        if known is None and producer is not None and producer.op_type in CASTS and producer.inputs[0] is not None:
-            return self._expected_of(route, producer.inputs[0])
-        return known
-
-    def _known(self, key: Key) -> Array | None:
-        """Return what the reference has for a value, under the name that it had before the conversion."""
-        if key in self.expected:
-            return self.expected[key]
-        route, name = key
-        before = self.renamed.get(name)
-        return None if before is None else self.expected.get((route, before))
-
-    def _inside(self, route: Path, node: onnx_ir.Node, result: Array) -> float:
-        """Return the largest sum that the node may make inside, as far as its operands say."""
-        operand = None if node.inputs[0] is None else self._expected_of(route, node.inputs[0])
-        return float(np.abs(result).max()) if operand is None else sum_inside(node, operand, result)
-
-    def second(self, route: Path, value: onnx_ir.Value, computed: Tensor) -> Tensor:
-        """Go on with what is lost as long as that matters, and note which faults do harm."""
-        key, node = (route, value.name or ""), value.producer()
-        here, expected = computed.array, self._known(key)
-        if expected is None or node is None or here.dtype.kind != "f" or here.shape != expected.shape:
-            if node is not None and (arriving := self._arriving(route, node, value)).causes:
-                self._follow(key, value, arriving)
-            return computed
-        trail, alone, wide = self._arriving(route, node, value), self.alone.get(key), expected.astype(np.float64)
-        right = Tensor(_as(expected, here.dtype), computed.undefined)
-        if alone is not None and node in self.faults and _lost(alone, wide, wide).any():
-            own = _is_wrong(alone, wide)
-            if own and not trail.wrong:
-                trail.causes.clear()  # elements that were lost before do not explain a tensor that is wrong by itself
-            if own or not trail.wrong:
-                trail.causes[node] = None
-        if not trail.causes:
-            return right
-        lost = _lost(here, wide, wide if alone is None else alone.astype(np.float64))
-        fresh = node in trail.causes
-        if not lost.any() and not (fresh and _lost(here, wide, wide).any()):
-            return right
-        wrong = _is_wrong(here, wide)
-        steps = trail.wrong + (traits_of(node.domain, node.op_type).moves is None) if wrong else 0
-        if wrong and (steps >= _ENDLESS or value.name in self.outputs):
-            self.harmful.update(trail.causes)
-            return right
-        self._follow(key, value, _Trail(trail.causes, max(steps, int(wrong))))
-        return computed
-
-    def _follow(self, key: Key, value: onnx_ir.Value, trail: _Trail) -> None:
-        self._trails[key] = self._latest[value] = trail
-
-    def _arriving(self, route: Path, node: onnx_ir.Node, value: onnx_ir.Value) -> _Trail:
-        """Return what the operands of the node go back to, all together, and what subgraphs and functions hand on."""
-        found = _Trail({}, 0)
-        trails = [self._trail_of(route, operand) for operand in node.inputs if operand is not None]
-        for trail in (*trails, *map(self._latest.get, self.links.get(value, ()))):
-            if trail is not None:
-                found.causes.update(trail.causes)
-                found.wrong = max(found.wrong, trail.wrong)
-        return found
-
-    def _trail_of(self, route: Path, operand: onnx_ir.Value) -> _Trail | None:
-        keys = ((route[:depth], operand.name or "") for depth in range(len(route), -1, -1))
-        handed = (self._latest[source] for source in self.links.get(operand, ()) if source in self._latest)
-        return next((self._trails[key] for key in keys if key in self._trails), next(handed, None))
-
-
-def sums_squares(node: onnx_ir.Node) -> bool:
-    """True if a node that adds up many elements adds up their squares."""
-    return node.op_type not in ("ReduceMean", "ReduceSum", "ReduceL1")
-
-
-def sum_inside(node: onnx_ir.Node, operand: Array, result: Array) -> float:
-    """Return the largest sum that a node may make inside of which the operand and the result are known."""
-    greatest, count = float(np.abs(result).max()), max(operand.size // max(result.size, 1), 1)
-    if not sums_squares(node):
-        return greatest * (count if node.op_type == "ReduceMean" else 1)
-    if node.op_type in ("ReduceL2", "ReduceSumSquare"):
-        return greatest ** (2 if node.op_type == "ReduceL2" else 1)
-    squares = operand.astype(np.float64) ** 2
-    axis = node.attributes.get_int("axis", -1) if node.op_type == "LpNormalization" else None
-    return float(squares.sum(axis=axis).max())
-
-
-def _as(array: Array, dtype: Any) -> Array:
-    with np.errstate(over="ignore"):
-        return array.astype(dtype)
-
-
-def _lost(here: Array, expected: Array, compared: Array) -> NDArray[np.bool_]:
-    """Return the elements that are finite in the reference and lost here, beyond what is lost in `compared` as well."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        wide, finite = here.astype(np.float64), np.isfinite(expected)
-        sizes = np.abs(expected)
-        most = float(sizes.max(where=finite, initial=0.0))
-        allowed = np.where(expected == 0, _LIMITS.vanish * most, _LOST * sizes) + 2 * np.abs(compared - expected)
-        close = (wide == compared) | (np.abs(wide - compared) <= allowed)
-    return finite & ~close
-
-
-def _is_wrong(here: Array, expected: Array) -> bool:
-    """True if an element is not finite though it is in the reference, or the tensor is far from it."""
-    finite = np.isfinite(expected)
-    if not np.isfinite(here[finite]).all():
-        return True
-    with np.errstate(invalid="ignore"):
-        error = np.abs(here.astype(np.float64) - expected)
-    return float(error.max(where=finite, initial=0.0)) > _WRONG * float(np.abs(expected).max(where=finite, initial=0.0))
-
-
-def faults(reference: Reference, model: onnx_ir.Model) -> list[Fault]:
-    """Return the nodes of a model that do harm in float16, in the order of the model, measured on all sets of inputs.
-
-    Args:
-        reference: The same model in float, with its values: those of a name are compared.
-        model: The model that computes in float16, as a whole or in part.
-    """
-    evaluator, found = reference.evaluator(model), dict[onnx_ir.Node, Fault]()
-    outputs = frozenset(value.name or "" for value in model.graph.outputs)
-    renamed, links = dict(_renamed(model)), defaultdict[onnx_ir.Value, list[onnx_ir.Value]](list)
-    for node in all_nodes(model):
-        for source, receiver in handed_on(model, node):
-            if source is not None:
-                links[receiver].append(source)
-    for _, feeds, expected in reference.runs:
-        runs, given = _Runs(expected, outputs, renamed, links), fed(model, feeds)
-        evaluator.budget = Budget(reference.seconds)
-        try:
-            evaluator.run(given, correct=runs.first)
-            if runs.faults:
-                evaluator.budget = Budget(reference.seconds)
-                evaluator.run(given, correct=runs.second)
-        except EngineError:  # the measured error says so
-            continue
-        for node in runs.harmful:
-            found.setdefault(node, runs.faults[node])
-    order = {node: number for number, node in enumerate(all_nodes(model))}
-    return sorted(found.values(), key=lambda fault: order.get(fault.node, len(order)))
-
-
-def _renamed(model: onnx_ir.Model) -> Iterator[tuple[str, str]]:
-    """Yield the names of values that a conversion put before a Cast which makes the value of the name before."""
-    for node in all_nodes(model):
-        if node.op_type in CASTS and node.inputs and node.inputs[0] is not None:
-            yield node.inputs[0].name or "", node.outputs[0].name or ""

@@ -1,8 +1,8 @@
 """Heal a model that computes in float16 already: what float16 does not hold is computed in float, and nothing else.
 
 The model is widened to float, which is exact, and both are run on inputs. Where float16 goes wrong
-(`castsmith.lowering.faults`) the nodes are computed in float, and a minimum cut places the casts. What is wrong only
-once the rest is right is found in the next round.
+(`castsmith.lowering.fault_search`) the nodes are computed in float, and a minimum cut places the casts. What is wrong
+only once the rest is right is found in the next round.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.ops.table import CASTS, traits_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
-from castsmith.lowering.faults import Fault, faults
+from castsmith.lowering.fault_search import faults
+from castsmith.lowering.faults import Fault
 from castsmith.lowering.results import ConvertResult
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.precision.patterns import Pattern, exact_pattern

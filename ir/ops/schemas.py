@@ -97,6 +97,14 @@ def since_version(op_type: str, opset: int) -> int | None:
     return onnx.defs.get_schema(op_type, opset, "").since_version if onnx.defs.has(op_type, opset, "") else None
 
 
+def is_function(domain: str, op_type: str, opset: int) -> bool:
+    """True if the standard of the opset defines the operator by a function of others."""
+    if not onnx.defs.has(op_type, opset, domain):
+        return False
+    schema = onnx.defs.get_schema(op_type, opset, domain)
+    return any(getattr(schema, name) for name in ("has_function", "has_context_dependent_function"))
+
+
 def opset_of(imports: Mapping[str, int], domain: str) -> int | None:
     """Return the version that `imports` gives for the domain; None if the domain is not imported."""
     if domain in DEFAULT_DOMAINS:

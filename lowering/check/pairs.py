@@ -17,7 +17,7 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.lowering.check.device import is_prescribed, values_of
-from castsmith.lowering.check.occurrences import Occurrences, note
+from castsmith.lowering.check.occurrences import Occurrences, note, noted
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import HALF_TYPES, Kind, element_type, type_name
 from castsmith.targets.target import Target
@@ -84,15 +84,8 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
             note(left, f"{target} makes this cast and the one before it one: numbers beyond int32 change", node)
         if target.leaves_unrounded(source, to):
             note(left, f"{target} holds {type_name(to)} in a wider type, so this cast does not round", node)
-    for reason, occurrences in refused.items():
-        way_out = f"{replaced} if there is an exact replacement"
-        yield Diagnostic(
-            TARGET_LACKS_KERNEL.code, Severity.ERROR, occurrences.first, reason + occurrences.more(), way_out, reason
-        )
-    for reason, occurrences in left.items():
-        yield Diagnostic(
-            TARGET_MISCOMPUTES_CAST.code, Severity.NOTE, occurrences.first, reason + occurrences.more(), LEFT, reason
-        )
+    yield from noted(refused, TARGET_LACKS_KERNEL, Severity.ERROR, f"{replaced} if there is an exact replacement")
+    yield from noted(left, TARGET_MISCOMPUTES_CAST, Severity.NOTE, LEFT)
 
 
 def _follows_wide_integer(x: onnx_ir.Value, source: DataType, to: DataType, inference: Inference) -> bool:

@@ -16,12 +16,20 @@ from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, ContribSchema, contrib_schema
 from castsmith.ir.ops.qonnx import is_quantizer
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, Formal, actual_inputs, actual_outputs, op_formals, opset_of
+from castsmith.ir.ops.schemas import (
+    DEFAULT_DOMAINS,
+    Formal,
+    actual_inputs,
+    actual_outputs,
+    is_function,
+    op_formals,
+    opset_of,
+)
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.lowering.check.attributes import attribute_fault
-from castsmith.lowering.check.occurrences import Occurrences, note
+from castsmith.lowering.check.occurrences import Occurrences, note, noted
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.numerics.types import type_name
 from castsmith.targets.registry import Registry, read_registry
@@ -96,8 +104,7 @@ def registered_findings(
             types = dict.fromkeys(_name(inference.type_of(value)) for value in (*node.inputs, *node.outputs) if value)
             note(lacking, f"{target} has no kernel for {node.op_type} of {', '.join(types)} at opset {opset}", node)
     way_out = "choose types that it has a kernel for, or keep the node out of the model"
-    for reason, found in lacking.items():
-        yield Diagnostic(TARGET_LACKS_KERNEL.code, Severity.ERROR, found.first, reason + found.more(), way_out, reason)
+    yield from noted(lacking, TARGET_LACKS_KERNEL, Severity.ERROR, way_out)
 
 
 def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
@@ -216,18 +223,11 @@ def _has_kernel(
     rows = [row for row in registry[domain].get(node.op_type, ()) if row.is_for(since)]
     if node.op_type in _UNLISTED or f"{domain}.{node.op_type}" in target.probed:
         return True
-    if _is_function(domain, node.op_type, opset):
+    if is_function(domain, node.op_type, opset):
         return True
     types = list(_types(node, opset, inference))
     cast = [(variable, "float" if dtype == "float16" else dtype) for variable, dtype in types]
     return any(row.takes(types) or row.takes(cast) for row in rows)
-
-
-def _is_function(domain: str, op_type: str, opset: int) -> bool:
-    if not onnx.defs.has(op_type, opset, domain):
-        return False
-    schema = onnx.defs.get_schema(op_type, opset, domain)
-    return any(getattr(schema, name) for name in ("has_function", "has_context_dependent_function"))  # no types
 
 
 def _types(node: onnx_ir.Node, opset: int, inference: Inference) -> Iterator[Typed]:

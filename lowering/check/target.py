@@ -21,7 +21,7 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed, values_of
 from castsmith.lowering.check.forms import form_findings
-from castsmith.lowering.check.occurrences import Occurrences, note
+from castsmith.lowering.check.occurrences import Occurrences, note, noted
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL, narrowed_findings, pair_findings
 from castsmith.lowering.check.registered import registered_findings
 from castsmith.lowering.float8.needs import fused_wrongly, lacks_kernel
@@ -247,14 +247,8 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
             elif (reason := fused_wrongly(node, dtype, target)) is not None:
                 note(misfused, reason, node)
     way_out = f"{lowering_to(target)} replaces it if there is an exact replacement"
-    for reason, occurrence in lacking.items():
-        yield Diagnostic(
-            TARGET_LACKS_KERNEL.code, Severity.ERROR, occurrence.first, reason + occurrence.more(), way_out, reason
-        )
-    for reason, occurrence in misfused.items():
-        yield Diagnostic(
-            TARGET_MISFUSES.code, Severity.WARNING, occurrence.first, reason + occurrence.more(), way_out, reason
-        )
+    yield from noted(lacking, TARGET_LACKS_KERNEL, Severity.ERROR, way_out)
+    yield from noted(misfused, TARGET_MISFUSES, Severity.WARNING, way_out)
     if unknown:
         names = ", ".join(type_name(dtype) for dtype in unknown)
         message = f"the operators of {target} that support {names} are unknown"

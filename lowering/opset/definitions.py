@@ -62,14 +62,6 @@ def _drop_unused(graph: onnx_ir.Graph) -> None:
             graph.remove(inner, safe=True)
 
 
-def is_defined(node: onnx_ir.Node, opset: int) -> bool:
-    """True if the standard of the opset defines the operator by a function of others."""
-    if not onnx.defs.has(node.op_type, opset, ""):
-        return False
-    schema = onnx.defs.get_schema(node.op_type, opset, "")
-    return any(getattr(schema, name) for name in ("has_function", "has_context_dependent_function"))
-
-
 def _expand(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
     """Replace a node of a function by its own definition; False if that is impossible."""
     graph, function = node.graph, definition(node, now, to, types)

@@ -10,13 +10,13 @@ import onnx_ir
 
 from castsmith.ir.codes import Rule
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, is_function
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset.adapters import adapted, has_adapter
-from castsmith.lowering.opset.definitions import definition, is_defined, write_out
+from castsmith.lowering.opset.definitions import definition, write_out
 from castsmith.lowering.opset.obstacles import (
     Obstacle,
     TypeOf,
@@ -92,7 +92,7 @@ def _raise(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: Typ
 
 def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
     """Return a note for an operator that the older opset lacks and that the standard defines by others."""
-    if not is_defined(node, now) or onnx.defs.has(node.op_type, to, ""):
+    if not is_function("", node.op_type, now) or onnx.defs.has(node.op_type, to, ""):
         return ""
     return (
         f", and the function by which the standard defines it cannot be written with the operators of opset {to} for"
@@ -103,7 +103,7 @@ def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
 def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:
     """True if an adapter may need a shape that is not declared."""
     return now < to or any(
-        (has_adapter(node, now, to) or (is_defined(node, now) and not onnx.defs.has(node.op_type, to, "")))
+        (has_adapter(node, now, to) or (is_function("", node.op_type, now) and not onnx.defs.has(node.op_type, to, "")))
         and any(value is not None and value.shape is None for value in node.inputs)
         for node in model.graph.all_nodes()
         if node.domain in DEFAULT_DOMAINS

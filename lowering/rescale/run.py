@@ -25,13 +25,14 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import Rule
-from castsmith.ir.constants import constant_tensor, new_constant
+from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site
 from castsmith.ir.text import constant_item, node_item, node_items, site_of
 from castsmith.lowering.accuracy import Reference
-from castsmith.lowering.faults import Fault, faults, sum_inside, sums_squares
+from castsmith.lowering.fault_search import faults, sum_inside, sums_squares
+from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.healing import computes_in_half, reference_of
 from castsmith.lowering.rescale.exponents import Edge
 from castsmith.lowering.rescale.solve import Bound, Solution, solve
@@ -41,14 +42,12 @@ from castsmith.passes.core.options import OptionInfo, option
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import name_node, place_constant
 from castsmith.passes.core.session import Session
-from castsmith.passes.precision.constants import limits
 from castsmith.verification.evaluate.engines import adds_up
 
 Array = NDArray[Any]
 NAME = "rescale"
 MARGIN = 2.0
 """The factor by which other inputs may exceed those that were measured."""
-_LIMITS = limits(DataType.FLOAT16)
 _SCALED = (DataType.FLOAT16, DataType.FLOAT)
 """The types that are scaled: a model in float is scaled before it is converted."""
 _FEWEST_BITS = 4
@@ -137,10 +136,9 @@ class Rescale(SessionPass):
             return RescaleResult(model, False)
         namer = Namer(model)
         shifted = _shift_softmax(model, found, records, namer)
-        inference = session.inference(PromotionRules(promote_unsafe=True))
         if shifted:
             session.changed()
-            inference = session.inference(PromotionRules(promote_unsafe=True))
+        inference = session.inference(PromotionRules(promote_unsafe=True))
         bounds = list(
             _bounds(model, reference, [fault for fault in found if fault.node not in shifted], shifted, inference)
         )
@@ -172,7 +170,7 @@ def _bounds(
     model: onnx_ir.Model, reference: Reference, found: list[Fault], shifted: Container[onnx_ir.Node], types: Inference
 ) -> Iterator[Bound]:
     """Yield the exponents that values, sums inside of nodes and constants may have; not the nodes that are shifted."""
-    known = dict(_magnitudes(reference))
+    known = {name: bound.magnitude for name, bound in reference.measured().items()}
     vanishing = {fault.node: fault for fault in found if fault.kind == "vanish"}
     arrays = [{name: array for (route, name), array in values.items() if not route} for _, _, values in reference.runs]
     for node in (node for node in model.graph if node not in shifted):
@@ -203,32 +201,26 @@ def _fitting(subject: onnx_ir.Value | Edge, size: float, factor: int = 1) -> Ite
     """Yield the exponents with which a value of the size fits; one that fits already needs none."""
     if size:
         least = _needed(size)
-        yield Bound(subject, low=least if size >= _LIMITS.overflow else min(0, least), factor=factor)
+        yield Bound(subject, low=least if size >= LIMITS.overflow else min(0, least), factor=factor)
 
 
 def _needed(size: float) -> int:
     """Return the least exponent with which a value of this size fits, with the margin."""
-    return math.ceil(math.log2(size * MARGIN / _LIMITS.overflow))
+    return math.ceil(math.log2(size * MARGIN / LIMITS.overflow))
 
 
 def _raised(size: float) -> int:
     """Return the greatest exponent with which a value of this size has some bits to spare above subnormal numbers."""
-    return math.floor(math.log2(size / _LIMITS.normal)) - _FEWEST_BITS
+    return math.floor(math.log2(size / LIMITS.normal)) - _FEWEST_BITS
 
 
 def _of_constant(edge: Edge, tensor: onnx_ir.TensorProtocol) -> Iterator[Bound]:
     array = np.abs(tensor.numpy().astype(np.float64))
     size = float(array.max(where=np.isfinite(array), initial=0.0))
     if size and tensor.size > 1:
-        yield Bound(edge, math.ceil(math.log2(size / _LIMITS.overflow)), max(0, _raised(size)))
+        yield Bound(edge, math.ceil(math.log2(size / LIMITS.overflow)), max(0, _raised(size)))
     elif size:
-        yield Bound(edge, math.ceil(math.log2(size / _LIMITS.overflow)))
-
-
-def _magnitudes(reference: Reference) -> Iterator[tuple[str, float]]:
-    """Yield the names of values of the main graph and their greatest magnitudes."""
-    for name, bound in reference.measured().items():
-        yield name, max(abs(bound.low), abs(bound.high))
+        yield Bound(edge, math.ceil(math.log2(size / LIMITS.overflow)))
 
 
 # Changes.
@@ -329,9 +321,7 @@ class _Change:
             before, after = constant_item(old), constant_item(new, "constant")
             self.records.rewrites.append(Rewrite(NAME, SCALE_CONSTANT.code, site, before, after, reason, effect))
         node.replace_input_with(index, new)
-        graph = old.graph
-        if not old.uses() and isinstance(graph, onnx_ir.Graph) and old.is_initializer() and not old.is_graph_input():
-            del graph.initializers[old.name or ""]
+        drop_if_unused(old)
 
     def _epsilon(self, node: onnx_ir.Node, exponent: int) -> None:
         before = node_item(node)
@@ -382,7 +372,7 @@ def _times(array: Array, exponent: int) -> tuple[Array, str]:
     with np.errstate(over="ignore"):
         scaled = exact.astype(array.dtype)
     if array.size == 1 and exact.item() != 0 and scaled.item() == 0:
-        scaled = np.full(array.shape, math.copysign(2 * _LIMITS.vanish, exact.item()), array.dtype)
+        scaled = np.full(array.shape, math.copysign(2 * LIMITS.vanish, exact.item()), array.dtype)
     lost = np.isfinite(exact) & (scaled.astype(np.float64) != exact)
     if not lost.any():
         return scaled, ""

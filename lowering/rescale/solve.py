@@ -120,10 +120,7 @@ class _System:
 
     def candidates(self, subject: onnx_ir.Value | Edge) -> Iterator[Edge]:
         """Yield operands at which an adapter may free the exponent of the subject, the nearest first."""
-        value = subject if isinstance(subject, onnx_ir.Value) else None
-        node = (
-            subject[0] if value is None and isinstance(subject, tuple) else None if value is None else value.producer()
-        )
+        node = subject.producer() if isinstance(subject, onnx_ir.Value) else subject[0]
         reached, waiting = set[int](), dict.fromkeys(self._raw(subject))
         if node is not None:
             yield from ((node, index) for index, each in enumerate(node.inputs) if self.found.is_scaled(each))
@@ -190,27 +187,33 @@ def _gaps(values: Array, low: Array, high: Array) -> Array:
 def solve(graph: onnx_ir.Graph, inference: Inference, bounds: Sequence[Bound]) -> Solution:
     """Return the exponents by which the bounds are kept, as far as they are found."""
     bounds = sorted(bounds, key=lambda bound: bound.is_wish)
-    adapters, given_up = frozenset[Place](), list[Bound]()
-    system = _System(graph, inference, adapters)
-    numbers, wrong = system.assigned(bounds)
+    given_up: list[Bound] = []
+
+    def tried(adapters: frozenset[Place]) -> tuple[_System, dict[int, Fraction], list[Bound]]:
+        system = _System(graph, inference, adapters)
+        numbers, wrong = system.assigned(bounds)
+        return system, numbers, wrong
+
+    system, numbers, wrong = tried(frozenset())
     for _ in range(_MOST_ADAPTERS):
         if not wrong:
             break
         edges = list(dict.fromkeys(system.candidates(wrong[0].subject)))[:_MOST_TRIED]
         values = [value for node, index in edges if node is not None and (value := node.inputs[index]) is not None]
-        best: tuple[int, frozenset[Place]] = len(wrong), adapters
+        best: tuple[_System, dict[int, Fraction], list[Bound]] = (system, numbers, wrong)
         for place in dict.fromkeys([*edges, *values]):
-            left = _System(graph, inference, adapters | {place}).assigned(bounds)[1]
-            if len(left) < best[0]:
-                best = len(left), adapters | {place}
+            trial = tried(system.found.adapters | {place})
+            left = trial[2]
+            if len(left) < len(best[2]):
+                best = trial
             if not left or (wrong[0].is_wish and len(left) < len(wrong)):
                 break
-        if best[1] == adapters:
+        if best[0] is system:
             given_up.append(wrong[0])
             bounds = [bound for bound in bounds if bound != wrong[0]]
-        adapters = best[1]
-        system = _System(graph, inference, adapters)
-        numbers, wrong = system.assigned(bounds)
+            numbers, wrong = system.assigned(bounds)
+        else:
+            system, numbers, wrong = best
     return _solution(system, numbers, (*given_up, *wrong))
 
 
