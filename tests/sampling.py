@@ -1,7 +1,8 @@
 """The cases that a run takes of a domain that is too large for every run, and many small cases as one test.
 
-`make test` runs the cases that are always kept and others, drawn by a seed; its last lines say of what, how many, and
-the seed: `CASTSMITH_SEED=N make test` draws them again. CASTSMITH_SAMPLE=4, as CI sets it, draws four times as many.
+`make test` runs the cases that are always kept and others, drawn by a seed, which is the same in each run; its last
+lines say of what, and how many. `CASTSMITH_SEED=random make test` draws other cases, and prints their seed first:
+`CASTSMITH_SEED=N make test` draws them again. CASTSMITH_SAMPLE=4, as the nightly sets it, draws four times as many.
 `make exhaustive` sets CASTSMITH_COMPLETE=1: every case is run.
 """
 
@@ -17,15 +18,17 @@ import pytest
 Case = TypeVar("Case")
 
 COMPLETE = os.environ.get("CASTSMITH_COMPLETE", "") not in ("", "0")
-SEED = os.environ.setdefault("CASTSMITH_SEED", str(SystemRandom().randrange(1_000_000)))
-"""In the environment, so that all processes of a run draw the same cases."""
+FIXED = "0"
+_ASKED = os.environ.get("CASTSMITH_SEED") or FIXED
+SEED = str(SystemRandom().randrange(1, 1_000_000)) if _ASKED == "random" else _ASKED
+os.environ["CASTSMITH_SEED"] = SEED  # so that all processes of a run draw the same cases
 
 SIZE = int(os.environ.get("CASTSMITH_SAMPLE") or 1)
 """Factor on the number of cases that are drawn."""
 
 QUICK = not COMPLETE and SIZE == 1
 
-complete_only = pytest.mark.skipif(QUICK, reason="takes many seconds: `make exhaustive` and CI run it")
+complete_only = pytest.mark.skipif(QUICK, reason="takes many seconds: `make exhaustive` and the nightly run it")
 
 DRAWN: dict[str, tuple[int, int]] = {}
 """Of each domain, by its name, how many cases this process runs, and how many there are."""

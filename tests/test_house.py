@@ -28,15 +28,6 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_the_slow_tests_exist() -> None:
-    """`tests/slow.txt` names them for `make test`, which draws from them."""
-    names = [line.split(" ", 1)[1] for line in (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").splitlines()]
-    assert len(names) > 50
-    for name in names:
-        path, _, test = name.partition("::")
-        assert f"def {test.rpartition('::')[2]}(" in (ROOT / path).read_text(encoding="utf-8"), f"correct {name} there"
-
-
 def test_an_element_type_is_one_row() -> None:
     """The newest types are named in their rows alone: everything else follows from the rows."""
     newest = [dtype.name for dtype, row in ELEMENT_TYPES.items() if row.since.cast == NEWEST_OPSET]

@@ -35,7 +35,6 @@ def trees() -> dict[str, ast.Module]:
     return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in FILES}
 
 
-@pytest.mark.every_case
 def test_no_module_keeps_what_a_call_found() -> None:
     """No `global`, no table of a module that a function fills, no key by `id`, which another object can have later, no
     cache of what can change; `recording` alone has a context variable, which its block sets and resets."""

@@ -26,6 +26,7 @@ from castsmith.numerics.types import ELEMENT_TYPES, parse_type, type_name
 from castsmith.passes.place.movable import data_inputs
 from castsmith.passes.simplify.see_through import SEEING_THROUGH
 from castsmith.targets.target import load_target
+from tests.sampling import sampled
 
 TARGET = load_target("onnxruntime-cpu")
 TYPES = [dtype for dtype in ELEMENT_TYPES if dtype in FIRST_OPSET and dtype != DataType.STRING]
@@ -109,7 +110,7 @@ def _broken(
 
 
 @pytest.mark.skipif(onnxruntime.__version__ != "1.32.0", reason="what the target's file says is of 1.32.0")
-@pytest.mark.parametrize("op_type", _retyped())
+@pytest.mark.parametrize("op_type", sampled("operators that take another type", _retyped(), 10))
 def test_what_loads_before_loads_after(op_type: str) -> None:
     """Types beside float, at the newest opset: the full table is the command's."""
     for source in TYPES:

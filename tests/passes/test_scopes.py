@@ -24,8 +24,9 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.targets.target import load_target
 from castsmith.verification.run import require_same
 from tests.graphs.scoped_graphs import scoped_model
+from tests.sampling import sampled
 
-SEEDS = range(40)
+SEEDS = sampled("random graphs of names", range(40), 12)
 LOWERING = "castsmith.lowering."
 ALONE = [name for name in PASSES if not PASSES[name].startswith(LOWERING) and name != "convert-precision"]
 TARGETED = [name for name in PASSES if PASSES[name].startswith(LOWERING) and name not in ON_REQUEST]

@@ -51,7 +51,6 @@ def disagreements(target: Target, found: dict[Pair, dict[str, Outcome]]) -> list
     ]
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("name", ENGINES)
 def test_the_runtime_casts_as_the_file_of_its_target_says(name: str) -> None:
     if find_spec(MODULES[name]) is None:

@@ -31,7 +31,6 @@ def test_every_hazard_has_its_model(name: str) -> None:
 
 @pytest.mark.skipif(ONNXRUNTIME != (1, 32) or ONNX < (1, 23), reason="what the files say is of these releases")
 @pytest.mark.parametrize(("target", "name"), sampled("hazards", CASES, 2 if QUICK else 4, cover=lambda case: case[:1]))
-@pytest.mark.every_case
 def test_the_runtime_has_the_hazard(target: str, name: str) -> None:
     if find_spec(MODULES[target]) is None:
         pytest.skip(f"needs {MODULES[target]}")

@@ -11,7 +11,6 @@ import numpy as np
 import onnx
 import onnx.defs
 import onnxruntime
-import pytest
 from onnx_ir import DataType
 
 from castsmith.conformance.probe_models import TEXTS
@@ -265,7 +264,6 @@ def test_what_lists_operators_is_found() -> None:
         assert max(map(len, _collections(ast.parse(text)))) == count, text
 
 
-@pytest.mark.every_case
 def test_no_other_module_lists_operators() -> None:
     """A set of more than three operators is a fact about them, which belongs into their rows."""
     for package in FOLDERS:

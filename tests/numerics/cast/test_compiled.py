@@ -18,6 +18,7 @@ from tests.numerics import oracle
 from tests.numerics.cast import exhaustive
 from tests.numerics.samples import samples
 from tests.numerics.settings import settings_of
+from tests.sampling import sampled
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 
@@ -49,7 +50,7 @@ def both(array: np.ndarray, target: str, settings: oracle.Settings) -> tuple[np.
 
 
 @needs_numba
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@pytest.mark.parametrize(("source", "target"), sampled("pairs of compiled kernels", PAIRS, 12, cover=enumerate))
 def test_the_bits_are_the_same(source: str, target: str) -> None:
     for array in arrays(source, target):
         for settings in settings_of(target):

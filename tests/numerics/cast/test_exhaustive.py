@@ -26,7 +26,10 @@ PARTS = sampled(
 )
 
 
-@pytest.mark.parametrize(("target", "settings"), [run for run in RUNS if run[0] not in ("int16", "uint16")])
+@pytest.mark.parametrize(
+    ("target", "settings"),
+    sampled("steps of floats", [run for run in RUNS if run[0] not in ("int16", "uint16")], 10, cover=enumerate),
+)
 def test_the_steps_are_those_of_the_oracle(target: str, settings: oracle.Settings) -> None:
     for first, end in [(part, part + STEPS) for part in PARTS] if target in WIDE else [(0, 2**32)]:
         known = exhaustive.steps(target, settings, first, end)

@@ -24,6 +24,7 @@ from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.types import parse_type
 from castsmith.passes.promote.insert import InsertPromoteTypes
 from castsmith.passes.promote.resolve import ResolvePromoteTypes
+from tests.sampling import sampled
 
 OLDEST = 7
 PAIRS = ("float int64", "float16 double", "int8 uint8", "bool int32", "int64 int32", "bfloat16 float16", "uint64 int8")
@@ -180,13 +181,13 @@ def check_call(schema: onnx.defs.OpSchema, given: dict[int, str]) -> bool:
 OPERATORS = [pytest.param(*key, id=".".join(filter(None, key))) for key in schemas()]
 
 
-@pytest.mark.parametrize(("domain", "name"), OPERATORS)
+@pytest.mark.parametrize(("domain", "name"), sampled("operators to call with mixed types", OPERATORS, 20))
 def test_a_mixed_call_is_repaired_or_refused(domain: str, name: str) -> None:
     outcomes = [check_call(schema, mixed) for schema in schemas()[domain, name] for mixed in calls(schema)]
     assert any(outcomes) or name in NOTHING_HOLDS_TWO
 
 
-@pytest.mark.parametrize(("domain", "name"), OPERATORS)
+@pytest.mark.parametrize(("domain", "name"), sampled("operators to call with mixed types", OPERATORS, 20))
 def test_a_call_with_a_type_it_does_not_take_is_repaired_or_refused(domain: str, name: str) -> None:
     for schema in schemas()[domain, name]:
         for variable in shared(schema):

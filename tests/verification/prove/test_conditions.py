@@ -398,7 +398,6 @@ def test_rules() -> None:
 # What a text of one opset does not show.
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("a", "b", "opsets", "equal"),
     [
@@ -482,7 +481,6 @@ def test_a_draw_differs_from_itself() -> None:
 _CALL = 'g (float[2] x) => (float[2] y) {{ {} }} <domain: "f", opset_import: ["" : 23]> {}'
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("call", "function", "body", "equal"),
     [
