@@ -23,8 +23,8 @@ class Pair(NamedTuple):
 
 
 _VERIFY = "it is an option of the comparison"
-_LOWERING = "it concerns unsupported types"
-_DEVICE = "it concerns types that the device does not support"
+_LOWERING = "it applies only to unsupported types"
+_DEVICE = "it applies only to types that the device does not support"
 _UNSAFE = "it is the type of an unsafe promotion"
 
 _RULES = {"u64_integer_promotion_target": (("promote_unsafe", "promotion"), _UNSAFE)}
@@ -37,9 +37,9 @@ NEEDS: Mapping[str, Mapping[str, tuple[Sequence[str], str]]] = {
         "strict_device": (("target",), _DEVICE),
         "interface": (("target",), _LOWERING),
         "storage": (("target",), _LOWERING),
-        "emit_functions": (("target",), "it concerns conversions that are lowered for a target"),
-        "vendor": (("target",), "it concerns operators that a target runs"),
-        "narrow_interface": (("narrow",), "it concerns the types to narrow"),
+        "emit_functions": (("target",), "it applies only to conversions that are lowered for a target"),
+        "vendor": (("target",), "it applies only to operators that a target runs"),
+        "narrow_interface": (("narrow",), "it applies only to the types to narrow"),
         "range": (("narrow",), "it shows which values fit a narrower type"),
         **_RULES,
     },
@@ -66,20 +66,20 @@ NEEDS: Mapping[str, Mapping[str, tuple[Sequence[str], str]]] = {
 }
 """By command and option: the options of which one has to be given too, and the reason."""
 
-_TEXT = "the first concerns text, and JSON has all of it"
+_TEXT = "the first is for text, and JSON always has everything"
 _MANY = "the cluster decides how many models it processes at a time"
 _ZERO = "with --exit-zero no finding fails the run"
-_CONFIG = Pair("config", "no_config", "one names the file of settings, and the other reads none")
+_CONFIG = Pair("config", "no_config", "one names the settings file, and the other ignores settings")
 _DRY = "a report is a file, and a dry run writes none (--json prints it)"
 _LOUD = Pair("quiet", "verbose", "one prints less, and the other more")
-_GIVEN = "the first makes up inputs, and the second gives them"
+_GIVEN = "the first generates inputs, and the second provides them"
 
 EXCLUDES: Mapping[str, Sequence[Pair]] = {
     "optimize": (
         _CONFIG,
         _LOUD,
-        Pair("repair_only", "passes", "the first names the passes of repair"),
-        Pair("repair_only", "until", "the first names the passes of repair"),
+        Pair("repair_only", "passes", "the first already selects the passes"),
+        Pair("repair_only", "until", "the first already selects the passes"),
         Pair("repair_only", "target", "lowering does more than repair"),
         Pair("diff", "json", _TEXT),
         Pair("explain", "json", _TEXT),
@@ -168,7 +168,7 @@ def require_consistent(arguments: argparse.Namespace) -> None:
         raise OptionError(f"--json and --format {shape} exclude each other: give one of them.")
     for name in options & _OF_TEXT.get(command, frozenset()):
         if shape not in (None, "text"):
-            raise OptionError(f"{flag_of(name)} and --format {shape} exclude each other: the first concerns text.")
+            raise OptionError(f"{flag_of(name)} and --format {shape} exclude each other: the first is for text.")
     both = set(arguments.keep) & set(arguments.force) if command == "convert" else ()
     if both:
         raise OptionError(f"--keep and --force both name {min(both)}: give it to one of them.")

@@ -14,7 +14,7 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
     },
     "fit": {
         DONE: "the model is written; with --plan: there is a way",
-        REFUSED: "no way leads to a model that the target accepts; nothing is written",
+        REFUSED: "no way was found to make the model run on the target; nothing is written",
     },
     "convert": {
         DONE: "the model is written",

@@ -145,8 +145,10 @@ def _parsed(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
         parser.parse_args(words)
         parser.print_help()
         parser.exit()
-    # options may stand between the files
-    return parser.parse_args(words) if subcommands(parser) else parser.parse_intermixed_args(words)
+    # Options may stand between the files. While argparse parses that, its help lacks the files.
+    if subcommands(parser) or {"-h", "--help", "--help-all"} & set(words):
+        return parser.parse_args(words)
+    return parser.parse_intermixed_args(words)
 
 
 @contextmanager

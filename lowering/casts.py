@@ -40,7 +40,7 @@ NAME = "lower-casts"
 
 WRAP_BEFORE_CAST = Rule(
     "wrap-before-cast",
-    "The low bits of an integer are taken before a cast to a narrower type, which the target holds in a wider one.",
+    "An integer is masked to its low bits before a cast to a narrower type that the target stores in a wider one.",
     why="The target neither wraps nor clips: OpenVINO holds int16 in int32, so 70000 stays 70000.",
     example=(
         "- y = Cast <to = uint16> (x)\n"
@@ -48,14 +48,14 @@ WRAP_BEFORE_CAST = Rule(
         "+ low = BitwiseAnd (n, 65535)\n"
         "+ y = Cast <to = uint16> (low)"
     ),
-    advice="If refused, raise the opset to 18, which has BitwiseAnd.",
+    advice="If it is skipped, raise the opset to 18, which has BitwiseAnd.",
 )
 COMPARE_WITH_ZERO = Rule(
     "compare-with-zero",
     "A cast to bool becomes a comparison with 0.",
     why="The target casts some numbers, or NaN, to False.",
     example="- y = Cast <to = bool> (x)\n+ zero = Equal (x, 0)\n+ y = Not (zero)",
-    advice="If refused, raise the opset to 11, which compares floats.",
+    advice="If it is skipped, raise the opset to 11, which compares floats.",
 )
 
 

@@ -64,7 +64,7 @@ MAY_NOT_FIT = FindingCode(
     "may-not-fit",
     "An output that is finite for all inputs in the given ranges may be infinite or NaN after a conversion.",
     why=(
-        "What follows from the bounds is not certain to happen: a value may be much smaller than its bound. Inputs "
+        "A bound is the worst case: the actual values may be much smaller. Inputs "
         "and outputs that you convert on request are rounded even if they do not fit."
     ),
     example='castsmith.convert("model.onnx", to="float16", ranges={"x": (0, 1e6)}, keep_io_types=False)',
@@ -77,7 +77,7 @@ MAY_NOT_FIT = FindingCode(
 INFINITE_ERROR = FindingCode(
     "infinite-error",
     "An output of the result is infinite or NaN on the inputs, where that of the model is a number.",
-    why="A runtime would give infinities or NaN. No node that may be kept in float prevents that.",
+    why="A runtime would give infinities or NaN. Keeping more nodes in float does not prevent that.",
     example='castsmith.convert("model.onnx", to="float16", inputs="data.npz", lower="*")',
     advice="Leave the types of inputs and outputs as they are, force no nodes, or convert the model to float.",
     fix="none",
@@ -363,7 +363,7 @@ def _healed(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> 
 NOT_RESCALED = FindingCode(
     "not-rescaled",
     "No powers of two were found that move a value into the range of float16.",
-    why="An operator that is not homogeneous, or a value of a large range, leaves no choice of a scale.",
+    why="An operator that is not homogeneous, or a value of a large range, leaves no valid scale.",
     example="y = Exp (x)  # reaches 1e+06",
     advice="Convert without --rescale, which computes such nodes in float.",
     fix="none",
@@ -618,7 +618,7 @@ def _left_mixed(session: Session) -> list[Diagnostic]:
             MIXED_OPERAND_TYPES.code,
             Severity.ERROR,
             site_of(node),
-            f"the operands of {node.name or node.op_type} are not of one type after the conversion",
+            f"the operands of {node.name or node.op_type} have different types after the conversion",
             "report this model; the option keep leaves the node as it is",
         )
         for node in nodes

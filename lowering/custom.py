@@ -184,7 +184,7 @@ class LowerCustom(SessionPass):
             return records, refused
         move_to_opset(model, to)
         session.changed()
-        text = "this opset introduces operators of the replacement; every other node has the same meaning under it"
+        text = "the replacement uses operators that this opset introduces; every other node keeps its meaning"
         records.rewrites.append(Rewrite(NAME, CHANGE_OPSET.code, site, f"opset {now}", f"opset {to}", text))
         return records, refused
 

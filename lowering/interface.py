@@ -34,7 +34,7 @@ WIDEN_INTERFACE = Rule(
     "A graph input or output of a narrow type becomes a wider number, cast inside the model.",
     why="The option `interface=wide` requests it, so that callers need no codes.",
     example="- float8e4m3fn[N] x\n+ float[N] x, and x_float8e4m3fn = Cast <to = float8e4m3fn> (x)",
-    advice="Feed and read float, or a byte for an integer; an input that the type lacks is rounded.",
+    advice="Feed and read float, or a byte for an integer; inputs that the type cannot represent are rounded.",
     safety=(Effect.INTERFACE,),
     silence="Leave out --interface wide.",
 )

@@ -26,7 +26,7 @@ LOWER_CUSTOM = Rule(
     ),
     why="The target lacks the operator; the lowering states the reason and how exact it is.",
     example="- y = com.example.ScaledFloat8Cast (x, scale)\n+ q = Div (x, scale)\n+ y = Cast <to = float8e4m3fn> (q)",
-    advice="If refused, the lowering gives the reason; `castsmith passes` lists the packages that lower operators.",
+    advice="If it is skipped, the lowering says why; `castsmith passes` lists the packages that lower operators.",
     safety=(Effect.BIT_EXACT, Effect.IN_WIDER_TYPE, Effect.AS_DEFINED),
 )
 

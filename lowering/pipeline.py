@@ -36,7 +36,7 @@ Every rewrite lowers a measure (`castsmith.passes.core.cost`), so that no run sh
 
 UNSETTLED = FindingCode(
     "unsettled",
-    "The passes of optimize still change the model after their largest number of rounds.",
+    "The passes of optimize still change the model after the maximum number of rounds.",
     why="Two of them undo each other, which is a defect. The result is valid, and computes the same.",
     example="optimize model.onnx -o optimized.onnx",
     advice="Please report the model. Passes that you name (--passes) run once each.",

@@ -51,9 +51,9 @@ class Reason(enum.Enum):
     TRUTH = "only zero becomes zero in the intermediate type"
     ROUNDING = "the first rounding never changes the outcome of the second"
     TEXT = "a cast to or from text is not followed through a chain"
-    OPEN = "the standard does not fix the first cast for this value"
-    STANDING = "the standard fixes one of the chain and the direct cast for this value, but not the other"
-    LEFT_OPEN = "the standard does not fix the last cast for this value, and the first changes it"
+    OPEN = "the standard does not define the first cast for this value"
+    STANDING = "the standard defines only one of the chain and the direct cast for this value"
+    LEFT_OPEN = "the standard does not define the last cast for this value, and the first changes it"
     VALUE = "this value gives different bits"
 
 

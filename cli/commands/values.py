@@ -66,7 +66,7 @@ def _source(name: str | None, texts: Sequence[str]) -> DataType:
         return parse_type(name)
     codes = [text for text in texts if "0x" in text.lower()]
     if codes:
-        raise OptionError(f"{codes[0]} is a code, which needs the type that it is of: add --from TYPE.")
+        raise OptionError(f"{codes[0]} is a code: name its type with --from TYPE.")
     return DataType.INT64 if all(re.fullmatch(r"[+-]?\d+", text) for text in texts) else DataType.DOUBLE
 
 

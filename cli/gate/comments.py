@@ -56,7 +56,7 @@ def markdown_text(checked: Sequence[Checked], target: str | None) -> str:
         head += ["", "| severity | code | model and place | finding | fix |", "|---|---|---|---|---|"]
     blocks = ["\n".join(head), *rows]
     details = [_details(group) for group in groups if group.alike or group.following]
-    left_out = "\n\nThe rest is left out: a comment holds 65,536 characters.\n"
+    left_out = "\n\nThe rest is omitted: a comment holds at most 65,536 characters.\n"
     text, room = "", LARGEST - len(left_out)
     for index, block in enumerate(blocks):
         if len(text) + len(block) + 1 > room:

@@ -59,9 +59,9 @@ def bounds_lines(
 
 def _place_lines(places: Sequence[Fault], most: int | None) -> Iterator[Line]:
     if not places:
-        yield Line((("green", "  float16 computes the same on the inputs, but for roundings"),), 4)
+        yield Line((("green", "  on these inputs float16 gives the same results, apart from rounding"),), 4)
         return
-    yield Line((("red", f"  {counted(len(places), 'node')} of this model go wrong in float16 on the inputs"),), 4)
+    yield Line((("red", f"  {counted(len(places), 'node')} of this model go wrong in float16 on these inputs"),), 4)
     for fault in places[:most]:
         yield Line((("", f"    {fault.place}: {fault.reason}"),), 6)
     if most is not None and len(places) > most:

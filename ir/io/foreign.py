@@ -9,19 +9,19 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-_TORCH = "export the model by torch.onnx.export"
+_TORCH = "export the model with torch.onnx.export"
 
 _HEAD = 4096
 """Bytes of a file that are looked at."""
 
 _STARTS: tuple[tuple[int, bytes, str], ...] = (
-    (0, b"version https://git-lfs.github.com/spec/", "a pointer of git LFS, not the model: fetch it by git lfs pull"),
-    (4, b"TFL3", "a TensorFlow Lite model: convert it by the tool tf2onnx"),
-    (4, b"ORTM", "a model in the ORT format of ONNX Runtime: use the ONNX file from which it was made"),
+    (0, b"version https://git-lfs.github.com/spec/", "a pointer of git LFS, not the model: fetch it with git lfs pull"),
+    (4, b"TFL3", "a TensorFlow Lite model: convert it with tf2onnx"),
+    (4, b"ORTM", "a model in the ORT format of ONNX Runtime: use the ONNX file it was made from"),
     (0, b"GGUF", "GGUF weights of llama.cpp, without a graph: export the original model to ONNX"),
-    (0, b"ftrt", "a TensorRT engine, which cannot be converted back: use the ONNX file from which it was built"),
-    (0, b"ptrt", "a TensorRT engine, which cannot be converted back: use the ONNX file from which it was built"),
-    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file, such as a Keras model: export it by model.export(..., format='onnx')"),
+    (0, b"ftrt", "a TensorRT engine, which cannot be converted back: use the ONNX file it was built from"),
+    (0, b"ptrt", "a TensorRT engine, which cannot be converted back: use the ONNX file it was built from"),
+    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file, such as a Keras model: export it with model.export(..., format='onnx')"),
     (0, b"\x93NUMPY", "an array of numpy, not a model"),
     (0, b"\x1f\x8b", "a gzip archive: unpack it first"),
     (0, b"BZh", "a bzip2 archive: unpack it first"),
@@ -33,15 +33,15 @@ _STARTS: tuple[tuple[int, bytes, str], ...] = (
 """Offset and bytes of a format, and its clause."""
 
 _NAMES: dict[str, str] = {
-    ".mlmodel": "a Core ML model: use the model from which it was converted",
-    ".mlpackage": "a Core ML model: use the model from which it was converted",
-    ".mlmodelc": "a Core ML model: use the model from which it was converted",
-    ".engine": "a TensorRT engine, which cannot be converted back: use the ONNX file from which it was built",
-    ".plan": "a TensorRT engine, which cannot be converted back: use the ONNX file from which it was built",
-    ".trt": "a TensorRT engine, which cannot be converted back: use the ONNX file from which it was built",
-    ".pb": "a TensorFlow graph: convert it by the tool tf2onnx",
-    ".data": "a file with weights of a model: name the model beside it",
-    ".bin": "a file with weights: name the model beside it",
+    ".mlmodel": "a Core ML model: use the model it was converted from",
+    ".mlpackage": "a Core ML model: use the model it was converted from",
+    ".mlmodelc": "a Core ML model: use the model it was converted from",
+    ".engine": "a TensorRT engine, which cannot be converted back: use the ONNX file it was built from",
+    ".plan": "a TensorRT engine, which cannot be converted back: use the ONNX file it was built from",
+    ".trt": "a TensorRT engine, which cannot be converted back: use the ONNX file it was built from",
+    ".pb": "a TensorFlow graph: convert it with tf2onnx",
+    ".data": "a file of model weights: pass the model instead",
+    ".bin": "a file of model weights: pass the model instead",
 }
 """By suffix, for formats without bytes of their own at the start."""
 
@@ -55,7 +55,7 @@ def foreign_file(path: Path) -> str:
     """Return what the file or folder is instead of an ONNX model, and the fix; empty if it is not recognised."""
     if path.is_dir():
         if (path / "saved_model.pb").is_file():
-            return "a TensorFlow SavedModel: convert it by the tool tf2onnx"
+            return "a TensorFlow SavedModel: convert it with tf2onnx"
         return _NAMES.get(path.suffix.lower(), "")
     with path.open("rb") as file:
         head = file.read(_HEAD)
@@ -74,8 +74,8 @@ def foreign_bytes(head: bytes) -> str:
     tests: Iterable[tuple[Callable[[bytes], object], str]] = (
         (_is_safetensors, f"weights in the safetensors format, without a graph: {_TORCH}"),
         (_PICKLE.match, f"a Python pickle, such as a checkpoint of PyTorch, which is not opened: {_TORCH}"),
-        (_HTML.match, "an HTML page, probably in place of a download: fetch the file itself"),
-        (_OPENVINO.match, "an OpenVINO model: use the model from which it was converted"),
+        (_HTML.match, "an HTML page, probably served instead of the download: fetch the file itself"),
+        (_OPENVINO.match, "an OpenVINO model: use the model it was converted from"),
         (_TEXT.match, "ONNX text: give it a name that ends in .onnxtxt"),
     )
     return next((clause for test, clause in tests if test(head)), "")
@@ -100,8 +100,8 @@ def _of_archive(path: Path) -> str:
     if "data.pkl" in ends:
         return f"a checkpoint of PyTorch, which is not opened: {_TORCH}"
     if "archive_format" in ends or "serialized_exported_program.json" in ends:
-        return "an exported program of PyTorch: export it by torch.onnx.export(torch.export.load(...))"
+        return "an exported program of PyTorch: export it with torch.onnx.export(torch.export.load(...))"
     if "model.weights.h5" in ends:
-        return "a Keras model: export it by model.export(..., format='onnx')"
+        return "a Keras model: export it with model.export(..., format='onnx')"
     models = [name for name in names if name.endswith(".onnx")]
     return f"a zip archive{f' with {models[0]}' if models else ''}: unpack it first"

@@ -185,7 +185,7 @@ def _imports(entries: Iterable[onnx.OperatorSetIdProto]) -> str | None:
     standard = {versions[domain] for domain in DEFAULT_DOMAINS if domain in versions}
     if len(standard) > 1:
         both = " and ".join(f"{versions[domain]} as {domain!r}" for domain in versions if domain in DEFAULT_DOMAINS)
-        return f" imports two opsets of the standard domain, {both}: remove the one that its operators are not of"
+        return f" imports two opsets of the standard domain, {both}: remove the one that its operators do not use"
     return None
 
 

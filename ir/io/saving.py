@@ -162,7 +162,7 @@ def write_to(model: onnx_ir.Model, stream: IO[bytes], name: str) -> int:
     """
     model = _settled(model)
     tensors, path = dict(tensor_places(model)), Path(name)
-    _require_inline(tensors, name, "write it to a named file, which can have its weights beside it")
+    _require_inline(tensors, name, "write it to a named file, which can keep its weights in a separate file")
     layout, streamable = _Layout(), _streamable(model, path)
     for place, tensor in tensors.items():
         if place in streamable and tensor.nbytes >= _LARGE:
@@ -180,7 +180,7 @@ def whole_proto(model: onnx_ir.Model) -> onnx.ModelProto:
     """
     model = _settled(model)
     tensors, name = dict(tensor_places(model)), model.graph.name or "the model"
-    _require_inline(tensors, name, "save it to a file, which can have its weights beside it")
+    _require_inline(tensors, name, "save it to a file, which can keep its weights in a separate file")
     return _proto(model, _Layout({place: _inlined(tensor) for place, tensor in tensors.items() if is_external(tensor)}))
 
 
@@ -297,7 +297,7 @@ def _size_in_file(tensors: Tensors, path: Path) -> int:
     if held > _INLINE_LIMIT:
         raise ModelError(
             f"{path}: node attributes hold {held} bytes of constants, more than the 2 GiB of an ONNX file:"
-            " make them initializers, which can be kept beside it."
+            " make them initializers, which can be stored in a separate file."
         )
     return held + initializers
 

@@ -112,7 +112,7 @@ def check(
 
 
 def _half_findings(model: onnx_ir.Model, inputs: Inputs) -> Iterator[Diagnostic]:
-    """Yield the nodes that go wrong in float16 on the inputs, where a fault begins."""
+    """Yield the nodes that go wrong in float16 on these inputs, where a fault begins."""
     from castsmith.lowering.healing import half_faults  # imports what runs models
 
     for fault in half_faults(model, inputs):

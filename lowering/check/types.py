@@ -218,7 +218,7 @@ def _way_out(disagreement: Disagreement, rules: PromotionRules, torch: Promotion
     if torch is not None and _allows(torch, disagreement):
         return f"`optimize(promotion={_TORCH!r})` promotes them as PyTorch does"
     if disagreement.common is None:
-        reason = disagreement.error or "their ranks are unknown, and the rule depends on which are scalars"
+        reason = disagreement.error or "their ranks are unknown, and the result depends on which of them are scalars"
         return str(reason).rstrip(".")
     makes = f"makes them {_name(disagreement.common)}"
     try:

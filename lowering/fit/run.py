@@ -201,7 +201,7 @@ class _Search:
             return
         cost, retyped = cost_of(result.model), dict(_retyped_ports(self.traits.ports, result.model))
         reordered = any(rewrite.rule == nbits.USE_MATMUL_NBITS.code for rewrite in result.rewrites)
-        changes = (*retyped.values(), *(("MatMulNBits adds products in another order",) if reordered else ()))
+        changes = (*retyped.values(), *(("MatMulNBits adds products in a different order",) if reordered else ()))
         findings = check(result.model, target=self.target)
         errors = [finding.message for finding in (*result.diagnostics, *findings) if _is_obstacle(finding)]
         obstacles = tuple(dict.fromkeys(errors))

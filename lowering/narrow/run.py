@@ -70,10 +70,10 @@ ASSUMED_RANGE = FindingCode(
 )
 NARROW_OPERATOR = Rule(
     "narrow",
-    "An operator on int64 or double computes in int32 or float. Refused, with a number, if a value may not fit.",
+    "An operator on int64 or double computes in int32 or float. Skipped, with an example, if a value may not fit.",
     why="The option `narrow` requests it, and every operand and result is known to fit.",
     example="- k = Add (n, one)  # int64\n+ k = Cast <to = int64> (Add (n_int32, one_int32))",
-    advice="If refused, insert a Clip, give `--largest-dim`, or request a narrow interface.",
+    advice="If it is skipped, insert a Clip, pass `--largest-dim`, or request a narrow interface.",
     silence="Leave out --narrow.",
 )
 

@@ -29,14 +29,14 @@ _ONLY_ZERO = "constant-zero-points-of-zero"
 SHIFT_TO_INT8 = Rule(
     "shift-to-int8",
     "QuantizeLinear or DequantizeLinear of uint8 becomes that of int8: codes and zero points are 128 less.",
-    why="The target takes codes of int8 only, or a zero point of 0 only, which 128 becomes.",
+    why="The target supports only int8 codes, or only zero points of 0, which a uint8 zero point of 128 becomes.",
     example="- y = DequantizeLinear (codes, scale, zero)\n+ y = DequantizeLinear (codes_int8, scale, zero_int8)",
     advice="Needs a constant zero point, and codes that only quantizers make and read.",
 )
 QUANTIZE_IN_FLOAT = Rule(
     "quantize-in-float",
     "QuantizeLinear or DequantizeLinear of 8 bits becomes arithmetic in float.",
-    why="The target takes neither the type of the codes nor that less 128, or only zero points of 0.",
+    why="The target supports neither uint8 nor int8 codes, or only zero points of 0.",
     example="- y = DequantizeLinear (codes, scale, zero)\n+ n = Cast <to = float> (codes)\n+ d = Sub (n, zero)\n"
     "+ y = Mul (d, scale)",
     advice="Quantize the model symmetrically to keep the target's own kernels, which are faster.",
@@ -111,7 +111,7 @@ def _shifted(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     y, old = copied.outputs[0], node.outputs[0]
     y.name, y.shape = old.name, old.shape
     y.type = onnx_ir.TensorType(DataType.INT8) if node.op_type == _QUANTIZE else old.type
-    reason = f"{_why(node, DataType.UINT8, scene)}: as int8, with codes and zero point less {_MIDDLE}"
+    reason = f"{_why(node, DataType.UINT8, scene)}: as int8, with codes and zero point reduced by {_MIDDLE}"
     return Replacement(SHIFT_TO_INT8.code, reason, (copied,), tuple(constants), outputs=(y,))
 
 

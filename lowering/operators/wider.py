@@ -33,7 +33,7 @@ RUN_IN_WIDER_TYPE = Rule(
     "An operator that moves, compares or counts integers or bools runs in a wider type.",
     why="The target has a kernel for the wider type only.",
     example="- n = NonZero (mask)\n+ wide = Cast <to = int32> (mask)\n+ n = NonZero (wide)",
-    advice="Operators whose result may exceed the type, such as Add, are left.",
+    advice="Operators whose result may exceed the type, such as Add, are left alone.",
 )
 
 

@@ -32,7 +32,7 @@ from castsmith.passes.core.session import Session
 ADAPT_OPERATOR = Rule(
     "adapt-operator",
     "An operator is rewritten in the form of another opset.",
-    why="The target needs the other opset, which writes the same differently.",
+    why="The target needs the other opset, which expresses the same operation differently.",
     example="- y = ReduceMean (x, axes)\n+ y = ReduceMean <axes = [1]> (x)",
 )
 WRITE_OUT_OPERATOR = Rule(
@@ -95,8 +95,8 @@ def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
     if not is_function("", node.op_type, now) or onnx.defs.has(node.op_type, to, ""):
         return ""
     return (
-        f", and the function by which the standard defines it cannot be written with the operators of opset {to} for"
-        " these operands; export the model with that operator written out, or name a target of a newer opset"
+        f", and its definition in the standard cannot be expressed in opset {to} for"
+        " these operands; export the model without that operator, or choose a target with a newer opset"
     )
 
 
@@ -143,7 +143,7 @@ def apply_moves(session: Session, moves: NodeChanges, pass_name: str, to: int, t
     for node, function in moves.definitions.items():
         nodes, outputs = write_out(function, node)
         _name_inside(nodes, namer)
-        reason = f"opset {to} lacks this {node.op_type}: replaced by the function by which the standard defines it"
+        reason = f"opset {to} lacks this {node.op_type}: replaced with its definition in the standard"
         wanted = Replacement(WRITE_OUT_OPERATOR.code, reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
         rewrites.append(apply_replacement(session, pass_name, node, wanted, namer, types))
     return rewrites

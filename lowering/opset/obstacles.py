@@ -36,10 +36,10 @@ TypeOf = Mapping[onnx_ir.Value, DataType]
 
 CHANGE_OPSET = Rule(
     "opset",
-    "The model's opset is changed to one that the target accepts. Refused if an operator would change.",
+    "The model's opset is changed to one that the target accepts. Skipped if an operator would change.",
     why="Operators differ between opsets; this is exact only if no operator of the model does.",
     example="- opset 28\n+ opset 26",
-    advice="If refused, the reason names the operator.",
+    advice="If it is skipped, the reason names the operator.",
 )
 
 
@@ -220,7 +220,7 @@ def _type_differences(
         before, dtype_before = first.setdefault(other.type_str, (mine.type_str, dtype))
         if dtype_before != dtype and before != mine.type_str:
             types = f"{_named(dtype_before)} and {_named(dtype)}"
-            yield f"{node.op_type} of opset {new.since_version} requires one type where this node has {types}"
+            yield f"{node.op_type} of opset {new.since_version} requires the same type where this node has {types}"
             return
 
 

@@ -100,7 +100,7 @@ def _same(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
 
 def _in_test_mode(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     """BatchNormalization of one output does not train, whatever `is_test` says."""
-    return node if len(node.outputs) == 1 else "BatchNormalization with further outputs trains"
+    return node if len(node.outputs) == 1 else "BatchNormalization with more than one output is in training mode"
 
 
 def _dropout(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
@@ -110,7 +110,7 @@ def _dropout(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
 
 def _by_channels_alone(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     """BatchNormalization whose statistics are of channels."""
-    return node if node.attributes.get_int("spatial", 1) else "opset 9 has no statistics but those of channels"
+    return node if node.attributes.get_int("spatial", 1) else "opset 9 only has statistics per channel"
 
 
 def _sequence(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:

@@ -200,7 +200,7 @@ def _refuse(
     if target is not None:
         message = f"the model is of opset {now} and {target} accepts at most {to}"
         nodes = "1 node" if len(obstacles) == 1 else f"{len(obstacles)} nodes"
-        way_out = f"{nodes} would have a different meaning under opset {to}; see the refusals"
+        way_out = f"{nodes} would have a different meaning under opset {to}; see the skipped changes"
         site = Site(model.graph.name or "")
         records.diagnostics.append(Diagnostic(OPSET_TOO_NEW.code, Severity.ERROR, site, message, way_out))
 

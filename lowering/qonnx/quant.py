@@ -42,10 +42,10 @@ _MOST_MANTISSA_BITS, _MOST_BIAS, _LEAST_EXPONENT = 15, 127, -100
 
 LOWER_QUANT = Rule(
     "lower-quant",
-    "A QONNX Quant, BipolarQuant or FloatQuant becomes operators of ONNX. Refused for parameters not constant.",
+    "A QONNX Quant, BipolarQuant or FloatQuant becomes ONNX operators. Skipped if a parameter is not constant.",
     why="Only qonnx runs them; each step becomes one operator, in the order and type in which QONNX computes.",
     example="- y = qonnx.custom_op.general.Quant (x, scale, zeropt, bits)\n+ Div, Add, two Where, Round, Sub, Mul",
-    advice="If refused, the reason names the parameter that must be constant, or the rounding mode that is not exact.",
+    advice="If it is skipped, the reason names the parameter that must be constant, or the inexact rounding mode.",
 )
 
 

@@ -51,7 +51,7 @@ LOWER_TRUNC = Rule(
     example=(
         "- y = qonnx.custom_op.general.Trunc (x, scale, zeropt, in_bits, out_bits)\n+ Div, Add, Round, Floor, Mul ..."
     ),
-    advice="If refused, raise the opset to 11 or make the parameters that the reason names constants.",
+    advice="If it is skipped, raise the opset to 11, or make the parameters named in the reason constants.",
 )
 
 

@@ -39,7 +39,7 @@ _SIGNED = (DataType.INT8, DataType.INT4, DataType.INT2)
 _UNSIGNED = (DataType.UINT8, DataType.UINT4, DataType.UINT2)
 _SIGNED_ARRAYS = tuple(dtype.numpy() for dtype in _SIGNED)
 _LEAST_BLOCK = 16
-_REASON = "the same weights, packed for the kernel; it adds the products in another order than MatMul"
+_REASON = "the same weights, packed for the kernel; it adds the products in a different order from MatMul"
 
 
 def matmul_nbits(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
@@ -101,7 +101,8 @@ USE_MATMUL_NBITS = NodeRule(
         "+ y = com.microsoft.MatMulNBits <K = 64, N = 8, bits = 4, block_size = 32> (x, packed, scales)"
     ),
     advice=(
-        "The weights are the same numbers; products are added in another order. If refused, the reason names the form."
+        "The weights are the same numbers; products are added in a different order. If it is skipped, the reason "
+        "names the form."
     ),
     safety=(Effect.AS_DEFINED,),
     silence="Leave out --vendor.",

@@ -64,7 +64,7 @@ USE_MICROSOFT_QDQ = NodeRule(
     example=(
         "- q = QuantizeLinear <output_dtype = uint16> (x, scale)\n+ q = com.microsoft.QuantizeLinear (x, scale, zero)"
     ),
-    advice="If refused, the reason names the form that com.microsoft lacks, such as blocks.",
+    advice="If it is skipped, the reason names the form that com.microsoft lacks, such as blocks.",
     silence="Leave out --vendor.",
     operators=LINEAR,
     apply=quantization,

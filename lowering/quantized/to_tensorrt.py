@@ -41,7 +41,7 @@ def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     _require_form(node, scene, codes)
     scale_type, gives = scene.type_of(scale), scene.type_of(node.outputs[0])
     if scale_type not in FLOATS or scale_type != (scene.type_of(x) if quantizes else gives):
-        raise ModelError(f"{DOMAIN} has no {node.op_type} with scales of another type than the numbers")
+        raise ModelError(f"{DOMAIN} has no {node.op_type} whose scales have a different type from the numbers")
     layout, name = _layout(node), f"{_STEM[codes]}{node.op_type}"
     if codes == DataType.FLOAT8E4M3FN and "block_size" in layout:
         raise ModelError(f"{DOMAIN} has no blocks of float8e4m3fn")
@@ -63,7 +63,7 @@ USE_TENSORRT = NodeRule(
     example=(
         "- q = QuantizeLinear <output_dtype = float8e4m3fn> (x, scale)\n+ q = trt.TRT_FP8QuantizeLinear (x, scale)"
     ),
-    advice="If refused, the reason names the form that TensorRT lacks, such as zero points.",
+    advice="If it is skipped, the reason names the form that TensorRT lacks, such as zero points.",
     silence="Leave out --vendor.",
     operators=LINEAR,
     apply=quantization,
@@ -75,7 +75,7 @@ def _require_form(node: onnx_ir.Node, scene: Scene, codes: DataType) -> None:
     zero = operand(node, 2)
     points = constant_array(zero)
     if zero is not None and (points is None or np.any(points.astype(np.float64) != 0)):
-        raise ModelError("TensorRT takes no zero points but constant zeros")
+        raise ModelError("TensorRT supports only zero points that are constant zeros")
     if not whole_number(node, "saturate", 1):
         raise ModelError("TensorRT always saturates")
     if node.op_type == _QUANTIZE and codes == DataType.FLOAT4E2M1:

@@ -76,7 +76,7 @@ SCALE_VALUE = Rule(
 SCALE_EPSILON = Rule(
     "scale-epsilon",
     "The epsilon of a normalization is multiplied by the square of the factor of its operand.",
-    why="The result is then the same: a normalization is blind to the scale of its operand but for its epsilon.",
+    why="The result is then the same: only the epsilon of a normalization depends on the scale of its operand.",
     example="- y = LayerNormalization <epsilon = 1e-05> (x, w)\n"
     "+ y = LayerNormalization <epsilon = 1.5e-07> (x_scaled, w)",
     advice="Nothing.",
@@ -86,7 +86,7 @@ SCALE_EPSILON = Rule(
 SHIFT_SOFTMAX = Rule(
     "shift-softmax",
     "The maximum is subtracted below the Exp of a softmax that is written out without it.",
-    why="The quotient of exponentials stays the same, but for roundings, and no exponential exceeds 1.",
+    why="The quotient of exponentials stays the same, apart from rounding, and no exponential exceeds 1.",
     example="- e = Exp (x)\n+ m = ReduceMax <axes = [-1]> (x)\n+ d = Sub (x, m)\n+ e = Exp (d)",
     advice="Convert without --rescale to compute the Exp in float instead.",
     safety=(Effect.CONVERTED,),

@@ -70,7 +70,7 @@ class CastTo:
 
     def text(self, types: Sequence[DataType]) -> str:
         kinds = f"{type_name(types[0])} to {type_name(self.to)}"
-        return f"{kinds} of a constant, every element as opset {self.opset} defines it"
+        return f"{kinds} of a constant; every element is as opset {self.opset} defines it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,15 +38,15 @@ NAME = "fold-constants"
 
 FOLD_CONSTANT = Rule(
     "fold-constant",
-    "A conversion of a constant, and moves of its elements, become the resulting constant.",
-    why="The standard fixes every element, so that it can be computed now.",
+    "Conversions of a constant, and operators that only move its elements, become the resulting constant.",
+    why="The standard defines every element, so it can be computed ahead of time.",
     example="- q = Cast <to = float16> (w)\n+ float16[4] q = {1, 2, 3, 4}",
     advice="--max-growth 0 keeps casts that make constants larger.",
 )
 FOLD_UNDEFINED = RefusalCode(
     "fold-undefined",
     "A conversion of a constant is kept, because the result of an element is undefined or disputed.",
-    why="Runtimes disagree on that element; the witness is its value.",
+    why="Runtimes disagree on that element; its value is the example value.",
     example="Cast <to = int8> (w {1000}): 1000 is out of range",
     advice="Change the constant; --fold-disputed for those that the schema's own table decides.",
     fix="opt-in",

@@ -250,7 +250,7 @@ def fate_text(fate: Fate, to: DataType, *, is_mask: bool = False, kind: _Kind = 
     if is_mask:
         told.append(f"{fate.masks or fate.overflow} mask values become {_largest(to) * -1:g}, the lowest of {name}")
     elif kind is _Kind.BOUND and (fate.overflow or fate.masks):
-        told.append(f"{fate.overflow or fate.masks} bounds beyond {name} become infinity, which bounds as much")
+        told.append(f"{fate.overflow or fate.masks} bounds beyond {name} become infinity, which has the same effect")
     elif fate.overflow:
         told.append(f"{fate.overflow} overflow")
     if fate.subnormal:

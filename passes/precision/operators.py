@@ -24,10 +24,10 @@ _SUM = "it adds up many elements, and small ones are lost in a large sum"
 _NORM = "its statistics add up squares, which overflow or vanish in 16 bits"
 _SOFTMAX = "it divides by a sum of exponentials"
 _LOSS = "a loss adds up logarithms"
-_DRAWN = "other numbers would be drawn in another type"
-_COUNT = "its results count, and 16 bits skip integers beyond 2048 (float16) or 256 (bfloat16)"
+_DRAWN = "it would draw different random numbers in another type"
+_COUNT = "its results are counts, and 16 bits skip integers beyond 2048 (float16) or 256 (bfloat16)"
 _POLE = "its results grow without bound near a pole"
-_PLACES = "its operands are places between elements, which 16 bits move"
+_PLACES = "its operands are positions between elements, which 16 bits shift"
 
 SENSITIVE: dict[str, str] = {
     **dict.fromkeys(("Softmax", "LogSoftmax"), _SOFTMAX),

@@ -73,7 +73,7 @@ NOTHING_TO_CONVERT = FindingCode(
     "A model in a folder has nothing to convert, for example because it only uses integers.",
     why=("The model is copied unchanged, so that the results are complete. A single model is an error instead."),
     example="the model has no floating-point values: nothing in it is of bfloat16, double or float",
-    advice="Nothing, if the model should be as it is; else name another precision by --to.",
+    advice="Nothing, if the model is as intended. Otherwise name another precision with --to.",
     fix="none",
     silence="Always, if models without floating-point values are expected.",
 )
@@ -88,8 +88,8 @@ CONVERT_NODE = RefusalCode(
     advice=("Pass --force PATTERN to convert sensitive nodes. If a kernel is missing, choose another target or opset."),
     fix="opt-in",
     silence=(
-        "A node that keeps its type fails no run; --explain lists it. If no value of a single model has a type that "
-        "is converted, convert refuses the model: exit code 2."
+        "Nodes that keep their type never fail a run; --explain lists them. If a single model has no value to convert, "
+        "convert refuses it with exit code 2."
     ),
 )
 

@@ -30,7 +30,7 @@ OUTPUT_TYPE_FOLLOWS = FindingCode(
 WIDEN_JOINED_OUTPUT = Rule(
     "widen-joined-output",
     "An output of a branch or body is cast to the common type of the branches or states.",
-    why="Both branches of an If must give one type.",
+    why="Both branches of an If must return the same type.",
     example="then: float, else: double; both are cast to double",
     safety=(Effect.REPAIR,),
 )

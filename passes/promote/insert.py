@@ -64,7 +64,7 @@ from castsmith.passes.promote.operands import (
 
 WIDEN_STATE = Rule(
     "widen-state",
-    "The state of a Loop or Scan enters in the type to which the body widens it.",
+    "The initial state of a Loop or Scan is cast to the type that the body widens it to.",
     why="A state has one type in all iterations.",
     example="initial state int64, next state float: the initial state is cast to float",
     safety=(Effect.REPAIR,),

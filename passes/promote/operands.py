@@ -36,7 +36,7 @@ TYPE_NOT_ALLOWED = FindingCode(
 )
 PROMOTE_OPERANDS = Rule(
     "promote-operands",
-    "Operands of several types are cast to their common type. Refused if it depends on an unknown rank.",
+    "Operands of different types are cast to their common type. Skipped if that depends on an unknown rank.",
     why="ONNX requires one type; the promotion rules decide which.",
     example=(
         "- z = Add (x, y)  # (float[N], int64[N])\n+ x1, y1 = castsmith.ConvertPromoteTypes (x, y)\n+ z = Add (x1, y1)"
@@ -266,7 +266,7 @@ def _operands(disagreement: Disagreement) -> list[tuple[onnx_ir.Value | None, Da
 def _undecided(disagreement: Disagreement) -> str:
     names = ", ".join(f"{_operand(disagreement.node, index).name}" for index in disagreement.indexes)
     types = ", ".join(type_name(dtype) for dtype in disagreement.types)
-    return f"{names} have types {types}, and the rule depends on which are scalars, but their ranks are unknown"
+    return f"{names} have types {types}; the result depends on which of them are scalars, and their ranks are unknown"
 
 
 def _reason(disagreement: Disagreement, common: DataType) -> str:

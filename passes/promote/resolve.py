@@ -36,10 +36,10 @@ Scope = onnx_ir.Graph | onnx_ir.Function
 
 RESOLVE_PROMOTION = Rule(
     "resolve-promotion",
-    "A ConvertPromoteTypes becomes the equivalent Casts. Refused if the type of an operand is unknown.",
+    "A ConvertPromoteTypes becomes the equivalent Casts. Skipped if the type of an operand is unknown.",
     why="No runtime has the operator; every runtime has Cast.",
     example="- x1, y1 = castsmith.ConvertPromoteTypes (x, y)\n+ y1 = Cast <to = float> (y)",
-    advice="If refused, declare the types of the model's inputs.",
+    advice="If it is skipped, declare the types of the model's inputs.",
 )
 
 

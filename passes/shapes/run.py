@@ -60,8 +60,8 @@ _LEARNING = 4
 
 FOLD_SHAPE_ARITHMETIC = Rule(
     "fold-shape-arithmetic",
-    "Arithmetic on shapes and small constants becomes constant. Refused if it makes the file too large.",
-    why="The declared shapes fix every element: Shape, Gather, Cast, arithmetic of integers and others.",
+    "Arithmetic on shapes and small constants becomes constant. Skipped if that makes the file too large.",
+    why="The declared shapes determine every element: Shape, Gather, Cast, arithmetic of integers and others.",
     example="- s = Shape (x)  # (float[N, 3, 4])\n- d = Gather (s, 1)\n+ int64 d = {3}",
     advice="--max-growth 0 keeps arithmetic that makes constants.",
 )
@@ -73,7 +73,7 @@ FIX_SHAPE_OPERAND = Rule(
 )
 SHAPE_CONFLICT = RefusalCode(
     "shape-conflict",
-    "Arithmetic on shapes is kept, because the operands of a node have shapes that do not fit.",
+    "Arithmetic on shapes is kept, because the shapes of the operands of a node contradict each other.",
     why="A runtime that infers both shapes refuses to load the model. One may be declared wrongly, or the node fails.",
     example="y = Concat <axis = 1> (a, b)  # (float[201, 4], float[200, 4])",
     advice="Correct the declared shape, or the model. castsmith optimize names the node and its operands.",
@@ -295,7 +295,7 @@ class _Folding:
         first = values[0]
         rest = iter(values)
         outputs = tuple(next(rest) if needed else first for needed in used)
-        reason = "the shapes and constants that it is computed from are fixed"
+        reason = "it is computed only from known shapes and constants"
         self._replace(node, Replacement(FOLD_SHAPE_ARITHMETIC.code, reason, constants=tuple(new), outputs=outputs))
         _empty_graphs(node)
 

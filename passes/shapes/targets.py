@@ -105,7 +105,7 @@ WITH_TARGETS = frozenset(_RULES)
 """The operators with a shape operand."""
 
 REASONS: Mapping[str, str] = {
-    "Reshape": "the number of elements, or the input in its place, fixes the dimension that has no number",
-    "Expand": "the input has the dimension that has no number already",
-    "Slice": "the end is the size of the dimension, for every size",
+    "Reshape": "the unknown dimension follows from the other dimensions",
+    "Expand": "the input already has the unknown dimension",
+    "Slice": "the slice ends where the dimension does, whatever its size",
 }

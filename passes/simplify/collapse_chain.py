@@ -32,10 +32,10 @@ def collapse(node: onnx_ir.Node, facts: Facts) -> Replacement | Refusal | None:
 
 COLLAPSE_CHAIN = NodeRule(
     "collapse-chain",
-    "A chain of casts becomes one cast. Refused, with a witness, if the result differs for some value.",
+    "A chain of casts becomes one cast. Skipped, with an example value, if the result could differ.",
     why="The intermediate type holds every value, or its rounding never changes the final result.",
     example="- a = Cast <to = double> (x)\n- y = Cast <to = float16> (a)\n+ y = Cast <to = float16> (x)",
-    advice="If refused, the chain changes values; remove it in the model if the rounding is unintended.",
+    advice="If it is skipped, the chain changes values. Remove it in the model if that rounding is unintended.",
     operators=CASTS,
     apply=collapse,
 )

@@ -19,8 +19,8 @@ def merge(node: onnx_ir.Node, facts: Facts) -> Replacement | None:
 
 MERGE_EQUAL_NODES = NodeRule(
     "merge-equal-nodes",
-    "Nodes before casts that compute the same of the same values become one, so that their casts do.",
-    why="Operator, attributes and operands are equal. Kept apart: random numbers, training, quantization.",
+    "Equal nodes before casts are merged, so that their casts can be merged too.",
+    why="Operator, attributes and operands are equal. Never merged: random numbers, training, quantization.",
     example="- b = Abs (x); d = Cast <to = float16> (b)  where  a = Abs (x); c = Cast <to = float16> (a)",
     operators=None,
     apply=merge,

@@ -75,7 +75,7 @@ class SimplifyCasts(SessionPass):
 
     default_size: int = option(64, count_info("assumed size of an unknown dimension"))
     sizes: str = option("", text_info("assumed sizes of dimensions by name: batch=1,N=128"))
-    undefined_free: bool = option(False, flag_info("shorten chains that the standard leaves open"))
+    undefined_free: bool = option(False, flag_info("shorten chains whose results the standard does not define"))
     largest_dim: int = shared("largest_dim")
     target: Target | None = None
     narrow: TypeLike | Sequence[TypeLike] = shared("narrow")
@@ -119,5 +119,5 @@ def _unless_identity(node: onnx_ir.Node, answer: Replacement, facts: Facts) -> R
 
 def _merged(text: str, model: onnx_ir.Model) -> Rewrite:
     """The record of a node that the file has twice, with one result, of which one was read."""
-    reason = "the model has this node twice, under one name of its result"
+    reason = "the model has this node twice, and both results have the same name"
     return Rewrite(NAME, MERGE_DUPLICATE_CASTS.code, Site(model.graph.name or ""), text, "", reason)

@@ -108,7 +108,7 @@ def _confused(source: DataType, meaning: CastNode, opset: int) -> tuple[str, str
     reason = f"{type_name(meaning.target)} does not hold every {type_name(source)}"
     values, _, fixed = _sample(source, meaning, opset)
     if not fixed.all():
-        return f"{reason}; the standard does not fix the cast of this value", repr(_first(values, ~fixed))
+        return f"{reason}; the standard does not define the cast of this value", repr(_first(values, ~fixed))
     numbers = values if element_type(source).kind <= Kind.INTEGER else values[~np.isnan(values.astype(np.float64))]
     if element_type(meaning.target).kind > Kind.FLOATING:
         return reason, ""
@@ -159,7 +159,7 @@ def see_through(node: onnx_ir.Node, facts: Facts) -> Replacement | Refusal | Non
 
 SEE_THROUGH_CAST = NodeRule(
     "see-through-cast",
-    "An operator that does not depend on a cast takes the value before it. Refused if the result could differ.",
+    "An operator that does not depend on a cast reads the value before it. Skipped if the result could differ.",
     why="Its result does not depend on the type (Shape), or only on a property that the cast preserves (IsNaN).",
     example="- s = Shape (Cast <to = float16> (x))\n+ s = Shape (x)",
     operators=SEEING_THROUGH,

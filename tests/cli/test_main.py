@@ -38,6 +38,9 @@ def test_help(castsmith: Command, words: tuple[str, ...]) -> None:
     ended = castsmith(*words)
     assert ended.code == 0
     assert ended.out.startswith("usage: castsmith")
+    usage = ended.out.partition("\n\n")[0]
+    named = [line.split()[0] for line in ended.out.partition("arguments:\n")[2].partition("\n\n")[0].splitlines()]
+    assert all(name in usage for name in named if name.isupper()), "the usage lacks an argument"
 
 
 def test_help_names_every_command(castsmith: Command) -> None:

@@ -148,7 +148,7 @@ def _add(_: tuple[Any, ...], *arrays: Array) -> Array:
 def _product(_: tuple[Any, ...], *arrays: Array) -> Array:
     """Run a product of integers, or of floats, which is rounded once."""
     if any(array.dtype.kind not in "iu" and array.dtype != np.float32 for array in arrays):
-        raise ValueError("a product that runtimes may round otherwise")
+        raise ValueError("a product that runtimes may round differently")
     return np.asarray(arrays[0] * arrays[1])
 
 

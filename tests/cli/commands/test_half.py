@@ -49,7 +49,7 @@ def test_bounds_lists_the_places(files: tuple[str, str], capsys: Any) -> None:
     model, data = files
     assert main(["bounds", model, "--to", "float16", "--inputs", data]) == 1
     told = capsys.readouterr().out
-    assert "nodes of this model go wrong in float16 on the inputs" in told
+    assert "nodes of this model go wrong in float16 on these inputs" in told
     assert "/layers.0/norm/n_sq (Pow): n_sq reaches" in told
     assert main(["bounds", model, "--to", "float16", "--inputs", data, "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["faults"][0]["place"] == "/layers.0/norm/n_sq (Pow)"

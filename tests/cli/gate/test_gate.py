@@ -309,7 +309,7 @@ def test_a_comment_is_bounded_and_names_mean_nothing_in_it(castsmith: Command, f
         write_model(many / f"{number}.onnx", mixed)
     text = castsmith("check", "many", "--format", "markdown").out
     assert 40_000 < len(text) <= LARGEST
-    assert text.endswith("The rest is left out: a comment holds 65,536 characters.\n")
+    assert text.endswith("The rest is omitted: a comment holds at most 65,536 characters.\n")
 
 
 def test_processes_find_the_same(castsmith: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,7 +110,7 @@ def test_a_comment_lists_50_findings_of_a_cause() -> None:
 
 
 def test_a_comment_is_cut_beyond_the_largest_number_of_characters() -> None:
-    rest = "\n\nThe rest is left out: a comment holds 65,536 characters.\n"
+    rest = "\n\nThe rest is omitted: a comment holds at most 65,536 characters.\n"
     room, lengths = LARGEST - len(rest) + 1, list[int]()
     for way_out in ("h", "hh"):  # it is shown once, the message twice
         size = (room - len(comment(2, "x", way_out))) // 2 + 1

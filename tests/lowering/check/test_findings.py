@@ -157,7 +157,7 @@ def test_a_result_that_the_opset_lacks() -> None:
         ("h, k", "optimize makes them float16"),
         ("k, h", "optimize makes them float16"),
         ("h, v", "optimize makes them float"),
-        ("h, u", "their ranks are unknown, and the rule depends on which are scalars"),
+        ("h, u", "their ranks are unknown, and the result depends on which of them are scalars"),
     ],
 )
 def test_the_way_out_under_a_rule_that_depends_on_ranks(operands: str, way_out: str) -> None:

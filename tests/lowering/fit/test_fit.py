@@ -77,7 +77,7 @@ def test_the_commands_of_the_plan_make_the_same_model(name: str, tmp_path: Path,
 def test_it_takes_the_operators_of_the_target() -> None:
     result = fitted("4 bits")
     assert commands(result) == ["castsmith optimize in.onnx --vendor com.microsoft -o out.onnx"]
-    assert result.changes == ("MatMulNBits adds products in another order",)
+    assert result.changes == ("MatMulNBits adds products in a different order",)
     assert len(result.model.graph) <= 1.1 * len(four_bits().graph.node)
 
 

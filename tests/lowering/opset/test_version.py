@@ -86,7 +86,7 @@ OBSTACLES = [
     (18, 15, "agraph () => (bool y) { y = OptionalHasElement () }",
      "input 0 of OptionalHasElement is not the same parameter in opset 15"),
     (23, 22, "agraph (float16[N] x, float s) => (uint8[N] y) { y = QuantizeLinear (x, s) }",
-     "QuantizeLinear of opset 21 requires one type where this node has float16 and float"),
+     "QuantizeLinear of opset 21 requires the same type where this node has float16 and float"),
 ]  # fmt: skip
 
 

@@ -188,7 +188,7 @@ def test_fp4_weights_that_modelopt_has_not_replaced(floats: Any) -> None:
         (
             [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"])],
             {"s": np.array(1, np.float32), "z": np.array(1, E4M3)},
-            "TensorRT takes no zero points but constant zeros",
+            "TensorRT supports only zero points that are constant zeros",
         ),
         (
             [helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=17, saturate=0)],
@@ -208,7 +208,7 @@ def test_fp4_weights_that_modelopt_has_not_replaced(floats: Any) -> None:
         (
             [helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=17, axis=1, block_size=20)],
             {"s": np.ones((4, 2), E8M0)},
-            "trt has no QuantizeLinear with scales of another type than the numbers",
+            "trt has no QuantizeLinear whose scales have a different type from the numbers",
         ),
         (
             [helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=17, axis=1, block_size=20)],
@@ -218,7 +218,7 @@ def test_fp4_weights_that_modelopt_has_not_replaced(floats: Any) -> None:
         (
             [helper.make_node("DequantizeLinear", ["s", "h"], ["y"], output_dtype=1)],
             {"s": np.ones((4, 2), E4M3), "h": np.array(1, np.float16)},
-            "trt has no DequantizeLinear with scales of another type than the numbers",
+            "trt has no DequantizeLinear whose scales have a different type from the numbers",
         ),
     ],
 )

@@ -105,11 +105,11 @@ TRT: list[tuple[int, str, list[str] | str]] = [
     (23, "q = QuantizeLinear <output_dtype = 17, precision = 10> (x, s) y = Cast <to = 1> (q)",
      "TensorRT has no attribute precision"),
     (21, "q = QuantizeLinear <output_dtype = 17> (x, s, z17) y = Cast <to = 1> (q)",
-     "TensorRT takes no zero points but constant zeros"),
+     "TensorRT supports only zero points that are constant zeros"),
     (21, "h2 = Cast <to = 10> (x) q = QuantizeLinear <output_dtype = 17> (h2, s) y = Cast <to = 1> (q)",
-     "trt has no QuantizeLinear with scales of another type than the numbers"),
+     "trt has no QuantizeLinear whose scales have a different type from the numbers"),
     (23, "d = DequantizeLinear <output_dtype = 10> (f8, s) y = Cast <to = 1> (d)",
-     "trt has no DequantizeLinear with scales of another type than the numbers"),
+     "trt has no DequantizeLinear whose scales have a different type from the numbers"),
 ]  # fmt: skip
 
 
