@@ -125,9 +125,12 @@ def reference(
     found = Reference(model, Engine(engine, half_inside=True), 2 * seconds_for((model,)))
     of = of or model
     evaluator, own = found.evaluator(model), found.evaluator(of)
-    sets = mild_sets(of, own, own.budget, dims or {}) if inputs == "made-up" else given_sets(of, inputs)
-    for name, given in sets:
-        within = _within(given, ranges or {}) if inputs == "made-up" else given
+    if isinstance(inputs, str) and inputs == "made-up":
+        sets = mild_sets(of, own, own.budget, dims or {})
+        sets = ((name, _within(given, ranges or {})) for name, given in sets)
+    else:
+        sets = given_sets(of, inputs)
+    for name, within in sets:
         feeds = fed(model, fed(of, within))
         try:
             found.runs.append((name, feeds, found.values(evaluator, feeds)))

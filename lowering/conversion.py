@@ -135,7 +135,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
     # The weights are read for the bounds, and the effects of rounding are found in the same pass.
     bounded = not options.weights_only and (to == DataType.FLOAT16 or stated)
     proven = _bounds_of(given, stated, fates.reader) if bounded else {}
-    evidence = _evidence(known, to, made_up=inputs == "made-up", search=search)
+    evidence = _evidence(known, to, made_up=isinstance(inputs, str) and inputs == "made-up", search=search)
     request = Request(
         to,
         as_target(options.target),

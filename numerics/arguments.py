@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import Any, TypeGuard, cast
 
@@ -46,6 +46,39 @@ def text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name} must be a str, not {described(value)}.")
     return value
+
+
+def number(name: str, value: object, *, above: bool = False) -> float:
+    """Return `value` as a finite float of at least 0, or with `above` of more than 0."""
+    expected = "a number above 0" if above else "a number of at least 0"
+    if not is_number(value):
+        raise ArgumentTypeError(f"{name} must be {expected}, not {described(value)}.")
+    if not 0 <= float(value) < math.inf or (above and not value):
+        raise OptionError(f"{name} must be {expected}, not {value}.")
+    return float(value)
+
+
+def count(name: str, value: object, least: int = 0) -> int:
+    """Return `value` as an int of at least `least`."""
+    whole = whole_number(name, value)
+    if whole < least:
+        raise OptionError(f"{name} must be an integer of at least {least}, not {whole}.")
+    return whole
+
+
+def mapping(name: str, value: object) -> Mapping[Any, Any]:
+    """Return `value`, which must be a mapping by names; an empty one for None."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ArgumentTypeError(f"{name} must map names, not be {described(value)}.")
+    return cast("Mapping[Any, Any]", value)
+
+
+def function(name: str, value: object) -> None:
+    """Raise ArgumentTypeError unless `value` is None, or can be called."""
+    if value is not None and not callable(value):
+        raise ArgumentTypeError(f"{name} must be a function, not {described(value)}.")
 
 
 def as_array(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -22,11 +22,12 @@ from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import nodes_of
-from castsmith.numerics.arguments import range_of
+from castsmith.numerics.arguments import mapping, range_of
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
 from castsmith.verification.evaluate.shapes import inferred_shapes
+from castsmith.verification.given import GivenInputs, given_sets
 
 How = Literal["proven", "measured", "unknown"]
 Array = np.ndarray[Any, Any]
@@ -125,7 +126,7 @@ def bounds(
     model: ModelLike,
     *,
     ranges: Mapping[str, tuple[float, float]] | None = None,
-    inputs: Iterable[Mapping[str, Array]] | None = None,
+    inputs: GivenInputs | None = None,
     promotion: PromotionRules | str | None = None,
 ) -> Bounds:
     """Bound every floating-point value of a model.
@@ -137,7 +138,7 @@ def bounds(
         model: A model in any form, such as a path. It is not changed.
         ranges: Least and greatest element of graph inputs, by name. An input without one has the range that the model
             shows (masks, images with metadata), which is among what its bounds assume, or that of its type.
-        inputs: Sets of input arrays by name, on which the model is run to measure its values.
+        inputs: Arrays to measure the values on: by name, several sets, an .npz or a folder.
         promotion: Rules for operands that disagree in type, or the name of a preset.
 
     Returns:
@@ -156,7 +157,7 @@ def bounds_and(
     model: ModelLike,
     *,
     ranges: Mapping[str, tuple[float, float]] | None = None,
-    inputs: Iterable[Mapping[str, Array]] | None = None,
+    inputs: GivenInputs | None = None,
     promotion: PromotionRules | str | None = None,
     also: Also | None = None,
 ) -> Bounds:
@@ -165,7 +166,7 @@ def bounds_and(
     also: Returns what computes it from a constant; None for nothing.
     """
     model, rules = as_model(model), as_rules(promotion)
-    analysis = analysed(model, ranges or {}, rules, also)
+    analysis = analysed(model, mapping("ranges", ranges), rules, also)
     return _result(model, analysis, {} if inputs is None else _measured(model, rules, inputs))
 
 
@@ -199,9 +200,7 @@ class _Seen:
     nan: bool = False
 
 
-def _measured(
-    model: onnx_ir.Model, rules: PromotionRules, inputs: Iterable[Mapping[str, Array]]
-) -> dict[onnx_ir.Value, _Seen]:
+def _measured(model: onnx_ir.Model, rules: PromotionRules, inputs: GivenInputs) -> dict[onnx_ir.Value, _Seen]:
     from castsmith.verification.evaluate.conversions import Tensor
     from castsmith.verification.evaluate.engines import Engine
     from castsmith.verification.evaluate.evaluator import Evaluator
@@ -220,11 +219,10 @@ def _measured(
             held.high = max(held.high, float(numbers.max(where=~missing, initial=-math.inf)))
 
     evaluator = Evaluator(model, rules, Engine("onnxruntime"))
-    for arrays in inputs:
-        feeds = {name: np.asarray(array) for name, array in arrays.items()}
+    for _, feeds in given_sets(model, inputs):
         for value in model.graph.inputs:
-            if value.name in feeds:
-                watch((), value, Tensor(feeds[value.name]))
+            if isinstance(array := feeds.get(value.name or ""), np.ndarray):
+                watch((), value, Tensor(array))
         evaluator.run(feeds, watch)
     return seen
 

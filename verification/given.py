@@ -14,7 +14,8 @@ import onnx_ir
 from numpy.typing import NDArray
 
 from castsmith.ir.errors import ModelError
-from castsmith.numerics.errors import OptionError
+from castsmith.numerics.arguments import described
+from castsmith.numerics.errors import ArgumentTypeError, OptionError
 from castsmith.verification.inputs import Feeds
 
 Array = NDArray[Any]
@@ -74,6 +75,8 @@ def _named(inputs: GivenInputs) -> Iterator[tuple[str, Mapping[str, Array]]]:
     elif isinstance(inputs, Mapping):
         yield _ONLY, cast("Mapping[str, Array]", inputs)
     else:
+        if not isinstance(inputs, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentTypeError(f"inputs must be arrays by name, sets of them, or a file, not {described(inputs)}.")
         for number, item in enumerate(cast("Iterable[Any]", inputs), 1):
             yield item if isinstance(item, tuple) else (f"set {number}", item)
 

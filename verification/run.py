@@ -24,6 +24,7 @@ from castsmith.ir.records import Site
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import all_nodes
+from castsmith.numerics.arguments import count, flag, function, mapping, number, text
 from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
@@ -117,6 +118,13 @@ def verify(
         PromotionError: The rules refuse a promotion.
     """
     started = time.monotonic()
+    sets, seed, memory = count("sets", sets), count("seed", seed), count("memory", memory, 1)
+    dims, shapes = mapping("dims", dims), mapping("shapes", shapes)
+    seconds = None if seconds is None else number("seconds", seconds, above=True)
+    for name, switch in (("nan_bits", nan_bits), ("allow_unreached", allow_unreached), ("prove", prove)):
+        flag(name, switch, OptionError)
+    function("progress", progress)
+    text("engine", engine)
     a, b = as_model(a), as_model(b)
     for model in (a, b):
         require_known_opset(model)
@@ -137,7 +145,7 @@ def verify(
             if inputs is not None
             else tried.made(
                 sets,
-                {**(dims or {}), **(shapes or {})},
+                {**dims, **shapes},
                 verdict.runs,
                 comparison.wanting,
                 ordinary=bool(verdict.tolerances),
@@ -159,11 +167,10 @@ def _tolerances(
     numbers: list[list[float]] = []
     for what, tolerance in (("rtol", rtol), ("atol", atol)):
         each = tolerance if isinstance(tolerance, Mapping) else {"": tolerance}
-        for name, number in each.items():
+        for name, allowed in each.items():
             if name and name not in names:
                 raise OptionError(f"{what} is for the unknown output {name!r}; expected {', '.join(names)}.")
-            if not 0 <= number < float("inf"):
-                raise OptionError(f"{what} must be a number of at least 0, not {number}.")
+            number(what, allowed)
         numbers.append([float(each.get(name, each.get("", 0.0))) for name in names])
     return dict(zip(names, map(Tolerance, *numbers), strict=True))
 
@@ -432,16 +439,16 @@ class _Comparison:
         A declaration is corrected if the first model does not compute its declared type and the second declares the
         type that both compute.
         """
-        for name, text in self.declared.outputs.items():
+        for name, difference in self.declared.outputs.items():
             value = next(value for value in self.b.graph.outputs if value.name == name)
             known = self.second.coverage.output_types.get(name)
             ours = next(value for value in self.a.graph.outputs if value.name == name)
             shape = self.second.coverage.output_shapes.get(name, ())
             wrong = ours.dtype != known or not _fits(ours, shape)
             if name in self.confirmed and known is not None and value.dtype == known and wrong and _fits(value, shape):
-                self.verdict.notes.append(f"{text}; the first model computes the type that the second declares")
+                self.verdict.notes.append(f"{difference}; the first model computes the type that the second declares")
             else:
-                self.verdict.interface.append(text)
+                self.verdict.interface.append(difference)
 
     def _nothing_ran(self, tested: Sequence[str]) -> None:
         skipped, verdict = self.verdict.skipped, self.verdict

@@ -40,8 +40,8 @@ _NAMES: dict[str, str] = {
     ".plan": "a TensorRT engine, which cannot be converted back: use the ONNX file it was built from",
     ".trt": "a TensorRT engine, which cannot be converted back: use the ONNX file it was built from",
     ".pb": "a TensorFlow graph: convert it with tf2onnx",
-    ".data": "a file of model weights: pass the model instead",
-    ".bin": "a file of model weights: pass the model instead",
+    ".data": "a file of model weights: use the model instead",
+    ".bin": "a file of model weights: use the model instead",
 }
 """By suffix, for formats without bytes of their own at the start."""
 

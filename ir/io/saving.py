@@ -35,8 +35,8 @@ from castsmith.ir.io.wire import write_model
 from castsmith.ir.naming import has_clashes, settle_names
 from castsmith.ir.validation import require_sound
 from castsmith.ir.walks import Held, Place, bytes_of_tensor, is_external, put_tensor, tensor_places
-from castsmith.numerics.arguments import described
-from castsmith.numerics.errors import ArgumentTypeError
+from castsmith.numerics.arguments import count, described, flag, text
+from castsmith.numerics.errors import ArgumentTypeError, OptionError
 
 _INLINE_LIMIT = 2**31 - 2**24
 """Protobuf refuses messages of 2 GiB; the rest below that is for the graph itself."""
@@ -109,6 +109,11 @@ def save(
     """
     if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without types
         raise ArgumentTypeError(f"path must be a str or an os.PathLike, not {described(path)}.")
+    if external_data is not None:
+        text("external_data", external_data)
+    flag("reference_data", reference_data, OptionError)
+    if shard_bytes is not None:
+        count("shard_bytes", shard_bytes, 1)
     kept = write(
         as_model(model), path, external_data=external_data, reference_data=reference_data, shard_bytes=shard_bytes
     )

@@ -32,7 +32,8 @@ from castsmith.lowering.check.types import (
     operator_findings,
     result_findings,
 )
-from castsmith.numerics.errors import CastsmithError, PromotionError
+from castsmith.numerics.arguments import flag
+from castsmith.numerics.errors import CastsmithError, OptionError, PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.passes.fold.run import UNDEFINED_CONSTANT_CAST, FoldConstants
 from castsmith.targets.target import Target, as_target
@@ -102,6 +103,7 @@ def check(
         TargetError: The target is unknown.
         PromotionError: The preset is unknown.
     """
+    flag("strict_device", strict_device, OptionError)
     rules, runtime = as_rules(promotion), as_target(target, strict=strict_device)
     loaded, flaws = readable_model(model)
     written = None if flaws else (lambda: structure(model))

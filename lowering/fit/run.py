@@ -24,7 +24,8 @@ from castsmith.lowering.fit.ways import Traits, conversions, exact_steps, ports_
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.quantized import nbits
 from castsmith.lowering.results import Accuracy, Result
-from castsmith.numerics.errors import CastsmithError, OptionError, present
+from castsmith.numerics.arguments import flag, function, mapping, number
+from castsmith.numerics.errors import ArgumentTypeError, CastsmithError, OptionError, present
 from castsmith.numerics.types import type_name
 from castsmith.targets.target import as_target
 
@@ -72,12 +73,19 @@ def fit(
         CastsmithError: ModelError for a model that cannot be read; PromotionError for operands without a common type;
             TargetError for an unknown target; OptionError for options that contradict each other.
     """
+    flag("exact", exact, OptionError)
+    flag("all_ways", all_ways, OptionError)
+    function("progress", progress)
+    max_error = None if max_error is None else number("max_error", max_error, above=True)
+    ranges, dims = mapping("ranges", ranges), mapping("dims", dims)
     if exact and max_error is not None:
         raise OptionError("`exact` and `max_error` exclude each other: the first allows no error.")
-    chosen = present(as_target(target), "the target")
+    chosen = as_target(target)
+    if chosen is None:
+        raise ArgumentTypeError("target must be a Target or the name of one, not None.")
     source = as_model(model)
     tell: Callable[[str], None] = progress or (lambda _: None)
-    search = _Search(source, traits_of_model(source), chosen, not exact, ranges or {}, all_ways, tell, cost_of(source))
+    search = _Search(source, traits_of_model(source), chosen, not exact, ranges, all_ways, tell, cost_of(source))
     return _decided(search, _Meter(search, max_error, inputs, dims))
 
 

@@ -13,10 +13,10 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from functools import partial, wraps
-from inspect import signature
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, cast, get_args
 
-from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError, OptionError
+from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError, OptionError, did_you_mean
 from castsmith.numerics.runtimes.names import Runtime
 from castsmith.verification.evaluate.names import EngineName
 
@@ -126,14 +126,30 @@ def takes(
     def decorate(work: Callable[[Model, Given], Result]) -> Callable[Concatenate[Model, Fields], Result]:
         @wraps(work)
         def taking(model: Model, *values: Fields.args, **named: Fields.kwargs) -> Result:
+            _require_names(work.__name__, values, named, by_name)
             return work(model, options(*values, **named))
 
         model, _ = signature(work).parameters.values()
-        by_name = [model, *signature(options).parameters.values()]
-        cast("Any", taking).__signature__ = signature(work).replace(parameters=by_name)
+        by_name = signature(options).parameters
+        cast("Any", taking).__signature__ = signature(work).replace(parameters=[model, *by_name.values()])
         return taking
 
     return decorate
+
+
+def _require_names(
+    function: str, values: Sequence[object], named: Mapping[str, object], known: Mapping[str, Parameter]
+) -> None:
+    """Raise the TypeError of a call with other options than the function has, in its words."""
+    if values:
+        raise TypeError(f"{function}() takes one model; pass its options by name.")
+    for name in named:
+        if name not in known:
+            way_out = did_you_mean(name, known, f"help(castsmith.{function}) lists them")
+            raise TypeError(f"{function}() has no option {name!r}; {way_out}")
+    for name, parameter in known.items():
+        if parameter.default is Parameter.empty and name not in named:
+            raise TypeError(f"{function}() needs the option {name!r}.")
 
 
 class OptionTypeError(OptionError, ArgumentTypeError):

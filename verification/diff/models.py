@@ -21,6 +21,8 @@ from castsmith.ir.notebook import notebook_html
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect, NodeItem, Rewrite, Site
 from castsmith.ir.walks import imports_by_scope
+from castsmith.numerics.arguments import flag
+from castsmith.numerics.errors import OptionError
 from castsmith.verification.diff.graphs import compare_graphs
 from castsmith.verification.diff.interface import Change, GraphComparison, pair_by_index, pair_by_name
 from castsmith.verification.diff.keys import Keys
@@ -94,6 +96,7 @@ def diff(a: ModelLike, b: ModelLike, *, everything: bool = False) -> ModelDiff:
     Raises:
         ModelError: A model cannot be read.
     """
+    flag("everything", everything, OptionError)
     return _compared(as_model(a, []), as_model(b, []), everything=everything)
 
 

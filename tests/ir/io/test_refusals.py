@@ -149,7 +149,7 @@ _CASES: dict[str, tuple[Callable[[onnx.ModelProto], Any], str]] = {
                                  "graph 'g': a (Add): an attribute has no name."),
     "two opsets of the standard domain": (lambda m: m.opset_import.add(domain="ai.onnx", version=20),
         "the model imports two opsets of the standard domain, 21 as '' and 20 as 'ai.onnx': remove the one that its"
-        " operators are not of."),
+        " operators do not use."),
     "segment": (lambda m: m.graph.initializer[0].segment.SetInParent(),
                 f"{_W} is a segment of a tensor, which is not supported: store it as a whole."),
     "input twice": (lambda m: m.graph.input.append(m.graph.input[0]),
