@@ -439,16 +439,16 @@ class _Comparison:
         A declaration is corrected if the first model does not compute its declared type and the second declares the
         type that both compute.
         """
-        for name, difference in self.declared.outputs.items():
+        for name, change in self.declared.outputs.items():
             value = next(value for value in self.b.graph.outputs if value.name == name)
             known = self.second.coverage.output_types.get(name)
             ours = next(value for value in self.a.graph.outputs if value.name == name)
             shape = self.second.coverage.output_shapes.get(name, ())
             wrong = ours.dtype != known or not _fits(ours, shape)
             if name in self.confirmed and known is not None and value.dtype == known and wrong and _fits(value, shape):
-                self.verdict.notes.append(f"{difference}; the first model computes the type that the second declares")
+                self.verdict.notes.append(f"{change}; the first model computes the type that the second declares")
             else:
-                self.verdict.interface.append(difference)
+                self.verdict.interface.append(change)
 
     def _nothing_ran(self, tested: Sequence[str]) -> None:
         skipped, verdict = self.verdict.skipped, self.verdict
