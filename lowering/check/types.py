@@ -121,10 +121,9 @@ def operand_findings(model: onnx_ir.Model, inference: Inference, rules: Promotio
         message = f"the state {state} is widened by the body, so its initial value must be cast to {_name(dtype)}"
         yield Diagnostic(MIXED_OPERAND_TYPES.code, Severity.ERROR, site_of(node), message, "optimize casts it")
     for (graph, index), dtype in inference.output_conversions.items():
-        message = (
-            f"the output {graph.outputs[index].name} must be cast to {_name(dtype)} to match the other branch or state"
-        )
-        site, subject = Site(graph.name or ""), f"output {graph.outputs[index].name}"
+        name = graph.outputs[index].name
+        message = f"the output {name} must be cast to {_name(dtype)}, which the node around it needs"
+        site, subject = Site(graph.name or ""), f"output {name}"
         yield Diagnostic(MIXED_OPERAND_TYPES.code, Severity.ERROR, site, message, "optimize casts it", subject)
 
 
