@@ -104,6 +104,7 @@ def code_data(code: Code) -> dict[str, object]:
         "advice": code.advice,
         "safety": safety_names(code),
         "silence": code.silence,
+        "severities": [each.severity.value for each in code.outcomes] if isinstance(code, FindingCode) else [],
         "passes": [] if isinstance(code, FindingCode) else passes_with(code),
         "since": code.since,
     }
@@ -136,7 +137,13 @@ def head(code: Code) -> str:
     """Return the line under the title of a page."""
     fix = "" if isinstance(code, Rule) else f" Fix: {_safety(code)}."
     kind = "skipped change" if code.kind == "refusal" else code.kind
-    return f"A {kind}, since version {code.since}.{fix}"
+    return f"A {kind}, since version {code.since}.{_severities(code)}{fix}"
+
+
+def _severities(code: Code) -> str:
+    """Return how severe a finding is, and why."""
+    outcomes = code.outcomes if isinstance(code, FindingCode) else ()
+    return "".join(f" {outcome.severity.value.capitalize()}: {outcome.value}." for outcome in outcomes)
 
 
 def _safety(code: Code) -> str:

@@ -24,7 +24,7 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
         DONE: "no findings at or above --fail-on",
         REFUSED: "findings at or above --fail-on",
     },
-    "diff": {DONE: "the same", REFUSED: "different"},
+    "diff": {DONE: "the same", REFUSED: "different", INCONCLUSIVE: "the same text, but data was not compared"},
     "verify": {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "something was not compared"},
     "bounds": {
         DONE: "the bounds are printed; with --to, no value exceeds the type",

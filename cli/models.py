@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from castsmith.cli.messages import complain
 from castsmith.cli.streams import STDIN, STREAM
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.loading import from_bytes, load, load_flawed
+from castsmith.ir.io.loading import from_bytes, load, load_flawed, load_structure, unloadable
+from castsmith.ir.records import Flaw, Site
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import onnx
     import onnx_ir
-
-    from castsmith.ir.records import Flaw
 
 Source = str | bytes
 """A model to read, any number of times: the path of its file, or the content of standard input."""
@@ -43,6 +44,35 @@ def read_model(source: Source, flaws: list[Flaw] | None = None) -> onnx_ir.Model
     if isinstance(source, bytes):
         return from_bytes(source, STDIN, flaws)
     return load(source) if flaws is None else load_flawed(source, flaws)
+
+
+def read_partly(source: Source, flaws: list[Flaw], *, with_data: bool = True) -> onnx_ir.Model | onnx.ModelProto:
+    """Return as much of the model as can be read: all of it, all but its data, or only its proto.
+
+    Args:
+        source: The model.
+        flaws: Takes what is wrong with it.
+        with_data: Require its external data.
+
+    Raises:
+        ModelError: The source is no model.
+    """
+    try:
+        return read_model(source, flaws) if with_data or isinstance(source, bytes) else load_structure(source, flaws)
+    except ModelError as error:
+        refusal = error
+    name = STDIN if isinstance(source, bytes) else source
+    flaws[:] = [Flaw(Site(""), str(refusal).removeprefix(f"{name}: ").rstrip("."))]
+    if with_data and isinstance(source, str):
+        others = list[Flaw]()
+        with suppress(ModelError):
+            model = load_structure(source, others)
+            flaws += others
+            return model
+    proto = unloadable(source)
+    if proto is None:
+        raise refusal
+    return proto
 
 
 def tell_flaws(name: str, flaws: Iterable[Flaw]) -> None:

@@ -6,13 +6,33 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from enum import Enum
 from typing import ClassVar, Literal
 
-from castsmith.ir.records import Effect
+from castsmith.ir.records import Effect, Severity
 
 Kind = Literal["finding", "rewrite", "refusal"]
 Fix = Literal["automatic", "promoted", "on-request", "opt-in", "manual", "none"]
 """How safe it is to fix a finding, or what a refusal kept."""
+
+
+class Outcome(Enum):
+    """What happens to a model with a finding, in words; it decides how severe the finding is."""
+
+    REFUSED = "the model is refused"
+    OTHERWISE = "values are not those of the standard"
+    LOSSY = "values lose precision, or overflow, on the way"
+    ELSEWHERE = "part of the model falls back to a slower device"
+    UNCERTAIN = "the model may be refused or computed otherwise: that depends on what is not known"
+    HELD = "only values that are rare in models change, by the type in which the target holds them"
+    NEITHER = "the model runs as it is written"
+
+    @property
+    def severity(self) -> Severity:
+        """An error, a warning or a note."""
+        if self in (Outcome.REFUSED, Outcome.OTHERWISE):
+            return Severity.ERROR
+        return Severity.NOTE if self in (Outcome.HELD, Outcome.NEITHER) else Severity.WARNING
 
 
 @dataclass(frozen=True)
@@ -60,10 +80,16 @@ class Rule(Code):
 
 @dataclass(frozen=True)
 class FindingCode(Code):
-    """Something wrong with a model, or that its user should know: the code of a Diagnostic."""
+    """Something wrong with a model, or that its user should know: the code of a Diagnostic.
+
+    Attributes:
+        outcomes: What may happen, the usual first. A Diagnostic has the severity of one of them.
+        fix: How safe it is to fix it.
+    """
 
     kind = "finding"
 
+    outcomes: tuple[Outcome, ...]
     fix: Fix
 
 

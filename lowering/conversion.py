@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
@@ -69,6 +69,7 @@ MAY_NOT_FIT = FindingCode(
     ),
     example='castsmith.convert("model.onnx", to="float16", ranges={"x": (0, 1e6)}, keep_io_types=False)',
     advice="Measure the error on inputs. Keep the types of inputs and outputs, or keep the nodes that may overflow.",
+    outcomes=(Outcome.LOSSY,),
     fix="none",
     silence="If the error on your inputs is small.",
 )
@@ -80,6 +81,7 @@ INFINITE_ERROR = FindingCode(
     why="A runtime would give infinities or NaN. Keeping more nodes in float does not prevent that.",
     example='castsmith.convert("model.onnx", to="float16", inputs="data.npz", lower="*")',
     advice="Leave the types of inputs and outputs as they are, force no nodes, or convert the model to float.",
+    outcomes=(Outcome.OTHERWISE,),
     fix="none",
     silence="Never: the result is not usable on these inputs.",
 )
@@ -366,6 +368,7 @@ NOT_RESCALED = FindingCode(
     why="An operator that is not homogeneous, or a value of a large range, leaves no valid scale.",
     example="y = Exp (x)  # reaches 1e+06",
     advice="Convert without --rescale, which computes such nodes in float.",
+    outcomes=(Outcome.LOSSY,),
     fix="none",
     silence="Where the error on your inputs is small.",
 )

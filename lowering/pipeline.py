@@ -10,7 +10,7 @@ import onnx_ir
 from onnx_ir.passes import PassBase
 
 from castsmith.collection import paused_collection
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.io.loading import ModelLike, own_model
 from castsmith.ir.records import Diagnostic, Effect, Rewrite, Severity, Site
 from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, make_pass, name_of, needs_target
@@ -40,6 +40,7 @@ UNSETTLED = FindingCode(
     why="Two of them undo each other, which is a defect. The result is valid, and computes the same.",
     example="optimize model.onnx -o optimized.onnx",
     advice="Please report the model. Passes that you name (--passes) run once each.",
+    outcomes=(Outcome.NEITHER,),
     fix="none",
     silence="Always: nothing is wrong with the result.",
 )

@@ -56,7 +56,7 @@ from castsmith.ir.io.streaming import is_stored
 from castsmith.ir.ops.attributes import MisfitError
 from castsmith.ir.ops.promote_types import is_convert_promote_types
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.ops.table import GIVES_BOOL, traits_of
+from castsmith.ir.ops.table import GIVES_BOOL, RUNS_GRAPHS, traits_of
 from castsmith.ir.ops.traits import OF_OPERANDS, Moves
 from castsmith.ir.walks import graphs_in, nodes_of
 from castsmith.numerics.types import MOST_DIMENSIONS
@@ -327,7 +327,9 @@ class Analysis:
             return [_promoted(step, index) for index in range(len(node.outputs))]
         if node.domain not in DEFAULT_DOMAINS:
             rule = FOREIGN.get((node.domain, node.op_type))
-            return _unknown(step) if rule is None else rule(step)
+            if rule is None:
+                raise UnknownRangeError
+            return rule(step)
         if node.op_type == "Constant":
             return self._constant(node.outputs[0])
         nested = control_flow(step, self._subgraph)
@@ -337,6 +339,8 @@ class Analysis:
             if _loses_fractions(step):
                 return _unknown(step)
             return RULES[node.op_type](step)
+        if node.op_type in RUNS_GRAPHS:
+            raise UnknownRangeError
         return _by_traits(step)
 
 

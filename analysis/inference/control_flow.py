@@ -10,8 +10,9 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.disagreement import Disagreement, not_an_operand, not_passed_on
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, op_key, opset_of
-from castsmith.ir.ops.table import RUNS_GRAPHS
+from castsmith.ir.ops.table import RUNS_GRAPHS, named_types
 from castsmith.ir.text import located, site_of
+from castsmith.ir.walks import graphs_in
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.common import common_type
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -39,6 +40,31 @@ def infer_control_flow(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str,
     outputs = _outputs(walk, node, imports)
     _note_illegal(walk, node, imports, outputs)
     return outputs
+
+
+def walk_other_graphs(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int]) -> bool:
+    """Infer the subgraphs of any other node, which takes and gives the types that they declare. True if it has some.
+
+    FlexAttention states the type of what it hands to its modifiers, and takes back.
+    """
+    graphs = [graph for attribute in node.attributes.values() for graph in graphs_in(attribute)]
+    handed_on = _of_scores(walk, node) if (node.domain, node.op_type) == _FLEX_ATTENTION else None
+    for graph in graphs:
+        outputs = _body(walk, graph, [handed_on] * len(graph.inputs), imports)
+        for index, dtype in enumerate(outputs):
+            declared = graph.outputs[index].dtype
+            _note_output(walk, graph, index, dtype, handed_on or (None if declared == DataType.UNDEFINED else declared))
+    return bool(graphs)
+
+
+_FLEX_ATTENTION = ("ai.onnx.preview", "FlexAttention")
+
+
+def _of_scores(walk: TypeWalk, node: onnx_ir.Node) -> DataType | None:
+    if node.attributes.get("softmax_precision") is not None:
+        return named_types(node).get("softmax_precision")
+    dtype = walk.type_of(node.inputs[0])
+    return dtype if dtype in (None, DataType.DOUBLE) else DataType.FLOAT
 
 
 def _outputs(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int]) -> Types:

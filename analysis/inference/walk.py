@@ -22,7 +22,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.calls import Calls, Signature
-from castsmith.analysis.inference.control_flow import infer_control_flow
+from castsmith.analysis.inference.control_flow import infer_control_flow, walk_other_graphs
 from castsmith.analysis.inference.disagreement import (
     Disagreement,
     cast_like,
@@ -244,6 +244,7 @@ class Inference:
         control_flow = infer_control_flow(self, node, imports)
         if control_flow is not None:
             return control_flow
+        has_graphs = walk_other_graphs(self, node, imports)
         if self.custom is not None and node.domain not in DEFAULT_DOMAINS:
             results = self.custom(node, inputs, imports)
             if results is not None:
@@ -282,7 +283,7 @@ class Inference:
             self.illegal[node] = [wrong]
         noted = node in self.disagreements or node in self.illegal
         fixed = _target(node) is not None if node.op_type == "Cast" else all(types_by_schema(key, len(types), bound))
-        if fixed and not (noted or None in inputs or node.op_type == "Pow"):
+        if fixed and not (noted or has_graphs or None in inputs or node.op_type == "Pow"):
             plain[call] = types
         return [restored.get(index, dtype) for index, dtype in enumerate(types)] if restored else types
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import unified_diff
 from typing import TYPE_CHECKING
 
 from castsmith.cli.arguments import format_of
-from castsmith.cli.commands.show import git_lines
-from castsmith.cli.exit_codes import DONE, REFUSED
-from castsmith.cli.models import read_model, source_of, tell_flaws
+from castsmith.cli.commands.show import git_lines, lines_of
+from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
+from castsmith.cli.messages import complain
+from castsmith.cli.models import Source, read_model, read_partly, source_of, tell_flaws
 from castsmith.cli.report.data import comparison_data
 from castsmith.cli.report.savings import measure
 from castsmith.cli.streams import require_one_stdin, shown
@@ -18,6 +19,7 @@ from castsmith.cli.text.diff import comparison_lines
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.cli.text.terminal import Line, counted, print_data, size_text
+from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import load, load_structure
 from castsmith.ir.records import Flaw
 from castsmith.numerics.errors import CastsmithError, OptionError
@@ -42,15 +44,20 @@ def run(arguments: argparse.Namespace) -> int:
         print_lines(_git_lines(words, everything=arguments.all, full=arguments.full))
         return DONE
     require_one_stdin((arguments.a, arguments.b))
+    shape = format_of(arguments)
     names = shown(arguments.a), shown(arguments.b)
     with progress(quiet=arguments.quiet) as announce:
         announce(f"comparing {names[0]} with {names[1]}")
-        flaws = list[Flaw](), list[Flaw]()
-        a, b = read_model(source_of(arguments.a), flaws[0]), read_model(source_of(arguments.b), flaws[1])
+        sources, flaws = (source_of(arguments.a), source_of(arguments.b)), (list[Flaw](), list[Flaw]())
+        try:
+            a, b = map(read_model, sources, flaws)
+        except ModelError:
+            if shape == "html":
+                raise
+            return _unloadable(arguments, names, sources, as_json=shape == "json")
         for name, of_one in zip(names, flaws, strict=True):
             tell_flaws(name, of_one)
         differences = diff(a, b, everything=arguments.all)
-    shape = format_of(arguments)
     if shape == "html":
         from castsmith.cli.page.data import diff_page, html_text
 
@@ -60,6 +67,26 @@ def run(arguments: argparse.Namespace) -> int:
     elif not arguments.quiet:
         print_lines(comparison_lines(*names, differences, full=arguments.full))
     return REFUSED if differences else DONE
+
+
+def _unloadable(
+    arguments: argparse.Namespace, names: tuple[str, str], sources: tuple[Source, Source], *, as_json: bool
+) -> int:
+    """Compare the texts of two models of which one cannot be loaded, or lacks its data."""
+    flaws = list[Flaw](), list[Flaw]()
+    a, b = map(lines_of, sources, flaws)
+    for name, source, of_one in zip(names, sources, flaws, strict=True):
+        if not of_one:
+            read_partly(source, of_one)  # which says that its data is missing
+        tell_flaws(name, of_one)
+    complain("not compared by meaning, only the texts of the models: external data and weights by their place")
+    changes = list(unified_diff(a, b, *names, lineterm="", n=1))
+    if as_json:
+        same = False if changes else None
+        print_json({"a": arguments.a, "b": arguments.b, "same": same, "lines": changes})
+    elif not arguments.quiet:
+        print_lines(_styled(changes))
+    return REFUSED if changes else INCONCLUSIVE
 
 
 # The external diff program of git: any other exit code than 0 would end `git diff` for all files.
@@ -120,9 +147,13 @@ def _compared(names: tuple[str, str], files: tuple[str, str], *, everything: boo
 
 
 def _texts_compared(names: tuple[str, str], files: tuple[str, str]) -> Iterator[Line]:
-    styles = {"-": "red", "+": "green", "@": "cyan"}
     a, b = map(git_lines, files)
-    for line in unified_diff(a, b, *names, lineterm="", n=1):
+    yield from _styled(unified_diff(a, b, *names, lineterm="", n=1))
+
+
+def _styled(lines: Iterable[str]) -> Iterator[Line]:
+    styles = {"-": "red", "+": "green", "@": "cyan"}
+    for line in lines:
         yield Line(((styles.get(line[0], ""), line),), 4)
 
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import onnx
 import onnx_ir
+from google.protobuf.message import Message
 
 from castsmith.cli.exit_codes import DONE
-from castsmith.cli.models import read_model, size_of, source_of, tell_flaws
+from castsmith.cli.models import read_partly, size_of, source_of, tell_flaws
 from castsmith.cli.report.savings import measure
 from castsmith.cli.streams import shown
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines
 from castsmith.cli.text.terminal import Line, counted, size_text, table_lines
-from castsmith.ir.records import Diagnostic, Flaw, Severity
+from castsmith.ir.errors import OpsetError
+from castsmith.ir.io.wire import messages_of
+from castsmith.ir.records import Diagnostic, Flaw, Severity, Site
 from castsmith.ir.text import type_text
 from castsmith.ir.walks import files_read
 from castsmith.lowering.check.malformed import malformed_findings
@@ -29,15 +34,11 @@ _MOST_OPERATORS, _MOST_PORTS = 12, 20
 def run(arguments: argparse.Namespace) -> int:
     source = source_of(arguments.input)
     flaws = list[Flaw]()
-    model = read_model(source, flaws)
+    model = read_partly(source, flaws)
     tell_flaws(shown(arguments.input), flaws)
-    facts = _facts(model, size_of(source))
-    if flaws:
-        malformed = list(malformed_findings(flaws))
-        findings = dict.fromkeys(target_names(), malformed)
-    else:
-        findings = findings_by_target(model, map(load_target, target_names()))
-    facts["targets"] = {name: _verdict(found_here) for name, found_here in findings.items()}
+    facts = _facts(model) if isinstance(model, onnx_ir.Model) else _facts_of_proto(model)
+    facts["file_bytes"] = size_of(source)
+    facts["targets"] = {name: _verdict(here) for name, here in _findings(model, flaws).items()}
     if arguments.json:
         print_json({"model": arguments.input, **facts})
     else:
@@ -45,7 +46,19 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _facts(model: onnx_ir.Model, file_bytes: int) -> dict[str, Any]:
+def _findings(model: onnx_ir.Model | onnx.ModelProto, flaws: Sequence[Flaw]) -> dict[str, list[Diagnostic]]:
+    """Return what each target finds; what is wrong with the model, for one that is not sound."""
+    if flaws or not isinstance(model, onnx_ir.Model):
+        malformed = list(malformed_findings(flaws))
+        return dict.fromkeys(target_names(), malformed)
+    try:
+        return findings_by_target(model, map(load_target, target_names()))
+    except OpsetError as error:
+        unsupported = list(malformed_findings([Flaw(Site(model.graph.name or ""), str(error).rstrip("."))]))
+        return dict.fromkeys(target_names(), unsupported)
+
+
+def _facts(model: onnx_ir.Model) -> dict[str, Any]:
     sizes = measure(model)
     return {
         "producer": " ".join(filter(None, (model.producer_name, model.producer_version))) or None,
@@ -58,9 +71,40 @@ def _facts(model: onnx_ir.Model, file_bytes: int) -> dict[str, Any]:
         "operators": sizes.operators,
         "tensor_bytes": sizes.tensor_bytes,
         "tensor_types": sizes.tensor_types,
-        "file_bytes": file_bytes,
-        "data_files": {str(path): os.stat(path).st_size for path in sorted(files_read(model))},
+        "data_files": {str(path): os.stat(path).st_size for path in sorted(files_read(model)) if path.is_file()},
     }
+
+
+def _facts_of_proto(model: onnx.ModelProto) -> dict[str, Any]:
+    """Return what the file of a model that cannot be loaded states; the bytes of its tensors are unknown."""
+    operators = Counter(node.op_type for node in _nodes(model))
+    return {
+        "producer": " ".join(filter(None, (model.producer_name, model.producer_version))) or None,
+        "ir_version": model.ir_version,
+        "opsets": {entry.domain: entry.version for entry in model.opset_import},
+        "inputs": [{"name": value.name, "type": _declared(value)} for value in model.graph.input],
+        "outputs": [{"name": value.name, "type": _declared(value)} for value in model.graph.output],
+        "nodes": operators.total(),
+        "functions": len(model.functions),
+        "operators": dict(operators.most_common()),
+        "tensor_bytes": None,
+        "tensor_types": {},
+        "data_files": {},
+    }
+
+
+def _nodes(message: Message) -> Iterator[onnx.NodeProto]:
+    for node in messages_of(message, onnx.NodeProto):
+        yield node
+        for attribute in node.attribute:
+            yield from _nodes(attribute)
+
+
+def _declared(value: onnx.ValueInfoProto) -> str:
+    try:
+        return type_text(onnx_ir.serde.deserialize_value_info_proto(value, None))
+    except (ValueError, RuntimeError):  # an element type that there is not
+        return "?"
 
 
 def _ports(values: Iterable[onnx_ir.Value]) -> list[dict[str, str]]:
@@ -85,6 +129,7 @@ def _lines(name: str, facts: Mapping[str, Any]) -> Iterator[Line]:
     yield Line((("bold", name), ("", f"  {', '.join([size_text(facts['file_bytes']), *files])}")), 2)
     opsets = ", ".join(f"{domain or 'opset'} {version}" for domain, version in facts["opsets"].items())
     types = ", ".join(f"{dtype} {size_text(size)}" for dtype, size in facts["tensor_types"].items())
+    size = facts["tensor_bytes"]
     rows = [
         ("producer", facts["producer"] or "not stated"),
         ("version", f"IR {facts['ir_version']}, {opsets or 'no opset'}"),
@@ -92,7 +137,7 @@ def _lines(name: str, facts: Mapping[str, Any]) -> Iterator[Line]:
         *_port_rows("output", facts["outputs"]),
         ("nodes", f"{facts['nodes']}: {_operators(facts['operators'])}" if facts["nodes"] else "0"),
         ("functions", str(facts["functions"])),
-        ("weights", f"{size_text(facts['tensor_bytes'])}: {types}" if types else "none"),
+        ("weights", "unknown" if size is None else f"{size_text(size)}: {types}" if types else "none"),
     ]
     yield from table_lines(rows, "  ")
     yield Line(())

@@ -10,10 +10,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 
+import onnx
+import onnx.checker
+import onnx.printer
+import onnx.shape_inference
 import onnx_ir
 from onnx_ir import AttributeType, DataType
 
 from castsmith.analysis.inference.walk import known_types
+from castsmith.ir.errors import ModelError
+from castsmith.ir.io.protos import root_cause, tensors_of
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.text import Types, attribute_text, node_item, tensor_type_text, type_text
 from castsmith.ir.walks import graphs_in, nodes_of
@@ -41,6 +47,34 @@ def model_lines(model: onnx_ir.Model) -> Iterator[str]:
         yield ""
         yield from _imports(function.opset_imports, "")
         yield from _scope(function, "function " + ".".join(filter(None, identifier)), types, "")
+
+
+def proto_lines(proto: onnx.ModelProto) -> list[str]:
+    """Return the ONNX text of a model that cannot be loaded, with a digest of each constant.
+
+    Raises:
+        ModelError: It cannot be written as text either.
+    """
+    shown = onnx.ModelProto()
+    shown.CopyFrom(proto)
+    for tensor in tensors_of(shown):
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            _put_digest(tensor)
+    try:
+        return onnx.printer.to_text(shown).splitlines()
+    except _UNPRINTABLE as error:
+        raise ModelError(f"the model cannot be shown ({root_cause(error)}).") from None
+
+
+_UNPRINTABLE = (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError)
+
+
+def _put_digest(tensor: onnx.TensorProto) -> None:
+    bits = blake2b(tensor.SerializeToString(deterministic=True), digest_size=_DIGITS // 2).hexdigest()
+    kept = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+    kept.data_location = onnx.TensorProto.EXTERNAL
+    kept.external_data.add(key="digest", value=bits)
+    tensor.CopyFrom(kept)
 
 
 def _imports(imports: Mapping[str, int], indent: str) -> Iterator[str]:

@@ -114,7 +114,11 @@ def _loaded(path: Path, *, with_data: bool, flaws: list[Flaw] | None = None) -> 
     if own is not None:
         tensors = [(place, own.opened(path, place, tensor)) for place, tensor in tensors]
     if with_data:
-        _find_data(path, path.parent, tensors)
+        try:
+            _find_data(path, path.parent, tensors)
+        except ModelError as error:
+            _note_flaw(flaws, proto, str(error).removeprefix(f"{path}: "))
+            raise
     return model
 
 
@@ -237,6 +241,19 @@ def model_in_memory(model: object) -> onnx_ir.Model | None:
 def read_proto(path: Path) -> onnx.ModelProto:
     """Return the model in the file as a proto, large weights of the file as ranges of it. Raises ModelError."""
     return _read(path)[0]
+
+
+def unloadable(source: str | bytes) -> onnx.ModelProto | None:
+    """Return the proto of a model that cannot be loaded, to show what it says; None for what is no model.
+
+    Its own large weights are named by their place in the file. Raises ModelError for a file that cannot be read.
+    """
+    proto, own = (proto_from_bytes(source, "the model"), None) if isinstance(source, bytes) else _read(Path(source))
+    location = None if own is None else own.location
+    for tensor in protos.tensors_of(proto) if location is not None else ():
+        for entry in tensor.external_data:
+            entry.value = "" if entry.value == location else entry.value
+    return proto if proto.graph.node or proto.graph.input else None
 
 
 @dataclass(frozen=True)

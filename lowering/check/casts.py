@@ -15,7 +15,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference, called_with_several_types
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.casts import CastNode, chain_verdict, read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
@@ -47,6 +47,7 @@ LOSSY_CAST_CHAIN = FindingCode(
         "a = Cast <to = float16> (x)  # (float[N]) -> float16[N]\ny = Cast <to = float> (a)  # 0.1 becomes 0.0999756"
     ),
     advice="If the rounding is not intended, remove both casts. Otherwise pass --ignore lossy-cast-chain.",
+    outcomes=(Outcome.NEITHER,),
     fix="manual",
     silence="If the rounding is intended.",
 )
@@ -58,6 +59,7 @@ DOUBLE_ROUNDING = FindingCode(
         "a = Cast <to = float> (x)  # (double[N]) -> float[N]\ny = Cast <to = float16> (a)  # 1.00048828 becomes 1"
     ),
     advice="Cast directly to the final type.",
+    outcomes=(Outcome.LOSSY,),
     fix="manual",
     silence="If the first rounding is intended, for example to match another device.",
 )
@@ -67,6 +69,7 @@ NAN_LOST_IN_CHAIN = FindingCode(
     why="NaN becomes a number, which depends on the runtime.",
     example="a = Cast <to = int32> (x)  # (float[N]) -> int32[N]\ny = Cast <to = float> (a)",
     advice="Round in the floating-point type (Floor, Round, ...), or test with IsNaN before the casts.",
+    outcomes=(Outcome.NEITHER,),
     fix="manual",
     silence="If no NaN occurs.",
 )
@@ -79,6 +82,7 @@ NAN_LOST_BY_CLIP = FindingCode(
     ),
     example="c = Clip (x, -448, 448)\ny = Cast <to = float8e4m3fn> (c)",
     advice="Leave the saturation to the cast; for types that do not saturate restore NaN: Where (IsNaN (x), x, c).",
+    outcomes=(Outcome.UNCERTAIN,),
     fix="manual",
     silence="If no NaN occurs.",
 )

@@ -9,7 +9,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, op_key, opset_of, since_version
 from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Conversion, Moves
@@ -41,13 +41,14 @@ LEAVES_DEVICE = FindingCode(
         "Pass --narrow int64, or change the type in the model. --strict-device makes it an error, as "
         "session.disable_cpu_ep_fallback does in ONNX Runtime."
     ),
+    outcomes=(Outcome.ELSEWHERE,),
     fix="on-request",
     silence="If the nodes are few and their values small. The message counts both.",
 )
 
 
 def device_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
-    """Yield one note that counts the nodes which run on the fallback of the target, and what goes between the two."""
+    """Yield one warning with the number of nodes that run on the fallback, and the bytes that go between the two."""
     if target.fallback is None:
         return
     imports, nodes = imports_by_scope(model), [node for node in all_nodes(model) if node.op_type != "Constant"]
@@ -64,7 +65,7 @@ def device_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
             f" {', '.join(lacking)}: {_listed(away)}; tensors of {size} bytes{more} go between the two"
         )
         site, way_out = Site(model.graph.name or ""), "`strict_device` makes the types that the device lacks an error"
-        yield Diagnostic(LEAVES_DEVICE.code, Severity.NOTE, site, message, way_out, target.name)
+        yield Diagnostic(LEAVES_DEVICE.code, Severity.WARNING, site, message, way_out, target.name)
 
 
 def _causes(node: onnx_ir.Node, inference: Inference, target: Target, imports: Imports) -> Iterator[str]:

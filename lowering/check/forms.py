@@ -10,7 +10,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.disagreement import rank_of
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.casts import idle_attributes
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
@@ -44,6 +44,7 @@ TARGET_LACKS_FORM = FindingCode(
         "Quantize the model again, symmetrically: another zero point gives other numbers, so optimize changes "
         "nothing. Operands of several types are cast by optimize and convert to one that holds all of them."
     ),
+    outcomes=(Outcome.REFUSED, Outcome.UNCERTAIN),
     fix="manual",
     silence="If a plugin of the runtime supports the form.",
 )

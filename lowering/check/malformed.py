@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir
 
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
 from castsmith.ir.records import Diagnostic, Flaw, Severity
@@ -18,6 +18,7 @@ MALFORMED_MODEL = FindingCode(
     why="No runtime gives such a node a meaning, and most refuse the whole model.",
     example="z = Add (x)  # one input, expected 2",
     advice="Export the model again, or correct the place that the message names.",
+    outcomes=(Outcome.REFUSED,),
     fix="manual",
     silence="Never: the place has no meaning.",
 )

@@ -9,7 +9,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import CASTS
@@ -32,6 +32,7 @@ TARGET_LACKS_KERNEL = FindingCode(
     why="The target rejects the model. `castsmith targets show` lists what it supports.",
     example="onnxruntime-cpu has no MatMul of bfloat16 at opset 20",
     advice="Run optimize --target, which computes it in another type or replaces it, if that is exact.",
+    outcomes=(Outcome.REFUSED,),
     fix="automatic",
     silence="If a plugin or another release of the runtime has the kernel.",
 )
@@ -44,6 +45,7 @@ TARGET_MISCOMPUTES_CAST = FindingCode(
     ),
     example="q = Cast <to = float8e4m3fn, saturate = 0> (x) gives 448 where the standard says NaN",
     advice="Run optimize --target, which replaces the cast with exact operators.",
+    outcomes=(Outcome.OTHERWISE, Outcome.HELD),
     fix="automatic",
     silence="If your values are not among those with wrong results.",
 )
@@ -57,7 +59,7 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
     for node in all_nodes(model):
         opset = 1 if node.graph is None else opset_of(imports[node.graph], "") or 1
         if wrong := _divides_in_float(node, inference, target, opset):
-            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.WARNING, site_of(node), wrong, replaced)
+            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), wrong, replaced)
         like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
         meaning = read_cast(node, like) if node.op_type in CASTS else None
         x = node.inputs[0] if node.inputs else None
@@ -76,10 +78,10 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
             note(left, f"{target} casts {pair} otherwise: it {entry.wrong}", node)
         elif entry is not None:
             message = f"{target} computes {pair} wrongly: it {entry.wrong}"
-            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.WARNING, site_of(node), message, replaced)
+            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), message, replaced)
         elif target.keeps_high_bits(source, to):
             message = f"{target} computes {pair} wrongly: it holds {type_name(to)} in a wider type, and does not wrap"
-            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.WARNING, site_of(node), message, replaced)
+            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), message, replaced)
         if "casts-are-merged" in target.hazards and _follows_wide_integer(x, source, to, inference):
             note(left, f"{target} makes this cast and the one before it one: numbers beyond int32 change", node)
         if target.leaves_unrounded(source, to):

@@ -13,7 +13,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, ContribSchema, contrib_schema
 from castsmith.ir.ops.qonnx import is_quantizer
 from castsmith.ir.ops.schemas import (
@@ -44,6 +44,7 @@ UNREGISTERED_OPERATOR = FindingCode(
         "Register the library, in ONNX Runtime by SessionOptions.register_custom_ops_library(path); export the model"
         " without the operator; or define it as a function in the model."
     ),
+    outcomes=(Outcome.REFUSED,),
     fix="manual",
     silence="Where your application registers the operator.",
 )
@@ -53,6 +54,7 @@ MALFORMED_OPERATOR = FindingCode(
     why="The target refuses to load the model.",
     example="com.microsoft.BiasGelu with one input",
     advice="Export the model again, or correct the node.",
+    outcomes=(Outcome.REFUSED,),
     fix="manual",
     silence="Never for this target: it refuses the model.",
 )

@@ -11,7 +11,7 @@ import onnx
 import onnx_ir
 
 from castsmith.analysis.inference.walk import Inference, infer_element_types
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import ModelLike, structure
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
@@ -49,6 +49,7 @@ DISPUTED_CONSTANT_CAST = FindingCode(
     why="The schema is ambiguous, as for infinity to a fnuz type before opset 24.",
     example="y = Cast <to = float8e4m3fnuz> (w {inf})  at opset 19",
     advice="Pass --fold-disputed to fold as the standard says.",
+    outcomes=(Outcome.UNCERTAIN,),
     fix="opt-in",
     silence="If only one runtime runs the model.",
 )
@@ -58,6 +59,7 @@ CONSTANT_MALFORMED = FindingCode(
     why="Its bytes do not fit its type and shape, or its type is not an ONNX element type.",
     example="float[4] w with 3 elements",
     advice="Export the model again.",
+    outcomes=(Outcome.REFUSED,),
     fix="manual",
     silence="Never: the constant is not the exported one.",
 )
@@ -69,6 +71,7 @@ WRONG_IN_FLOAT16 = FindingCode(
     why="float16 ends at 65504, and loses bits below 6e-5. Outputs may be finite and wrong all the same.",
     example="x_sq reaches 2.1e+06 (measured), beyond float16",
     advice="castsmith convert --to float16 computes such nodes in float; with --rescale it scales values instead.",
+    outcomes=(Outcome.LOSSY,),
     fix="automatic",
     silence="Where the runtime computes these nodes in float by itself.",
 )

@@ -17,7 +17,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.io.loading import structure
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key
 from castsmith.ir.ops.table import traits_of
@@ -33,6 +33,7 @@ INVALID_MODEL = FindingCode(
     why="onnx.checker refuses the model, and most runtimes do.",
     example="Add of float[2] and float[3]",
     advice="Export the model again, or correct the node that the message names.",
+    outcomes=(Outcome.REFUSED,),
     fix="manual",
     silence="Where the runtime loads the model as it is: check with --target T says whether it does.",
 )

@@ -10,7 +10,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.naming import same_names
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.qonnx import is_quantizer, runs_in_qonnx
@@ -22,8 +22,13 @@ from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed, values_of
 from castsmith.lowering.check.forms import form_findings
 from castsmith.lowering.check.occurrences import Occurrences, note, noted
-from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL, narrowed_findings, pair_findings
-from castsmith.lowering.check.registered import registered_findings
+from castsmith.lowering.check.pairs import (
+    TARGET_LACKS_KERNEL,
+    TARGET_MISCOMPUTES_CAST,
+    narrowed_findings,
+    pair_findings,
+)
+from castsmith.lowering.check.registered import UNREGISTERED_OPERATOR, registered_findings
 from castsmith.lowering.float8.needs import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
 from castsmith.targets.kernels import varied_input
@@ -38,22 +43,20 @@ TARGET_LACKS_TYPE = FindingCode(
     why="The target rejects the model.",
     example="onnxruntime-android has no float8e4m3fn",
     advice="Run optimize --target, which replaces the type if it can.",
+    outcomes=(Outcome.REFUSED,),
     fix="automatic",
     silence="If a plugin or another release of the runtime supports the type.",
 )
 TARGET_LACKS_OPERATOR = FindingCode(
     "target-lacks-operator",
-    "The target does not support an operator of QONNX or of ONNX Runtime.",
-    why=(
-        "The target rejects the model. For operators of ONNX Runtime this is a warning, because a plugin "
-        "may provide them."
-    ),
+    "The target does not support an operator of QONNX.",
+    why="The target rejects the model.",
     example="onnxruntime-cpu has no operator Trunc of qonnx.custom_op.general",
     advice=(
         "Run optimize --target, which replaces operators of QONNX and quantizers by standard operators; if it "
-        "refuses, make the parameters it names constants, or raise the opset. Export without the optimizer of ONNX "
-        "Runtime."
+        "refuses, make the parameters it names constants, or raise the opset."
     ),
+    outcomes=(Outcome.REFUSED,),
     fix="automatic",
     silence="If the runtime registers it as a custom operator.",
 )
@@ -63,6 +66,7 @@ TARGET_MISFUSES = FindingCode(
     why=("The target's optimizer rejects the model or changes its results, depending on the neighboring nodes."),
     example="onnxruntime-cpu drops a Relu before QuantizeLinear to float8e4m3fn, which is correct for uint8 only",
     advice="Run optimize --target, which replaces the operator so that it is not fused.",
+    outcomes=(Outcome.UNCERTAIN,),
     fix="automatic",
     silence="If you turn off the runtime's graph optimization.",
 )
@@ -72,6 +76,7 @@ TARGET_UNKNOWN = FindingCode(
     why="Castsmith neither guesses nor reports what it does not know.",
     example="the newest opset of a target is unknown",
     advice="Add the fact to your own copy of the file: castsmith targets show T --json prints the format.",
+    outcomes=(Outcome.UNCERTAIN, Outcome.NEITHER),
     fix="manual",
     silence="If your model does not depend on it.",
 )
@@ -81,6 +86,7 @@ OPSET_TOO_NEW = FindingCode(
     why="The target rejects the model.",
     example="opset 28, and the target accepts at most 26",
     advice="Run optimize --target, which lowers the opset if nothing changes. Otherwise it names the nodes.",
+    outcomes=(Outcome.REFUSED,),
     fix="automatic",
     silence="If another release of the runtime accepts the opset.",
 )
@@ -90,6 +96,7 @@ SAME_NODE_NAMES = FindingCode(
     why="ONNX Runtime rejects the model with `two nodes with same node name`. ONNX's checker accepts it.",
     example="three Casts of the name graph_input_cast0",
     advice="Run optimize --target, which renames them.",
+    outcomes=(Outcome.REFUSED,),
     fix="automatic",
     silence="Never for this target: it rejects the model.",
 )
@@ -99,6 +106,7 @@ IR_VERSION_TOO_NEW = FindingCode(
     why="The target rejects the file.",
     example="IR version 14, and the target accepts at most 13",
     advice="Run optimize --target, which lowers the IR version if the model does not need it.",
+    outcomes=(Outcome.REFUSED,),
     fix="automatic",
     silence="If another release of the runtime accepts the IR version.",
 )
@@ -107,22 +115,25 @@ IR_VERSION_TOO_NEW = FindingCode(
 def unreported_errors(
     model: onnx_ir.Model, inference: Inference, target: Target, reported: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
-    """Return the errors, and operators that need a plugin, that remain in an optimized model, except the `reported`.
+    """Return the errors that remain in an optimized model, except the `reported`.
 
-    Operators and kernels that the target does not register are warnings: the application may register them.
+    Operators and kernels that the target does not register are warnings: the application may register them. So are
+    casts that it computes otherwise: it loads them.
     """
     sites = {(finding.code, finding.site, finding.subject) for finding in reported}
     errors = [each for each in target_findings(model, inference, target) if each.severity is Severity.ERROR]
     unregistered = registered_findings(model, inference, target, {each.site for each in errors})
     left = chain(
-        errors,
-        _foreign_findings(model, target),
+        (replace(each, severity=Severity.WARNING) if each.code in _LOADED else each for each in errors),
         (replace(each, severity=Severity.WARNING) for each in unregistered),
     )
     way_out = f"{TRIES}{str(target)!r})` tries all other ways"
     return [
         replace(finding, help=way_out) for finding in left if (finding.code, finding.site, finding.subject) not in sites
     ]
+
+
+_LOADED = (UNREGISTERED_OPERATOR.code, TARGET_MISCOMPUTES_CAST.code)
 
 
 def target_findings(model: onnx_ir.Model, inference: Inference | None, target: Target) -> Iterator[Diagnostic]:
@@ -219,7 +230,7 @@ def _operator_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnos
 
 
 def _foreign_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
-    """Yield one warning for each operator of ONNX Runtime that the target, another runtime, takes for a plugin."""
+    """Yield one finding for each operator of ONNX Runtime that the target, another runtime, takes for a plugin."""
     occurrences = dict[str, Occurrences]()
     if target.lacks_domain(CONTRIB_DOMAIN):
         for node in all_nodes(model):
@@ -228,7 +239,7 @@ def _foreign_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnost
     for op_type, occurrence in occurrences.items():
         message = f"{target} has no operator {op_type} of {CONTRIB_DOMAIN}{occurrence.more()}: it needs a plugin"
         way_out = f"{lowering_to(target)} replaces quantizers; otherwise export without the optimizer of ONNX Runtime"
-        yield Diagnostic(TARGET_LACKS_OPERATOR.code, Severity.WARNING, occurrence.first, message, way_out, op_type)
+        yield Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, occurrence.first, message, way_out, op_type)
 
 
 def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:

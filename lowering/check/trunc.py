@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir
 from numpy.typing import NDArray
 
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.qonnx import TruncNode, is_trunc, read_trunc, trunc_operands
@@ -29,6 +29,7 @@ TRUNC_MALFORMED = FindingCode(
     why="Its number of inputs or its attributes fit neither version.",
     example="y = qonnx.custom_op.general.Trunc (x, scale)",
     advice="Export the model again with qonnx or brevitas.",
+    outcomes=(Outcome.REFUSED,),
     fix="manual",
     silence="Never: the result of the node is not defined.",
 )
@@ -38,6 +39,7 @@ TRUNC_VERSION_GUESSED = FindingCode(
     why="The two versions of QONNX Trunc compute different results.",
     example="five inputs: treated as version 1",
     advice="Import the domain with the intended version.",
+    outcomes=(Outcome.UNCERTAIN,),
     fix="manual",
     silence="If the version in the message is the intended one.",
 )
@@ -50,6 +52,7 @@ TRUNC_SUSPICIOUS = FindingCode(
     ),
     example="y = qonnx.custom_op.general.Trunc (x, scale {1}, zeropt {0}, in_bits {4}, out_bits {8})",
     advice="Correct the parameter that the message names, or export the model again.",
+    outcomes=(Outcome.UNCERTAIN,),
     fix="manual",
     silence="If the message describes the intended parameters.",
 )

@@ -8,7 +8,7 @@ import onnx_ir
 
 from castsmith.analysis.inference.disagreement import Disagreement
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.qonnx import QONNX_DOMAINS, is_trunc
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_formals, op_key, opset_of
@@ -34,6 +34,7 @@ MIXED_OPERAND_TYPES = FindingCode(
         "Run optimize. If the common type cannot hold every value, pass --promote-unsafe or name a "
         "library's rules with --promotion."
     ),
+    outcomes=(Outcome.REFUSED,),
     fix="promoted",
     silence="Never: no runtime loads the model.",
 )
@@ -48,6 +49,7 @@ UNKNOWN_OPERATOR = FindingCode(
     advice=(
         "Import the opset that has the operator, or set the node's domain to the one that defines it and import that."
     ),
+    outcomes=(Outcome.REFUSED, Outcome.UNCERTAIN, Outcome.NEITHER),
     fix="manual",
     silence="If your runtime registers it as a custom operator.",
 )
@@ -57,6 +59,7 @@ VALUE_TYPE_MISMATCH = FindingCode(
     why="Some runtimes trust the declaration and read the wrong bits. Others reject the model.",
     example="float[N] a declared; a = Cast <to = int32> (x)",
     advice="Run optimize, which corrects the declaration.",
+    outcomes=(Outcome.REFUSED, Outcome.OTHERWISE),
     fix="automatic",
     silence="Never: the correction costs nothing.",
 )
@@ -66,6 +69,7 @@ OUTPUT_TYPE_MISMATCH = FindingCode(
     why="Callers of the model rely on the declared type.",
     example="(int32[N] y) declared; y = Add (x, x)  # float[N]",
     advice=("Run optimize, which corrects the declaration. With --keep-output-types it casts the value instead."),
+    outcomes=(Outcome.REFUSED,),
     fix="automatic",
     silence="If no caller reads the declared type.",
 )
@@ -93,7 +97,7 @@ def operator_findings(model: onnx_ir.Model, *, targeted: bool) -> Iterator[Diagn
                 yield Diagnostic(UNKNOWN_OPERATOR.code, severity, site_of(node), message, way_out)
         elif opset is None:
             message, way_out = f"the domain {node.domain} of {node.op_type} is not imported", "import it"
-            severity = Severity.NOTE if targeted else Severity.ERROR
+            severity = Severity.WARNING if targeted else Severity.ERROR
             yield Diagnostic(UNKNOWN_OPERATOR.code, severity, site_of(node), message, way_out)
         elif node.domain not in QONNX_DOMAINS and op_formals(node.domain, node.op_type, opset) is None:
             note(unknown, node.domain, node)
@@ -121,10 +125,9 @@ def operand_findings(model: onnx_ir.Model, inference: Inference, rules: Promotio
         message = f"the state {state} is widened by the body, so its initial value must be cast to {_name(dtype)}"
         yield Diagnostic(MIXED_OPERAND_TYPES.code, Severity.ERROR, site_of(node), message, "optimize casts it")
     for (graph, index), dtype in inference.output_conversions.items():
-        message = (
-            f"the output {graph.outputs[index].name} must be cast to {_name(dtype)} to match the other branch or state"
-        )
-        site, subject = Site(graph.name or ""), f"output {graph.outputs[index].name}"
+        name = graph.outputs[index].name
+        message = f"the output {name} must be cast to {_name(dtype)}, which the node around it needs"
+        site, subject = Site(graph.name or ""), f"output {name}"
         yield Diagnostic(MIXED_OPERAND_TYPES.code, Severity.ERROR, site, message, "optimize casts it", subject)
 
 

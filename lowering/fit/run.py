@@ -13,6 +13,7 @@ from onnx_ir import DataType
 from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.records import Diagnostic, Severity
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
+from castsmith.lowering.check.pairs import TARGET_MISCOMPUTES_CAST
 from castsmith.lowering.check.registered import MALFORMED_OPERATOR, UNREGISTERED_OPERATOR
 from castsmith.lowering.check.run import check
 from castsmith.lowering.check.standard import INVALID_MODEL
@@ -100,8 +101,14 @@ def _decided(search: _Search, meter: _Meter) -> FitResult:
     return search.refusal(hint) if exact is None else search.fitted(exact, hint)
 
 
-_OF_THE_MODEL = (INVALID_MODEL.code, MALFORMED_OPERATOR.code, UNREGISTERED_OPERATOR.code)
-"""Errors that no way of fitting a model brings about or removes, and that the application may have an answer to."""
+_OF_THE_MODEL = (
+    *(INVALID_MODEL.code, MALFORMED_OPERATOR.code, UNREGISTERED_OPERATOR.code),
+    TARGET_MISCOMPUTES_CAST.code,
+)
+"""Errors that no way of fitting a model brings about or removes, and with which the target may load it.
+
+Operators may be registered by the application. Wrong casts are replaced by every way, where that is possible.
+"""
 
 
 def _is_obstacle(found: Diagnostic) -> bool:

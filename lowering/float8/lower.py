@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
@@ -59,6 +59,7 @@ FLOAT8_NOT_LOWERED = FindingCode(
     why="A partly lowered model would not load, so nothing is lowered.",
     example="MatMul on float8e4m3fn",
     advice="Pass --explain to see which nodes were skipped, and change them.",
+    outcomes=(Outcome.REFUSED,),
     fix="manual",
     silence="Never for this target: it rejects the model.",
 )
@@ -68,6 +69,7 @@ SEQUENCE_AT_RISK = FindingCode(
     why="Its optimizer may change the arithmetic, for example by reassociating constants.",
     example="the target contracts multiplication and addition",
     advice="Turn that optimization off, and run castsmith verify.",
+    outcomes=(Outcome.UNCERTAIN,),
     fix="manual",
     silence="If castsmith verify finds no difference on the device.",
 )

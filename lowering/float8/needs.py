@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.codes import FindingCode
+from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
@@ -32,6 +32,7 @@ TYPE_NOT_IN_TARGET = FindingCode(
     why="The result would not load.",
     example="the target has no complex64",
     advice="Change the model, or choose another target.",
+    outcomes=(Outcome.REFUSED,),
     fix="manual",
     silence="Never for this target: it rejects the model.",
 )

@@ -27,7 +27,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Range, Ranges
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.codes import FindingCode, Rule
+from castsmith.ir.codes import FindingCode, Outcome, Rule
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
@@ -56,6 +56,7 @@ ASSUMED_LARGEST_DIM = FindingCode(
     why="A model leaves dimensions open; counting in int32 is correct up to that number.",
     example="optimize --narrow int64 --largest-dim 1000000",
     advice="Without --largest-dim only values that are correct for all dimensions are narrowed.",
+    outcomes=(Outcome.NEITHER,),
     fix="none",
     silence="If each dimension of your inputs stays below the number.",
 )
@@ -65,6 +66,7 @@ ASSUMED_RANGE = FindingCode(
     why="An int64 input may hold anything; indices computed from it in int32 are correct in the range.",
     example="optimize --narrow int64 --range ids=0:50000",
     advice="Without --range only values that are correct for all inputs are narrowed.",
+    outcomes=(Outcome.NEITHER,),
     fix="none",
     silence="If your inputs stay in the range.",
 )

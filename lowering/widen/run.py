@@ -21,7 +21,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.codes import FindingCode, Rule
+from castsmith.ir.codes import FindingCode, Outcome, Rule
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, input_types, op_formals, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR, RUNS_GRAPHS, operators
@@ -58,6 +58,7 @@ NO_KERNEL = FindingCode(
     why="The result would not run.",
     example="Loop on bfloat16",
     advice="Change the operator or its type in the model.",
+    outcomes=(Outcome.REFUSED,),
     fix="manual",
     silence="Never for this target: it rejects the model.",
 )

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import onnx_ir
 
 from castsmith.analysis.inference.walk import called_with_several_types
-from castsmith.ir.codes import FindingCode, RefusalCode
+from castsmith.ir.codes import FindingCode, Outcome, RefusalCode
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
@@ -53,6 +53,7 @@ UNDEFINED_CONSTANT_CAST = FindingCode(
     why="Runtimes give different numbers for it, so Castsmith does not fold it.",
     example="y = Cast <to = int8> (w {1000})",
     advice="Change the constant, or clip it before the cast.",
+    outcomes=(Outcome.UNCERTAIN,),
     fix="manual",
     silence="If no result depends on the element.",
 )

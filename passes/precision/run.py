@@ -23,7 +23,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import infer_element_types
-from castsmith.ir.codes import FindingCode, RefusalCode
+from castsmith.ir.codes import FindingCode, Outcome, RefusalCode
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import not_cast
 from castsmith.ir.ops.schemas import opset_of
@@ -74,6 +74,7 @@ NOTHING_TO_CONVERT = FindingCode(
     why=("The model is copied unchanged, so that the results are complete. A single model is an error instead."),
     example="the model has no floating-point values: nothing in it is of bfloat16, double or float",
     advice="Nothing, if the model is as intended. Otherwise name another precision with --to.",
+    outcomes=(Outcome.NEITHER,),
     fix="none",
     silence="Always, if models without floating-point values are expected.",
 )

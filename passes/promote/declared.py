@@ -8,7 +8,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.codes import FindingCode, Rule
+from castsmith.ir.codes import FindingCode, Outcome, Rule
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import conversion
 from castsmith.ir.ops.value_types import set_element_type
@@ -24,6 +24,7 @@ OUTPUT_TYPE_FOLLOWS = FindingCode(
     why="The promotion of operands widened the output.",
     example="the graph output z is declared int64[N] but is float",
     advice="Accept it, or use --keep-output-types, which adds a cast back.",
+    outcomes=(Outcome.UNCERTAIN,),
     fix="none",
     silence="If callers take the new type.",
 )

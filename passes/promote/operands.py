@@ -10,7 +10,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.disagreement import Disagreement
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.codes import FindingCode, Rule
+from castsmith.ir.codes import FindingCode, Outcome, Rule
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import cast_node, conversion
 from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN, CONVERT_PROMOTE_TYPES, give_body, promotion_attributes
@@ -31,6 +31,7 @@ TYPE_NOT_ALLOWED = FindingCode(
     why=("Every runtime rejects it. If a wider type holds every value, optimize computes in that type."),
     example="y = Relu (x)  # (uint64[N]) -> uint64[N]",
     advice="Run optimize. If it cannot help, raise the opset, or cast the operand in the model.",
+    outcomes=(Outcome.REFUSED,),
     fix="automatic",
     silence="If your runtime supports more types than the standard.",
 )

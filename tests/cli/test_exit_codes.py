@@ -13,8 +13,12 @@ from tests.cli.helpers import CLEAN, MIXED, UNSAFE, Command, is_one_sentence, pa
 
 UNKNOWN = CLEAN.replace("Relu (x)", "my.domain.Op (x)").replace('"" : 18', '"" : 18, "my.domain" : 1')
 LOSSY = CLEAN.replace("z = Relu (x)", "a = Cast <to = 10> (x) z = Cast <to = 1> (a)")
+CYCLE = CLEAN.replace("z = Relu (x)", "a = Relu (z) z = Relu (a)")
 NO_COMMON_TYPE = MIXED.replace("int16", "string")
-FILES = {"clean": CLEAN, "mixed": MIXED, "unsafe": UNSAFE, "lossy": LOSSY, "string": NO_COMMON_TYPE, "unknown": UNKNOWN}
+FILES = {
+    "clean": CLEAN, "mixed": MIXED, "unsafe": UNSAFE, "lossy": LOSSY, "string": NO_COMMON_TYPE, "unknown": UNKNOWN,
+    "cycle": CYCLE,
+}  # fmt: skip
 
 ENDINGS = {
     ("optimize", 0): ["mixed -o out", "mixed -o out --verify", "mixed clean -o folder"],
@@ -38,6 +42,7 @@ ENDINGS = {
     ("check", 2): ["none", "mixed none clean", "clean --fail-on trouble", "clean --select nothing"],
     ("diff", 0): ["clean clean"],
     ("diff", 1): ["clean mixed"],
+    ("diff", 3): ["cycle cycle"],
     ("diff", 2): ["clean none", "clean"],
     ("verify", 0): ["clean clean"],
     ("verify", 1): ["clean mixed"],

@@ -123,7 +123,7 @@ def test_random_casts_in_openvino_are_exact_or_reported() -> None:
         ("int8", "float16", []),
         ("float", "double", ["note openvino-cpu casts float to double otherwise: it gives 3.4028235e38 for infinity",
                              HELD.format("double", "float", "float", "y")]),
-        ("int32", "int16", ["warning openvino-cpu computes int32 to int16 wrongly: it holds int16 in a wider type, and"
+        ("int32", "int16", ["error openvino-cpu computes int32 to int16 wrongly: it holds int16 in a wider type, and"
                             " does not wrap"]),
         ("float", "int16", []),
         ("float", "string", ["error openvino-cpu has no Cast of string at opset 24"]),

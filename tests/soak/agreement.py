@@ -30,6 +30,8 @@ from random import Random
 
 import onnx
 
+from castsmith.cli.catalogue import code_named
+from castsmith.ir.codes import Outcome
 from castsmith.numerics.errors import CastsmithError
 from tests.graphs.single_changes import CHANGES
 from tests.soak.sweep.sources import backend, goldens
@@ -79,7 +81,13 @@ def errors_of_check(path: str, target: str | None) -> str | None:
         found = check(path, target=target)
     except CastsmithError as error:
         return f"unreadable: {error}"
-    return next((f"{each.code}: {each.message}" for each in found if each.severity is Severity.ERROR), None)
+    errors = (each for each in found if each.severity is Severity.ERROR and _refuses(each.code))
+    return next((f"{each.code}: {each.message}" for each in errors), None)
+
+
+def _refuses(code: str) -> bool:
+    """True for an error with which a model does not load; False for one that only gives other values."""
+    return Outcome.REFUSED in getattr(code_named(code), "outcomes", ())
 
 
 # An engine in a process of its own.

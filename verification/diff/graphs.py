@@ -21,7 +21,7 @@ from castsmith.verification.diff.interface import (
     pair_by_index,
     types_differ,
 )
-from castsmith.verification.diff.keys import Keys, Scope, attribute_key, operands, operator_key
+from castsmith.verification.diff.keys import Keys, Scope, attribute_key, name_of_undefined, operands, operator_key
 from castsmith.verification.diff.match import Matching, match_nodes
 from castsmith.verification.diff.tensors import digest, tensor_difference
 
@@ -236,6 +236,8 @@ def _same_value(matching: Matching, x: onnx_ir.Value, y: onnx_ir.Value) -> bool:
     left, right = keys.constant(x), keys.constant(y)
     if left is not None or right is not None:
         return left == right
+    if undefined := name_of_undefined(x):
+        return undefined == name_of_undefined(y)
     if keys.of.get(x, x) == keys.of.get(y, y):
         return True
     return x in forward and forward[x] == forward.get(y)

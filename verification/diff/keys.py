@@ -213,6 +213,12 @@ def _graph_key(graph: onnx_ir.Graph, keys: Keys, numbers: MutableMapping[onnx_ir
     return keys.intern("graph", len(graph.inputs), outputs, tuple(sorted(nodes.values())))
 
 
+def name_of_undefined(value: onnx_ir.Value) -> tuple[str | None, ...]:
+    """Return the name of a value that a malformed model does not define, which tells it from others; else nothing."""
+    is_defined = value.producer() is not None or value.is_graph_input() or value.is_initializer()
+    return () if is_defined else ("undefined", value.name)
+
+
 def _input_key(
     value: onnx_ir.Value | None, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int], *, soft: bool = False
 ) -> int:
@@ -222,5 +228,5 @@ def _input_key(
     if constant is None and value in numbers:
         return numbers[value]
     if constant is None:
-        return keys.intern("unknown", value)
+        return keys.intern(*(name_of_undefined(value) or ("unknown", value)))
     return keys.intern("any constant") if soft else constant

@@ -56,7 +56,7 @@ MODELS: dict[str, tuple[str, list[str]]] = {
             y = If (c) <then_branch = t () => (float16[2] p) { p = Abs (h) },
                         else_branch = e () => (float[2] q) { q = Abs (x) }> }""",
         [
-            f"{MIXED} | t | the output p must be cast to float to match the other branch or state"
+            f"{MIXED} | t | the output p must be cast to float, which the node around it needs"
             " | optimize casts it | None"
         ],
     ),
