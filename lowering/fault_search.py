@@ -31,9 +31,9 @@ from castsmith.verification.evaluate.limits import Budget
 
 Array = NDArray[Any]
 
-_LOST = 0.125
-"""The relative error of an element from which it is lost: far beyond a rounding, of which it has 2^-11."""
-_WRONG = 0.05
+_LOST, _LOST_BELOW = 0.125, 2.0**-6
+"""The relative error of an element from which it is lost, and below the normal numbers: a rounding has 2^-11."""
+WRONG = 0.01
 """The error of a tensor, relative to its greatest element, from which it is wrong."""
 _ENDLESS = 16
 """Nodes that compute with what is wrong, without an end, from which the effect is taken to reach an output."""
@@ -139,15 +139,16 @@ class _Runs:
             return computed
         trail, alone, wide = self._arriving(route, node, value), self.alone.get(key), expected.astype(np.float64)
         right = Tensor(_as(expected, here.dtype), computed.undefined)
-        if alone is not None and node in self.faults and _lost(alone, wide, wide).any():
+        # What is wrong in another way than alone is so by its operands: the next round judges it.
+        if alone is not None and node in self.faults and (_lost(alone, wide, wide) & _alike(here, alone)).any():
             own = _is_wrong(alone, wide)
-            if own and not trail.wrong:
+            if own and not trail.wrong and self.faults[node].kind != "operand":
                 trail.causes.clear()  # elements that were lost before do not explain a tensor that is wrong by itself
             if own or not trail.wrong:
                 trail.causes[node] = None
         if not trail.causes:
             return right
-        lost = _lost(here, wide, wide if alone is None else alone.astype(np.float64))
+        lost = _lost(here, wide, wide if alone is None else alone.astype(np.float64), _LOST_BELOW)
         fresh = node in trail.causes
         if not lost.any() and not (fresh and _lost(here, wide, wide).any()):
             return right
@@ -205,15 +206,21 @@ def _as(array: Array, dtype: Any) -> Array:
         return array.astype(dtype)
 
 
-def _lost(here: Array, expected: Array, compared: Array) -> NDArray[np.bool_]:
+def _lost(here: Array, expected: Array, compared: Array, most: float = _LOST) -> NDArray[np.bool_]:
     """Return the elements that are finite in the reference and lost here, beyond what is lost in `compared` as well."""
     with np.errstate(invalid="ignore", over="ignore"):
         wide, finite = here.astype(np.float64), np.isfinite(expected)
         sizes = np.abs(expected)
-        most = float(sizes.max(where=finite, initial=0.0))
-        allowed = np.where(expected == 0, LIMITS.vanish * most, _LOST * sizes) + 2 * np.abs(compared - expected)
+        greatest = float(sizes.max(where=finite, initial=0.0))
+        share = np.where(sizes < LIMITS.normal, _LOST_BELOW, most)
+        allowed = np.where(expected == 0, LIMITS.vanish * greatest, share * sizes) + 2 * np.abs(compared - expected)
         close = (wide == compared) | (np.abs(wide - compared) <= allowed)
     return finite & ~close
+
+
+def _alike(here: Array, alone: Array) -> NDArray[np.bool_]:
+    """Return the elements that are as they are alone: the same number, or not finite either."""
+    return (here == alone) | ~(np.isfinite(here) | np.isfinite(alone))
 
 
 def _is_wrong(here: Array, expected: Array) -> bool:
@@ -223,7 +230,7 @@ def _is_wrong(here: Array, expected: Array) -> bool:
         return True
     with np.errstate(invalid="ignore"):
         error = np.abs(here.astype(np.float64) - expected)
-    return float(error.max(where=finite, initial=0.0)) > _WRONG * float(np.abs(expected).max(where=finite, initial=0.0))
+    return float(error.max(where=finite, initial=0.0)) > WRONG * float(np.abs(expected).max(where=finite, initial=0.0))
 
 
 def faults(reference: Reference, model: onnx_ir.Model) -> list[Fault]:
