@@ -130,7 +130,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
     tell, known = options.progress or _silent, None
     if inputs is not None:
         tell("measuring")
-        known = reference(given.clone(), inputs, options.dims, ranges=options.ranges)
+        known = reference(given.clone(), inputs, options.dims, ranges=options.ranges, target=as_target(options.target))
     fates = Fates(to)
     stated = _stated(given, options.ranges or {})
     # The weights are read for the bounds, and the effects of rounding are found in the same pass.
@@ -344,7 +344,7 @@ def _healed(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> 
     tell, target = options.progress or _silent, as_target(options.target)
     stated = _stated(given, options.ranges or {})
     tell("measuring")
-    known = reference_of(given, "made-up" if options.inputs is None else options.inputs, options.dims, stated)
+    known = reference_of(given, "made-up" if options.inputs is None else options.inputs, options.dims, stated, target)
     keep, lower = parse_patterns(options.keep, "keep"), parse_patterns(options.lower, "lower")
     request = Request(
         DataType.FLOAT, target, "keep", keep, lower, None, {}, {}, Fates(DataType.FLOAT), options.provenance, tell
@@ -385,9 +385,9 @@ def _rescaled(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions, *
     inputs = "made-up" if options.inputs is None else options.inputs
     tell("measuring")
     if half:
-        known = reference_of(given, inputs, options.dims, stated)
+        known = reference_of(given, inputs, options.dims, stated, target)
     else:
-        known = reference(given.clone(), inputs, options.dims, ranges=stated)
+        known = reference(given.clone(), inputs, options.dims, ranges=stated, target=target)
     every, fates = (Pattern("*", "", "*", _NO_FLOAT),), Fates(DataType.FLOAT16)
     request = Request(
         DataType.FLOAT16, target, _io_of(given, options), keep, every, None, {}, {}, fates, options.provenance, tell

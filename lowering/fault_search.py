@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.handed_on import handed_on
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.table import CASTS, traits_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.accuracy import Reference, fed
 from castsmith.lowering.faults import LIMITS, Fault, fault_at
+from castsmith.numerics.errors import present
 from castsmith.verification.evaluate.conversions import Tensor
-from castsmith.verification.evaluate.engines import EngineError, adds_up
+from castsmith.verification.evaluate.engines import EngineError, adds_up, running_sums
 from castsmith.verification.evaluate.evaluator import Path
 from castsmith.verification.evaluate.limits import Budget
 
@@ -90,11 +92,11 @@ class _Runs:
             self.faults[node] = fault_at(node, operand[0], "operand", operand[1])
         elif adds_up(node):
             self.faults[node] = fault_at(node, value, "inside", self._inside(route, node, wide))
+        elif not np.isfinite(here[lost]).all():
+            self.faults[node] = fault_at(node, value, "inside", self._product_inside(route, node, greatest))
         elif (sizes < LIMITS.normal).any():
             small = sizes[sizes < LIMITS.normal]
             self.faults[node] = fault_at(node, value, "vanish", float(small.max()))
-        elif not np.isfinite(here[lost]).all():
-            self.faults[node] = fault_at(node, value, "inside", greatest)
 
     def _lossy_operand(self, route: Path, node: onnx_ir.Node) -> tuple[onnx_ir.Value, float] | None:
         """Return the first operand that loses elements by being of float16, and the magnitude at which it does."""
@@ -128,6 +130,17 @@ class _Runs:
         """Return the largest sum that the node may make inside, as far as its operands say."""
         operand = None if node.inputs[0] is None else self._expected_of(route, node.inputs[0])
         return float(np.abs(result).max()) if operand is None else sum_inside(node, operand, result)
+
+    def _product_inside(self, route: Path, node: onnx_ir.Node, result: float) -> float:
+        """Return the largest sum inside of a product of matrices, or the magnitude of the result of another node."""
+        if node.op_type != "MatMul":
+            return result
+        constants = map(constant_tensor, node.inputs)
+        a, b = (
+            self._expected_of(route, present(value, "a factor")) if tensor is None else tensor.numpy()
+            for value, tensor in zip(node.inputs, constants, strict=True)
+        )
+        return result if a is None or b is None else float(running_sums(a, b).max())
 
     def second(self, route: Path, value: onnx_ir.Value, computed: Tensor) -> Tensor:
         """Go on with what is lost as long as that matters, and note which faults do harm."""
@@ -247,6 +260,7 @@ def faults(reference: Reference, model: onnx_ir.Model) -> list[Fault]:
         for source, receiver in handed_on(model, node):
             if source is not None:
                 links[receiver].append(source)
+    target = reference.target
     for _, feeds, expected in reference.runs:
         runs, given = _Runs(expected, outputs, renamed, links), fed(model, feeds)
         evaluator.budget = Budget(reference.seconds)
@@ -258,7 +272,8 @@ def faults(reference: Reference, model: onnx_ir.Model) -> list[Fault]:
         except EngineError:  # the measured error says so
             continue
         for node in runs.harmful:
-            found.setdefault(node, runs.faults[node])
+            fault, unknown = runs.faults[node], target is not None and target.sums_in(node.op_type) is None
+            found.setdefault(node, replace(fault, unknown_to=str(target)) if unknown else fault)
     order = {node: number for number, node in enumerate(all_nodes(model))}
     return sorted(found.values(), key=lambda fault: order.get(fault.node, len(order)))
 

@@ -195,6 +195,8 @@ class _Evidence:
         self._sizes = {name: bound.magnitude for name, bound in self.reference.measured().items()}
         self._keys = keys_of(self.model)
         self._wrong = {fault.node for fault in self.found} | {fault.value for fault in self.found}
+        inside = (fault for fault in self.found if fault.kind == "inside" and fault.node.op_type == "MatMul")
+        self._inside = {fault.name: fault.magnitude for fault in inside}
         self._vanishing = {fault.value: fault.magnitude for fault in self.found if fault.magnitude < LIMITS.normal}
         runs = defaultdict[tuple[int, Path], dict[str, Array]](dict)
         for run, (_, _, values) in enumerate(self.reference.runs):
@@ -211,6 +213,8 @@ class _Evidence:
                     yield from _of_constant((node, index), tensor)
             for value in (value for value in node.outputs if types.type_of(value) in _SCALED):
                 size = self._sizes.get(self._keys.get(value, ""), 0.0)
+                if value.name in self._inside:
+                    yield Bound(value, low=_needed(self._inside[value.name]), inside=True)
                 if value.name in self._vanishing:
                     yield Bound(value, high=_raised(self._vanishing[value.name]))
                 if size < LIMITS.overflow or not self._wrong.isdisjoint((node, value.name)):  # the others do no harm

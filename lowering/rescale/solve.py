@@ -33,12 +33,14 @@ class Bound:
         low: The least exponent.
         high: The greatest.
         factor: 2 for a sum of squares.
+        inside: True for a sum inside of the node that makes the value: what is computed from the value may be larger.
     """
 
     subject: onnx_ir.Value | Edge
     low: float = -math.inf
     high: float = math.inf
     factor: int = 1
+    inside: bool = False
 
     @property
     def is_wish(self) -> bool:
@@ -108,7 +110,7 @@ class _System:
         for place, form in self.found.adapted.items():  # what an adapter makes has to fit as well
             value = place if isinstance(place, onnx_ir.Value) else self._read(place)
             whole = self.reduced(plus(form, self._raw(value) if value is not None else NOTHING))
-            rows += [(whole, bound) for bound in of_subject[value]]
+            rows += [(whole, bound) for bound in of_subject[value] if not bound.inside]
         return _assigned(rows, self._steps)
 
     def _read(self, edge: Edge) -> onnx_ir.Value | None:

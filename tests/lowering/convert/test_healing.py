@@ -189,3 +189,33 @@ def test_models_in_float_or_without_arithmetic_are_not_healed() -> None:
     assert not computes_in_half(onnx_ir.from_proto(case.original()))
     assert computes_in_half(onnx_ir.from_proto(case.shipped()))
     assert run(case.original(), case.inputs())
+
+
+def test_sums_count_as_the_target_adds_them_up() -> None:
+    norm = case_of("L2 normalization, whose").shipped()
+    feeds = case_of("L2 normalization, whose").inputs()
+    reasons = {
+        target: [fault.reason for fault in castsmith.convert(norm, to="float16", inputs=feeds, target=target).faults]
+        for target in (None, "tensorrt-10", "onnxruntime-cpu", "openvino-cpu")
+    }
+    (plain,), (unknown,) = reasons[None], reasons["tensorrt-10"]
+    assert plain.endswith("(measured)")
+    assert unknown.endswith("(measured); whether tensorrt-10 adds up in float16 is unknown")
+    assert reasons["onnxruntime-cpu"] == reasons["openvino-cpu"] == []
+
+
+def test_a_product_of_matrices_whose_sums_overflow_where_the_target_adds_up_in_float16() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float16[2, 8] x) => (float16[2, 3] y) { y = MatMul (x, w) }'
+    )
+    weights = np.full((8, 3), 1, np.float16)
+    weights[4:] = -1
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    feeds = {"x": np.full((2, 8), 20000, np.float16)}
+    for target, places in ((None, 0), ("onnxruntime-cpu", 0), ("onnxruntime-webgpu", 1)):
+        result = castsmith.convert(model, to="float16", inputs=feeds, target=target)
+        assert len(result.faults) == in_float(result.model) == places, target
+    fault = castsmith.convert(model, to="float16", inputs=feeds, target="onnxruntime-webgpu").faults[0]
+    assert fault.reason == "y fits float16, but the sum inside reaches 80000 (measured)"
+    scaled = castsmith.convert(model, to="float16", inputs=feeds, target="onnxruntime-webgpu", rescale=True)
+    assert (in_float(scaled.model), scaled.error is not None and scaled.error.worst) == (0, 0.0)
