@@ -21,9 +21,10 @@ from castsmith.ir.walks import nodes_of
 from castsmith.lowering.results import Accuracy, OutputError
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.precision.evidence import prefix_of
+from castsmith.targets.target import Target
 from castsmith.verification.bounds import Bound
 from castsmith.verification.evaluate.conversions import Tensor
-from castsmith.verification.evaluate.engines import Engine, EngineError
+from castsmith.verification.evaluate.engines import Engine, EngineError, adds_up
 from castsmith.verification.evaluate.evaluator import Evaluator, Path as Route
 from castsmith.verification.evaluate.limits import Budget, seconds_for
 from castsmith.verification.evaluate.names import EngineName
@@ -62,6 +63,7 @@ class Reference:
     seconds: float
     runs: list[tuple[str, Any, dict[tuple[Route, str], Array]]] = field(default_factory=list[Any])
     notes: list[str] = field(default_factory=list[str])
+    target: Target | None = None
 
     def measured(self) -> dict[str, Bound]:
         """The least and greatest finite element of each value over all sets, inputs included, by `keys_of`."""
@@ -115,14 +117,21 @@ def reference(
     *,
     ranges: Mapping[str, tuple[float, float]] | None = None,
     of: onnx_ir.Model | None = None,
+    target: Target | None = None,
 ) -> Reference:
     """Run the model on the inputs and keep its values. Raises ModelError where it runs on no set of inputs.
 
     Args:
         ranges: Between which numbers generated inputs lie, by name.
         of: The model that the inputs are for, of which the other is the same in float.
+        target: The runtime that says where float16 is added up in float16: where it does not say so, in sums and norms.
     """
-    found = Reference(model, Engine(engine, half_inside=True), 2 * seconds_for((model,)))
+
+    def half_inside(node: onnx_ir.Node) -> bool:
+        dtype = None if target is None else target.sums_in(node.op_type)
+        return adds_up(node) if dtype is None else dtype == DataType.FLOAT16
+
+    found = Reference(model, Engine(engine, half_inside), 2 * seconds_for((model,)), target=target)
     of = of or model
     evaluator, own = found.evaluator(model), found.evaluator(of)
     if isinstance(inputs, str) and inputs == "made-up":

@@ -20,7 +20,8 @@ from castsmith.lowering.accuracy import Reference, measure, reference
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
-from castsmith.lowering.fault_search import faults
+from castsmith.lowering.fault_search import WRONG, faults
+from castsmith.lowering.faults import Fault
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
 from castsmith.lowering.healing import Healing, computes_in_half, reference_of
@@ -131,7 +132,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
     tell, known = options.progress or _silent, None
     if inputs is not None:
         tell("measuring")
-        known = reference(given.clone(), inputs, options.dims, ranges=options.ranges)
+        known = reference(given.clone(), inputs, options.dims, ranges=options.ranges, target=as_target(options.target))
     fates = Fates(to)
     stated = _stated(given, options.ranges or {})
     # The weights are read for the bounds, and the effects of rounding are found in the same pass.
@@ -345,7 +346,7 @@ def _healed(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> 
     tell, target = options.progress or _silent, as_target(options.target)
     stated = _stated(given, options.ranges or {})
     tell("measuring")
-    known = reference_of(given, "made-up" if options.inputs is None else options.inputs, options.dims, stated)
+    known = reference_of(given, "made-up" if options.inputs is None else options.inputs, options.dims, stated, target)
     keep, lower = parse_patterns(options.keep, "keep"), parse_patterns(options.lower, "lower")
     request = Request(
         DataType.FLOAT, target, "keep", keep, lower, None, {}, {}, Fates(DataType.FLOAT), options.provenance, tell
@@ -372,6 +373,7 @@ NOT_RESCALED = FindingCode(
     fix="none",
     silence="Where the error on your inputs is small.",
 )
+_MOST_ROUNDS = 8
 _NO_FLOAT = "converted, so that no node is in float"
 
 
@@ -386,30 +388,35 @@ def _rescaled(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions, *
     inputs = "made-up" if options.inputs is None else options.inputs
     tell("measuring")
     if half:
-        known = reference_of(given, inputs, options.dims, stated)
+        known = reference_of(given, inputs, options.dims, stated, target)
     else:
-        known = reference(given.clone(), inputs, options.dims, ranges=stated)
+        known = reference(given.clone(), inputs, options.dims, ranges=stated, target=target)
     every, fates = (Pattern("*", "", "*", _NO_FLOAT),), Fates(DataType.FLOAT16)
     request = Request(
         DataType.FLOAT16, target, _io_of(given, options), keep, every, None, {}, {}, fates, options.provenance, tell
     )
     untouched = ConvertPrecision(DataType.FLOAT, sources=(DataType.FLOAT16,), sparing=True) if half else None
     plain = _attempt(given.clone(), request, keep, untouched).result
-    found = tuple(faults(known, plain.model))
-    result, before = plain if plain.rewrites else replace(plain, model=given), measure(known, plain.model)
-    if found:
+    result, found = plain if plain.rewrites else replace(plain, model=given), list[Fault]()
+    before = error = measure(known, plain.model)
+    for _ in range(_MOST_ROUNDS):
+        fresh = [fault for fault in faults(known, result.model) if fault.name not in {each.name for each in found}]
+        if not fresh:
+            break
+        found += fresh
         # A model in float is scaled first, so that its weights are rounded where they have all bits.
-        run = Run(Session(plain.model if half else given.clone()), options.provenance, tell)
-        scaled = run.apply(Rescale(known, found))
+        run = Run(Session(plain.model.clone() if half else given.clone()), options.provenance, tell)
+        scaled = run.apply(Rescale(known, tuple(found)))
         require(isinstance(scaled, RescaleResult), "rescale states no factors")
         scaled = cast("RescaleResult", scaled)
-        base = plain if half else _attempt(run.session.model, request, keep).result
+        base = replace(plain, model=run.session.model) if half else _attempt(run.session.model, request, keep).result
         told = [_not_rescaled(base.model, name) for name in scaled.unsolved]
         rewrites = [*run.records.rewrites, *base.rewrites]
         result = replace(base, rewrites=rewrites, diagnostics=[*base.diagnostics, *told], factors=scaled.factors)
-    # The engine keeps constants by their nodes, so a model that was changed in place is measured as another.
-    error = measure(known, result.model.clone()) if found else before
-    result = replace(result, error=error, before=before, faults=found)
+        error = measure(known, result.model)
+        if error.worst <= WRONG:
+            break
+    result = replace(result, error=error, before=before, faults=tuple(found))
     return _delivered(_judged(result, "convert without `rescale`"), model, given, options)
 
 

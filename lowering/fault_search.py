@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,20 +20,22 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.handed_on import handed_on
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.table import CASTS, traits_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.accuracy import Reference, fed
 from castsmith.lowering.faults import LIMITS, Fault, fault_at
+from castsmith.numerics.errors import present
 from castsmith.verification.evaluate.conversions import Tensor
-from castsmith.verification.evaluate.engines import EngineError, adds_up
+from castsmith.verification.evaluate.engines import EngineError, adds_up, running_sums
 from castsmith.verification.evaluate.evaluator import Path
 from castsmith.verification.evaluate.limits import Budget
 
 Array = NDArray[Any]
 
-_LOST = 0.125
-"""The relative error of an element from which it is lost: far beyond a rounding, of which it has 2^-11."""
-_WRONG = 0.05
+_LOST, _LOST_BELOW = 0.125, 2.0**-6
+"""The relative error of an element from which it is lost, and below the normal numbers: a rounding has 2^-11."""
+WRONG = 0.01
 """The error of a tensor, relative to its greatest element, from which it is wrong."""
 _ENDLESS = 16
 """Nodes that compute with what is wrong, without an end, from which the effect is taken to reach an output."""
@@ -90,11 +92,11 @@ class _Runs:
             self.faults[node] = fault_at(node, operand[0], "operand", operand[1])
         elif adds_up(node):
             self.faults[node] = fault_at(node, value, "inside", self._inside(route, node, wide))
+        elif not np.isfinite(here[lost]).all():
+            self.faults[node] = fault_at(node, value, "inside", self._product_inside(route, node, greatest))
         elif (sizes < LIMITS.normal).any():
             small = sizes[sizes < LIMITS.normal]
             self.faults[node] = fault_at(node, value, "vanish", float(small.max()))
-        elif not np.isfinite(here[lost]).all():
-            self.faults[node] = fault_at(node, value, "inside", greatest)
 
     def _lossy_operand(self, route: Path, node: onnx_ir.Node) -> tuple[onnx_ir.Value, float] | None:
         """Return the first operand that loses elements by being of float16, and the magnitude at which it does."""
@@ -129,6 +131,17 @@ class _Runs:
         operand = None if node.inputs[0] is None else self._expected_of(route, node.inputs[0])
         return float(np.abs(result).max()) if operand is None else sum_inside(node, operand, result)
 
+    def _product_inside(self, route: Path, node: onnx_ir.Node, result: float) -> float:
+        """Return the largest sum inside of a product of matrices, or the magnitude of the result of another node."""
+        if node.op_type != "MatMul":
+            return result
+        constants = map(constant_tensor, node.inputs)
+        a, b = (
+            self._expected_of(route, present(value, "a factor")) if tensor is None else tensor.numpy()
+            for value, tensor in zip(node.inputs, constants, strict=True)
+        )
+        return result if a is None or b is None else float(running_sums(a, b).max())
+
     def second(self, route: Path, value: onnx_ir.Value, computed: Tensor) -> Tensor:
         """Go on with what is lost as long as that matters, and note which faults do harm."""
         key, node = (route, value.name or ""), value.producer()
@@ -139,15 +152,16 @@ class _Runs:
             return computed
         trail, alone, wide = self._arriving(route, node, value), self.alone.get(key), expected.astype(np.float64)
         right = Tensor(_as(expected, here.dtype), computed.undefined)
-        if alone is not None and node in self.faults and _lost(alone, wide, wide).any():
+        # What is wrong in another way than alone is so by its operands: the next round judges it.
+        if alone is not None and node in self.faults and (_lost(alone, wide, wide) & _alike(here, alone)).any():
             own = _is_wrong(alone, wide)
-            if own and not trail.wrong:
+            if own and not trail.wrong and self.faults[node].kind != "operand":
                 trail.causes.clear()  # elements that were lost before do not explain a tensor that is wrong by itself
             if own or not trail.wrong:
                 trail.causes[node] = None
         if not trail.causes:
             return right
-        lost = _lost(here, wide, wide if alone is None else alone.astype(np.float64))
+        lost = _lost(here, wide, wide if alone is None else alone.astype(np.float64), _LOST_BELOW)
         fresh = node in trail.causes
         if not lost.any() and not (fresh and _lost(here, wide, wide).any()):
             return right
@@ -205,15 +219,21 @@ def _as(array: Array, dtype: Any) -> Array:
         return array.astype(dtype)
 
 
-def _lost(here: Array, expected: Array, compared: Array) -> NDArray[np.bool_]:
+def _lost(here: Array, expected: Array, compared: Array, most: float = _LOST) -> NDArray[np.bool_]:
     """Return the elements that are finite in the reference and lost here, beyond what is lost in `compared` as well."""
     with np.errstate(invalid="ignore", over="ignore"):
         wide, finite = here.astype(np.float64), np.isfinite(expected)
         sizes = np.abs(expected)
-        most = float(sizes.max(where=finite, initial=0.0))
-        allowed = np.where(expected == 0, LIMITS.vanish * most, _LOST * sizes) + 2 * np.abs(compared - expected)
+        greatest = float(sizes.max(where=finite, initial=0.0))
+        share = np.where(sizes < LIMITS.normal, _LOST_BELOW, most)
+        allowed = np.where(expected == 0, LIMITS.vanish * greatest, share * sizes) + 2 * np.abs(compared - expected)
         close = (wide == compared) | (np.abs(wide - compared) <= allowed)
     return finite & ~close
+
+
+def _alike(here: Array, alone: Array) -> NDArray[np.bool_]:
+    """Return the elements that are as they are alone: the same number, or not finite either."""
+    return (here == alone) | ~(np.isfinite(here) | np.isfinite(alone))
 
 
 def _is_wrong(here: Array, expected: Array) -> bool:
@@ -223,7 +243,7 @@ def _is_wrong(here: Array, expected: Array) -> bool:
         return True
     with np.errstate(invalid="ignore"):
         error = np.abs(here.astype(np.float64) - expected)
-    return float(error.max(where=finite, initial=0.0)) > _WRONG * float(np.abs(expected).max(where=finite, initial=0.0))
+    return float(error.max(where=finite, initial=0.0)) > WRONG * float(np.abs(expected).max(where=finite, initial=0.0))
 
 
 def faults(reference: Reference, model: onnx_ir.Model) -> list[Fault]:
@@ -240,6 +260,7 @@ def faults(reference: Reference, model: onnx_ir.Model) -> list[Fault]:
         for source, receiver in handed_on(model, node):
             if source is not None:
                 links[receiver].append(source)
+    target = reference.target
     for _, feeds, expected in reference.runs:
         runs, given = _Runs(expected, outputs, renamed, links), fed(model, feeds)
         evaluator.budget = Budget(reference.seconds)
@@ -251,7 +272,8 @@ def faults(reference: Reference, model: onnx_ir.Model) -> list[Fault]:
         except EngineError:  # the measured error says so
             continue
         for node in runs.harmful:
-            found.setdefault(node, runs.faults[node])
+            fault, unknown = runs.faults[node], target is not None and target.sums_in(node.op_type) is None
+            found.setdefault(node, replace(fault, unknown_to=str(target)) if unknown else fault)
     order = {node: number for number, node in enumerate(all_nodes(model))}
     return sorted(found.values(), key=lambda fault: order.get(fault.node, len(order)))
 

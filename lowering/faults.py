@@ -28,6 +28,7 @@ class Fault:
         kind: "overflow": the value is beyond float16; "vanish": it is below its normal numbers; "inside": operands and
             result fit, and what the node adds up does not; "operand": it reads what is lost.
         magnitude: The greatest magnitude that the value has, of what the node adds up inside.
+        unknown_to: The target of which it is unknown whether it adds up in float16.
     """
 
     node: onnx_ir.Node
@@ -36,13 +37,15 @@ class Fault:
     value: str
     kind: Kind
     magnitude: float
+    unknown_to: str = ""
 
     @property
     def reason(self) -> str:
         """What is wrong, as a clause."""
         name = self.value
         if self.kind == "inside":
-            return f"{name} fits float16, but the sum inside reaches {self.magnitude:.6g} (measured)"
+            unknown = f"; whether {self.unknown_to} adds up in float16 is unknown" if self.unknown_to else ""
+            return f"{name} fits float16, but the sum inside reaches {self.magnitude:.6g} (measured){unknown}"
         name = f"it reads {name}, which" if self.kind == "operand" else name
         if self.magnitude >= LIMITS.overflow:
             return f"{name} reaches {self.magnitude:.6g} (measured), beyond float16"

@@ -52,18 +52,22 @@ def reference_of(
     inputs: Inputs,
     dims: Mapping[str, int] | None = None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
+    target: Target | None = None,
 ) -> Reference:
     """Return the widened model with its values on inputs of the model itself."""
-    return reference(widened(model), inputs, dims, ranges=ranges, of=model)
+    return reference(widened(model), inputs, dims, ranges=ranges, of=model, target=target)
 
 
 def half_faults(
-    model: onnx_ir.Model, inputs: Inputs, ranges: Mapping[str, tuple[float, float]] | None = None
+    model: onnx_ir.Model,
+    inputs: Inputs,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    target: Target | None = None,
 ) -> list[Fault]:
     """Return the nodes that go wrong in float16 on inputs of the model; none of one that is not in float16."""
     if not computes_in_half(model):
         return []
-    return faults(reference_of(model, inputs, ranges=ranges), model)
+    return faults(reference_of(model, inputs, ranges=ranges, target=target), model)
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ class Target:
             `QUANTIZATION_RULES`, each with its source.
         one_type: Operators whose operands of elements must all be of one type, where the standard allows several, each
             with its source.
+        sums: For each operator that adds up many elements of float16, `*` for all, the type in which it does so.
         dropped: For each type the operators without a kernel for their newest definition, and the opset of it.
         wrong_fusions: Fusions that change results or fail.
         wrong_casts: Casts that it computes differently from the schema.
@@ -117,6 +118,7 @@ class Target:
     off_device: frozenset[DataType]
     quantization: Mapping[str, str]
     one_type: Mapping[str, str]
+    sums: Mapping[str, DataType]
     dropped: Mapping[DataType, Mapping[str, int]]
     wrong_fusions: tuple[WrongFusion, ...]
     wrong_casts: tuple[WrongCast, ...]
@@ -152,6 +154,7 @@ class Target:
         off_device: Iterable[TypeLike] | None = None,
         quantization: Mapping[str, str] | None = None,
         one_type: Mapping[str, str] | None = None,
+        sums: Mapping[str, TypeLike] | None = None,
         dropped: Rows = (),
         wrong_fusions: Iterable[WrongFusion | Entry] = (),
         wrong_casts: Iterable[WrongCast | Entry] = (),
@@ -202,6 +205,7 @@ class Target:
                 "off_device": away,
                 "quantization": read_rules(quantization or {}),
                 "one_type": dict(one_type or {}),
+                "sums": {op_type: parse_type(dtype) for op_type, dtype in (sums or {}).items()},
                 "dropped": read_rows("dropped", dropped),
                 "wrong_fusions": tuple(map(read_wrong_fusion, wrong_fusions)),
                 "wrong_casts": tuple(map(read_wrong_cast, wrong_casts)),
@@ -241,6 +245,10 @@ class Target:
     def lacks(self) -> frozenset[DataType]:
         """The unsupported element types, less those `off_device`."""
         return frozenset(ELEMENT_TYPES) - self.types - self.off_device
+
+    def sums_in(self, op_type: str) -> DataType | None:
+        """Return the type in which an operator adds up elements of float16; None if it is unknown."""
+        return self.sums.get(op_type, self.sums.get("*"))
 
     @property
     def is_stale(self) -> bool:

@@ -140,6 +140,7 @@ def _as_data(target: Target) -> dict[str, Any]:
         "unknown": list(target.unknown),
         "casts": None if target.casts is None else {_names([k])[0]: _names(v) for k, v in target.casts.items()},
         "held": {_names([dtype])[0]: _names([holder])[0] for dtype, holder in target.held.items()},
+        "sums": {op_type: type_name(dtype) for op_type, dtype in target.sums.items()},
         "operators_on_float8": dict(target.operators_on_float8),
         "wrong_casts": [
             {

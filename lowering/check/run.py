@@ -113,14 +113,14 @@ def check(
     found = [] if loaded is None else findings(loaded, rules, runtime, written)
     flawed = {(flaw.site, flaw.site.output) for flaw in flaws}
     told = [*malformed_findings(flaws), *(each for each in found if (each.site, each.site.output) not in flawed)]
-    return told if loaded is None or flaws or inputs is None else [*told, *_half_findings(loaded, inputs)]
+    return told if loaded is None or flaws or inputs is None else [*told, *_half_findings(loaded, inputs, runtime)]
 
 
-def _half_findings(model: onnx_ir.Model, inputs: Inputs) -> Iterator[Diagnostic]:
+def _half_findings(model: onnx_ir.Model, inputs: Inputs, target: Target | None) -> Iterator[Diagnostic]:
     """Yield the nodes that go wrong in float16 on these inputs, where a fault begins."""
     from castsmith.lowering.healing import half_faults  # imports what runs models
 
-    for fault in half_faults(model, inputs):
+    for fault in half_faults(model, inputs, target=target):
         if fault.kind != "operand":
             way_out = "`convert(to='float16')` computes it in float"
             yield Diagnostic(WRONG_IN_FLOAT16.code, Severity.WARNING, site_of(fault.node), fault.reason, way_out)

@@ -14,7 +14,8 @@ becomes
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +31,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site
 from castsmith.ir.text import constant_item, node_item, node_items, site_of
+from castsmith.ir.walks import all_nodes, subgraphs_of
 from castsmith.lowering.accuracy import Reference
 from castsmith.lowering.fault_search import faults, sum_inside, sums_squares
 from castsmith.lowering.faults import LIMITS, Fault
@@ -42,7 +44,9 @@ from castsmith.passes.core.options import OptionInfo, option
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import name_node, place_constant
 from castsmith.passes.core.session import Session
+from castsmith.passes.precision.evidence import keys_of
 from castsmith.verification.evaluate.engines import adds_up
+from castsmith.verification.evaluate.evaluator import Path
 
 Array = NDArray[Any]
 NAME = "rescale"
@@ -52,6 +56,8 @@ _SCALED = (DataType.FLOAT16, DataType.FLOAT)
 """The types that are scaled: a model in float is scaled before it is converted."""
 _FEWEST_BITS = 4
 """The bits above the least normal number to which what vanishes is raised."""
+_MOST_AT_ONCE = 14
+"""The largest power by which one multiplication scales: its factor is a normal float16."""
 _AXES_ARE_AN_OPERAND = 18
 """The opset from which ReduceMax takes its axes as an operand."""
 
@@ -138,18 +144,21 @@ class Rescale(SessionPass):
         shifted = _shift_softmax(model, found, records, namer)
         if shifted:
             session.changed()
-        inference = session.inference(PromotionRules(promote_unsafe=True))
-        bounds = list(
-            _bounds(model, reference, [fault for fault in found if fault.node not in shifted], shifted, inference)
-        )
-        solution = solve(model.graph, inference, bounds)
-        subjects = [bound.subject for bound in solution.unsolved if not bound.is_wish]
-        values = [subject if isinstance(subject, onnx_ir.Value) else _operand(subject) for subject in subjects]
-        unsolved = tuple(dict.fromkeys(value.name or "" for value in values if value is not None))
-        factors = _Change(model, solution, inference, namer, records).apply()
+        inference, factors = session.inference(PromotionRules(promote_unsafe=True)), dict[str, int]()
+        evidence = _Evidence(model, reference, [fault for fault in found if fault.node not in shifted], shifted)
+        unsolved = list[Bound]()
+        roots = (model.graph, *(function.graph for function in model.functions.values()))
+        for graph in (graph for root in roots for graph in (root, *subgraphs_of(root))):
+            bounds = list(evidence.bounds(graph, inference))
+            if not all(bound.is_wish for bound in bounds):
+                solution = solve(graph, inference, bounds)
+                unsolved += [bound for bound in solution.unsolved if not bound.is_wish]
+                factors |= _Change(graph, solution, inference, namer, records).apply()
+        values = [each if isinstance(each := bound.subject, onnx_ir.Value) else _operand(each) for bound in unsolved]
+        names = tuple(dict.fromkeys(value.name or "" for value in values if value is not None))
         if records.rewrites:
             session.changed()
-        return RescaleResult(model, bool(records.rewrites), records, factors=factors, unsolved=unsolved)
+        return RescaleResult(model, bool(records.rewrites), records, factors=factors, unsolved=names)
 
 
 def _operand(edge: Edge) -> onnx_ir.Value | None:
@@ -159,47 +168,72 @@ def _operand(edge: Edge) -> onnx_ir.Value | None:
 
 def _here(model: onnx_ir.Model, found: Iterable[Fault]) -> list[Fault]:
     """Return the faults of a copy or a conversion of the model at its own nodes."""
-    nodes = {node.outputs[0].name: node for node in model.graph if node.outputs}
+    nodes = {node.outputs[0].name: node for node in all_nodes(model) if node.outputs}
     return [replace(fault, node=nodes[fault.name]) for fault in found if fault.name in nodes]
 
 
 # Bounds.
 
 
-def _bounds(
-    model: onnx_ir.Model, reference: Reference, found: list[Fault], shifted: Container[onnx_ir.Node], types: Inference
-) -> Iterator[Bound]:
-    """Yield the exponents that values, sums inside of nodes and constants may have; not the nodes that are shifted."""
-    known = {name: bound.magnitude for name, bound in reference.measured().items()}
-    vanishing = {fault.node: fault for fault in found if fault.kind == "vanish"}
-    arrays = [{name: array for (route, name), array in values.items() if not route} for _, _, values in reference.runs]
-    for node in (node for node in model.graph if node not in shifted):
-        for index, value in enumerate(node.inputs):
-            tensor = constant_tensor(value)
-            if tensor is not None and tensor.dtype in _SCALED:
-                yield from _of_constant((node, index), tensor)
-        for value in (value for value in node.outputs if types.type_of(value) in _SCALED):
-            size = known.get(value.name or "", 0.0)
-            if node in vanishing:
-                least = vanishing[node].magnitude
-                yield Bound(value, high=_raised(least))
-            yield from _fitting(value, size)
-            if size:
-                yield Bound(value, high=max(0, _raised(size)))
-        if adds_up(node) and node.inputs[0] is not None and types.type_of(node.inputs[0]) in _SCALED:
-            yield from _fitting((node, 0), _sum_inside(node, arrays), 2 if sums_squares(node) else 1)
+@dataclass
+class _Evidence:
+    """What is known of the values of a model.
 
+    Attributes:
+        model: The model.
+        reference: The same in float, with its values.
+        found: What goes wrong in float16.
+        done: The nodes that are set right in another way.
+    """
 
-def _sum_inside(node: onnx_ir.Node, runs: Sequence[Mapping[str, Array]]) -> float:
-    """Return the largest sum inside of the node in any run."""
-    operand, result = present(node.inputs[0], "the operand of a sum").name or "", node.outputs[0].name or ""
-    both = (run for run in runs if operand in run and result in run)
-    return max((sum_inside(node, run[operand], run[result].astype(np.float64)) for run in both), default=0.0)
+    model: onnx_ir.Model
+    reference: Reference
+    found: Sequence[Fault]
+    done: Container[onnx_ir.Node]
+
+    def __post_init__(self) -> None:
+        self._sizes = {name: bound.magnitude for name, bound in self.reference.measured().items()}
+        self._keys = keys_of(self.model)
+        self._wrong = {fault.node for fault in self.found} | {fault.value for fault in self.found}
+        inside = (fault for fault in self.found if fault.kind == "inside" and fault.node.op_type == "MatMul")
+        self._inside = {fault.name: fault.magnitude for fault in inside}
+        self._vanishing = {fault.value: fault.magnitude for fault in self.found if fault.magnitude < LIMITS.normal}
+        runs = defaultdict[tuple[int, Path], dict[str, Array]](dict)
+        for run, (_, _, values) in enumerate(self.reference.runs):
+            for (route, name), array in values.items():
+                runs[run, route][name] = array
+        self._runs = list(runs.values())
+
+    def bounds(self, graph: onnx_ir.Graph, types: Inference) -> Iterator[Bound]:
+        """Yield the exponents that values, sums inside of nodes and constants of a graph may have."""
+        for node in (node for node in graph if node not in self.done):
+            for index, value in enumerate(node.inputs):
+                tensor = constant_tensor(value)
+                if tensor is not None and tensor.dtype in _SCALED:
+                    yield from _of_constant((node, index), tensor)
+            for value in (value for value in node.outputs if types.type_of(value) in _SCALED):
+                size = self._sizes.get(self._keys.get(value, ""), 0.0)
+                if value.name in self._inside:
+                    yield Bound(value, low=_needed(self._inside[value.name]), inside=True)
+                if value.name in self._vanishing:
+                    yield Bound(value, high=_raised(self._vanishing[value.name]))
+                if size < LIMITS.overflow or not self._wrong.isdisjoint((node, value.name)):  # the others do no harm
+                    yield from _fitting(value, size)
+                if size:
+                    yield Bound(value, high=max(0, _raised(size)))
+            if adds_up(node) and node.inputs[0] is not None and types.type_of(node.inputs[0]) in _SCALED:
+                yield from _fitting((node, 0), self._sum_inside(node), 2 if sums_squares(node) else 1)
+
+    def _sum_inside(self, node: onnx_ir.Node) -> float:
+        """Return the largest sum inside of the node in any run."""
+        operand, result = present(node.inputs[0], "the operand of a sum").name or "", node.outputs[0].name or ""
+        both = (run for run in self._runs if operand in run and result in run)
+        return max((sum_inside(node, run[operand], run[result].astype(np.float64)) for run in both), default=0.0)
 
 
 def _fitting(subject: onnx_ir.Value | Edge, size: float, factor: int = 1) -> Iterator[Bound]:
     """Yield the exponents with which a value of the size fits; one that fits already needs none."""
-    if size:
+    if 0 < size < math.inf:
         least = _needed(size)
         yield Bound(subject, low=least if size >= LIMITS.overflow else min(0, least), factor=factor)
 
@@ -274,16 +308,16 @@ def _sum_of(node: onnx_ir.Node) -> onnx_ir.Node | None:
     return sums[0] if quotients and divided and alone else None
 
 
-def _uses(value: onnx_ir.Value) -> list[Edge]:
-    """Return the operands of nodes of the main graph that are the value."""
-    return [(node, index) for node, index in value.uses() if node.graph is value.graph]
+def _uses(value: onnx_ir.Value, graph: onnx_ir.Graph) -> list[Edge]:
+    """Return the operands of nodes of the graph, not of graphs inside of it, that are the value."""
+    return [(node, index) for node, index in value.uses() if node.graph is graph]
 
 
 @dataclass
 class _Change:
-    """The application of a solution."""
+    """The application of a solution to a graph."""
 
-    model: onnx_ir.Model
+    graph: onnx_ir.Graph
     solution: Solution
     types: Inference
     namer: Namer
@@ -296,9 +330,15 @@ class _Change:
             self._constant(present(node, "the user of a constant"), index, exponent)
         for node, exponent in self.solution.epsilons.items():
             self._epsilon(node, exponent)
+        adapted = Counter[Edge]()
         for place, exponent in self.solution.adapters.items():
-            for node, index in _uses(place) if isinstance(place, onnx_ir.Value) else (place,):
-                self._adapt(node, index, exponent)
+            edges = _uses(place, self.graph) if isinstance(place, onnx_ir.Value) else (place,)
+            adapted.update(dict.fromkeys(edges, exponent))
+        for (node, index), exponent in adapted.items():
+            while exponent:
+                part = max(-_MOST_AT_ONCE, min(exponent, _MOST_AT_ONCE))
+                self._adapt(node, index, part)
+                exponent -= part
         factors = dict[str, int]()
         for value, exponent in self.solution.values.items():
             if not value.is_graph_output():
@@ -317,7 +357,7 @@ class _Change:
             self._scaled[old, exponent] = new
             reason = f"multiplied by 2^{-exponent}" + (f"; not exactly: {witness}" if witness else ", exactly")
             effect = Effect.CONVERTED if witness else Effect.SCALED
-            site = Site(self.model.graph.name or "", old.name or "", "Constant")
+            site = Site(self.graph.name or "", old.name or "", "Constant")
             before, after = constant_item(old), constant_item(new, "constant")
             self.records.rewrites.append(Rewrite(NAME, SCALE_CONSTANT.code, site, before, after, reason, effect))
         node.replace_input_with(index, new)
@@ -333,7 +373,7 @@ class _Change:
         )
 
     def _adapt(self, node: onnx_ir.Node | None, index: int, exponent: int) -> None:
-        value = self.model.graph.outputs[index] if node is None else present(node.inputs[index], "an operand")
+        value = self.graph.outputs[index] if node is None else present(node.inputs[index], "an operand")
         new = None if node is None else self._scaled.get((value, exponent))
         if new is None:
             dtype = np.float32 if self.types.type_of(value) == DataType.FLOAT else np.float16
@@ -348,11 +388,11 @@ class _Change:
             if node is None:
                 inner = self.namer.fresh(f"{value.name}_scaled")
                 new.name, value.name = value.name, inner
-                self.model.graph.outputs[index] = new
-            if producer is not None:
+                self.graph.outputs[index] = new
+            if producer is not None and producer.graph is self.graph:
                 producer.append(made)
             else:
-                self.model.graph.insert_before(next(iter(self.model.graph)), made)
+                self.graph.insert_before(next(iter(self.graph)), made)
             place_constant(factor, made, self.namer)
             self._scaled[value, exponent] = new
             reason = f"multiplied by 2^{-exponent}, so that what is computed from it fits float16"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +19,9 @@ from castsmith.analysis.inference.walk import Inference
 from castsmith.lowering.rescale.exponents import NOTHING, Edge, Exponents, Form, Place, plus, times
 
 Array = NDArray[Any]
-_MOST_STEPS, _MOST_ADAPTERS, _MOST_TRIED = 200, 64, 24
+Places = frozenset[Place]
+Row = tuple[Form, "Bound"]
+_MOST_ROUNDS, _MOST_TRIED, _MOST_MOVES = 64, 24, 8
 
 
 @dataclass(frozen=True)
@@ -29,12 +33,14 @@ class Bound:
         low: The least exponent.
         high: The greatest.
         factor: 2 for a sum of squares.
+        inside: True for a sum inside of the node that makes the value: what is computed from the value may be larger.
     """
 
     subject: onnx_ir.Value | Edge
     low: float = -math.inf
     high: float = math.inf
     factor: int = 1
+    inside: bool = False
 
     @property
     def is_wish(self) -> bool:
@@ -64,25 +70,32 @@ class Solution:
 class _System:
     """The exponents with the equations solved: forms in the unknowns that are left."""
 
-    def __init__(self, graph: onnx_ir.Graph, inference: Inference, adapters: frozenset[Place]) -> None:
+    def __init__(self, graph: onnx_ir.Graph, inference: Inference, adapters: Places) -> None:
         self.found = Exponents(inference, adapters)
         self.found.state(graph)
         self._graph = graph
         self._known: dict[int, Form] = {}
+        users = defaultdict[int, set[int]](set)  # the known unknowns whose forms have an unknown
         for form, _ in self.found.equations:
             left = self.reduced(form)
             if left:
                 pivot = max(left)
                 self._known[pivot] = times({u: c for u, c in left.items() if u != pivot}, -1 / left[pivot])
+                for changed in users.pop(pivot, ()):
+                    self._known[changed] = self.reduced(self._known[changed])
+                    for unknown in self._known[changed]:
+                        users[unknown].add(changed)
+                for unknown in self._known[pivot]:
+                    users[unknown].add(pivot)
 
     def reduced(self, form: Form) -> Form:
         """Return the form in the unknowns that are left."""
-        while True:
-            unknown = next((unknown for unknown in form if unknown in self._known), None)
-            if unknown is None:
-                return form
-            coefficient = form[unknown]
-            form = plus({u: c for u, c in form.items() if u != unknown}, self._known[unknown], coefficient)
+        if self._known.keys().isdisjoint(form):
+            return form
+        left = {unknown: coefficient for unknown, coefficient in form.items() if unknown not in self._known}
+        for unknown in form.keys() & self._known.keys():
+            left = plus(left, self._known[unknown], form[unknown])
+        return left
 
     def form_of(self, subject: onnx_ir.Value | Edge) -> Form:
         """Return the exponent of a value or of a constant operand."""
@@ -91,18 +104,14 @@ class _System:
     def assigned(self, bounds: Sequence[Bound]) -> tuple[dict[int, Fraction], list[Bound]]:
         """Return a number for each unknown, the least in size that are found, and the bounds that are not kept."""
         rows = [(times(self.form_of(bound.subject), bound.factor), bound) for bound in bounds]
+        of_subject = defaultdict[onnx_ir.Value | Edge | None, list[Bound]](list)
+        for bound in bounds:
+            of_subject[bound.subject].append(bound)
         for place, form in self.found.adapted.items():  # what an adapter makes has to fit as well
             value = place if isinstance(place, onnx_ir.Value) else self._read(place)
             whole = self.reduced(plus(form, self._raw(value) if value is not None else NOTHING))
-            rows += [(whole, bound) for bound in bounds if bound.subject is value]
-        unknowns = sorted({unknown for form, _ in rows for unknown in form})
-        places = {unknown: place for place, unknown in enumerate(unknowns)}
-        table = np.zeros((len(rows), len(unknowns)))  # whole numbers and halves, which are exact
-        for row, (form, _) in enumerate(rows):
-            for unknown, coefficient in form.items():
-                table[row, places[unknown]] = float(coefficient)
-        numbers, left = _assigned(table, [bound for _, bound in rows], [self._steps.get(each, 1) for each in unknowns])
-        return dict(zip(unknowns, map(Fraction, numbers.tolist()), strict=True)), [rows[row][1] for row in left]
+            rows += [(whole, bound) for bound in of_subject[value] if not bound.inside]
+        return _assigned(rows, self._steps)
 
     def _read(self, edge: Edge) -> onnx_ir.Value | None:
         node, index = edge
@@ -118,7 +127,36 @@ class _System:
                 steps[unknown] = math.lcm(steps.get(unknown, 1), coefficient.denominator)
         return steps
 
-    def candidates(self, subject: onnx_ir.Value | Edge) -> Iterator[Edge]:
+    def candidates(self, subject: onnx_ir.Value | Edge, wrong: Container[onnx_ir.Value | Edge]) -> list[Places]:
+        """Return places for adapters that may free the exponent of a subject, the nearest first.
+
+        They are one operand, one value, and everything around the nodes from here on whose results are wrong.
+        """
+        edges = dict.fromkeys(itertools.islice(self._operands(subject), _MOST_TRIED))
+        values = [value for node, index in edges if node is not None and (value := node.inputs[index]) is not None]
+        alone = [frozenset([place]) for place in dict.fromkeys([*edges, *values])]
+        return [*alone, self._around(subject, wrong)]
+
+    def _around(self, subject: onnx_ir.Value | Edge, wrong: Container[onnx_ir.Value | Edge]) -> Places:
+        first = subject.producer() if isinstance(subject, onnx_ir.Value) else subject[0]
+        region, waiting = dict[onnx_ir.Node, None](), [] if first is None else [first]
+        while waiting:
+            node = waiting.pop()
+            if node not in region:
+                region[node] = None
+                waiting += [user for value in node.outputs if value in wrong for user, _ in value.uses()]
+        scaled = self.found.is_scaled
+        read = (
+            value
+            for node in region
+            for index, value in enumerate(node.inputs)
+            if not self.found.is_constant(node, index)
+        )
+        entering = (value for value in read if value is not None and scaled(value) and value.producer() not in region)
+        leaving = (value for node in region for value in node.outputs if scaled(value) and value not in wrong)
+        return frozenset((*entering, *leaving))
+
+    def _operands(self, subject: onnx_ir.Value | Edge) -> Iterator[Edge]:
         """Yield operands at which an adapter may free the exponent of the subject, the nearest first."""
         node = subject.producer() if isinstance(subject, onnx_ir.Value) else subject[0]
         reached, waiting = set[int](), dict.fromkeys(self._raw(subject))
@@ -155,28 +193,40 @@ def _value(form: Form, numbers: Mapping[int, Fraction]) -> Fraction:
     return sum((coefficient * numbers.get(unknown, Fraction(0)) for unknown, coefficient in form.items()), Fraction(0))
 
 
-def _assigned(table: Array, bounds: Sequence[Bound], steps: Sequence[int]) -> tuple[Array, list[int]]:
-    """Return a number for each column of the table, and the rows whose sums are not within their bounds.
+def _assigned(rows: Sequence[Row], steps: Mapping[int, int]) -> tuple[dict[int, Fraction], list[Bound]]:
+    """Return a number for each unknown, and the bounds that are not kept.
 
     The first row that is not is moved by the one number with which the least is missing in all.
     """
-    low, high = np.array([bound.low for bound in bounds]), np.array([bound.high for bound in bounds])
-    numbers = np.zeros(table.shape[1])
-    open_rows = table.any(axis=1)
-    for _ in range(_MOST_STEPS):
-        gaps = _gaps(table @ numbers, low, high)
-        wrong = np.flatnonzero(gaps * open_rows)
-        if not wrong.size:
-            break
-        row = wrong[0]
+    low, high = np.array([bound.low for _, bound in rows]), np.array([bound.high for _, bound in rows])
+    columns = defaultdict[int, list[tuple[int, float]]](list)  # whole numbers and halves, which are exact
+    for row, (form, _) in enumerate(rows):
+        for unknown, coefficient in form.items():
+            columns[unknown].append((row, float(coefficient)))
+    places = {unknown: np.array([row for row, _ in column]) for unknown, column in columns.items()}
+    weights = {unknown: np.array([weight for _, weight in column]) for unknown, column in columns.items()}
+    values, numbers, moves = np.zeros(len(rows)), dict[int, float](), Counter[int]()
+    gaps, is_open = _gaps(values, low, high), np.array([bool(form) for form, _ in rows], bool)
+    while (wrong := np.flatnonzero(gaps * is_open)).size:
+        row = int(wrong[0])
         best = (math.inf, math.inf, 0, 0.0)
-        for column in np.flatnonzero(table[row]).tolist():
-            count = math.ceil(abs(gaps[row] / table[row, column]) / steps[column])
-            change = math.copysign(count * steps[column], gaps[row] * table[row, column])
-            missing = float(np.abs(_gaps(table @ numbers + table[:, column] * change, low, high)).sum())
-            best = min(best, (missing, abs(change), column, change))
-        numbers[best[2]] += best[3]
-    return numbers, np.flatnonzero(_gaps(table @ numbers, low, high)).tolist()
+        for unknown, coefficient in sorted(rows[row][0].items()):
+            step, touched = steps.get(unknown, 1), places[unknown]
+            change = math.copysign(
+                math.ceil(abs(gaps[row] / float(coefficient)) / step) * step, gaps[row] * float(coefficient)
+            )
+            after = _gaps(values[touched] + weights[unknown] * change, low[touched], high[touched])
+            missing = float(np.abs(after).sum() - np.abs(gaps[touched]).sum())
+            best = min(best, (missing, abs(change), unknown, change))
+        _, _, unknown, change = best
+        touched = places[unknown]
+        numbers[unknown] = numbers.get(unknown, 0.0) + change
+        values[touched] += weights[unknown] * change
+        gaps[touched] = _gaps(values[touched], low[touched], high[touched])
+        moves[row] += 1
+        is_open[row] = moves[row] < _MOST_MOVES
+    left = dict.fromkeys(rows[row][1] for row in np.flatnonzero(gaps).tolist())
+    return {unknown: Fraction(number) for unknown, number in numbers.items()}, list(left)
 
 
 def _gaps(values: Array, low: Array, high: Array) -> Array:
@@ -185,36 +235,49 @@ def _gaps(values: Array, low: Array, high: Array) -> Array:
 
 
 def solve(graph: onnx_ir.Graph, inference: Inference, bounds: Sequence[Bound]) -> Solution:
-    """Return the exponents by which the bounds are kept, as far as they are found."""
+    """Return the exponents by which the bounds are kept, as far as they are found.
+
+    Adapters are tried at the same places of all bounds of one kind at once: models repeat their blocks.
+    """
     bounds = sorted(bounds, key=lambda bound: bound.is_wish)
     given_up: list[Bound] = []
 
-    def tried(adapters: frozenset[Place]) -> tuple[_System, dict[int, Fraction], list[Bound]]:
+    def tried(adapters: Places) -> tuple[_System, dict[int, Fraction], list[Bound]]:
         system = _System(graph, inference, adapters)
         numbers, wrong = system.assigned(bounds)
         return system, numbers, wrong
 
     system, numbers, wrong = tried(frozenset())
-    for _ in range(_MOST_ADAPTERS):
+    for _ in range(_MOST_ROUNDS):
         if not wrong:
             break
-        edges = list(dict.fromkeys(system.candidates(wrong[0].subject)))[:_MOST_TRIED]
-        values = [value for node, index in edges if node is not None and (value := node.inputs[index]) is not None]
+        kin = [bound for bound in wrong if _kind(bound) == _kind(wrong[0])]
+        subjects = {bound.subject for bound in wrong}
+        choices = itertools.zip_longest(
+            *(system.candidates(subject, subjects) for subject in dict.fromkeys(bound.subject for bound in kin)),
+            fillvalue=frozenset[Place](),
+        )
         best: tuple[_System, dict[int, Fraction], list[Bound]] = (system, numbers, wrong)
-        for place in dict.fromkeys([*edges, *values]):
-            trial = tried(system.found.adapters | {place})
+        for places in dict.fromkeys(frozenset[Place]().union(*choice) for choice in choices):
+            trial = tried(system.found.adapters | places)
             left = trial[2]
             if len(left) < len(best[2]):
                 best = trial
             if not left or (wrong[0].is_wish and len(left) < len(wrong)):
                 break
         if best[0] is system:
-            given_up.append(wrong[0])
-            bounds = [bound for bound in bounds if bound != wrong[0]]
+            given_up += kin
+            bounds = [bound for bound in bounds if bound not in kin]
             numbers, wrong = system.assigned(bounds)
         else:
             system, numbers, wrong = best
     return _solution(system, numbers, (*given_up, *wrong))
+
+
+def _kind(bound: Bound) -> tuple[str, bool]:
+    """Return what bounds have in common that are freed alike."""
+    node = bound.subject.producer() if isinstance(bound.subject, onnx_ir.Value) else bound.subject[0]
+    return "" if node is None else node.op_type, bound.is_wish
 
 
 def _solution(system: _System, numbers: Mapping[int, Fraction], unsolved: tuple[Bound, ...]) -> Solution:

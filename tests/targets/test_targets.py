@@ -320,6 +320,7 @@ NO_STATEMENTS: list[tuple[dict[str, Any], str]] = [
     ({"casts": {"float": ["f9"]}}, "'f9' is not an element type of ONNX"),
     ({"casts": {"float": "double"}}, "a list of types is expected, not 'double'"),
     ({"held": {"int64": "f9"}}, "'f9' is not an element type of ONNX"),
+    ({"sums": {"MatMul": "f9"}}, "'f9' is not an element type of ONNX"),
     ({"dropped": {"f9": {}}}, "'f9' is not an element type of ONNX"),
     ({"wrong_fusions": [{"types": ["f9"], "operators": [], "how": ""}]}, "'f9' is not an element type of ONNX"),
     ({"kernels": {"float": ["Add"]}}, "kernels must state the first opset of each operator, as {'Add': 7}, not"),
@@ -357,7 +358,7 @@ def test_the_files_name_what_is_supported() -> None:
 
 
 STATEMENTS = ("types", "kernels", "casts", "held", "newest_opset", "newest_ir_version", "quantization", "one_type",
-              "wrong_casts", "wrong_fusions", "hazards", "as_written", "domains")  # fmt: skip
+              "sums", "wrong_casts", "wrong_fusions", "hazards", "as_written", "domains")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", target_names())

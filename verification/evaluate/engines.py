@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -227,14 +227,14 @@ class Engine:
 
     Attributes:
         ran: The operators by the engine that ran them, or `castsmith` for its own arithmetic.
-        half_inside: Compute what adds up 16-bit floats in their own type, by the reference implementation: ONNX
-            Runtime's CPU does so in float, which other kernels do not.
+        half_inside: Says which nodes add up elements of float16 in float16, as the reference implementation does:
+            ONNX Runtime's CPU does so in float, which other kernels do not.
         stood_in: Those which the engine refused, so that the reference implementation ran them.
         crashes: Descriptions of crashes of the process.
     """
 
     name: str
-    half_inside: bool = False
+    half_inside: Callable[[onnx_ir.Node], bool] = lambda _: False
     ran: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     stood_in: set[str] = field(default_factory=set[str])
     crashes: list[str] = field(default_factory=list[str])
@@ -282,7 +282,10 @@ class Engine:
             return [gathered]
         given = {name: array for name, array in feeds.items() if name not in prepared.fixed}
         try:
-            return _placed(node, prepared.run(given, seconds))
+            results = _placed(node, prepared.run(given, seconds))
+            if node.op_type == "MatMul" and _is_half(operands) and self.half_inside(node):
+                results[0] = _added_up_in_half(results[0], operands)
+            return results
         except CrashError as error:
             if not again and not error.late:
                 return self.run(node, operands, imports, seconds=seconds, fresh=fresh, extra=extra, again=True)
@@ -316,7 +319,7 @@ class Engine:
         fixed = {name: array for name, array in feeds.items() if name in constant}
         if node.domain in QONNX_DOMAINS and find_spec("qonnx") is not None:
             return "qonnx", Prepared("qonnx", model, fixed)
-        if self.half_inside and adds_up_half(node, operands):
+        if _is_half(operands) and adds_up(node) and self.half_inside(node):
             prepared = Prepared("reference", model, fixed)
             if self._runs_on(prepared, feeds):
                 return "reference", prepared
@@ -369,10 +372,22 @@ class Engine:
         return self.name != "openvino" or all(array is None or _kept_by_openvino(array) for array in operands)
 
 
-def adds_up_half(node: onnx_ir.Node, operands: Sequence[Array | None]) -> bool:
-    """True if the node adds up many elements of float16, or their squares, and may do so in float16."""
+def _is_half(operands: Sequence[Array | None]) -> bool:
     first = operands[0] if operands else None
-    return first is not None and first.dtype == np.float16 and adds_up(node)
+    return first is not None and first.dtype == np.float16
+
+
+def running_sums(a: Array, b: Array) -> Array:
+    """Return the largest magnitudes of the sums that a product of matrices makes on its way, in at most 64 steps."""
+    total: Array = np.zeros((), np.float32)
+    greatest, count = total, a.shape[-1]
+    step = max(1, -(-count // 64))
+    for start in range(0, count, step):
+        part = slice(start, start + step)
+        rows = b[part] if b.ndim == 1 else b[..., part, :]
+        total = total + np.matmul(a[..., part].astype(np.float32), rows.astype(np.float32))
+        greatest = np.maximum(greatest, np.abs(total))
+    return greatest
 
 
 def adds_up(node: onnx_ir.Node) -> bool:
@@ -385,6 +400,13 @@ def adds_up(node: onnx_ir.Node) -> bool:
     return node.op_type.startswith(("Lp", "GlobalLp")) or (
         node.op_type.endswith("Normalization") and node.op_type != "BatchNormalization"
     )
+
+
+def _added_up_in_half(result: Array, operands: Sequence[Array | None]) -> Array:
+    """Return a product of matrices with infinities where a sum on its way is beyond float16."""
+    a, b = operands
+    sums = running_sums(present(a, "a factor"), present(b, "a factor"))
+    return np.where(sums > np.finfo(np.float16).max, np.copysign(np.float16(np.inf), result), result)
 
 
 def require_installed(engine: str) -> None:

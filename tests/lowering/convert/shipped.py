@@ -37,6 +37,7 @@ class Case:
         weights: Its constants; w0 and w1 are 32 by 32.
         scale: The magnitude of the input.
         more: Further inputs.
+        limit: The error that is to be reached: what float16 loses without overflow.
     """
 
     name: str
@@ -47,6 +48,8 @@ class Case:
     more: Mapping[str, Array] = field(default_factory=dict[str, Array])
     input_type: str = "float[2, 6, 32]"
     output_type: str = "float[2, 6, 32]"
+    opset: int = 17
+    limit: float = 5e-3
 
     def __str__(self) -> str:
         return self.name
@@ -54,7 +57,9 @@ class Case:
     def original(self) -> ModelProto:
         """The model in float."""
         more = "".join(f", float{list(array.shape)} {name}" for name, array in self.more.items())
-        head = f'<ir_version: 8, opset_import: ["": 17]> g ({self.input_type} x{more}) => ({self.output_type} y)'
+        head = (
+            f'<ir_version: 8, opset_import: ["": {self.opset}]> g ({self.input_type} x{more}) => ({self.output_type} y)'
+        )
         model = onnx.parser.parse_model(f"{head} {{ {self.body} }}")
         for name, array in self.weights.items():
             model.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(array), name))
@@ -264,6 +269,52 @@ BROKEN = [
         {**_NORM, **_LAST, "w0": _square(5), "wd": _square(0.5, 6)},
     ),
 ]
+_EPS = {"eps": np.float32(1e-12)}
+SIBLINGS = [
+    Case(
+        "squares of a ratio vanish, and so does the epsilon beside them",
+        "",
+        "h = MatMul (x, w0) g = MatMul (x, w5) a = Abs (g) p = Add (a, one) d = Div (h, p) q = Mul (d, d)"
+        " s = ReduceMean <axes = [-1]> (q) e = Add (s, eps) l = Sqrt (e) z = Div (d, l) y = MatMul (z, w1)",
+        {**_LAST, **_EPS, "w0": _square(1e-2), "w5": _square(1000, 8), "one": np.float32(1)},
+        scale=0.1,
+        limit=1e-2,
+    ),
+    Case(
+        "a ratio of two means of squares, which both lose bits below the normal numbers",
+        "",
+        "h = MatMul (x, w0) g = MatMul (x, w5) q = Mul (h, h) q2 = Mul (g, g) s = ReduceMean <axes = [-1]> (q)"
+        " s2 = ReduceMean <axes = [-1]> (q2) r = Div (s, s2) l = Sqrt (r) y = Mul (x, l)",
+        {"w0": _square(1e-2), "w5": _square(1e-2, 8)},
+        scale=1e-2,
+    ),
+    Case(
+        "a cosine of two small vectors",
+        "",
+        "h = MatMul (x, w0) g = MatMul (x, w5) hg = Mul (h, g) n = ReduceSum <keepdims = 1> (hg, axes)"
+        " a = ReduceL2 <axes = [-1]> (h) b = ReduceL2 <axes = [-1]> (g) ab = Mul (a, b) abm = Max (ab, eps)"
+        " c = Div (n, abm) y = Mul (x, c)",
+        {**_EPS, "w0": _square(1e-2), "w5": _square(1e-2, 8), "axes": np.array([-1])},
+        scale=1e-2,
+        limit=2.5e-2,
+    ),
+    Case(
+        "a broken norm ahead of a sigmoid written out, whose exponential overflows harmlessly",
+        "",
+        f"m = MatMul (x, w0) h = Add (x, m) {rms_norm('h', 'n')} k = MatMul (n, w5) g = Neg (k) e = Exp (g)"
+        " p = Add (e, one) s = Reciprocal (p) gg = Mul (n, s) y = MatMul (gg, w1)",
+        {**_NORM, **_LAST, "w0": _square(200), "w5": _square(5), "one": np.float32(1)},
+    ),
+    Case(
+        "squares between Elu, which is not homogeneous, each with its root",
+        "",
+        "h0 = MatMul (x, w0) "
+        + " ".join(f"e{k} = Elu (h{k}) q{k} = Mul (e{k}, e{k}) h{k + 1} = Sqrt (q{k})" for k in range(4))
+        + f" {rms_norm('h4', 'n')} y = MatMul (n, w1)",
+        {**_NORM, **_LAST, "w0": _square(500)},
+    ),
+]
+"""Relatives of those, which no thread names."""
 HEALTHY = [
     Case(
         "LayerNorm of ordinary numbers",

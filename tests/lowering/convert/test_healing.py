@@ -14,7 +14,8 @@ from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.lowering.healing import computes_in_half
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
-from tests.lowering.convert.shipped import BROKEN, HEALTHY, Case, draw, run
+from tests.lowering.convert.healthy import HEALTHY_EXPORTS
+from tests.lowering.convert.shipped import BROKEN, HEALTHY, SIBLINGS, Case, draw, run
 
 
 def in_float(model: onnx_ir.Model) -> int:
@@ -28,10 +29,10 @@ def case_of(name: str) -> Case:
     return next(case for case in (*BROKEN, *HEALTHY) if case.name.startswith(name))
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=str)
+@pytest.mark.parametrize("case", BROKEN + SIBLINGS, ids=str)
 def test_a_shipped_model_is_healed(case: Case) -> None:
     shipped, inputs = case.shipped(), case.inputs()
-    assert case.error(shipped) > 0.5
+    assert case.error(shipped) > (0.5 if case.thread else 0.05)
     result = castsmith.convert(shipped, to="float16", inputs=inputs)
     proto = result.proto
     onnx.checker.check_model(proto, full_check=True)
@@ -40,12 +41,12 @@ def test_a_shipped_model_is_healed(case: Case) -> None:
     ]
     converted = castsmith.convert(case.original(), to="float16", inputs=inputs)
     limit, error = case.error(converted.proto), case.error(proto)
-    assert error < 5e-3
-    assert error <= max(2.1 * limit, 1e-3)
-    most = max(in_float(converted.model), 0.12 * len(shipped.graph.node))
+    assert error < case.limit
+    assert error <= max(2.1 * limit, 1e-3) or not case.thread
+    most = max(in_float(converted.model) + (not case.thread), 0.12 * len(shipped.graph.node))
     assert 0 < in_float(result.model) <= most
     assert result.error is not None
-    assert result.error.worst < 5e-3
+    assert result.error.worst < case.limit
     assert all(fault.reason for fault in result.faults)
     assert any(rewrite.rule == "convert-region" for rewrite in result.rewrites)
 
@@ -57,6 +58,16 @@ def test_a_healthy_model_is_not_changed(case: Case) -> None:
     result = castsmith.convert(shipped, to="float16", inputs=case.inputs())
     assert (result.rewrites, result.faults) == ([], ())
     assert not castsmith.diff(shipped, result.model)
+
+
+def test_healthy_exports_are_not_changed() -> None:
+    for number, case in enumerate(HEALTHY_EXPORTS):
+        shipped, inputs = case.shipped(), case.inputs()
+        assert case.error(shipped) < 5e-3, case.name
+        for rescale in (False, True) if number % 4 == 0 else (False,):
+            result = castsmith.convert(shipped, to="float16", inputs=inputs, rescale=rescale)
+            assert (result.rewrites, result.faults, result.factors) == ([], (), {}), case.name
+            assert not castsmith.diff(shipped, result.model), case.name
 
 
 def test_a_healed_model_is_not_changed_again() -> None:
@@ -109,7 +120,8 @@ def test_patterns_keep_nodes_in_float16() -> None:
     assert {kept.operators[n] for n, (dtype, _) in kept.precisions.items() if dtype == DataType.FLOAT} <= {"ReduceMean"}
 
 
-def test_values_in_subgraphs_and_functions_are_found() -> None:
+def nested() -> tuple[ModelProto, dict[str, np.ndarray]]:
+    """A norm in a branch and another in a function, whose squares overflow."""
     branch = "{ s = Mul (x, x) m = ReduceMean <axes = [-1]> (s) r = Sqrt (m) n = Div (x, r) }"
     model = onnx.parser.parse_model(
         f"""<ir_version: 8, opset_import: ["": 17, "own": 1]>
@@ -121,7 +133,11 @@ def test_values_in_subgraphs_and_functions_are_found() -> None:
         <domain: "own", opset_import: ["": 17]>
         norm (v) => (w) {{ big = Add (v, v) s = ReduceSumSquare <axes = [-1]> (big) t = Sqrt (s) w = Div (v, t) }}"""
     )
-    feeds = {"x": (draw(4, 8) * 1000).astype(np.float16), "c": np.array(True)}
+    return model, {"x": (draw(4, 8) * 1000).astype(np.float16), "c": np.array(True)}
+
+
+def test_values_in_subgraphs_and_functions_are_found() -> None:
+    model, feeds = nested()
     result = castsmith.convert(model, to="float16", inputs=feeds)
     assert {fault.name for fault in result.faults} >= {"s", "m", "r"}
     assert result.error is not None
@@ -173,3 +189,33 @@ def test_models_in_float_or_without_arithmetic_are_not_healed() -> None:
     assert not computes_in_half(onnx_ir.from_proto(case.original()))
     assert computes_in_half(onnx_ir.from_proto(case.shipped()))
     assert run(case.original(), case.inputs())
+
+
+def test_sums_count_as_the_target_adds_them_up() -> None:
+    norm = case_of("L2 normalization, whose").shipped()
+    feeds = case_of("L2 normalization, whose").inputs()
+    reasons = {
+        target: [fault.reason for fault in castsmith.convert(norm, to="float16", inputs=feeds, target=target).faults]
+        for target in (None, "tensorrt-10", "onnxruntime-cpu", "openvino-cpu")
+    }
+    (plain,), (unknown,) = reasons[None], reasons["tensorrt-10"]
+    assert plain.endswith("(measured)")
+    assert unknown.endswith("(measured); whether tensorrt-10 adds up in float16 is unknown")
+    assert reasons["onnxruntime-cpu"] == reasons["openvino-cpu"] == []
+
+
+def test_a_product_of_matrices_whose_sums_overflow_where_the_target_adds_up_in_float16() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float16[2, 8] x) => (float16[2, 3] y) { y = MatMul (x, w) }'
+    )
+    weights = np.full((8, 3), 1, np.float16)
+    weights[4:] = -1
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    feeds = {"x": np.full((2, 8), 20000, np.float16)}
+    for target, places in ((None, 0), ("onnxruntime-cpu", 0), ("onnxruntime-webgpu", 1)):
+        result = castsmith.convert(model, to="float16", inputs=feeds, target=target)
+        assert len(result.faults) == in_float(result.model) == places, target
+    fault = castsmith.convert(model, to="float16", inputs=feeds, target="onnxruntime-webgpu").faults[0]
+    assert fault.reason == "y fits float16, but the sum inside reaches 80000 (measured)"
+    scaled = castsmith.convert(model, to="float16", inputs=feeds, target="onnxruntime-webgpu", rescale=True)
+    assert (in_float(scaled.model), scaled.error is not None and scaled.error.worst) == (0, 0.0)
