@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
+import onnx.numpy_helper
 import onnx.parser
 
 from castsmith.ir.io.loading import from_proto
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import make_pass
 from castsmith.numerics.cast.settings import ROUND_MODES
+from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import ELEMENT_TYPES, Kind, Specials, type_name
 from castsmith.targets.target import load_target
 from tests.evaluator import evaluate
@@ -104,6 +106,8 @@ def cases(bodies: dict[str, str], *, pairs: bool) -> Iterator[tuple[str, str, tu
                 yield title, name, setting, other, opset
 
 
+ALONE = {"moved": ("place-casts", "openvino-cpu"), "a filling": ("simplify-casts", "openvino-cpu")}
+"""Bodies for one pass, and a target with the kernels that it needs; the others are for `optimize`."""
 REWRITTEN = defaultdict[str, set[str]](set)
 """The types of each body that a pass changed."""
 
@@ -111,8 +115,9 @@ REWRITTEN = defaultdict[str, set[str]](set)
 def require_same_bits(title: str, name: str, setting: tuple[int, str], other: tuple[int, str], opset: int) -> None:
     text = text_of({**SHAPES, **PAIRS}[title], name, setting, other, opset)
     proto = onnx.parser.parse_model(text)
-    if title.startswith("moved"):
-        result = make_pass("place-casts", {"target": load_target("openvino-cpu")})(from_proto(proto))
+    alone = next((alone for start, alone in ALONE.items() if title.startswith(start)), None)
+    if alone is not None:
+        result = make_pass(alone[0], {"target": load_target(alone[1])})(from_proto(proto))
         rewritten = result.modified
     else:
         result = optimize(proto, provenance=False)
@@ -133,3 +138,21 @@ def test_a_setting_stays_with_its_cast() -> None:
 def test_casts_that_differ_in_a_setting_stay_apart() -> None:
     check_all(require_same_bits, cases(PAIRS, pairs=True))
     assert {*PAIRS} <= REWRITTEN.keys()
+
+
+def require_folded_where_fixed(name: str, setting: tuple[int, str], opset: int) -> None:
+    """Fold one constant at a time."""
+    saturate, mode = setting
+    text = text_of("k = Constant <value = float[1] {0}> () y = Cast <TO> (k)", name, setting, setting, opset)
+    for value in np.array(VALUES, np.float32).reshape(-1, 1):
+        proto = onnx.parser.parse_model(text)
+        proto.graph.node[0].attribute[0].t.CopyFrom(onnx.numpy_helper.from_array(value))
+        result = make_pass("fold-constants", {})(from_proto(proto))
+        status = cast_status(value, name, saturate=bool(saturate), round_mode=mode, opset=opset)
+        assert result.modified == (not status.any()), (value, text)
+
+
+def test_a_constant_is_folded_where_the_standard_fixes_its_cast_with_these_settings() -> None:
+    every = [(name, setting) for name, some in settings().items() for setting in some]
+    opsets = {name: (25,) if name == "float8e8m0" else (23, 25) for name in settings()}
+    check_all(require_folded_where_fixed, [(*each, opset) for each in every for opset in opsets[each[0]]])
