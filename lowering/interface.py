@@ -9,7 +9,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.codes import Rule
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops.casts import cast_node
+from castsmith.ir.ops.casts import cast_node, saturates_back
 from castsmith.ir.records import Effect, Rewrite, Site, ValueItem
 from castsmith.ir.text import value_item
 from castsmith.numerics.errors import present
@@ -94,8 +94,7 @@ def _convert_input(
     before, dtype = value_item(value), value.dtype
     dtype = present(dtype, "the element type")
     value.type = onnx_ir.TensorType(to[dtype])
-    # Infinity is a value of float8e5m2, which a saturating cast would not keep.
-    node = cast_node(value, dtype, saturate=dtype.bitwidth > 8 or not element_type(dtype).has_infinity)
+    node = cast_node(value, dtype, saturate=saturates_back(dtype))
     _name(node, namer)
     # An input that is also an output has one name, so it stays the output, in its present type.
     for user, index in list(value.uses()):

@@ -110,10 +110,12 @@ def entry_of(folder: Path, task: Task, key: str, before: Mapping[str, Any]) -> d
 
 
 def key_of(words: Iterable[str], settings: Iterable[Path]) -> str:
-    """Return a digest of the options, of the files that they name, and of the version."""
+    """Return a digest of the options, of the files and folders that they name, and of the version."""
     digest = hashlib.sha256(json.dumps([castsmith.__version__, list(words)]).encode())
+    digests = Digests()
     for path in settings:
-        digest.update(path.read_bytes() if path.is_file() else b"")
+        files = sorted(path.iterdir()) if path.is_dir() else [path]  # of the sets of inputs in a folder
+        digest.update(json.dumps([(file.name, digests.of(file)) for file in files if file.is_file()]).encode())
     return digest.hexdigest()
 
 

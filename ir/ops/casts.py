@@ -96,6 +96,11 @@ def cast_node(value: onnx_ir.Value, to: DataType, *, saturate: bool = True, roun
     return onnx_ir.Node("", "Cast", [value], attributes, outputs=[output], name=f"castsmith_{value.name}_to_{kind}")
 
 
+def saturates_back(dtype: DataType) -> bool:
+    """Return the saturation of a cast to a type that the elements come from: infinity of float8e5m2 stays infinity."""
+    return dtype.bitwidth > 8 or not element_type(dtype).has_infinity
+
+
 _NUMBERED_SINCE = 6
 
 

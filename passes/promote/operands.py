@@ -12,7 +12,7 @@ from castsmith.analysis.inference.disagreement import Disagreement
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Outcome, Rule
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops.casts import cast_node, conversion
+from castsmith.ir.ops.casts import cast_node, conversion, saturates_back
 from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN, CONVERT_PROMOTE_TYPES, give_body, promotion_attributes
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.value_types import set_element_type
@@ -238,7 +238,7 @@ def _restore(node: onnx_ir.Node, index: int, common: DataType, ruled: DataType, 
     """Return a Cast after the node that takes over the name and the uses of its output."""
     types, old = work.inference.types, node.outputs[index]
     before, site = node_item(node, types), site_of(node)
-    cast = cast_node(old, ruled)
+    cast = cast_node(old, ruled, saturate=saturates_back(ruled))
     result, name = cast.outputs[0], old.name
     cast.name = work.namer.fresh(cast.name or "castsmith_cast")
     old.replace_all_uses_with(result, replace_graph_outputs=True)

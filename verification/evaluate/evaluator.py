@@ -16,6 +16,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.casts import saturates_back
 from castsmith.ir.ops.promote_types import is_convert_promote_types, promotion_rules_of
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import MOVERS, operators, traits_of
@@ -313,7 +314,11 @@ class Evaluator:
             return results
         formals = [schema.outputs[min(index, len(schema.outputs) - 1)].type_str for index in range(len(results))]
         pairs = zip(results, formals, strict=True)
-        return [cast(array, promoted.back[name]) if name in promoted.back else array for array, name in pairs]
+        return [_cast_back(array, promoted.back[name]) if name in promoted.back else array for array, name in pairs]
+
+
+def _cast_back(array: Array, to: DataType) -> Array:
+    return cast(array, to, saturate=saturates_back(to))
 
 
 def _stored(node: onnx_ir.Node, inputs: Sequence[Array | None]) -> np.dtype[Any] | None:
