@@ -8,9 +8,7 @@ from typing import Any
 import onnx
 import pytest
 
-pytest.importorskip("olive")
-
-from olive.workflows import run
+run = pytest.importorskip("olive.workflows").run
 
 from castsmith.integrations.olive import package_config
 

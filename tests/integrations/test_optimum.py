@@ -9,9 +9,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-pytest.importorskip("optimum.onnx")
-
-from optimum.onnx.graph_transformations import check_and_save_model
+check_and_save_model = pytest.importorskip("optimum.onnx.graph_transformations").check_and_save_model
 
 from castsmith.integrations.optimum import slim
 
