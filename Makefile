@@ -118,6 +118,7 @@ integrations:
 	$(PYTHON) -m venv $(VENV)/integrations
 	$(VENV)/integrations/bin/pip install --quiet --editable '.[demo,integrations]' pytest onnxconverter-common
 	$(VENV)/integrations/bin/python -m pytest -q tests/integrations
+	$(VENV)/integrations/bin/python -m tests.examples.pages docs/howto/inside.md
 
 clean:
 	rm -rf $(VENV) $(VENV)-* build dist site *.egg-info out
