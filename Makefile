@@ -19,7 +19,7 @@ PYTHONS ?= python3.12 python3.13
 # With it each process that a test starts would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test exhaustive web mutants benchmarks lint types docs examples package oldest newest matrix clean
+.PHONY: demo test exhaustive web mutants benchmarks lint types docs examples package oldest newest matrix integrations clean
 
 $(VENV)/demo.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -112,6 +112,13 @@ matrix:
 			$(MAKE) oldest newest PYTHON=$$python VENV=$(VENV)-$$(basename $$python) || exit 1; \
 		else echo "there is no $$python here"; fi; \
 	done
+
+# The real tools that Castsmith works inside of, in an environment of their own. Needs 3 GB.
+integrations:
+	$(PYTHON) -m venv $(VENV)/integrations
+	$(VENV)/integrations/bin/pip install --quiet --editable '.[demo,integrations]' pytest onnxconverter-common
+	$(VENV)/integrations/bin/python -m pytest -q tests/integrations
+	$(VENV)/integrations/bin/python -m tests.examples.pages docs/howto/inside.md
 
 clean:
 	rm -rf $(VENV) $(VENV)-* build dist site *.egg-info out

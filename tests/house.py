@@ -6,6 +6,7 @@ FOLDERS = (
     "analysis",
     "cli",
     "conformance",
+    "integrations",
     "ir",
     "lowering",
     "numerics",
