@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import onnx
 from modelopt.onnx.autocast.nodeclassifier import NodeRuleBase
@@ -20,13 +20,17 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.numerics.types import TypeLike
-from castsmith.passes.precision.evidence import Evidence
+from castsmith.passes.precision.constants import limits
+from castsmith.passes.precision.evidence import Evidence, Stated
 from castsmith.passes.precision.run import parse_precision
-from castsmith.verification.given import GivenInputs
+from castsmith.verification.bounds import Array
 
 
 class BoundsRule(NodeRuleBase):
-    """Keep nodes with an operand or a result that is proven or measured not to fit the precision.
+    """Keep nodes with an operand or a result that does not fit the precision.
+
+    What is proven to fit fits. Else what was measured counts, if there are inputs: a proven bound may be far from what
+    a value reaches.
 
     Attributes:
         reasons: Why a value does not fit, by its name.
@@ -38,7 +42,7 @@ class BoundsRule(NodeRuleBase):
         *,
         to: TypeLike = "float16",
         ranges: Mapping[str, tuple[float, float]] | None = None,
-        inputs: GivenInputs | None = None,
+        inputs: Iterable[Mapping[str, Array]] | None = None,
     ) -> None:
         """Bound the values of a model.
 
@@ -46,11 +50,18 @@ class BoundsRule(NodeRuleBase):
             model: The model that AutoCast converts, or its path.
             to: float16 or bfloat16, as AutoCast's `low_precision_type`.
             ranges: Between which numbers the elements of inputs lie, by name, for bounds that hold for all of them.
-            inputs: Arrays to measure values on where no bound is proven.
+            inputs: Sets of arrays by name, to measure values on.
         """
-        graph = as_model(model)
+        graph, precision = as_model(model), parse_precision(to)
         bounds = castsmith.bounds(graph, ranges=ranges, inputs=inputs)
-        misfits = Evidence(graph, parse_precision(to), bounds.get).beyond(lambda value: value.dtype == DataType.FLOAT)
+        most = limits(precision).overflow
+        far = {
+            name: Stated(*bound.measured, "measured")
+            for name, bound in bounds.items()
+            if bound.measured is not None and bound.magnitude >= most
+        }
+        evidence = Evidence(graph, precision, {**bounds, **far}.get)
+        misfits = evidence.beyond(lambda value: value.dtype == DataType.FLOAT)
         self.reasons = {value.name: why for value, why in misfits.items()}
 
     def _check_inner(self, node: onnx.NodeProto) -> bool:
