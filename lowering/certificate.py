@@ -1,7 +1,7 @@
 """Certificates: what each pass made of the model, for `castsmith.verification.checker` to check.
 
-A certificate is JSON. Its steps lead from the input model to the output model: each has the edit of the model, its nodes
-and the hashes of its constants, and the rewrites that made it. Constants that neither model has are in the certificate.
+A certificate is JSON. Its steps lead from the input model to the output model: each has the edit of the model, its
+nodes and the hashes of its constants, and the rewrites that made it. It has the constants that neither model has.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Certifier:
         """Return the certificate of the run that led to the result."""
         self.step("save", result)
         puts = [step["edit"]["put"] for step in self._steps]
-        between = set().union(*map(_hashes, puts)) - _hashes(self._first) - _hashes(self._state)
+        between = set[str]().union(*map(_hashes, puts)) - _hashes(self._first) - _hashes(self._state)
         certificate = {
             "format": checker.FORMAT,
             "constants": {content: _data(self._constants[content]) for content in sorted(between)},

@@ -26,10 +26,10 @@ import sys
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -73,7 +73,7 @@ def numpy_type(dtype: int) -> np.dtype[Any]:
 @cache
 def row(dtype: int) -> tuple[int, int, float]:
     """The significant bits of a float type, the exponent of its least subnormal, and its largest finite number."""
-    info = ml_dtypes.finfo(numpy_type(dtype))
+    info = cast("Any", ml_dtypes.finfo(numpy_type(dtype)))
     return info.nmant + 1, int(np.log2(np.float64(info.smallest_subnormal))), float(info.max)
 
 
@@ -270,8 +270,8 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     result: list[Dim] = []
     for place in range(1, max(map(len, shapes), default=0) + 1):
         met = {shape[-place] for shape in shapes if place <= len(shape)}
-        dims = {part for dim in met for part in JOINED.get(dim, {dim})} - {1}
-        numbers = {dim for dim in dims if isinstance(dim, int)}
+        dims: set[Dim] = {part for dim in met for part in JOINED.get(dim, {dim})} - {1}
+        numbers: set[Dim] = {dim for dim in dims if isinstance(dim, int)}
         dims = numbers if len(numbers) == 1 else dims  # the others are 1, or that number
         if len(dims) > 1:
             joined = atom(f"max{sorted(map(repr, dims))}")
@@ -393,7 +393,7 @@ class Terms:
             if defined.all():
                 return self.constant(array, how.to)
         elif x.array is not None:
-            return self.constant(each(lambda element: cast_element(element, x.dtype, how), [x.array]), how.to)
+            return self.constant(each(partial(cast_element, x.dtype, how), [x.array]), how.to)
         elif x.op == "Cast" and x.args[0] is not None and collapses(x.args[0].dtype, x.attrs["how"], how):
             return self.cast(x.args[0], how, depth)
         elif x.op in MOVES and depth < DEEPEST:
@@ -464,8 +464,8 @@ class Terms:
         node = onnx.helper.make_node(op, names, [f"o{index}" for index in range(attrs.get("outputs", 1))], **stated)
         try:
             with np.errstate(all="ignore", divide="raise"):
-                run = onnx.reference.ReferenceEvaluator(node, opsets={"": attrs["@"]}).run
-                result = np.asarray(run(None, feeds)[out])  # pyright: ignore[reportCallIssue, reportArgumentType]
+                evaluator: Any = onnx.reference.ReferenceEvaluator(node, opsets={"": attrs["@"]})
+                result = np.asarray(evaluator.run(None, feeds)[out])
         except Exception:  # foreign code: a node that fails, or that the reference does not know, stays a term
             return None
         if not data:
@@ -503,7 +503,7 @@ def each(function: Callable[..., Any], arrays: Sequence[Array]) -> Array:
     return objects([function(*elements) for elements in rows], wide[0].shape)
 
 
-def cast_element(element: Any, source: int, how: Conversion) -> Any:
+def cast_element(source: int, how: Conversion, element: Any) -> Any:
     if not isinstance(element, Poly):
         array, defined = how.of(np.array(element).astype(numpy_type(source)), source)
         if defined.all() and how.to not in FLOAT8:
@@ -515,7 +515,7 @@ def cast_element(element: Any, source: int, how: Conversion) -> Any:
 
 def symbolic(op: str, dtype: int, elements: Sequence[Any]) -> Any:
     """Return what the operator gives for elements, of which one at least is no number."""
-    a, b = (*elements, None)[:2]
+    a, b = elements[0], elements[-1]
     if dtype in INTEGERS and len(elements) == 2:
         if op in ("Add", "Sub", "Mul"):
             return a + b if op == "Add" else a - b if op == "Sub" else a * b
@@ -935,8 +935,9 @@ class Call:
 
     def range(self, x: Term) -> Term | None:
         """Range of integers that are not all known."""
-        start, limit, step = (numbers[0] if (numbers := self.numbers(place)) else None for place in range(3))
-        if x.dtype not in INTEGERS or None in (start, limit, step) or not isinstance(limit, Poly) or step != 1:
+        ends: list[Any] = [numbers[0] if (numbers := self.numbers(place)) else None for place in range(3)]
+        start, limit, step = ends
+        if x.dtype not in INTEGERS or start is None or not isinstance(limit, Poly) or step != 1:
             return None
         return self.terms.term("Range", self.args, {}, (x.dtype, (limit - start,))) if at_most(start, limit) else None
 
@@ -962,7 +963,8 @@ class Call:
         if len(shapes) < len(self.args) or len({len(shape) for shape in shapes}) > 1 or not x.dtype:
             return None
         dims, axis = list(shapes[0]), self.attrs.get("axis", 1) % len(shapes[0])
-        dims[axis] = sum((shape[axis] for shape in shapes), start=0)
+        for shape in shapes[1:]:
+            dims[axis] = shape[axis] + dims[axis]
         return self.terms.move("Concat", self.args, {"axis": axis, "@": self.attrs["@"]}, (x.dtype, tuple(dims)))
 
     def where(self, x: Term) -> Term | None:
