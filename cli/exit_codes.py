@@ -25,6 +25,11 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
         REFUSED: "findings at or above --fail-on",
     },
     "diff": {DONE: "the same", REFUSED: "different", INCONCLUSIVE: "the same text, but data was not compared"},
+    "certificate": {
+        DONE: "certified for all inputs",
+        REFUSED: "the certificate is not of these models, or was changed",
+        INCONCLUSIVE: "a rewrite is not certified",
+    },
     "verify": {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "something was not compared"},
     "bounds": {
         DONE: "the bounds are printed; with --to, no value exceeds the type",

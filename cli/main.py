@@ -48,7 +48,7 @@ def start_quickly() -> None:
 
 _SECTIONS = {
     "models": ("fit", "optimize", "convert", "check", "bounds", "info"),
-    "comparison": ("show", "diff", "verify"),
+    "comparison": ("show", "diff", "verify", "certificate"),
     "reference": ("cast", "targets", "passes", "explain"),
     "shell and development": ("completion", "dev"),
 }

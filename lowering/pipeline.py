@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from castsmith.collection import paused_collection
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.io.loading import ModelLike, own_model
 from castsmith.ir.records import Diagnostic, Effect, Rewrite, Severity, Site
+from castsmith.lowering.certificate import certifier_of
 from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, make_pass, name_of, needs_target
 from castsmith.lowering.results import Result
 from castsmith.lowering.running import Run, leftovers
@@ -68,14 +70,21 @@ def optimize(model: ModelLike, options: Options) -> Result:
     """
     options = replace(options, target=_target(options))  # an error of the options comes before one of the model
     with paused_collection():
-        return optimize_loaded(own_model(model, in_place=options.in_place), options)
+        own = own_model(model, in_place=options.in_place)
+        path = model if isinstance(model, str | os.PathLike) else None
+        return optimize_loaded(own, options, path)
 
 
-def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
-    """Do what `optimize` does to a model that was just loaded, which is changed and not checked again."""
+def optimize_loaded(model: onnx_ir.Model, options: Options, path: str | os.PathLike[str] | None = None) -> Result:
+    """Do what `optimize` does to a model that was just loaded, which is changed and not checked again.
+
+    path: The file of the model, from which a certificate starts.
+    """
     rules, target = rules_of(options), _target(options)
     session = Session(model, in_order=True)
     run = Run(session, options.provenance, options.progress)
+    if options.certificate:
+        run.certifier = certifier_of(model, path)
     comparison = None if options.verify is None else _Comparison(model.clone(), options, rules)
     schedule = _Schedule.of(options, targeted=target is not None)
     settings = {**asdict(rules), **{name: getattr(options, name) for name in PASS_OPTIONS}, "target": target}
@@ -101,7 +110,8 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
     if comparison is not None and comparison.verdict is None:
         comparison.require_same(session, "no pass")
     records, verdict = run.records, None if comparison is None else comparison.verdict
-    return Result(session.model, records.rewrites, records.refusals, records.diagnostics, verdict)
+    certificate = None if run.certifier is None else run.certifier.certificate(session.model)
+    return Result(session.model, records.rewrites, records.refusals, records.diagnostics, verdict, certificate)
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir
 from onnx_ir import DataType
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """The optimized model, the rewrites, refusals and diagnostics in order, and the verdict of `verify`.
+    """The optimized model, the rewrites, refusals and diagnostics in order, the verdict of `verify`, the certificate.
 
     Attributes:
         model: The optimized model.
@@ -29,6 +29,7 @@ class Result:
         refusals: The changes that were not made, each with its reason.
         diagnostics: Findings about the model.
         verdict: The result of `verify`, or None.
+        certificate: What `castsmith certificate` checks, to be written as JSON; None if the run made none.
     """
 
     model: onnx_ir.Model
@@ -36,6 +37,7 @@ class Result:
     refusals: list[Refusal] = field(default_factory=list[Refusal])
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
     verdict: Verdict | None = None
+    certificate: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
     def proto(self) -> onnx.ModelProto:

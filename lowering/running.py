@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import onnx_ir
 from onnx_ir.passes import PassBase
@@ -16,6 +17,9 @@ from castsmith.passes.core.rewrite_pass import RewritePass, SessionPass, note_pr
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
+if TYPE_CHECKING:
+    from castsmith.lowering.certificate import Certifier
+
 
 @dataclass
 class Run:
@@ -25,11 +29,13 @@ class Run:
         session: The model, the facts about it, and the records so far.
         provenance: Note in the metadata of new nodes which rule made them.
         progress: Called with the name of each pass before it runs.
+        certifier: Notes what each pass made of the model.
     """
 
     session: Session
     provenance: bool
     progress: Callable[[str], None] | None
+    certifier: Certifier | None = None
     _known: set[onnx_ir.Node] = field(init=False)
     """The nodes that have their provenance, or are of the model itself."""
 
@@ -47,6 +53,8 @@ class Run:
             self.progress(name)
         result = _result_of(rewrite_pass, name, session)
         session.record(result.records)
+        if self.certifier is not None and result.modified:
+            self.certifier.step(name, session.model, result.records.rewrites)
         if self.provenance and result.modified:
             note_provenance(session.model, session.nodes, self._known, result.records.rewrites)
         return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import tempfile
@@ -101,7 +102,7 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
     """Read the model, do the work, and write the result and what is asked for beside it."""
     _require_streams(arguments)
     output, report = file_of(arguments.output), _report_path(arguments)
-    for path in filter(None, (output, report)):
+    for path in filter(None, (output, report, _certificate_path(arguments))):
         if not arguments.dry_run or path.parent.exists():
             require_writable(path)
     with progress(steps, quiet=arguments.quiet, verbose=arguments.verbose) as announce:
@@ -212,13 +213,14 @@ def _optimize(
     options = Options(
         **chosen,
         promotion=promotion_rules(arguments),
+        certificate=arguments.certificate is not None,
         progress=ahead_of,
         verify=arguments.engine if arguments.verify else None,
         ranges=given_ranges(arguments) or None,
         verify_dims=given["dims"],
         verify_inputs=given["inputs"],
     )
-    result = pipeline.optimize_loaded(model, options)
+    result = pipeline.optimize_loaded(model, options, None if arguments.certificate is None else arguments.input)
     return replace(result, diagnostics=list(map(as_command, result.diagnostics)))
 
 
@@ -233,6 +235,8 @@ def _write(
     if report is not None:
         data = _data(arguments, arguments.output, result, sizes)
         write_file(report, json_text(data()) if page is None else _html(page))
+    if result.certificate is not None:
+        write_file(Path(arguments.certificate), json.dumps(result.certificate, indent=1) + "\n")
     for file in kept:
         complain(kept_note(file))
     arguments.written = output
@@ -353,6 +357,20 @@ def _report_path(arguments: argparse.Namespace) -> Path | None:
     if report is not None:
         require_report(report)
     return report
+
+
+def _certificate_path(arguments: argparse.Namespace) -> Path | None:
+    """Return the file of the certificate, which only optimize writes."""
+    name = getattr(arguments, "certificate", None)
+    if name is None:
+        return None
+    if STREAM in (name, arguments.input, arguments.output):
+        raise OptionError("--certificate is about files: name files for IN, OUT and the certificate, not -.")
+    files = [Path(arguments.input), Path(arguments.output)]
+    files += [] if arguments.report is None else [Path(arguments.report)]
+    require_apart({**settings_files(arguments), "the model": files}, {"--certificate": [Path(name)]})
+    require_apart({"the model": files[:1]}, {"OUT, which leaves nothing to compare with the certificate,": files[1:2]})
+    return Path(name)
 
 
 def _write_stream(model: onnx_ir.Model) -> int:

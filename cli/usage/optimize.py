@@ -72,6 +72,8 @@ def add_to(commands: Commands) -> None:
     verification.add_argument("--verify", action="store_true", help=help_text)
     add_engine(verification)
     add_inputs(verification)
+    help_text = "write a certificate of the run as FILE, which castsmith certificate checks"
+    verification.add_argument("--certificate", metavar="FILE", help=help_text)
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:

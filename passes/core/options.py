@@ -391,6 +391,7 @@ class Options:
         verify_dims: Sizes of symbolic dimensions by name, as in `castsmith.verify`.
         verify_inputs: The inputs to compare on, as in `castsmith.verify`.
         provenance: Note in the metadata of new nodes which rule made them.
+        certificate: Make a certificate of the run, which anybody can check: `result.certificate`.
 
     Raises:
         OptionError: An option does not support the value; the message names the option, the value, and what is
@@ -486,6 +487,7 @@ class Options:
         None, OptionInfo("the inputs to compare on: names, and arrays by input", _sets)
     )
     provenance: bool = option(True, flag_info("write to each new node's metadata which rule made it"))
+    certificate: bool = option(False, flag_info("make a certificate of the run, which anybody can check"))
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -517,7 +519,7 @@ def stated_rules(options: Options) -> dict[str, Any]:
 RUN_OPTIONS = frozenset({
     *RULES,
     *("strict_device", "promotion", "in_place", "passes", "until", "progress"),
-    *("verify", "verify_dims", "verify_inputs", "provenance"),
+    *("verify", "verify_dims", "verify_inputs", "provenance", "certificate"),
 })  # fmt: skip
 """The options of the whole run, which passes do not have."""
 PASS_OPTIONS = tuple(field.name for field in fields(Options) if field.name not in RUN_OPTIONS)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import onnx.parser
 import pytest
 
 from castsmith.cli.exit_codes import EXIT_CODES, WORST, meanings, worst
 from castsmith.conformance import probing
+from tests.certificates import certificate_between
 from tests.cli.helpers import CLEAN, MIXED, UNSAFE, Command, is_one_sentence, parsers, write_model
 
 UNKNOWN = CLEAN.replace("Relu (x)", "my.domain.Op (x)").replace('"" : 18', '"" : 18, "my.domain" : 1')
@@ -48,6 +50,10 @@ ENDINGS = {
     ("verify", 1): ["clean mixed"],
     ("verify", 2): ["clean none", "clean clean --sets 0"],
     ("verify", 3): ["unknown unknown"],
+    ("certificate", 0): ["clean clean same.json"],
+    ("certificate", 1): ["clean lossy same.json", "clean clean clean"],
+    ("certificate", 2): ["clean clean none", "clean"],
+    ("certificate", 3): ["clean lossy other.json"],
     ("bounds", 0): ["clean"],
     ("bounds", 1): ["clean --to float16"],
     ("bounds", 2): ["none", "clean --range x=1", "clean --to int8"],
@@ -89,6 +95,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(probing, "probe", probe)
     for name, text in FILES.items():
         write_model(tmp_path / name, text)
+    for name, made in (("same.json", CLEAN), ("other.json", LOSSY)):
+        certificate = certificate_between(*map(onnx.parser.parse_model, (CLEAN, made)))
+        (tmp_path / name).write_text(json.dumps(certificate))
     return tmp_path
 
 

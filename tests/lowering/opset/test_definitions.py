@@ -16,7 +16,7 @@ from tests.lowering.float8.test_float8 import model_of
 from tests.lowering.opset.test_adapters import ANY, check_row
 
 M, Y = "float[3,4] x", "float[a,b] y"
-LACKS = "cannot be written with the operators of opset"
+LACKS = "cannot be expressed in opset"
 
 
 @pytest.mark.parametrize(

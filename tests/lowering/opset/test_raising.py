@@ -153,7 +153,7 @@ def test_defaults_that_changed_are_stated() -> None:
         (old_model(6, "PRelu", [(2, 3, 4), (4, 1)]), "slope of PRelu"),
         (old_model(6, "Tile", [(3,), (1,), (1,)]), None),
         (old_model(1, "Tile", [(3,), (1,), (1,)]), "Tile changed in opset 6"),
-        (old_model(7, "BatchNormalization", [(2, 3, 4), (3, 4), (3, 4), (3, 4), (3, 4)], spatial=0), "channels"),
+        (old_model(7, "BatchNormalization", [(2, 3, 4), (3, 4), (3, 4), (3, 4), (3, 4)], spatial=0), "per channel"),
     ],
 )
 def test_what_has_no_equivalent_is_refused(proto: onnx.ModelProto, reason: str | None) -> None:

@@ -1,0 +1,188 @@
+"""The checker of certificates: its codec against Castsmith's, what it must not certify, and what it does."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import onnx
+import onnx.parser
+import onnx_ir
+import pytest
+
+import castsmith
+from castsmith.numerics.critical import critical_values
+from castsmith.numerics.status import Definedness
+from castsmith.verification import checker
+from tests.certificates import certificate_between, forged, tampered
+from tests.sampling import check_all, sampled
+from tests.verification.equal_pairs import EQUAL_PAIRS
+from tests.verification.operator_pairs import OPERATOR_PAIRS
+from tests.verification.pairs import HEAD, PAIRS
+
+
+def outcome(before: onnx.ModelProto, after: onnx.ModelProto, certificate: dict[str, Any] | None = None) -> str:
+    """What the checker says of a certificate; by default of one whose only step is the whole difference."""
+    try:
+        report = checker.check(before, after, certificate or certificate_between(before, after))
+    except checker.RefusedError:
+        return "refused"
+    return "certified" if report.certified else "partly"
+
+
+def outcome_of(texts: tuple[str, str]) -> str:
+    """What the checker says of a certificate whose only step is the difference between two models in ONNX text."""
+    before, after = map(onnx.parser.parse_model, texts)
+    return outcome(before, after)
+
+
+def test_it_imports_nothing_of_castsmith() -> None:
+    source = ast.parse(Path(checker.__file__).read_text(encoding="utf-8"))
+    names: set[str] = set()
+    for node in ast.walk(source):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+    modules = {name.partition(".")[0] for name in names}
+    assert modules - sys.stdlib_module_names == {"numpy", "ml_dtypes", "onnx"}
+
+
+def test_its_codec_is_that_of_castsmith() -> None:
+    """Where it says that an element is defined it gives the same bits, and it says so wherever Castsmith does."""
+
+    def compare(source: int, to: int, saturate: bool, opset: int) -> None:
+        types = onnx_ir.DataType(source), onnx_ir.DataType(to)
+        values = checker.values_of(source)
+        values = critical_values(*types) if values is None else values
+        array, defined = checker.Conversion(to, saturate, opset >= 24).of(values, source)
+        status = castsmith.cast_status(values, types[1], saturate=saturate, opset=opset)
+        expected = castsmith.cast(values, types[1], saturate=saturate, opset=opset)
+        assert (defined == (status == Definedness.DEFINED)).all()
+        assert array.dtype == expected.dtype
+        assert checker.agree(array, expected)[defined].all()
+
+    modes = [(True, 25), (True, 21), (False, 25)]
+    pairs = itertools.permutations(sorted(checker.NUMBERS), 2)
+    cases = [(*pair, *mode) for pair in pairs for mode in modes if mode[0] or pair[1] in checker.FLOAT8]
+    two_bits = {onnx_ir.DataType.INT2, onnx_ir.DataType.UINT2}  # of opset 25 on
+    check_all(compare, [case for case in cases if case[3] == 25 or not two_bits & {*case[:2]}])
+
+
+def test_no_pair_of_models_that_differ_is_certified() -> None:
+    pairs = {**PAIRS, **OPERATOR_PAIRS}
+    assert [name for name, texts in pairs.items() if outcome_of(texts) == "certified"] == []
+
+
+_CERTIFIED = (
+    *("renamed", "reordered", "constant node", "value_floats", "folded add", "folded transpose", "folded concat shape"),
+    *("cast dedup", "cast roundtrip", "identity", "cse matmul", "default attrs", "unused", "function inlined"),
+    *("if const", "if names", "cast moved", "loop body cast", "seeded random same"),
+)
+
+
+def test_what_rewrites_do_is_certified() -> None:
+    pairs = {name: EQUAL_PAIRS[name] for name in _CERTIFIED}
+    assert {name for name, texts in pairs.items() if outcome_of(texts) != "certified"} == set()
+
+
+_MODEL = """g (float[N, 4] x, int64[K] i) => (float16[A, B] y, int64[2] z) <float[4] w = {1, 2.5, 3, -4}> {
+    s = Shape (x) one = Constant <value_int = 1> () d = Gather (s, one) e = Cast <to = 6> (d) n = Cast <to = 7> (e)
+    axes = Constant <value_ints = [0]> () u = Unsqueeze (n, axes) minus = Constant <value_ints = [-1]> ()
+    t = Concat <axis = 0> (minus, u) a = Add (x, w) h = Cast <to = 11> (a) b = Cast <to = 1> (h)
+    r = Reshape (b, t) c = Cast <to = 10> (r) c2 = Cast <to = 10> (r)
+    q = Sub (c, c2) m = Transpose (q) k = Transpose (m)
+    y = Add (k, c) z = Concat <axis = 0> (u, u) }"""
+
+
+@pytest.fixture(scope="module")
+def run() -> tuple[onnx.ModelProto, onnx.ModelProto, dict[str, Any]]:
+    """A model, what optimize makes of it, and the certificate."""
+    model = onnx.parser.parse_model(HEAD + _MODEL)
+    result = castsmith.optimize(model, certificate=True)
+    assert result.certificate is not None
+    return model, result.proto, json.loads(json.dumps(result.certificate))
+
+
+def test_a_run_of_optimize_is_certified(run: tuple[onnx.ModelProto, onnx.ModelProto, dict[str, Any]]) -> None:
+    model, made, certificate = run
+    assert outcome(model, made, certificate) == "certified"
+    assert {step["pass"] for step in certificate["steps"]} >= {"fold-shapes", "simplify-casts"}
+    assert outcome(made, made, certificate) == outcome(model, model, certificate) == "refused"
+
+
+def test_tampered_models_and_certificates_are_not_accepted(
+    run: tuple[onnx.ModelProto, onnx.ModelProto, dict[str, Any]],
+) -> None:
+    """Neither with the certificate of the run, nor with one that says what was done."""
+    model, made, certificate = run
+    random = Random(5)
+    for _ in range(30):
+        change = tampered(made, random)
+        assert change is not None
+        kind, other = change
+        assert outcome(model, other, certificate) == "refused", kind
+        if outcome(model, other) == "certified":  # as a Reshape to [0, 4] for [-1, 4]
+            assert castsmith.verify(model, other).outcome != "different", kind
+        kind, forgery = forged(certificate, random)
+        assert outcome(model, made, forgery) != "certified", kind
+
+
+@pytest.mark.parametrize(
+    "certificate",
+    [
+        [],
+        1,
+        None,
+        {},
+        {"format": checker.FORMAT},
+        {"format": checker.FORMAT, "constants": {}, "steps": [1], "sha256": ""},
+    ],
+    ids=str,
+)
+def test_what_is_no_certificate_is_refused(certificate: Any) -> None:
+    model = onnx.parser.parse_model(HEAD + _MODEL)
+    with pytest.raises(checker.RefusedError, match="no certificate"):
+        checker.check(model, model, certificate)
+
+
+def test_a_model_whose_functions_unfold_without_end_is_refused() -> None:
+    """Each of 40 functions calls the next twice: 2**40 nodes."""
+    calls = [
+        f'<domain: "l", opset_import: ["" : 23, "l" : 1]> f{n} (a) => (c) {{ b = l.f{n + 1} (a) c = l.f{n + 1} (b) }}'
+        for n in range(40)
+    ]
+    head = HEAD.replace("]>", ', "l" : 1]>')
+    text = f"{head}g (float[2] x) => (float[2] y) {{ y = l.f0 (x) }} {' '.join(calls)}"
+    text += ' <domain: "l", opset_import: ["" : 23]> f40 (a) => (b) { b = Neg (a) }'
+    model = onnx.parser.parse_model(text)
+    with pytest.raises(checker.RefusedError, match="too many nodes"):
+        checker.check(model, model, certificate_between(model, model))
+
+
+def test_a_constant_is_not_grown_beyond_memory() -> None:
+    """60 Concats of a value with itself: 2**60 elements."""
+    doublings = " ".join(f"v{n + 1} = Concat <axis = 0> (v{n}, v{n})" for n in range(60))
+    model = onnx.parser.parse_model(f"{HEAD}g () => (float[N] y) <float[1] v0 = {{1}}> {{ {doublings} y = Neg (v60) }}")
+    assert outcome(model, model) == "certified"
+
+
+@pytest.mark.parametrize("target", [None, "onnxruntime-android"])
+def test_most_golden_models_are_certified(target: str | None) -> None:
+    from tests.passes.test_golden import CASES
+
+    counts = {"certified": 0, "partly": 0, "refused": 0}
+    for case in sampled(f"certified golden models ({target})", CASES, 12):
+        before = onnx_ir.to_proto(case.model())
+        try:
+            result = castsmith.optimize(before, target=target, promote_unsafe=True, certificate=True)
+        except castsmith.CastsmithError:
+            continue
+        counts[outcome(before, result.proto, result.certificate)] += 1
+    assert counts["refused"] == 0
+    assert counts["certified"] > 2 * counts["partly"]
