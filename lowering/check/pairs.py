@@ -71,11 +71,11 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
         if not target.loads_cast(source, to):
             note(refused, f"{target} has no Cast of {pair}", node)
             continue
-        if range_ is not None and range_.fits(to):
+        if (range_ is not None and range_.fits(to)) or _is_widened(x, to, inference):
             continue
         entry = target.wrong_cast(source, to, saturate=meaning.saturate, opset=opset, inherent=True)
         if entry is not None and entry.inherent:
-            note(left, f"{target} casts {pair} otherwise: it {entry.wrong}", node)
+            note(left, f"{target} casts {pair} differently: it {entry.wrong}", node)
         elif entry is not None:
             message = f"{target} computes {pair} wrongly: it {entry.wrong}"
             yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), message, replaced)
@@ -88,6 +88,15 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
             note(left, f"{target} holds {type_name(to)} in a wider type, so this cast does not round", node)
     yield from noted(refused, TARGET_LACKS_KERNEL, Severity.ERROR, f"{replaced} if there is an exact replacement")
     yield from noted(left, TARGET_MISCOMPUTES_CAST, Severity.NOTE, LEFT)
+
+
+def _is_widened(x: onnx_ir.Value, to: DataType, inference: Inference) -> bool:
+    """True for the result of a cast from a type of which `to` holds every value."""
+    before = x.producer()
+    if before is None or before.op_type not in CASTS or before.domain not in DEFAULT_DOMAINS:
+        return False
+    first = inference.type_of(before.inputs[0])
+    return first is not None and embeds(first, to)
 
 
 def _follows_wide_integer(x: onnx_ir.Value, source: DataType, to: DataType, inference: Inference) -> bool:

@@ -121,7 +121,7 @@ def test_random_casts_in_openvino_are_exact_or_reported() -> None:
         ("int64", "int32", [HELD.format("int64", "int32", "int32", "x")]),
         ("int8", "uint32", [HELD.format("uint32", "int32", "int32", "y")]),
         ("int8", "float16", []),
-        ("float", "double", ["note openvino-cpu casts float to double otherwise: it gives 3.4028235e38 for infinity",
+        ("float", "double", ["note openvino-cpu casts float to double differently: it gives 3.4028235e38 for infinity",
                              HELD.format("double", "float", "float", "y")]),
         ("int32", "int16", ["error openvino-cpu computes int32 to int16 wrongly: it holds int16 in a wider type, and"
                             " does not wrap"]),

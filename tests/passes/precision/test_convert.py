@@ -401,8 +401,8 @@ def test_a_target_without_double_gets_what_stays_wide_in_float() -> None:
 
 
 def test_the_rules_of_tensorrt_11_hold_after_a_conversion() -> None:
-    """Its data refuses sequences and unsigned quantization, and takes everything else of these models."""
-    known = ("Sequence", "Optional", "quantized", "old weights")
+    """Its data refuses sequences, unsigned quantization and operators of ONNX Runtime, and takes everything else."""
+    known = ("Sequence", "Optional", "quantized", "old weights", "contrib")
     for name in TEXTS:
         result = convert(model(name), to="float16", target="tensorrt-11")
         left = [each for each in check(result.model, target="tensorrt-11") if each.severity.value == "error"]
