@@ -25,8 +25,8 @@ import os
 import sys
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cache, partial, reduce
 from graphlib import CycleError, TopologicalSorter
 from math import prod
 from typing import Any, cast
@@ -65,15 +65,13 @@ INTEGERS: dict[int, tuple[bool, int]] = {
 NUMBERS = {*FLOATS, *INTEGERS, BOOL}
 
 
-@cache
-def numpy_type(dtype: int) -> np.dtype[Any]:
-    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+NUMPY: dict[int, np.dtype[Any]] = {one: np.dtype(onnx.helper.tensor_dtype_to_np_dtype(one)) for one in NUMBERS}
 
 
 @cache
 def row(dtype: int) -> tuple[int, int, float]:
     """The significant bits of a float type, the exponent of its least subnormal, and its largest finite number."""
-    info = cast("Any", ml_dtypes.finfo(numpy_type(dtype)))
+    info = cast("Any", ml_dtypes.finfo(NUMPY[dtype]))
     return info.nmant + 1, int(np.log2(np.float64(info.smallest_subnormal))), float(info.max)
 
 
@@ -118,7 +116,7 @@ class Conversion:
             y = np.where(y == 0, 0.0, y)
             defined = ~np.isinf(x) | self.latest | (not self.saturate)
         y = np.where(np.abs(y) > top, np.copysign(beyond, x), y)
-        return y.astype(numpy_type(self.to)), defined
+        return y.astype(NUMPY[self.to]), defined
 
 
 def wrapped(array: Array, to: int) -> Array:
@@ -128,7 +126,7 @@ def wrapped(array: Array, to: int) -> Array:
     if bits < 8:
         wide = wide.astype(np.int64) & ((1 << bits) - 1)
         wide = wide - ((wide >> (bits - 1)) << bits) if signed else wide
-    return wide.astype(numpy_type(to))
+    return wide.astype(NUMPY[to])
 
 
 @cache
@@ -153,7 +151,7 @@ def common_type(dtypes: Iterable[int]) -> int | None:
         return None
     kind, highest = (FLOATS, kinds[0]) if kinds[0] else (INTEGERS, kinds[1])
     holding = [dtype for dtype in kind if all(embeds(one, dtype) for one in highest)]
-    return min(holding, key=lambda dtype: numpy_type(dtype).itemsize, default=TensorProto.FLOAT)
+    return min(holding, key=lambda dtype: NUMPY[dtype].itemsize, default=TensorProto.FLOAT)
 
 
 @cache
@@ -163,8 +161,8 @@ def values_of(dtype: int) -> Array | None:
         return np.array([False, True])
     if dtype in INTEGERS and INTEGERS[dtype][1] <= 16:
         return np.unique(wrapped(np.arange(1 << INTEGERS[dtype][1]), dtype))
-    size = numpy_type(dtype).itemsize
-    return np.arange(1 << 8 * size).astype(f"u{size}").view(numpy_type(dtype)) if dtype in FLOATS and size < 3 else None
+    size = NUMPY[dtype].itemsize
+    return np.arange(1 << 8 * size).astype(f"u{size}").view(NUMPY[dtype]) if dtype in FLOATS and size < 3 else None
 
 
 def agree(a: Array, b: Array) -> Array:
@@ -287,9 +285,29 @@ def numbers_of(shape: Sequence[Dim] | None) -> tuple[int, ...] | None:
     return None if shape is None or len(numbers) < len(shape) else numbers
 
 
+def product(dims: Iterable[Dim]) -> Dim:
+    return reduce(lambda one, other: other * one, dims, 1)
+
+
+NAMES: dict[object, Poly] = {}
+"""Dimensions by their names, or their places."""
+
+
+def named(name: object, kind: str = "<") -> Poly:
+    return NAMES.setdefault((kind, name), atom(f"{kind}{len(NAMES)}"))
+
+
 # Terms.
 
-RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial")
+RANDOM = (
+    "Dropout",
+    "RandomNormal",
+    "RandomUniform",
+    "RandomNormalLike",
+    "RandomUniformLike",
+    "Bernoulli",
+    "Multinomial",
+)
 MOVES: Mapping[str, Sequence[int] | None] = {
     **dict.fromkeys(("Transpose", "Slice", "Gather", "GatherElements", "GatherND", "Split", "Tile"), (0,)),
     **dict.fromkeys(("Reshape", "Expand", "DepthToSpace", "SpaceToDepth", "ReverseSequence", "Compress"), (0,)),
@@ -308,18 +326,19 @@ MOST = 4096
 """Elements up to which values computed from shapes are followed."""
 DEEPEST = 200
 """Moves, one after the other, before which a cast is moved."""
+MOST_NODES, MOST_CALLS = 100_000, 128
+"""Nodes of functions, written out, and calls and bodies in each other."""
+
+
+Kind = tuple[int, Shape | None]
+"""An element type, 0 if it is unknown or the value is no tensor; and a shape, None if the rank is unknown."""
 
 
 @dataclass(eq=False, slots=True)
 class Term:
-    """A value as a function of the model's inputs: an operator of operands; equal terms are one object.
+    """A value as a function of the model's inputs: output `out` of an operator; equal terms are one object.
 
-    Attributes:
-        attrs: The attributes, and whatever else tells the value apart.
-        out: The index of the output.
-        dtype: The element type; 0 if it is unknown, or the value is no tensor.
-        shape: The shape; None if the rank is unknown.
-        array: The elements, if they are known: an array of the type, or of numbers and polynomials; else None.
+    `array` has the elements, if they are known: an array of the type, or of numbers and polynomials.
     """
 
     op: str
@@ -350,34 +369,22 @@ class Terms:
         self.budget = budget  # of elements of constants that are computed
 
     def term(
-        self,
-        op: str,
-        args: Operands = (),
-        attrs: Mapping[str, Any] | None = None,
-        kind: tuple[int, Shape | None] = (0, None),
-        *,
-        out: int = 0,
-        key: object = None,
-        array: Array | None = None,
+        self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0, key: object = None
     ) -> Term:
-        """Return the term; its type and shape (`kind`) and its array follow from the rest of it."""
-        whole = op, tuple(map(id, args)), tuple(sorted((attrs or {}).items())), out, key
+        """Return the term; its type and shape follow from the rest of it."""
+        whole = op, tuple(map(id, args)), tuple(sorted(attrs.items())), out, key
         if whole not in self.table:
-            self.table[whole] = Term(op, tuple(args), dict(attrs or {}), out, *kind, array)
+            self.table[whole] = Term(op, tuple(args), dict(attrs), out, *kind, None)
         return self.table[whole]
 
     def constant(self, array: Array, dtype: int) -> Term:
         """Return the constant, or the value that is known in part: an array of numbers and polynomials."""
-        key: object = (
-            (dtype, array.shape, repr(array.ravel().tolist())) if array.dtype == object else (dtype, digest(array))
-        )
-        if (
-            array.dtype == object
-            and dtype != STRING
-            and not any(isinstance(one, Poly) for one in array.ravel().tolist())
-        ):
+        objects_only = array.dtype == object and dtype != STRING
+        if objects_only and not any(isinstance(one, Poly) for one in array.ravel().tolist()):
             return self.constant(typed(array, dtype), dtype)
-        return self.term("const", (), {}, (dtype, array.shape), key=key, array=None if dtype == STRING else array)
+        term = self.term("const", (), {}, (dtype, array.shape), key=(dtype, digest(array)))
+        term.array = None if dtype == STRING else array
+        return term
 
     def integers(self, numbers: Sequence[Dim], *, scalar: bool = False) -> Term:
         return self.constant(objects(numbers, () if scalar else (len(numbers),)), INT64)
@@ -404,9 +411,7 @@ class Terms:
         how = replace(how, saturate=how.saturate or how.to not in FLOAT8, latest=how.latest or how.to not in FNUZ)
         return self.term("Cast", [x], {"how": how}, (how.to, x.shape))
 
-    def move(
-        self, op: str, args: Operands, attrs: Mapping[str, Any], kind: tuple[int, Shape | None], out: int = 0
-    ) -> Term:
+    def move(self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0) -> Term:
         """Return the move of elements, which is done if they are known."""
         first, shape = args[0], kind[1]
         if op in ("Reshape", "Expand") and first is not None and shape is not None:
@@ -444,7 +449,7 @@ class Terms:
         return True
 
     def evaluated(
-        self, op: str, args: Operands, attrs: Mapping[str, Any], shape: Shape | None, out: int
+        self, op: str, args: Operands, attrs: Mapping[str, Any], shape: Shape | None, out: int = 0
     ) -> Array | None:
         """Return the result for known elements, as onnx computes it: of moves, where each element comes from."""
         feeds = {f"i{place}": arg.array for place, arg in enumerate(args) if arg is not None and arg.array is not None}
@@ -491,7 +496,7 @@ def objects(elements: Sequence[Any], shape: tuple[int, ...]) -> Array:
 def typed(array: Array, dtype: int) -> Array:
     """Return an array of Python numbers as one of the type; integers wrap, as all arithmetic on them."""
     if dtype not in INTEGERS:
-        return array.astype(numpy_type(dtype))
+        return array.astype(NUMPY[dtype])
     wide = [int(element) & (2**64 - 1) for element in array.ravel().tolist()]
     return wrapped(np.array(wide, np.uint64).reshape(array.shape), dtype)
 
@@ -505,7 +510,7 @@ def each(function: Callable[..., Any], arrays: Sequence[Array]) -> Array:
 
 def cast_element(source: int, how: Conversion, element: Any) -> Any:
     if not isinstance(element, Poly):
-        array, defined = how.of(np.array(element).astype(numpy_type(source)), source)
+        array, defined = how.of(np.array(element).astype(NUMPY[source]), source)
         if defined.all() and how.to not in FLOAT8:
             return array.item()
     elif embeds(source, how.to) and how.to in INTEGERS:
@@ -535,39 +540,300 @@ def symbolic(op: str, dtype: int, elements: Sequence[Any]) -> Any:
 
 # Models as terms.
 
+Env = ChainMap[str, Term]
+Functions = Mapping[tuple[str, str, str], onnx.FunctionProto]
+
 
 @dataclass(frozen=True)
 class Scope:
-    """What the nodes of a graph or function refer to.
-
-    Attributes:
-        parameters: The attributes of the call of the function.
-        path: The calls and bodies around the nodes, which tell apart what differs from one to the next.
-        depth: How many bodies with inputs are around the nodes.
-    """
+    """What the nodes of a graph or function refer to: `path` has the calls and bodies around them, outermost first."""
 
     opsets: Mapping[str, int]
-    functions: Mapping[tuple[str, str, str], onnx.FunctionProto]
-    parameters: Mapping[str, onnx.AttributeProto] = field(default_factory=dict[str, onnx.AttributeProto])
+    functions: Functions
+    parameters: Mapping[str, onnx.AttributeProto]
     path: tuple[str, ...] = ()
-    depth: int = 0
+    depth: int = 0  # of bodies that have inputs
 
-    @property
-    def opset(self) -> int:
-        return self.opsets.get("", 0)
+    def inside(self, node: onnx.NodeProto, **changes: Any) -> Scope:
+        return replace(self, path=(*self.path, *node.output), **changes)
 
 
-Env = ChainMap[str, Term]
-Attributes = Mapping[str, onnx.AttributeProto]
-_DEEPEST_CALL = 64
-_MOST_NODES = 100_000
+def looked_up(env: Env, name: str) -> Term:
+    if name not in env:
+        raise RefusedError(f"{name} is used, and nothing makes it")
+    return env[name]
+
+
+def resolved(proto: onnx.AttributeProto, scope: Scope) -> onnx.AttributeProto | None:
+    """Return the attribute, or that of the call which it refers to; None if the call does not state it."""
+    if not proto.ref_attr_name:
+        return proto
+    stated = scope.parameters.get(proto.ref_attr_name)
+    if stated is not None:
+        stated = type(proto).FromString(stated.SerializeToString())
+        stated.name = proto.name
+    return stated
+
+
+def attribute(proto: onnx.AttributeProto) -> Any:
+    """Return the value of an attribute in a form that can be compared."""
+    kinds = onnx.AttributeProto
+    if proto.type == kinds.GRAPHS:
+        raise RefusedError(f"lists of graphs, as in the attribute {proto.name}, are not supported")
+    if proto.type == kinds.TENSOR:
+        return "tensor", proto.t.data_type, digest(elements_of(proto.t))
+    values = {kinds.INT: proto.i, kinds.INTS: tuple(proto.ints), kinds.STRING: proto.s}
+    return values.get(proto.type, proto.SerializeToString(deterministic=True))
+
+
+@cache
+def schema_of(op_type: str, opset: int, domain: str) -> onnx.defs.OpSchema | None:
+    known = opset > 0 and onnx.defs.has(op_type, opset, domain)
+    return onnx.defs.get_schema(op_type, opset, domain) if known else None
+
+
+def kind_of(proto: onnx.TypeProto | None, dim_of: Callable[[Any, int], Dim]) -> Kind:
+    """Return the element type and the shape in a type; `dim_of` returns a dimension that has no number."""
+    if proto is None or not proto.HasField("tensor_type"):
+        return 0, None
+    tensor = proto.tensor_type
+    shape = tuple(dim.dim_value or dim_of(dim, axis) for axis, dim in enumerate(tensor.shape.dim))
+    return tensor.elem_type, shape if tensor.HasField("shape") else None
+
+
+def declared(proto: onnx.TypeProto | None, place: object) -> Kind:
+    """Return the kind that a type declares: dimensions of one name are one, others are those of their place."""
+
+    def dim_of(dim: Any, axis: int) -> Dim:
+        return named(dim.dim_param) if dim.dim_param else named((place, axis))
+
+    kind = kind_of(proto, dim_of)
+    return kind[0], kind[1] and tuple(named((place, n)) if dim in (0, -1) else dim for n, dim in enumerate(kind[1]))
+
+
+@dataclass
+class Call:
+    """A node, with its operands as terms; `attrs` has under @ the version of the operator."""
+
+    terms: Terms
+    node: onnx.NodeProto
+    domain: str
+    schema: onnx.defs.OpSchema | None
+    protos: Mapping[str, onnx.AttributeProto]
+    args: list[Term | None]
+    attrs: dict[str, Any]
+    bodies: list[Term]
+    opset: int
+    place: tuple[str, ...]
+    kinds: list[Kind]  # where the model declares them
+
+    def key(self) -> object:
+        operands = tuple(map(id, (*self.args, None, *self.bodies)))
+        named_attrs = tuple(sorted(self.attrs.items()))
+        pure = self.schema is not None and self.domain in ("", "ai.onnx.ml") and self.node.op_type not in RANDOM
+        place = () if pure else self.place
+        return self.node.op_type, self.domain, operands, named_attrs, len(self.node.output), self.opset >= 24, place
+
+    def results(self) -> list[Term]:
+        first, op = self.args[0] if self.args else None, self.node.op_type
+        if self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
+            rule = Call.arithmetic if op in ELEMENTWISE else RULES.get(op)
+            result = rule(self, first) if rule is not None else None
+            if result is not None:
+                return [result]
+        return self.others()
+
+    def others(self) -> list[Term]:
+        """Return the results of an operator that is no rule's: moves, what onnx evaluates, and terms of their own."""
+        terms, args, attrs, op = self.terms, self.args, self.attrs, self.node.op_type if not self.domain else ""
+        kinds = self.kinds if self.schema is None else self.inferred(self.schema)
+        if op == "Loop" and len(args) > 2:  # a carried value keeps its type
+            kinds = [(arg.dtype if arg is not None else 0, None) for arg in args[2:]] + kinds[len(args) - 2 :]
+        shapes = [arg.shape for arg in args if arg is not None and arg.shape is not None]
+        if op in BINARY and len(shapes) == len(args) and self.opset >= 7:
+            kinds = [(kinds[0][0], broadcast(shapes))]
+        if op in MOVES:
+            attrs = {**attrs, "outputs": len(self.node.output)}
+            return [terms.move(op, args, attrs, kind, out) for out, kind in enumerate(kinds)]
+        exact = EXACT if op in ELEMENTWISE or op in ("Trilu", "NonZero") else EXACT & {*INTEGERS}
+        unordered = (arg.array != arg.array for arg in args if arg is not None and arg.array is not None)
+        if op in ("Max", "Min") and (any(map(np.any, unordered)) or sum(0 in arg.elements for arg in args if arg) > 1):
+            exact = EXACT & {*INTEGERS}  # a NaN, or zeros of two signs
+        if op in EVALUATED and all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args):
+            array = terms.evaluated(op, args, attrs, kinds[0][1])
+            if array is not None and kinds[0][0]:
+                return [terms.constant(array, kinds[0][0])]
+        whole, name = (*args, None, *self.bodies), f"{self.domain}.{self.node.op_type}" if self.domain else op
+        return [terms.term(name, whole, attrs, kind, out, self.key()) for out, kind in enumerate(kinds)]
+
+    def inferred(self, schema: onnx.defs.OpSchema) -> list[Kind]:
+        """Return type and shape of each output, as onnx infers them; an unknown dimension gets a name of its own."""
+        count, nothing = len(self.node.output), cast("list[Kind]", [(0, None)] * len(self.node.output))
+        names: dict[str, Dim] = {}
+        types, data = dict[str, onnx.TypeProto](), dict[str, onnx.TensorProto]()
+        for name, arg in ((f"i{place}", arg) for place, arg in enumerate(self.args) if arg is not None):
+            if not arg.dtype:
+                return nothing
+            names |= {repr(dim): dim for dim in arg.shape or ()}
+            dims = None if arg.shape is None else [dim if isinstance(dim, int) else repr(dim) for dim in arg.shape]
+            types[name] = onnx.helper.make_tensor_type_proto(arg.dtype, dims)
+            if arg.array is not None and arg.is_constant and arg.array.size <= 64:
+                data[name] = onnx.numpy_helper.from_array(arg.array, name)
+        wrong = self.attrs.get("num_outputs", count) != count or self.attrs.get("batch_dims", 0) < 0
+        if self.bodies or wrong:  # onnx 1.23 takes these sizes unchecked, and would crash
+            return nothing
+        inputs = ["" if arg is None else f"i{place}" for place, arg in enumerate(self.args)]
+        node = onnx.helper.make_node(schema.name, inputs, [f"o{out}" for out in range(count)], domain=schema.domain)
+        node.attribute.extend(self.protos.values())
+        try:
+            answers = onnx.shape_inference.infer_node_outputs(schema, node, types, data)
+        except Exception:  # foreign code: a node of which onnx infers nothing is left without a type
+            return nothing
+        key = self.key()
+
+        def dim_of(out: int, dim: Any, axis: int) -> Dim:
+            return names.get(dim.dim_param) or (0 if dim.HasField("dim_value") else named((key, out, axis), "t"))
+
+        return [kind_of(answers.get(f"o{out}"), partial(dim_of, out)) for out in range(count)]
+
+    def numbers(self, place: int, name: str = "") -> list[Any] | None:
+        """Return the elements of an operand, or of the attribute that older opsets have instead; None if unknown."""
+        arg = self.args[place] if place < len(self.args) else None
+        if arg is not None:
+            return None if arg.array is None else arg.elements
+        return list(self.attrs[name]) if name in self.attrs else None
+
+    def arithmetic(self, x: Term) -> Term | None:
+        """Arithmetic of small values of which some are known as polynomials only."""
+        arrays, op = (
+            [arg.array for arg in self.args if arg and arg.array is not None and arg.dtype == x.dtype],
+            self.node.op_type,
+        )
+        if len(arrays) < len(self.args) or x.dtype not in EXACT or self.opset < 7 or len(self.attrs) > 1:
+            return None
+        shape = numbers_of(broadcast([array.shape for array in arrays]))
+        if all(array.dtype != object for array in arrays) or shape is None or prod(shape) > MOST:
+            return None
+
+        def element(*elements: Any) -> Any:
+            if any(isinstance(one, Poly) for one in elements):
+                return symbolic(op, x.dtype, elements)
+            args = [self.terms.constant(np.array(one).astype(NUMPY[x.dtype]), x.dtype) for one in elements]
+            array = self.terms.evaluated(op, args, self.attrs, ())
+            return symbolic(op, 0, elements) if array is None else array.item()
+
+        return self.terms.constant(each(element, arrays), BOOL if op in COMPARISONS else x.dtype)
+
+    def identity(self, x: Term) -> Term | None:
+        drops = self.node.op_type == "Dropout" and (len(self.node.output) > 1 or len(self.args) > 2 or self.opset < 7)
+        return None if drops else x
+
+    def cast(self, x: Term) -> Term | None:
+        like = self.args[1] if self.node.op_type == "CastLike" else None
+        to = self.attrs.get("to") if like is None else like.dtype
+        if not isinstance(to, int) or not to or "round_mode" in self.attrs:
+            return None
+        return self.terms.cast(x, Conversion(to, self.attrs.get("saturate", 1) != 0, self.opset >= 24))
+
+    def shape(self, x: Term) -> Term | None:
+        if x.shape is None:
+            return None
+        part = x.shape[slice(self.attrs.get("start", 0), self.attrs.get("end"))]
+        size = self.node.op_type == "Size"
+        return self.terms.constant(objects([product(part)], ()) if size else objects(part, (len(part),)), INT64)
+
+    def reshape(self, x: Term) -> Term | None:
+        """Reshape, with what 0 and -1 stand for."""
+        wanted, dims = self.numbers(1, "shape"), list[Dim]()
+        for place, dim in enumerate(wanted or ()):
+            copied = dim == 0 and not self.attrs.get("allowzero")
+            if copied and (x.shape is None or place >= len(x.shape)):
+                return None
+            dims.append(x.shape[place] if copied and x.shape else dim)
+        if -1 in dims:
+            whole, rest = Counter(x.shape or ()), Counter(dim for dim in dims if dim != -1)
+            left, others = product((whole - rest).elements()), product((rest - whole).elements())
+            if x.shape is None or 0 in rest:
+                return None
+            number = quotient(left, others)
+            dims[dims.index(-1)] = named((left, others), "div") if number is None else number
+        return None if wanted is None else self.terms.shaped("Reshape", x, tuple(dims))
+
+    def reshaped(self, x: Term) -> Term | None:
+        """Flatten, Squeeze and Unsqueeze as Reshape."""
+        if self.node.op_type == "Flatten" and x.shape is not None:
+            axis = self.attrs.get("axis", 1)
+            shape: Shape | None = (product(x.shape[:axis]), product(x.shape[axis:]))
+        else:
+            shape = self.inferred(self.schema)[0][1] if self.schema is not None else None
+        if shape is None or (self.node.op_type != "Flatten" and not {*shape} - {1} <= {*(x.shape or ())}):
+            return None
+        return self.terms.shaped("Reshape", x, shape)
+
+    def expand(self, x: Term) -> Term | None:
+        filling = self.args[1] if self.node.op_type == "ConstantOfShape" else None
+        wanted, x = self.numbers(0 if filling else 1), self.terms.shaped("Reshape", filling, ()) if filling else x
+        known = wanted is not None and x.shape is not None
+        return self.terms.shaped("Expand", x, broadcast([x.shape or (), tuple(wanted or ())])) if known else None
+
+    def range(self, x: Term) -> Term | None:
+        """Range of integers that are not all known."""
+        ends: list[Any] = [numbers[0] if (numbers := self.numbers(place)) else None for place in range(3)]
+        start, limit, step = ends
+        if x.dtype not in INTEGERS or start is None or not isinstance(limit, Poly) or step != 1:
+            return None
+        return self.terms.term("Range", self.args, {}, (x.dtype, (limit - start,))) if at_most(start, limit) else None
+
+    def reduce(self, x: Term) -> Term | None:
+        """The product or sum of a vector of integers that are not all known."""
+        axes = self.numbers(1, "axes")
+        whole = axes in ([0], [-1]) or (axes is None and len(self.args) < 2)
+        if x.array is None or x.is_constant or x.dtype not in INTEGERS or x.array.ndim != 1 or not whole:
+            return None
+        result = product(x.elements) if self.node.op_type == "ReduceProd" else sum(x.elements, start=0)
+        return self.terms.constant(objects([result], (1,) if self.attrs.get("keepdims", 1) else ()), x.dtype)
+
+    def concat(self, x: Term) -> Term | None:
+        """Concat whose result is as long as its operands together."""
+        shapes = [arg.shape for arg in self.args if arg is not None and arg.shape and arg.dtype == x.dtype]
+        if len(shapes) < len(self.args) or len({len(shape) for shape in shapes}) > 1 or not x.dtype:
+            return None
+        dims, axis = list(shapes[0]), self.attrs.get("axis", 1) % len(shapes[0])
+        for shape in shapes[1:]:
+            dims[axis] = shape[axis] + dims[axis]
+        return self.terms.move("Concat", self.args, {"axis": axis, "@": self.attrs["@"]}, (x.dtype, tuple(dims)))
+
+    def where(self, _: Term) -> Term | None:
+        args = [arg for arg in self.args if arg is not None]
+        shapes = [arg.shape for arg in args if arg.shape is not None]
+        if len(shapes) < 3 or args[1].dtype != args[2].dtype:
+            return None
+        shape = broadcast(shapes)
+        if all(arg.array is not None for arg in args):  # moves follow operands of one shape
+            args = [self.terms.shaped("Expand", arg, shape) for arg in args]
+        return self.terms.move("Where", args, {"@": self.attrs["@"]}, (args[1].dtype, shape))
+
+
+RULES: Mapping[str, Callable[[Call, Term], Term | None]] = dict(
+    zip(
+        ("Identity", "Dropout", "Cast", "CastLike", "Shape", "Size", "Reshape", "Range", "Concat", "Where"),
+        (
+            *(Call.identity, Call.identity, Call.cast, Call.cast, Call.shape, Call.shape, Call.reshape, Call.range),
+            *(Call.concat, Call.where),
+        ),
+        strict=True,
+    ),
+    **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), Call.reshaped),
+    **dict.fromkeys(("Expand", "ConstantOfShape"), Call.expand),
+    **dict.fromkeys(("ReduceProd", "ReduceSum"), Call.reduce),
+)
 
 
 class Reader:
     """Reads nodes as terms."""
 
-    def __init__(self, terms: Terms, declared: Mapping[str, onnx.TypeProto]) -> None:
-        self.terms, self.declared = terms, declared
+    def __init__(self, terms: Terms, types: Mapping[str, onnx.TypeProto]) -> None:
+        self.terms, self.types = terms, types
         self.read: dict[object, list[Term]] = {}
         self.count = 0
 
@@ -581,18 +847,18 @@ class Reader:
     def node(self, node: onnx.NodeProto, env: Env, scope: Scope) -> list[Term]:
         """Return the results of a node."""
         self.count += bool(scope.path)
-        if self.count > _MOST_NODES:
+        if self.count > MOST_NODES or len(scope.path) > MOST_CALLS:
             raise RefusedError("the functions of the model, written out, have too many nodes")
         args = [looked_up(env, name) if name else None for name in node.input]
         while args and args[-1] is None:
             args.pop()
         domain = "" if node.domain == "ai.onnx" else node.domain
         function = scope.functions.get((domain, node.op_type, node.overload))
-        if function is not None:
-            return self._call(function, node, args, scope)
         protos = {proto.name: stated for proto in node.attribute if (stated := resolved(proto, scope)) is not None}
+        if function is not None:
+            return self._call(function, args, scope.inside(node, parameters=protos))
         schema = schema_of(node.op_type, scope.opsets.get(domain, 0), domain)
-        attrs: dict[str, Any] = {"@": schema.since_version if schema is not None else 0}
+        attrs: dict[str, Any] = {"@": -scope.opsets.get(domain, 0) if schema is None else schema.since_version}
         bodies = list[Term]()
         for name, proto in sorted(protos.items()):
             if proto.type == onnx.AttributeProto.GRAPH:
@@ -606,28 +872,21 @@ class Reader:
             pairs = zip(bodies[len(bodies) // 2 :], bodies, strict=False)  # else_branch is the first by name
             return [self._if(args[0], then, other) for then, other in pairs]
         if domain == "" and node.op_type == "ConstantOfShape":
-            value = (
-                protos["value"].t if "value" in protos else onnx.helper.make_tensor("", TensorProto.FLOAT, [1], [0.0])
-            )
+            zero = onnx.helper.make_tensor("", TensorProto.FLOAT, [1], [0.0])
+            value = protos["value"].t if "value" in protos else zero
             args.append(self.terms.constant(elements_of(value), value.data_type))
         elif schema is not None and domain == "" and len({arg.dtype for arg in args if arg is not None}) > 1:
             args = self._promoted(args, schema)
-        pure = schema is not None and domain in ("", "ai.onnx.ml") and node.op_type not in RANDOM
-        pure = pure and not (node.op_type == "Dropout" and len(args) > 2)
-        place = () if pure else (*scope.path, *node.output)
-        key = (
-            node.op_type,
-            domain,
-            tuple(map(id, (*args, None, *bodies))),
-            tuple(sorted(attrs.items())),
-            len(node.output),
+        types = [] if scope.path else [self.types.get(name) for name in node.output]
+        kinds = [declared(kind, (node.output[0], out)) for out, kind in enumerate(types or [None] * len(node.output))]
+        place = (*scope.path, *node.output)
+        call = Call(
+            self.terms, node, domain, schema, protos, args, attrs, bodies, scope.opsets.get("", 0), place, kinds
         )
-        whole = key, scope.opset >= 24, place
-        if whole not in self.read:
-            call = Call(self.terms, node.op_type, args, attrs, len(node.output), scope.opset)
-            results = call.results() if domain == "" and not bodies else None
-            self.read[whole] = results or self._other(node, call, bodies, protos, schema, whole)
-        return self.read[whole]
+        key = call.key()
+        if key not in self.read:
+            self.read[key] = call.results()
+        return self.read[key]
 
     def _if(self, condition: Term, then: Term, other: Term) -> Term:
         kind = then.dtype if then.dtype == other.dtype else 0, then.shape if then.shape == other.shape else None
@@ -645,365 +904,40 @@ class Reader:
                 args = [self.terms.cast(arg, how) if arg and place in places else arg for place, arg in enumerate(args)]
         return args
 
-    def _call(self, function: onnx.FunctionProto, node: onnx.NodeProto, args: Operands, scope: Scope) -> list[Term]:
+    def _call(self, function: onnx.FunctionProto, args: Operands, scope: Scope) -> list[Term]:
         """Return the results of a function: those of its nodes."""
-        if len(scope.path) > _DEEPEST_CALL:
-            raise RefusedError(f"calls of functions are nested too deeply at {node.op_type}")
-        stated = {proto.name: resolved(proto, scope) for proto in node.attribute}
-        parameters = {proto.name: proto for proto in function.attribute_proto}
-        parameters |= {name: proto for name, proto in stated.items() if proto is not None}
-        opsets = {**scope.opsets, **imports_of(function.opset_import)}
-        path = (*scope.path, next(iter(node.output), ""))
-        env: Env = ChainMap({})
-        for place, name in enumerate(function.input):
-            env[name] = (args[place] if place < len(args) else None) or self.terms.term("absent")
-        self.nodes(function.node, env, Scope(opsets, scope.functions, parameters, path, scope.depth))
+        defaults = {proto.name: proto for proto in function.attribute_proto}
+        opsets = {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in function.opset_import}
+        absent = self.terms.term("absent", (), {}, (0, None))
+        env: Env = ChainMap(dict.fromkeys(function.input, absent))
+        env.update({name: arg for name, arg in zip(function.input, args, strict=False) if arg is not None})
+        inner = replace(scope, opsets={**scope.opsets, **opsets}, parameters={**defaults, **scope.parameters})
+        self.nodes(function.node, env, inner)
         return [looked_up(env, name) for name in function.output]
 
     def _body(self, graph: onnx.GraphProto, node: onnx.NodeProto, args: Operands, env: Env, scope: Scope) -> list[Term]:
         """Return the outputs of a body; its inputs are terms that only the body has."""
         inner = env.new_child()
         for place, value in enumerate(graph.input):
-            source = args[place] if place < len(args) else None
-            kind: tuple[int, Shape | None] = (0, None)
+            source = args[place] if place < len(args) and node.op_type in ("Loop", "Scan") else None
+            kind: Kind = (source.dtype if source is not None and scope.opsets.get("", 0) >= 9 else 0, None)
             if node.op_type == "Loop" and place < 2:
                 kind = ((INT64, ()), (BOOL, ()))[place]
-            elif node.op_type in ("Loop", "Scan") and source is not None and scope.opset >= 9:
-                kind = source.dtype, None
             inner[value.name] = self.terms.term(f"bound {scope.depth} {place}", (), {}, kind, key=kind)
         for tensor in graph.initializer:
             inner[tensor.name] = self.terms.constant(elements_of(tensor), tensor.data_type)
-        path = (*scope.path, next(iter(node.output), ""))
-        self.nodes(graph.node, inner, replace(scope, path=path, depth=scope.depth + bool(graph.input)))
+        self.nodes(graph.node, inner, scope.inside(node, depth=scope.depth + bool(graph.input)))
         return [looked_up(inner, value.name) for value in graph.output]
 
-    def _constant(self, protos: Attributes) -> Term:
+    def _constant(self, protos: Mapping[str, onnx.AttributeProto]) -> Term:
         ((name, proto),) = protos.items()
         if name == "value":
             return self.terms.constant(elements_of(proto.t), proto.t.data_type)
         kinds = {"value_int": (INT64, proto.i), "value_ints": (INT64, list(proto.ints))}
         kinds |= {"value_float": (TensorProto.FLOAT, proto.f), "value_floats": (TensorProto.FLOAT, list(proto.floats))}
         if name not in kinds:
-            return self.terms.term("Constant", (), {name: attribute(proto)})
-        dtype, elements = kinds[name]
-        return self.terms.constant(np.array(elements, numpy_type(dtype)), dtype)
-
-    def _other(
-        self,
-        node: onnx.NodeProto,
-        call: Call,
-        bodies: Sequence[Term],
-        protos: Attributes,
-        schema: onnx.defs.OpSchema | None,
-        key: object,
-    ) -> list[Term]:
-        """Return the results of an operator that is no rule's: moves, what onnx evaluates, and terms of their own."""
-        terms, args, attrs, op = self.terms, call.args, call.attrs, node.op_type
-        unknown = f"t{len(terms.table)}"
-        if schema is None:
-            kinds = [declared(self.declared.get(name), f"{unknown}.{out}") for out, name in enumerate(node.output)]
-        else:
-            kinds = inferred(node, args, protos, schema, unknown)
-        if op == "Loop" and len(args) > 2:  # a carried value keeps its type
-            kinds = [(arg.dtype if arg is not None else 0, None) for arg in args[2:]] + kinds[len(args) - 2 :]
-        shapes = [arg.shape for arg in args if arg is not None and arg.shape is not None]
-        if op in BINARY and not node.domain and len(shapes) == len(args) and call.opset >= 7:
-            kinds = [(kinds[0][0], broadcast(shapes))]
-        if (
-            op in ("Squeeze", "Unsqueeze")
-            and args[0] is not None
-            and unknown not in repr(kinds[0][1])
-            and kinds[0][1] is not None
-        ):
-            return [terms.shaped("Reshape", args[0], kinds[0][1])]
-        if op in MOVES and not node.domain:
-            attrs = {**attrs, "outputs": len(node.output)}
-            return [terms.move(op, args, attrs, kind, out) for out, kind in enumerate(kinds)]
-        exact = all(arg is None or (arg.is_constant and arg.dtype in EXACT) for arg in args)
-        if op in EVALUATED and not node.domain and exact and len(kinds) == 1:
-            array = terms.evaluated(op, args, attrs, kinds[0][1], 0)
-            if array is not None and kinds[0][0]:
-                return [terms.constant(array, kinds[0][0])]
-        everything = (*args, None, *bodies)
-        return [terms.term(op, everything, attrs, kind, out=out, key=key) for out, kind in enumerate(kinds)]
-
-
-def looked_up(env: Env, name: str) -> Term:
-    if name not in env:
-        raise RefusedError(f"{name} is used, and nothing makes it")
-    return env[name]
-
-
-def resolved(proto: onnx.AttributeProto, scope: Scope) -> onnx.AttributeProto | None:
-    """Return the attribute, or that of the call which it refers to; None if the call does not state it."""
-    if not proto.ref_attr_name:
-        return proto
-    stated = scope.parameters.get(proto.ref_attr_name)
-    if stated is None:
-        return None
-    copy = onnx.AttributeProto()
-    copy.CopyFrom(stated)
-    copy.name = proto.name
-    return copy
-
-
-def attribute(proto: onnx.AttributeProto) -> Any:
-    """Return the value of an attribute in a form that can be compared."""
-    kinds = onnx.AttributeProto
-    if proto.type == kinds.TENSOR:
-        return "tensor", proto.t.data_type, digest(elements_of(proto.t))
-    values = {kinds.INT: proto.i, kinds.INTS: tuple(proto.ints), kinds.STRING: proto.s}
-    return values.get(proto.type, proto.SerializeToString(deterministic=True))
-
-
-@cache
-def schema_of(op_type: str, opset: int, domain: str) -> onnx.defs.OpSchema | None:
-    known = opset > 0 and onnx.defs.has(op_type, opset, domain)
-    return onnx.defs.get_schema(op_type, opset, domain) if known else None
-
-
-def imports_of(entries: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
-    return {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in entries}
-
-
-def declared(kind: onnx.TypeProto | None, unknown: str) -> tuple[int, Shape | None]:
-    """Return the element type and the shape that are declared; `unknown` begins the names of unknown dimensions."""
-    if kind is None or not kind.HasField("tensor_type"):
-        return 0, None
-    dims = enumerate(kind.tensor_type.shape.dim)
-    shape = tuple(
-        dim.dim_value if dim.dim_value > 0 else atom(f"<{dim.dim_param or (unknown, axis)}>") for axis, dim in dims
-    )
-    return kind.tensor_type.elem_type, shape if kind.tensor_type.HasField("shape") else None
-
-
-def inferred(
-    node: onnx.NodeProto, args: Operands, protos: Attributes, schema: onnx.defs.OpSchema, unknown: str
-) -> list[tuple[int, Shape | None]]:
-    """Return type and shape of each output, as onnx infers them; an unknown dimension gets a name of its own."""
-    nothing: list[tuple[int, Shape | None]] = [(0, None)] * len(node.output)
-    proto = onnx.NodeProto(op_type=node.op_type, domain=schema.domain)
-    proto.attribute.extend(protos.values())
-    proto.input.extend("" if arg is None else f"i{place}" for place, arg in enumerate(args))
-    proto.output.extend(f"o{out}" for out in range(len(node.output)))
-    names: dict[str, Dim] = {}
-    types, data = dict[str, onnx.TypeProto](), dict[str, onnx.TensorProto]()
-    for place, arg in enumerate(args):
-        if arg is not None and not arg.dtype:
-            return nothing
-        if arg is not None:
-            names |= {repr(dim): dim for dim in arg.shape or ()}
-            dims = None if arg.shape is None else [dim if isinstance(dim, int) else repr(dim) for dim in arg.shape]
-            types[f"i{place}"] = onnx.helper.make_tensor_type_proto(arg.dtype, dims)
-        if arg is not None and arg.array is not None and arg.is_constant and arg.array.size <= 64:
-            data[f"i{place}"] = onnx.numpy_helper.from_array(arg.array, f"i{place}")
-    graphs = any(proto.type == onnx.AttributeProto.GRAPH for proto in protos.values())
-    if graphs or (node.op_type == "Split" and protos.get("num_outputs", node).ByteSize() != node.ByteSize()):
-        return nothing  # an unfit num_outputs would end the process of onnx 1.23
-    try:
-        answers = onnx.shape_inference.infer_node_outputs(schema, proto, types, data)
-    except Exception:  # foreign code: a node of which onnx infers nothing is left without a type
-        return nothing
-    kinds = [answers[name].tensor_type if name in answers else TensorProto() for name in proto.output]
-    return [
-        (0, None) if isinstance(kind, TensorProto) else named(kind, names, f"{unknown}.{out}")
-        for out, kind in enumerate(kinds)
-    ]
-
-
-def named(kind: Any, names: Mapping[str, Dim], unknown: str) -> tuple[int, Shape | None]:
-    if not kind.HasField("shape"):
-        return kind.elem_type, None
-    dims = enumerate(kind.shape.dim)
-    shape = [
-        dim.dim_value if dim.HasField("dim_value") else names.get(dim.dim_param) or atom(f"{unknown}.{axis}")
-        for axis, dim in dims
-    ]
-    return kind.elem_type, tuple(shape)
-
-
-@dataclass
-class Call:
-    """A node of the standard's main domain, with its operands as terms."""
-
-    terms: Terms
-    op: str
-    args: list[Term | None]
-    attrs: dict[str, Any]
-    outputs: int
-    opset: int
-
-    def results(self) -> list[Term] | None:
-        """Return the results, if a rule gives them."""
-        first = self.args[0] if self.args else None
-        rule = Call.arithmetic if self.op in ELEMENTWISE else RULES.get(self.op)
-        result = None if rule is None or first is None or first.op == "absent" else rule(self, first)
-        return None if result is None else [result]
-
-    def numbers(self, place: int, name: str = "") -> list[Any] | None:
-        """Return the elements of an operand, or of the attribute that older opsets have instead; None if unknown."""
-        arg = self.args[place] if place < len(self.args) else None
-        if arg is not None:
-            return None if arg.array is None else arg.elements
-        return list(self.attrs[name]) if name in self.attrs else None
-
-    def arithmetic(self, x: Term) -> Term | None:
-        """Arithmetic of integers of which some are known as polynomials only."""
-        arrays = [arg.array for arg in self.args if arg is not None and arg.array is not None and arg.dtype == x.dtype]
-        if len(arrays) < len(self.args) or x.dtype not in EXACT or self.opset < 7 or len(self.attrs) > 1:
-            return None
-        shape = broadcast([array.shape for array in arrays])
-        if all(array.dtype != object for array in arrays) or prod(numbers_of(shape) or ()) > MOST:
-            return None
-        result = BOOL if self.op in COMPARISONS else x.dtype
-
-        def element(*elements: Any) -> Any:
-            if any(isinstance(one, Poly) for one in elements):
-                return symbolic(self.op, x.dtype, elements)
-            args = [self.terms.constant(np.array(one).astype(numpy_type(x.dtype)), x.dtype) for one in elements]
-            array = self.terms.evaluated(self.op, args, self.attrs, (), 0)
-            return symbolic(self.op, 0, elements) if array is None else array.item()
-
-        try:
-            return self.terms.constant(each(element, arrays), result)
-        except ValueError:  # the operands do not fit
-            return None
-
-    def identity(self, x: Term) -> Term | None:
-        drops = self.op == "Dropout" and (self.outputs > 1 or len(self.args) > 2 or self.opset < 7)
-        return None if drops else x
-
-    def cast(self, x: Term) -> Term | None:
-        like = self.args[1] if self.op == "CastLike" else None
-        to = self.attrs.get("to") if like is None else like.dtype
-        if not isinstance(to, int) or not to or "round_mode" in self.attrs:
-            return None
-        return self.terms.cast(x, Conversion(to, self.attrs.get("saturate", 1) != 0, self.opset >= 24))
-
-    def shape(self, x: Term) -> Term | None:
-        if x.shape is None:
-            return None
-        if self.op == "Size":
-            return self.terms.integers([prod(x.shape)], scalar=True)  # pyright: ignore[reportArgumentType, reportCallIssue]
-        return self.terms.integers(x.shape[slice(self.attrs.get("start", 0), self.attrs.get("end"))])
-
-    def reshape(self, x: Term) -> Term | None:
-        """Reshape, with what 0 and -1 stand for."""
-        wanted, dims = self.numbers(1, "shape"), list[Dim]()
-        if wanted is None:
-            return None
-        for place, dim in enumerate(wanted):
-            copied = dim == 0 and not self.attrs.get("allowzero")
-            if copied and (x.shape is None or place >= len(x.shape)):
-                return None
-            dims.append(x.shape[place] if copied and x.shape else dim)
-        if -1 in dims:
-            if x.shape is None:
-                return None
-            whole, rest = Counter(x.shape), Counter(dim for dim in dims if dim != -1)
-            left, others = (multiplied((one - other).elements()) for one, other in ((whole, rest), (rest, whole)))
-            open_dim = quotient(left, others)
-            if multiplied(rest.elements()) == 0:
-                return None
-            dims[dims.index(-1)] = open_dim if open_dim is not None else atom(f"Div({left!r}, {others!r})")
-        return self.terms.shaped("Reshape", x, tuple(dims))
-
-    def flatten(self, x: Term) -> Term | None:
-        if x.shape is None:
-            return None
-        axis = (
-            self.attrs.get("axis", 1) % max(len(x.shape), 1)
-            if self.attrs.get("axis", 1) < 0
-            else self.attrs.get("axis", 1)
-        )
-        return self.terms.shaped("Reshape", x, (multiplied(x.shape[:axis]), multiplied(x.shape[axis:])))
-
-    def expand(self, x: Term) -> Term | None:
-        if self.op == "ConstantOfShape":
-            wanted, value = self.numbers(0), self.args[1]
-            return (
-                None
-                if wanted is None or value is None
-                else self.terms.shaped("Expand", self.terms.shaped("Reshape", value, ()), tuple(wanted))
-            )
-        wanted = self.numbers(1)
-        return (
-            None
-            if wanted is None or x.shape is None
-            else self.terms.shaped("Expand", x, broadcast([x.shape, tuple(wanted)]))
-        )
-
-    def range(self, x: Term) -> Term | None:
-        """Range of integers that are not all known."""
-        ends: list[Any] = [numbers[0] if (numbers := self.numbers(place)) else None for place in range(3)]
-        start, limit, step = ends
-        if x.dtype not in INTEGERS or start is None or not isinstance(limit, Poly) or step != 1:
-            return None
-        return self.terms.term("Range", self.args, {}, (x.dtype, (limit - start,))) if at_most(start, limit) else None
-
-    def reduce(self, x: Term) -> Term | None:
-        """The product or sum of a vector of integers that are not all known."""
-        axes = self.numbers(1, "axes")
-        if (
-            x.array is None
-            or x.is_constant
-            or x.dtype not in INTEGERS
-            or x.array.ndim != 1
-            or axes not in (None, [0], [-1])
-        ):
-            return None
-        if len(self.args) > 1 and axes is None:
-            return None
-        result = multiplied(x.elements) if self.op == "ReduceProd" else sum(x.elements, start=0)
-        return self.terms.constant(objects([result], (1,) if self.attrs.get("keepdims", 1) else ()), x.dtype)
-
-    def concat(self, x: Term) -> Term | None:
-        """Concat whose result is as long as its operands together."""
-        shapes = [arg.shape for arg in self.args if arg is not None and arg.shape and arg.dtype == x.dtype]
-        if len(shapes) < len(self.args) or len({len(shape) for shape in shapes}) > 1 or not x.dtype:
-            return None
-        dims, axis = list(shapes[0]), self.attrs.get("axis", 1) % len(shapes[0])
-        for shape in shapes[1:]:
-            dims[axis] = shape[axis] + dims[axis]
-        return self.terms.move("Concat", self.args, {"axis": axis, "@": self.attrs["@"]}, (x.dtype, tuple(dims)))
-
-    def where(self, x: Term) -> Term | None:
-        one, other = self.args[1:]
-        if one is None or other is None or one.dtype != other.dtype:
-            return None
-        shapes = [arg.shape for arg in (x, one, other) if arg.shape is not None]
-        shape = broadcast(shapes) if len(shapes) == 3 else None
-        known = x.is_constant and one.array is not None and other.array is not None and shape is not None
-        if known and one.array is not None and other.array is not None:  # moves follow operands of one shape
-            args = [self.terms.shaped("Expand", arg, shape or ()) for arg in (x, one, other)]
-            return self.terms.move("Where", args, {"@": self.attrs["@"]}, (one.dtype, shape))
-        return self.terms.move("Where", [x, one, other], {"@": self.attrs["@"]}, (one.dtype, shape))
-
-
-def multiplied(dims: Iterable[Dim]) -> Dim:
-    result: Dim = 1
-    for dim in dims:
-        result = dim * result
-    return result
-
-
-RULES: Mapping[str, Callable[[Call, Term], Term | None]] = {
-    "Identity": Call.identity,
-    "Dropout": Call.identity,
-    "Cast": Call.cast,
-    "CastLike": Call.cast,
-    "Shape": Call.shape,
-    "Size": Call.shape,
-    "Reshape": Call.reshape,
-    "Flatten": Call.flatten,
-    "Expand": Call.expand,
-    "ConstantOfShape": Call.expand,
-    "Range": Call.range,
-    "Concat": Call.concat,
-    "ReduceProd": Call.reduce,
-    "ReduceSum": Call.reduce,
-    "Where": Call.where,
-}
+            return self.terms.term("Constant", (), {name: attribute(proto)}, (0, None))
+        return self.terms.constant(np.array(kinds[name][1], NUMPY[kinds[name][0]]), kinds[name][0])
 
 
 # Certificates.
@@ -1024,30 +958,22 @@ def state_of(model: onnx.ModelProto, pool: dict[str, Array]) -> State:
     """Return the model as texts; its constants are added to the pool by their hash."""
     state = {f"opset {entry.domain}": str(entry.version) for entry in model.opset_import}
     state["IR version"] = str(model.ir_version)
-    graph = model.graph
-    if graph.sparse_initializer:
+    if model.graph.sparse_initializer:
         raise RefusedError("sparse initializers are not supported")
-    for kind, values in (("input", graph.input), ("output", graph.output)):
-        state |= {f"{kind} {index}": f"{value.name} {_text(value.type)}" for index, value in enumerate(values)}
-    for tensor in graph.initializer:
+    for kind, values in (("input", model.graph.input), ("output", model.graph.output)):
+        state |= {f"{kind} {index}": f"{value.name} {text_of(value.type)}" for index, value in enumerate(values)}
+    for tensor in model.graph.initializer:
         array = elements_of(tensor)
-        content = digest(array)
-        pool[content] = array
-        state[f"constant {tensor.name}"] = f"{tensor.data_type} {content}"
-    for node in graph.node:
+        pool[digest(array)] = array
+        state[f"constant {tensor.name}"] = f"{tensor.data_type} {digest(array)}"
+    for node in model.graph.node:
         key = f"node {next(filter(None, node.output), node.name)}"
-        text = _text(_bare(node))
-        if state.get(key, text) != text:
-            raise RefusedError(f"two nodes make {key.removeprefix('node ')}")
-        state[key] = text
+        text = text_of(bare(node))
+        while state.setdefault(key, text) != text:
+            key += "'"  # two nodes make one value, which must be the same
     for function in model.functions:
-        copy = onnx.FunctionProto()
-        copy.CopyFrom(function)
-        copy.ClearField("doc_string")
-        copy.ClearField("value_info")
-        del copy.node[:]
-        copy.node.extend(map(_bare, function.node))
-        state[f"function {function.domain} {function.name} {function.overload}"] = _text(copy)
+        key = f"function {function.domain} {function.name} {function.overload}"
+        state[key] = text_of(bare(function))
     return state
 
 
@@ -1063,127 +989,86 @@ def sealed(certificate: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
-def _parsed(kind: Any, text: str) -> Any:
-    """Return what `_text` wrote. Raises RefusedError if the text is of another kind."""
+def parsed(kind: Any, text: str) -> Any:
+    """Return what `text_of` wrote. Raises RefusedError if the text is of another kind."""
     try:
         return kind.FromString(base64.b64decode(text))
     except Exception as error:  # foreign code: protobuf raises what its parser does
         raise RefusedError(f"a text of the certificate is no {kind.__name__}: {error}") from None
 
 
-def _text(proto: Any) -> str:
+def text_of(proto: Any) -> str:
     return base64.b64encode(proto.SerializeToString(deterministic=True)).decode()
 
 
-def _bare(node: onnx.NodeProto) -> onnx.NodeProto:
-    """Return the node without notes for readers."""
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
-    for name in (
-        "doc_string",
-        "metadata_props",
-        *(name for name in ("name", "domain", "overload") if not getattr(copy, name)),
-    ):
+def bare(proto: Any) -> Any:
+    """Return a node, function or graph without notes for readers."""
+    copy = cast("Any", type(proto)).FromString(proto.SerializeToString())
+    fields = {descriptor.name for descriptor in proto.DESCRIPTOR.fields}
+    for name in fields & {"doc_string", "metadata_props", "value_info"}:
         copy.ClearField(name)
-    for attribute in copy.attribute:
-        attribute.ClearField("doc_string")
-        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-            graph.ClearField("doc_string")
-            graph.ClearField("value_info")
-            graph.ClearField("metadata_props")
-            nodes = list(map(_bare, graph.node))
-            del graph.node[:]
-            graph.node.extend(nodes)
+    for name in fields & {"name", "domain", "overload"}:
+        if not getattr(copy, name):
+            copy.ClearField(name)
+    if "node" in fields:
+        del copy.node[:]
+        copy.node.extend(map(bare, proto.node))
+    for one in copy.attribute if "op_type" in fields else ():
+        one.ClearField("doc_string")
+        if one.HasField("g"):
+            one.g.CopyFrom(bare(one.g))
     return copy
-
-
-@dataclass
-class Report:
-    """What a check found.
-
-    Attributes:
-        steps: The number of steps.
-        left: Those that are not certified: the pass, its rules, and the outputs whose equality is not shown.
-    """
-
-    steps: int
-    left: list[tuple[str, list[str], list[str]]] = field(default_factory=list[tuple[str, list[str], list[str]]])
-
-    @property
-    def certified(self) -> bool:
-        return not self.left
 
 
 @dataclass(frozen=True)
 class Model:
-    """The declared inputs and outputs of a model, the terms of its outputs, and those of all values."""
+    """The declared inputs and outputs of a model, with defaults, and the terms of its outputs."""
 
     declared: Mapping[str, str]
     outputs: Mapping[str, Term]
-    values: Env
 
 
 class Checker:
-    """Replays a certificate."""
+    """Reads models of one certificate as terms."""
 
-    def __init__(self, constants: dict[str, Array], declared: Mapping[str, onnx.TypeProto]) -> None:
+    def __init__(self, constants: dict[str, Array], types: Mapping[str, onnx.TypeProto]) -> None:
         self.constants = constants
         self.terms = Terms(2**22 + 16 * sum(array.size for array in constants.values()))
-        self.reader = Reader(self.terms, declared)
+        self.reader = Reader(self.terms, types)
         self.parsed: dict[str, Any] = {}
 
     def read(self, state: State) -> Model:
-        """Return the model as terms."""
-        opsets, functions, declared_texts = (
-            dict[str, int](),
-            dict[tuple[str, str, str], onnx.FunctionProto](),
-            dict[str, str](),
-        )
-        nodes, env = list[onnx.NodeProto](), ChainMap[str, Term]({})
-        outputs, inputs = list[str](), set[str]()
+        parts: dict[str, dict[str, str]] = {}
         for key, text in state.items():
             kind, _, name = key.partition(" ")
-            if kind == "opset":
-                opsets["" if name == "ai.onnx" else name] = int(text)
-            elif kind in ("input", "output"):
-                declared_texts[key], value = text, text.rpartition(" ")[0]
-                if kind == "output":
-                    outputs.append(value)
-                else:
-                    inputs.add(value)
-                    env[value] = self._input(value, self._parse(onnx.TypeProto, text.rpartition(" ")[2]))
-            elif kind == "node":
-                nodes.append(self._parse(onnx.NodeProto, text))
-            elif kind == "function":
-                function = self._parse(onnx.FunctionProto, text)
-                functions[function.domain, function.name, function.overload] = function
-        for key, text in state.items():
-            if key.startswith("constant "):
-                name = key.removeprefix("constant ")
-                if name in inputs:  # a default, which a caller may replace
-                    declared_texts[f"default {name}"] = text
-                else:
-                    env[name] = self._constant(text)
-        scope = Scope(opsets, functions)
+            parts.setdefault(kind, {})[name] = text
+        env: Env = ChainMap({})
+        interface = {key: text for key, text in state.items() if key.startswith(("input ", "output "))}
+        for text in parts.get("input", {}).values():
+            name, _, kind = text.rpartition(" ")
+            known = declared(self._parse(onnx.TypeProto, kind), name)
+            env[name] = self.terms.term("input", (), {}, known, key=(name, *known))
+        for name, text in parts.get("constant", {}).items():
+            dtype, _, content = text.partition(" ")
+            if content not in self.constants:
+                raise RefusedError(f"neither model nor the certificate has the constant {content}")
+            if name in env:
+                interface[f"default {name}"] = text  # which a caller may replace
+            else:
+                env[name] = self.terms.constant(self.constants[content], int(dtype))
+        functions = [self._parse(onnx.FunctionProto, text) for text in parts.get("function", {}).values()]
+        opsets = {"" if domain == "ai.onnx" else domain: int(version) for domain, version in parts["opset"].items()}
+        by_name = {(function.domain, function.name, function.overload): function for function in functions}
         self.reader.count = 0
-        self.reader.nodes(_in_order(nodes), env, scope)
-        return Model(declared_texts, {name: looked_up(env, name) for name in outputs}, env)
+        nodes = [self._parse(onnx.NodeProto, text) for text in parts.get("node", {}).values()]
+        self.reader.nodes(in_order(nodes), env, Scope(opsets, by_name, {}))
+        names = [text.rpartition(" ")[0] for text in parts.get("output", {}).values()]
+        return Model(interface, {name: looked_up(env, name) for name in names})
 
     def _parse(self, kind: Any, text: str) -> Any:
         if text not in self.parsed:
-            self.parsed[text] = _parsed(kind, text)
+            self.parsed[text] = parsed(kind, text)
         return self.parsed[text]
-
-    def _input(self, name: str, kind: onnx.TypeProto) -> Term:
-        """Return the term of an input, of its declared type and shape; dimensions of one name are equal."""
-        known = declared(kind, name)
-        return self.terms.term("input", (), {}, known, key=(name, *known))
-
-    def _constant(self, text: str) -> Term:
-        dtype, _, content = text.partition(" ")
-        if content not in self.constants:
-            raise RefusedError(f"neither model nor the certificate has the constant {content}")
-        return self.terms.constant(self.constants[content], int(dtype))
 
     def differing(self, before: Model, after: Model) -> list[str]:
         """Return the inputs and outputs that are not shown to be equal."""
@@ -1197,90 +1082,86 @@ class Checker:
         name, _, kind = new.rpartition(" ")
         if not name or name != old.rpartition(" ")[0] or name not in after.outputs:
             return False
-        dtype, shape = declared(self._parse(onnx.TypeProto, kind), name)
-        value = after.outputs[name]
-        known = shape is None or (value.shape is not None and len(shape) == len(value.shape))
-        return (
-            known
-            and dtype == value.dtype > 0
-            and all(a in (b, name) for a, b in zip(shape or (), value.shape or (), strict=False) if isinstance(a, int))
-        )
+        (dtype, shape), value = declared(self._parse(onnx.TypeProto, kind), name), after.outputs[name]
+        if dtype != value.dtype or not dtype or shape is None or value.shape is None:
+            return shape is None and dtype == value.dtype > 0
+        numbers = [(one, other) for one, other in zip(shape, value.shape, strict=False) if isinstance(one, int)]
+        return len(shape) == len(value.shape) and all(one == other for one, other in numbers)
 
 
-def _in_order(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+def in_order(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
     """Return the nodes, each after those whose results it uses."""
     made = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    uses = {index: {made[name] for name in _names(node) if name in made} for index, node in enumerate(nodes)}
+    uses = {index: {made[name] for name in names_in(node) if name in made} for index, node in enumerate(nodes)}
     try:
         return [nodes[index] for index in TopologicalSorter(uses).static_order()]
     except CycleError:
         raise RefusedError("the nodes form a cycle") from None
 
 
-def _names(node: onnx.NodeProto) -> Iterable[str]:
+def names_in(node: onnx.NodeProto) -> Iterable[str]:
     yield from node.input
-    for attribute in node.attribute:
-        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-            yield from (value.name for value in graph.output)
-            for inner in graph.node:
-                yield from _names(inner)
+    for graph in (attribute.g for attribute in node.attribute if attribute.HasField("g")):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from names_in(inner)
 
 
-def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Mapping[str, Any]) -> Report:
+@dataclass
+class Report:
+    """What a check found: `left` has the steps that are not certified: pass, rules, and the values in doubt."""
+
+    steps: int
+    left: list[tuple[str, list[str], list[str]]]
+
+    @property
+    def certified(self) -> bool:
+        return not self.left
+
+
+def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> Report:
     """Check that the certificate leads from the one model to the other, and which of its steps are certified.
 
     Raises:
         RefusedError: It does not, or says what is not so.
     """
-    if not _is_well_formed(certificate):
+    try:
+        steps = [
+            (step["pass"], [one["rule"] for one in step["rewrites"]], step["edit"]) for step in certificate["steps"]
+        ]
+        texts = [
+            text
+            for name, rules, edit in steps
+            for text in (name, *rules, *edit["drop"], *edit["put"], *edit["put"].values())
+        ]
+        constants = {content: str(data) for content, data in certificate["constants"].items()}
+        fits = all(isinstance(text, str) for text in texts) and certificate["sha256"] == sealed(certificate)
+    except (KeyError, TypeError, AttributeError):
+        raise RefusedError("this is no certificate") from None
+    if not fits or certificate["format"] != FORMAT:
         raise RefusedError(f"this is no certificate of the format {FORMAT}, or it was changed")
     pool: dict[str, Array] = {}
-    first, last = state_of(before, pool), state_of(after, pool)
-    for content, data in certificate["constants"].items():
-        array = elements_of(_parsed(onnx.TensorProto, data))
+    states, last = [state_of(before, pool)], state_of(after, pool)
+    for content, data in constants.items():
+        array = elements_of(parsed(onnx.TensorProto, data))
         if digest(array) != content:  # the pool holds what the hash says
             raise RefusedError(f"the constant {content} has other elements")
         pool[content] = array
-    declared = {value.name: value.type for value in (*before.graph.value_info, *before.graph.output)}
-    return _checked(Checker(pool, declared), first, last, certificate["steps"])
-
-
-def _is_well_formed(certificate: Any) -> bool:
-    """True for what has the form of a certificate, and the hash that it states."""
-    try:
-        steps = certificate["steps"]
-        edits = [(step["edit"]["drop"], step["edit"]["put"]) for step in steps]
-        texts = [step["pass"] for step in steps] + [rewrite["rule"] for step in steps for rewrite in step["rewrites"]]
-        texts += [text for drop, put in edits for text in (*drop, *put, *put.values())]
-        texts += [*certificate["constants"].keys(), *certificate["constants"].values()]
-    except (KeyError, TypeError, AttributeError):
-        return False
-    fits = all(isinstance(text, str) for text in texts) and all(isinstance(drop, list) for drop, _ in edits)
-    return fits and certificate.get("format") == FORMAT and certificate.get("sha256") == sealed(certificate)
-
-
-def _checked(checker: Checker, first: State, last: State, steps: Sequence[Mapping[str, Any]]) -> Report:
-    """Replay the steps, and certify each."""
-    states = [first]
-    for step in steps:
-        state = dict(states[-1])
-        for key in step["edit"]["drop"]:
-            if state.pop(key, None) is None:
-                raise RefusedError(f"the step {step['pass']} drops {key}, which is not there")
-        state |= step["edit"]["put"]
-        states.append(state)
-    if states[-1] != last:
-        wrong = sorted(key for key in last.keys() | states[-1].keys() if last.get(key) != states[-1].get(key))
+    for name, _, edit in steps:
+        missing = [key for key in edit["drop"] if key not in states[-1]]
+        if missing:
+            raise RefusedError(f"the step {name} drops {missing[0]}, which is not there")
+        states.append({key: text for key, text in states[-1].items() if key not in edit["drop"]} | edit["put"])
+    wrong = sorted(key for key in last.keys() | states[-1].keys() if last.get(key) != states[-1].get(key))
+    if wrong:
         raise RefusedError(f"the steps do not lead to the output model: {', '.join(wrong[:3])} differ")
-    report, models, place = Report(len(states) - 1), list(map(checker.read, states)), 0
-    while place < report.steps:
-        wrong = [checker.differing(models[place], model) for model in models[place + 1 :]]
-        if [] in wrong:  # several steps may be right together alone
-            place += wrong.index([]) + 1
-            continue
-        step = steps[place]
-        report.left.append((step["pass"], sorted({rewrite["rule"] for rewrite in step["rewrites"]}), wrong[0]))
-        place += 1
+    checker = Checker(pool, {value.name: value.type for value in (*before.graph.value_info, *before.graph.output)})
+    report, models, place = Report(len(steps), []), list(map(checker.read, states)), 0
+    while place < len(steps):
+        found = [checker.differing(models[place], model) for model in models[place + 1 :]]
+        if [] not in found:
+            report.left.append((steps[place][0], sorted(set(steps[place][1])), found[0]))
+        place += found.index([]) + 1 if [] in found else 1  # several steps may be right together alone
     return report
 
 
