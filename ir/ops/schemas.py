@@ -97,6 +97,39 @@ def since_version(op_type: str, opset: int) -> int | None:
     return onnx.defs.get_schema(op_type, opset, "").since_version if onnx.defs.has(op_type, opset, "") else None
 
 
+def where_defined(op_type: str, opset: int) -> str:
+    """Return which opset, or other domain, has an operator that the standard domain has not at this opset."""
+    homes = {schema.domain for schema in onnx.defs.get_all_schemas() if schema.name == op_type}
+    if contrib_schema(op_type) is not None:
+        homes.add(CONTRIB_DOMAIN)
+    later = next(_later_schemas(op_type, opset), None)
+    if later is not None:
+        return f"import opset {later.since_version}, which has it"
+    if "" in homes:
+        return "it was removed from ONNX: export with the operators that replace it"
+    if homes:
+        return f"set the domain of the node to {min(homes)}, which has it"
+    return "correct its name or its domain, or define it as a function in the model"
+
+
+def first_opset_with(op_type: str, opset: int, output: int, dtype: DataType) -> int | None:
+    """Return the next opset at which the operator of the standard domain gives the type; None if there is none."""
+    for schema in _later_schemas(op_type, opset):
+        formal = actual_outputs(("", op_type, schema.since_version), output + 1)[output]
+        if formal is not None and dtype in formal.allowed:
+            return schema.since_version
+    return None
+
+
+def _later_schemas(op_type: str, opset: int) -> Iterator[onnx.defs.OpSchema]:
+    """Yield the versions of an operator of the standard domain after the opset, from the first on."""
+    for version in range(opset + 1, onnx.defs.onnx_opset_version() + 1):
+        if onnx.defs.has(op_type, version, ""):
+            schema = onnx.defs.get_schema(op_type, version, "")
+            if schema.since_version == version and not schema.deprecated:
+                yield schema
+
+
 def is_function(domain: str, op_type: str, opset: int) -> bool:
     """True if the standard of the opset defines the operator by a function of others."""
     if not onnx.defs.has(op_type, opset, domain):

@@ -24,6 +24,7 @@ from castsmith.ir.ops.schemas import (
     is_function,
     op_formals,
     opset_of,
+    where_defined,
 )
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
@@ -139,7 +140,7 @@ def _since(domain: str, op_type: str, opset: int, registry: Registry) -> int | N
 def _unregistered(node: onnx_ir.Node, opset: int | None, target: Target) -> Diagnostic:
     if node.domain in DEFAULT_DOMAINS:
         message = f"{target} has no operator {node.op_type} at opset {opset}"
-        way_out = "import the opset that has it, or set the node's domain to the one that defines it"
+        way_out = where_defined(node.op_type, opset or 1)
     elif opset is None:
         message = f"{target} does not load {node.op_type}: the model does not import its domain {node.domain}"
         way_out = f"import it, and register the library that has it: `{target.extension}`"

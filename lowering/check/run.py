@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import onnx
@@ -24,6 +25,7 @@ from castsmith.lowering.check.malformed import malformed_findings, readable_mode
 from castsmith.lowering.check.registered import registered_findings
 from castsmith.lowering.check.standard import declaration_findings, operator_fits
 from castsmith.lowering.check.target import target_findings
+from castsmith.lowering.check.tried import with_tried_hints
 from castsmith.lowering.check.trunc import trunc_findings
 from castsmith.lowering.check.types import (
     MIXED_OPERAND_TYPES,
@@ -111,6 +113,8 @@ def check(
     loaded, flaws = readable_model(model)
     written = None if flaws else (lambda: structure(model))
     found = [] if loaded is None else findings(loaded, rules, runtime, written)
+    if found and loaded is not None and not flaws:
+        found = with_tried_hints(loaded, found, rules, runtime, partial(all_findings, rules=rules, target=runtime))
     flawed = {(flaw.site, flaw.site.output) for flaw in flaws}
     told = [*malformed_findings(flaws), *(each for each in found if (each.site, each.site.output) not in flawed)]
     return told if loaded is None or flaws or inputs is None else [*told, *_half_findings(loaded, inputs, runtime)]
@@ -124,6 +128,11 @@ def _half_findings(model: onnx_ir.Model, inputs: Inputs, target: Target | None) 
         if fault.kind != "operand":
             way_out = "`convert(to='float16')` computes it in float"
             yield Diagnostic(WRONG_IN_FLOAT16.code, Severity.WARNING, site_of(fault.node), fault.reason, way_out)
+
+
+def all_findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None) -> list[Diagnostic]:
+    """Return what `check` finds in a sound model in memory, but for what only its inputs show; hints are not tried."""
+    return findings(model, rules, target, lambda: structure(model))
 
 
 def findings(
@@ -142,7 +151,7 @@ def findings(
     if target is None:
         found += operator_findings(model, targeted=False)
     else:
-        found += _findings_for(model, inference, target)
+        found += _findings_for(model, inference, target, found)
     if proto is not None and inference is not None and not any(each.severity is Severity.ERROR for each in found):
         found += declaration_findings(model, proto()) if target is None else operator_fits(model, inference)
     return found if inference is None else with_causes(model, inference, found)
@@ -208,12 +217,15 @@ def findings_by_target(model: onnx_ir.Model, targets: Iterable[Target]) -> dict[
     everywhere = [*mixed, *_general_findings(model, inference, PromotionRules())]
     if inference is not None and not any(each.severity is Severity.ERROR for each in everywhere):
         everywhere += operator_fits(model, inference)
-    return {target.name: [*everywhere, *_findings_for(model, inference, target)] for target in targets}
+    return {target.name: [*everywhere, *_findings_for(model, inference, target, everywhere)] for target in targets}
 
 
-def _findings_for(model: onnx_ir.Model, inference: Inference | None, target: Target) -> list[Diagnostic]:
+def _findings_for(
+    model: onnx_ir.Model, inference: Inference | None, target: Target, everywhere: Sequence[Diagnostic]
+) -> list[Diagnostic]:
+    """Return the findings for the target. everywhere: Those for any runtime."""
     found = list(target_findings(model, inference, target))
     if not target.registry and not target.operators:  # which say more about operators
         found += operator_findings(model, targeted=True)
-    errors = {each.site for each in found if each.severity is Severity.ERROR}
+    errors = {each.site for each in (*everywhere, *found) if each.severity is Severity.ERROR}
     return [*found, *registered_findings(model, inference, target, errors)]

@@ -37,6 +37,9 @@ from castsmith.targets.target import Target
 TRIES = "`fit(target="
 """How the way out of what `optimize` and `convert` leave begins; `check` names `optimize` itself."""
 
+OTHERWISE = "; otherwise "
+"""Between a way out by a call and one by hand."""
+
 TARGET_LACKS_TYPE = FindingCode(
     "target-lacks-type",
     "The model has values of a type that the target does not support.",
@@ -238,7 +241,7 @@ def _foreign_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnost
                 note(occurrences, node.op_type, node)
     for op_type, occurrence in occurrences.items():
         message = f"{target} has no operator {op_type} of {CONTRIB_DOMAIN}{occurrence.more()}: it needs a plugin"
-        way_out = f"{lowering_to(target)} replaces quantizers; otherwise export without the optimizer of ONNX Runtime"
+        way_out = f"{lowering_to(target)} replaces quantizers{OTHERWISE}export without the optimizer of ONNX Runtime"
         yield Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, occurrence.first, message, way_out, op_type)
 
 

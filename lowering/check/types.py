@@ -11,7 +11,15 @@ from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.qonnx import QONNX_DOMAINS, is_trunc
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_formals, op_key, opset_of
+from castsmith.ir.ops.schemas import (
+    DEFAULT_DOMAINS,
+    actual_outputs,
+    first_opset_with,
+    op_formals,
+    op_key,
+    opset_of,
+    where_defined,
+)
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import operands_text, site_of
 from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
@@ -92,7 +100,7 @@ def operator_findings(model: onnx_ir.Model, *, targeted: bool) -> Iterator[Diagn
         if opset is not None and node.domain in DEFAULT_DOMAINS:
             if op_formals(node.domain, node.op_type, opset) is None:
                 message = f"opset {opset} of ONNX has no operator {node.op_type}"
-                way_out = "import the opset that has it, or set the node's domain to the one that defines it"
+                way_out = where_defined(node.op_type, opset)
                 severity = Severity.WARNING if targeted else Severity.ERROR
                 yield Diagnostic(UNKNOWN_OPERATOR.code, severity, site_of(node), message, way_out)
         elif opset is None:
@@ -108,12 +116,12 @@ def operator_findings(model: onnx_ir.Model, *, targeted: bool) -> Iterator[Diagn
 
 
 _OPTION_HINT = " (`promote_unsafe` allows it)"
-_UNSAFE = "`optimize(promotion=PromotionRules(promote_unsafe=True))`"
+UNSAFE = "`optimize(promotion=PromotionRules(promote_unsafe=True))`"
 
 
 def operand_findings(model: onnx_ir.Model, inference: Inference, rules: PromotionRules) -> Iterator[Diagnostic]:
     """Yield operands of several types, and operands of a type that the operator does not support."""
-    torch = PromotionRules.preset(_TORCH) if rules == PromotionRules() and _of_pytorch(model) else None
+    torch = PromotionRules.preset(TORCH) if rules == PromotionRules() and _of_pytorch(model) else None
     for node in all_nodes(model):
         for disagreement in inference.disagreements.get(node, ()):
             yield _mixed(disagreement, rules, torch)
@@ -150,13 +158,14 @@ def result_findings(
         if key is None or node in inference.illegal or node in inference.disagreements:
             continue
         sound.add(kind)
-        for value, formal in zip(node.outputs, actual_outputs(key, len(node.outputs)), strict=True):
+        for index, (value, formal) in enumerate(zip(node.outputs, actual_outputs(key, len(node.outputs)), strict=True)):
             dtype = inference.types.get(value)
             if dtype is not None and formal is not None and formal.allowed and dtype not in formal.allowed:
                 sound.discard(kind)
                 where = f"opset {key[2]}" if key[0] in DEFAULT_DOMAINS else f"version {key[2]} of {key[0]}"
                 message = f"{node.op_type} of {where} does not support {_name(dtype)}, the type of {value.name}"
-                way_out = "raise the opset, or choose another type in the model"
+                first = first_opset_with(key[1], key[2], index, dtype) if key[0] in DEFAULT_DOMAINS else None
+                way_out = "choose another type in the model" if first is None else f"raise the opset to {first}"
                 yield Diagnostic(TYPE_NOT_ALLOWED.code, Severity.ERROR, site_of(node), message, way_out)
 
 
@@ -176,7 +185,7 @@ def declared_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Di
                 yield Diagnostic(code, Severity.ERROR, site_of(node), message, "optimize corrects the declaration")
 
 
-_TORCH = "torch"
+TORCH = "torch"
 
 
 def _of_pytorch(model: onnx_ir.Model) -> bool:
@@ -219,7 +228,7 @@ def _not_taken(disagreement: Disagreement) -> Diagnostic:
 def _way_out(disagreement: Disagreement, rules: PromotionRules, torch: PromotionRules | None) -> str:
     """Return the fix: by the rules, or by those of PyTorch where `torch` gives them and they allow it."""
     if torch is not None and _allows(torch, disagreement):
-        return f"`optimize(promotion={_TORCH!r})` promotes them as PyTorch does"
+        return f"`optimize(promotion={TORCH!r})` promotes them as PyTorch does"
     if disagreement.common is None:
         reason = disagreement.error or "their ranks are unknown, and the result depends on which of them are scalars"
         return str(reason).rstrip(".")
@@ -227,7 +236,7 @@ def _way_out(disagreement: Disagreement, rules: PromotionRules, torch: Promotion
     try:
         common_type(_operands(disagreement), rules)
     except PromotionError as error:
-        return f"{_UNSAFE} {makes}; {str(error).rstrip('.').removesuffix(_OPTION_HINT)}"
+        return f"{UNSAFE} {makes}; {str(error).rstrip('.').removesuffix(_OPTION_HINT)}"
     return f"optimize {makes}"
 
 

@@ -15,7 +15,7 @@ from castsmith.ir.records import Diagnostic, Severity
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
 from castsmith.lowering.check.pairs import TARGET_MISCOMPUTES_CAST
 from castsmith.lowering.check.registered import MALFORMED_OPERATOR, UNREGISTERED_OPERATOR
-from castsmith.lowering.check.run import check
+from castsmith.lowering.check.run import all_findings
 from castsmith.lowering.check.standard import INVALID_MODEL
 from castsmith.lowering.conversion import convert
 from castsmith.lowering.fit.blame import in_users_words
@@ -27,6 +27,7 @@ from castsmith.lowering.quantized import nbits
 from castsmith.lowering.results import Accuracy, Result
 from castsmith.numerics.arguments import flag, function, mapping, number
 from castsmith.numerics.errors import ArgumentTypeError, CastsmithError, OptionError, present
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.targets.target import as_target
 
@@ -217,7 +218,7 @@ class _Search:
         cost, retyped = cost_of(result.model), dict(_retyped_ports(self.traits.ports, result.model))
         reordered = any(rewrite.rule == nbits.USE_MATMUL_NBITS.code for rewrite in result.rewrites)
         changes = (*retyped.values(), *(("MatMulNBits adds products in a different order",) if reordered else ()))
-        findings = check(result.model, target=self.target)
+        findings = all_findings(result.model, PromotionRules(), self.target)
         errors = [finding.message for finding in (*result.diagnostics, *findings) if _is_obstacle(finding)]
         obstacles = tuple(dict.fromkeys(errors))
         way = Way((*steps[:-1], replace(steps[-1], cost=cost)), not obstacles, cost, changes, lossy, None, obstacles)

@@ -13,6 +13,7 @@ from onnx_ir import DataType
 from castsmith import check
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.records import Severity
+from castsmith.lowering.check.run import all_findings
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES
@@ -215,7 +216,7 @@ def test_a_finding_about_a_target_word_for_word(name: str) -> None:
     target, text, expected = CASES[name]
     found = [
         f"{each.severity.value} {each.code} | {each.site} | {each.message} | {each.help}"
-        for each in check(model_of(text), target=target)
+        for each in all_findings(model_of(text), PromotionRules(), target)
     ]
     assert found == expected
 
@@ -236,7 +237,7 @@ def test_nodes_that_are_skipped_hide_none_that_follows(name: str) -> None:
     more = f"{text[:at]} {SKIPPED} {text[at:]} {SKIPPED_DEFINED}"
     found = [
         f"{each.severity.value} {each.code} | {each.site} | {each.message} | {each.help}"
-        for each in check(model_of(more), target=target)
+        for each in all_findings(model_of(more), PromotionRules(), target)
         if each.code != "unknown-operator"
     ]
     assert found == expected

@@ -1,0 +1,108 @@
+"""A hint of `check` helps on the model that it is about: whoever makes the call that it names is rid of the finding."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import onnx
+import onnx.parser
+import onnx_ir
+import pytest
+
+import castsmith
+from castsmith import Diagnostic, PromotionRules
+from castsmith.lowering.check import tried
+from tests.sampling import check_all
+
+_CALL = re.compile(r"`(optimize\([^`]*\))`")
+_NO_HELP = ("does not help", "stops at another error")
+MIXED = "g (float[2] x, {0}[2] z) => (float[2] y) {{ y = Add (x, z) }}"
+
+
+def _model(text: str, opset: int = 21) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {text}')
+
+
+def _made(hint: str, model: onnx_ir.Model | onnx.ModelProto) -> onnx_ir.Model | None:
+    """Return what the call that a hint names makes of the model; None for a hint without one."""
+    if any(words in hint for words in _NO_HELP):
+        return None
+    call = _CALL.match(hint)
+    if call is not None:
+        names = {"optimize": castsmith.optimize, "PromotionRules": PromotionRules}
+        return eval(call[1].replace("optimize(", "optimize(model, "), {**names, "model": model}).model
+    return castsmith.optimize(model).model if hint.startswith("optimize ") else None
+
+
+def _kinds(found: list[Diagnostic]) -> Counter[tuple[str, str]]:
+    return Counter((each.code, each.site.op) for each in found)
+
+
+def _models() -> Iterator[tuple[str, onnx.ModelProto, str | None]]:
+    for kind in ("int8", "int64", "double", "string", "float16", "bool"):
+        yield f"float and {kind}", _model(MIXED.format(kind)), None
+        yield f"float and {kind} in a target", _model(MIXED.format(kind)), "onnxruntime-cpu"
+    for text in (
+        "g (bfloat16[2,2] x) => (bfloat16[2,2] y) { y = MatMul (x, x) }",
+        "g (double[2] x) => (double[2] y) { y = Neg (x) }",
+        "g (uint8[2] x, float s) => (float[2] y) { y = DequantizeLinear (x, s) }",
+        "g (float[2] x) => (int4[2] y) { y = Cast <to = 22> (x) }",
+        "g (string[2] x) => (string[2] y) { y = Identity (x) }",
+        "g (float[2] x) => (int32[2] y) { y = Neg (x) }",
+        "g (float8e4m3fn[2] x) => (float[2] y) { y = Cast <to = 1> (x) }",
+        "g (float[2] x, int64[2] z, bfloat16[2,2] w) => (float[2] y, bfloat16[2,2] v)"
+        " { y = Add (x, z) v = MatMul (w, w) }",
+    ):
+        for target in (None, "onnxruntime-cpu", "tensorrt-11", "openvino-cpu"):
+            yield f"{text} in {target}", _model(text), target
+
+
+def _check_hints(model: onnx.ModelProto, target: str | None) -> None:
+    found = castsmith.check(model, target=target)
+    for finding in found:
+        made = _made(finding.help, model)
+        if made is not None:
+            left = castsmith.check(made, target=target)
+            assert (finding.code, finding.site.op) not in _kinds(left), f"{finding.message}: {finding.help}"
+
+
+def test_whoever_follows_a_hint_is_rid_of_the_finding() -> None:
+    models = {name: (model, target) for name, model, target in _models()}
+
+    def check(name: str) -> None:
+        _check_hints(*models[name])
+
+    check_all(check, models)
+
+
+def test_each_call_that_a_hint_names_was_made() -> None:
+    """No condition is left in a hint: the call helps, or the hint says that it does not, and what else there is."""
+    hints = [each.help for _, model, target in _models() for each in castsmith.check(model, target=target)]
+    called = [hint for hint in hints if "optimize" in hint]
+    assert len(called) > 15
+    assert not any(" if " in hint for hint in called)
+    assert {words for words in _NO_HELP for hint in called if words in hint} == set(_NO_HELP)
+    assert any("replaces it" in hint for hint in called)
+
+
+def test_what_does_not_help_says_what_else_to_try() -> None:
+    (finding,) = castsmith.check(_model("g (double[2] x) => (double[2] y) { y = Neg (x) }"), target="tensorrt-11")
+    assert (
+        finding.help
+        == "`optimize(target='tensorrt-11')` does not help; `fit(target='tensorrt-11')` tries all other ways"
+    )
+    foreign = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]> g (float[2] x) => (float[2] y)'
+        " { y = com.microsoft.QuickGelu (x) }"
+    )
+    (finding,) = castsmith.check(foreign, target="tensorrt-11")
+    assert finding.help == "export without the optimizer of ONNX Runtime"
+
+
+def test_a_large_model_keeps_the_general_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tried, "_MOST_NODES", 0)
+    model = _model("g (bfloat16[2,2] x) => (bfloat16[2,2] y) { y = MatMul (x, x) }")
+    (finding,) = castsmith.check(model, target="onnxruntime-cpu")
+    assert finding.help == "`optimize(target='onnxruntime-cpu')` replaces it if there is an exact replacement"
