@@ -433,8 +433,11 @@ def _attempt(
     keys, target = keys_of(work), request.target
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     run = Run(Session(work), request.provenance, request.progress)
-    if target is not None and is_old(work):
-        run.apply(RaiseOpset(target))
+    if is_old(work):
+        run.apply(RaiseOpset(target, request.to))
+        if request.to == DataType.BFLOAT16 and run.records.refusals:
+            why = run.records.refusals[0].reason
+            raise OptionError(f"bfloat16 needs opset 13, and {why}; export the model at opset 13.")
     if request.weights_only:
         weights = ConvertPrecision(request.to, target, keep=keep, fates=request.fates, weights_only=True)
         return _ended(run, _converted(run, weights), results, keep, keys)

@@ -21,6 +21,8 @@ from castsmith.ir.errors import ModelError
 
 Array = NDArray[Any]
 
+_AROUND = 4 << 20
+"""Bytes before those that are dropped from memory which the kernel may have mapped again with a neighbour's pages."""
 _CHUNK = 1 << 24
 """Bytes that are copied at once."""
 
@@ -60,7 +62,7 @@ class DataFile:
     def release(self, offset: int, length: int) -> None:
         """Drop the pages from the memory of the process: they are read again if needed."""
         if self._mapping is not None and length and hasattr(mmap, "MADV_DONTNEED"):
-            first = offset - offset % mmap.PAGESIZE
+            first = max(0, offset - _AROUND) // mmap.PAGESIZE * mmap.PAGESIZE
             self._mapping.madvise(mmap.MADV_DONTNEED, first, offset + length - first)
 
     def _mapped(self) -> mmap.mmap | None:

@@ -213,13 +213,20 @@ def _ints_of(value: onnx_ir.Value | None) -> list[int] | None:
     return None if tensor is None else tensor.numpy().reshape(-1).tolist()
 
 
-def again(node: onnx_ir.Node, inputs: list[onnx_ir.Value | None], **attributes: onnx_ir.Attr | None) -> onnx_ir.Node:
+def again(
+    node: onnx_ir.Node,
+    inputs: list[onnx_ir.Value | None],
+    op_type: str | None = None,
+    **attributes: onnx_ir.Attr | None,
+) -> onnx_ir.Node:
     """Return the node with these inputs, and with these attributes changed, or removed if None."""
     kept = {name: attribute for name, attribute in node.attributes.items() if name not in attributes}
     changed = {name: attribute for name, attribute in attributes.items() if attribute is not None}
     while inputs and inputs[-1] is None:
         inputs.pop()
-    made = onnx_ir.Node("", node.op_type, inputs, list({**kept, **changed}.values()), num_outputs=len(node.outputs))
+    made = onnx_ir.Node(
+        "", op_type or node.op_type, inputs, list({**kept, **changed}.values()), num_outputs=len(node.outputs)
+    )
     for old, new in zip(node.outputs, made.outputs, strict=True):
         new.name, new.type, new.shape = old.name, old.type, old.shape
     return made

@@ -77,7 +77,7 @@ def _raise(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: Typ
     """Decide for a node that moves to a newer opset."""
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name if node.outputs else node.op_type}_"))
-    made = raised(build, node, now, to)
+    made = raised(build, node, now, to, types)
     if isinstance(made, str):
         detach(build.nodes)
         moves.obstacles.append(Obstacle(site_of(node), made))

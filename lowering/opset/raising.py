@@ -1,4 +1,4 @@
-"""Nodes of opsets 1 to 8 in the form of a newer one, up to opset 9, which is the oldest that most runtimes support.
+"""Nodes of opsets 1 to 12 in the form of a newer one, up to opset 13, the first with bfloat16.
 
 What each opset changed, and what becomes of it:
 
@@ -12,8 +12,17 @@ What each opset changed, and what becomes of it:
     7      Add, Sub, Mul, Div, Pow, ...  broadcast along an axis           dimensions of 1 behind those of the operand
     7      PRelu                         a slope of channels               dimensions of 1 behind it
     9      Upsample                      attribute scales                  input
+    10     Slice, TopK                   attributes                        inputs
+    10     Upsample                      its own operator                  Resize
+    11     Clip, Pad                     attributes                        inputs
+    11     Resize                        rounds down, from the corner      stated
+    11     Scatter                       its own operator                  ScatterElements
+    12     Dropout                       attribute ratio                   none: it draws nothing
+    13     Softmax, LogSoftmax, Hardmax  all dimensions from the axis on   flattened, unless the axis is the last
+    13     Squeeze, ReduceSum, Split ..  attributes                        inputs
 
-Attributes without effect, such as `consumed_inputs` and `is_test`, are left out.
+An operator that is not listed stays if `obstacles` finds no difference. Attributes without effect, such as
+`consumed_inputs` and `is_test`, are left out.
 """
 
 from __future__ import annotations
@@ -26,29 +35,37 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.casts import cast_target
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.opset.adapters import again
-from castsmith.lowering.opset.obstacles import TypeOf, standard_nodes
+from castsmith.lowering.opset.obstacles import TypeOf, node_obstacle, standard_nodes
 from castsmith.passes.core.rewriting import detach
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
 
-NEWEST = 9
+NEWEST = 13
 """The newest opset whose changes are covered here."""
+FIRST_WITH_BFLOAT16 = 13
+
+_LAST_WRITTEN_OUT = 9
+"""The newest opset of which each change has its step."""
 
 Step = Callable[[Builder, onnx_ir.Node], "onnx_ir.Node | str"]
 """Returns the node in the form of the opset that changed its operator: itself if it may stay, or why it has none."""
 
 
-def raised(build: Builder, node: onnx_ir.Node, now: int, to: int) -> onnx_ir.Node | str:
+def raised(build: Builder, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.Node | str:
     """Return the node in the form of opset `to`, itself if it may stay; or why it has none."""
     if any(attribute.is_ref() for attribute in node.attributes.values()):
         return f"an attribute of {node.op_type} is a parameter of a function"
     found = node
-    for version in _versions(node.op_type, now, to):
-        step = _STEPS.get((node.op_type, version))
-        following = f"{node.op_type} changed in opset {version}" if step is None else step(build, found)
+    for opset in range(now + 1, to + 1):
+        if not _changes(found.op_type, opset):
+            continue
+        key = found.op_type, opset
+        step = _TYPED_STEPS[key](types) if key in _TYPED_STEPS else _STEPS.get(key, _unless_different(opset, types))
+        following = step(build, found)
         if isinstance(following, str):
             detach([] if found is node else [found])
             return following
@@ -59,10 +76,22 @@ def raised(build: Builder, node: onnx_ir.Node, now: int, to: int) -> onnx_ir.Nod
 
 
 @cache
-def _versions(op_type: str, now: int, to: int) -> tuple[int, ...]:
-    """Return the opsets after `now` and up to `to` that changed the operator."""
-    opsets = (opset for opset in range(now + 1, to + 1) if onnx.defs.has(op_type, opset, ""))
-    return tuple(n for n in opsets if onnx.defs.get_schema(op_type, n, "").since_version == n)
+def _changes(op_type: str, opset: int) -> bool:
+    """True if the opset has a version of its own of the operator."""
+    return onnx.defs.has(op_type, opset, "") and onnx.defs.get_schema(op_type, opset, "").since_version == opset
+
+
+def _unless_different(opset: int, types: TypeOf) -> Step:
+    """Return the step of an operator that no step is written for."""
+
+    def step(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+        if opset <= _LAST_WRITTEN_OUT:
+            return f"{node.op_type} changed in opset {opset}"
+        if node.op_type in _SAME_FROM_9_TO_13:
+            return node
+        return node_obstacle(node, opset - 1, opset, types) or node
+
+    return step
 
 
 def opset_needed(model: onnx_ir.Model, target: Target, types: TypeOf, now: int) -> tuple[int, str]:
@@ -153,7 +182,7 @@ _SELU = {"alpha": 1.6732, "gamma": 1.0507}
 
 def _selu(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     stated = {name: onnx_ir.AttrFloat32(name, node.attributes.get_float(name, old)) for name, old in _SELU.items()}
-    return again(node, list(node.inputs), **stated)
+    return again(node, list(node.inputs), None, **stated)
 
 
 def _broadcast(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
@@ -189,8 +218,8 @@ def _with_ones(build: Builder, value: onnx_ir.Value, count: int) -> onnx_ir.Valu
     """Return the value with dimensions of 1 behind its own."""
     if not count or value.shape is None:
         return value
-    rank = value.shape.rank()
-    found = build.op("Unsqueeze", value, axes=list(range(rank, rank + count)))
+    dims = build.constant(np.array([0] * value.shape.rank() + [1] * count, np.int64), "dims")  # 0 keeps a dimension
+    found = build.op("Reshape", value, dims)
     found.shape = onnx_ir.Shape([*value.shape, *[1] * count])
     return found
 
@@ -212,6 +241,137 @@ def _scales_of_image(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     return again(node, list(node.inputs), height_scale=None, width_scale=None, scales=scales)
 
 
+def _as_inputs(*names: str, least: int = 0) -> Step:
+    """Return the step that makes inputs of attributes, each a list of int64 but `k`; the first `least` are required."""
+
+    def step(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+        stated = [_int64s(node, name) for name in names]
+        if None in stated[:least]:
+            return f"{node.op_type} has no {names[stated.index(None)]}"
+        inputs = [None if each is None else build.constant(np.array(each, np.int64), name)
+                  for name, each in zip(names, stated, strict=True)]  # fmt: skip
+        return again(node, [node.inputs[0], *inputs], **dict.fromkeys(names))
+
+    return step
+
+
+def _int64s(node: onnx_ir.Node, name: str) -> list[int] | None:
+    attribute = node.attributes.get(name)
+    if attribute is None:
+        return None
+    return [attribute.as_int()] if attribute.type == onnx_ir.AttributeType.INT else list(attribute.as_ints())
+
+
+def _slice(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    """Inputs come as starts, ends, axes."""
+    return _as_inputs("starts", "ends", "axes", least=2)(build, node)
+
+
+def _without_ratio(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    """Between opset 7 and 12, Dropout draws nothing."""
+    left = again(node, list(node.inputs), ratio=None) if "ratio" in node.attributes else node
+    return left if len(node.outputs) == 1 else "Dropout has a mask as its second output"
+
+
+def _resized(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    return again(node, list(node.inputs), op_type="Resize")
+
+
+def _scattered(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    return again(node, list(node.inputs), op_type="ScatterElements")
+
+
+def _resized_from_corners(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    """Resize of opset 10 divides positions by the scales, and rounds down if it enlarges, up if it does not."""
+    tensor, mode = constant_tensor(node.inputs[1]), "floor"
+    if node.attributes.get_string("mode", "nearest") == "nearest":
+        if tensor is None:
+            return "the scales of Resize are not constant"
+        scales = tensor.numpy()
+        if (scales < 1).any():
+            mode = "ceil"
+            if (scales > 1).any():
+                return "Resize of opset 10 rounds up where it reduces, and down where it enlarges"
+    return again(
+        node,
+        [node.inputs[0], None, node.inputs[1]],
+        coordinate_transformation_mode=onnx_ir.AttrString("coordinate_transformation_mode", "asymmetric"),
+        nearest_mode=onnx_ir.AttrString("nearest_mode", mode),
+    )
+
+
+def _bounds_as_inputs(types: TypeOf) -> Step:
+    """Clip without a bound replaces infinities by the largest float, which only a float keeps."""
+
+    def step(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+        x = node.inputs[0]
+        dtype = None if x is None else types.get(x, x.dtype)
+        if dtype is None:
+            return "the type of Clip is unknown"
+        most = {"min": -_MOST_FLOAT, "max": _MOST_FLOAT} if dtype == DataType.FLOAT else {}
+        stated = {name: node.attributes.get_float(name, most.get(name)) for name in ("min", "max")}
+        if dtype == DataType.DOUBLE and None in stated.values():
+            return "Clip of double without a bound ends at the largest float before opset 11"
+        with np.errstate(over="ignore"):
+            bounds = [None if each is None else build.constant(np.array(each, dtype.numpy()), name)
+                      for name, each in stated.items()]  # fmt: skip
+        return again(node, [x, *bounds], min=None, max=None)
+
+    return step
+
+
+def _pads_as_input(types: TypeOf) -> Step:
+    def step(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+        x, pads = node.inputs[0], node.attributes.get_ints("pads", None)
+        dtype = None if x is None else types.get(x, x.dtype)
+        if pads is None or dtype is None:
+            return "Pad has no pads" if pads is None else "the type of Pad is unknown"
+        value = node.attributes.get_float("value", 0.0)
+        inputs = [x, build.constant(np.array(pads, np.int64), "pads"), None]
+        if value:
+            inputs[2] = build.constant(np.array(value, dtype.numpy()), "value")
+        return again(node, inputs, pads=None, value=None)
+
+    return step
+
+
+def _deconvolution(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    """Padding by itself has the larger half on the other side since opset 11."""
+    by_itself = node.attributes.get_string("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER")
+    padded = by_itself or "output_shape" in node.attributes
+    return "ConvTranspose of opset 11 pads on the other side" if padded else node
+
+
+def _over_one_axis(types: TypeOf) -> Step:
+    """What is computed over all dimensions from an axis on is computed over one of the flattened operand."""
+
+    def step(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+        x, axis = node.inputs[0], node.attributes.get_int("axis", 1) or 0
+        dtype = None if x is None else types.get(x, x.dtype)
+        if x is None or dtype is None:
+            return f"the type of {node.op_type} is unknown"
+        rank = None if x.shape is None else x.shape.rank()
+        if axis == -1 or (rank is not None and axis == rank - 1):
+            return again(node, [x], axis=onnx_ir.AttrInt64("axis", -1))
+        flat = build.typed(node.op_type, [build.typed("Flatten", [x], dtype, axis=axis)], dtype, axis=-1)
+        return again(node, [flat, build.typed("Shape", [x], DataType.INT64)], op_type="Reshape", axis=None)
+
+    return step
+
+
+_MOST_FLOAT = float(np.finfo(np.float32).max)
+_SAME_FROM_9_TO_13 = frozenset((
+    "Abs", "Add", "And", "ArgMax", "ArgMin", "AveragePool", "Cast", "Ceil", "Clip", "Compress", "Concat",
+    "Constant", "Conv", "DepthToSpace", "DequantizeLinear", "Div", "Dropout", "Equal", "Erf", "Exp", "Expand",
+    "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gemm", "Greater", "Hardmax", "Identity", "If",
+    "IsNaN", "LRN", "Less", "Log", "LogSoftmax", "Loop", "LpPool", "MatMul", "Max", "MaxPool", "MaxUnpool", "Mean",
+    "MeanVarianceNormalization", "Min", "Mod", "Mul", "Neg", "NonMaxSuppression", "NonZero", "Pad", "Pow",
+    "QuantizeLinear", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax",
+    "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Resize", "Scan",
+    "ScatterElements", "ScatterND", "Shape", "Sigmoid", "Sign", "Size", "Slice", "Softmax", "SpaceToDepth", "Split",
+    "Sqrt", "Squeeze", "Sub", "Sum", "Tanh", "Tile", "TopK", "Transpose", "Unsqueeze",
+))  # fmt: skip
+"""Operators whose texts of opset 10 to 13 were read: without a step, nothing changed but words, defaults or types."""
 _WITHOUT_CONSUMED_INPUTS = (
     *("Abs", "Add", "BatchNormalization", "Ceil", "Div", "Dropout", "Elu", "Exp", "Floor", "Gemm", "HardSigmoid"),
     *("InstanceNormalization", "LeakyRelu", "Log", "Max", "Mean", "Min", "Mul", "Neg", "PRelu", "Reciprocal", "Relu"),
@@ -237,5 +397,22 @@ _STEPS: Mapping[tuple[str, int], Step] = {
     ("PRelu", 7): _slope,
     ("Upsample", 7): _scales_of_image,
     ("Upsample", 9): _scales_as_input,
+    ("Dropout", 10): _without_ratio,
+    ("Slice", 10): _slice,
+    ("TopK", 10): _as_inputs("k", least=1),
+    ("Upsample", 10): _resized,
+    ("ConvTranspose", 11): _deconvolution,
+    ("Resize", 11): _resized_from_corners,
+    ("Scatter", 11): _scattered,
+    ("Dropout", 12): _without_ratio,
+    **dict.fromkeys((("ReduceSum", 13), ("Squeeze", 13)), _as_inputs("axes")),
+    ("Split", 13): _as_inputs("split"),
+    ("Unsqueeze", 13): _as_inputs("axes", least=1),
 }
-"""What each version of an operator up to opset 9 asks of a node."""
+"""What the versions of an operator ask of a node."""
+_TYPED_STEPS: Mapping[tuple[str, int], Callable[[TypeOf], Step]] = {
+    ("Clip", 11): _bounds_as_inputs,
+    ("Pad", 11): _pads_as_input,
+    **dict.fromkeys((("Hardmax", 13), ("LogSoftmax", 13), ("Softmax", 13)), _over_one_axis),
+}
+"""The same, where the type of the operand counts."""

@@ -9,7 +9,7 @@ and a diagnostic says that the target will not accept it.
 becomes, for a runtime that accepts IR version 13 and opset 26,
     <ir_version: 13, opset_import: ["" : 26]>
 
-A model of an opset below 9 moves up to the oldest one at which the target runs its operators (`raising`).
+A model of an opset below 13 moves up to the oldest one at which the target runs its operators (`raising`).
 
 Where the target accepts the opset and lacks an operator in the form of it, the model moves to the newest opset at which
 the target has it: ONNX Runtime 1.32 accepts opset 28, and has QuantizeLinear up to opset 27.
@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import onnx_ir
+from onnx_ir import DataType
 
 from castsmith.ir.codes import Rule
 from castsmith.ir.ops.schemas import opset_of
@@ -40,7 +41,7 @@ from castsmith.lowering.opset.moving import (
     plan_moves,
 )
 from castsmith.lowering.opset.obstacles import CHANGE_OPSET, Obstacle, TypeOf, move_to_opset, standard_nodes
-from castsmith.lowering.opset.raising import NEWEST as RAISED_TO, opset_needed
+from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16, NEWEST as RAISED_TO, opset_needed
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES
 from castsmith.passes.core.rewrite_pass import SessionPass
@@ -117,16 +118,24 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
         )
 
 
-def raise_opset(session: Session, target: Target, records: Records) -> bool:
-    """Move a model of an opset below 9 to the oldest one at which the target runs its operators; True if it needs to.
+def raise_opset(session: Session, target: Target | None, records: Records, precision: DataType | None = None) -> bool:
+    """Move a model of an opset below 13 to the oldest one at which the target runs its operators; True if it needs to.
 
-    Models with functions, which are of newer opsets, are left.
+    Models with functions are left.
+
+    Args:
+        session: The model.
+        target: The runtime that it is for.
+        records: Takes what is done.
+        precision: The type to which it will be converted, which the opset must have.
     """
     model, now = session.model, opset_of(session.model.graph.opset_imports, "")
     if now is None or not is_old(model):
         return False
     types = session.inference(PromotionRules()).types
-    to, why = opset_needed(model, target, types, now)
+    to, why = (now, "") if target is None else opset_needed(model, target, types, now)
+    if precision == DataType.BFLOAT16 and to < FIRST_WITH_BFLOAT16:
+        to, why = FIRST_WITH_BFLOAT16, f"opset {FIRST_WITH_BFLOAT16} is the first with bfloat16"
     if not now < to <= RAISED_TO:
         return False
     with inferred_declared(model, types, shapes=needs_shapes(model, now, to)):
@@ -151,13 +160,15 @@ class RaiseOpset(SessionPass):
 
     Attributes:
         target: The runtime that the model is for.
+        precision: The type to which it will be converted.
     """
 
-    target: Target
+    target: Target | None = None
+    precision: DataType | None = None
 
     def rewrite(self, session: Session) -> RewriteResult:
         records = Records()
-        raise_opset(session, self.target, records)
+        raise_opset(session, self.target, records, self.precision)
         return RewriteResult(session.model, bool(records.rewrites), records)
 
 

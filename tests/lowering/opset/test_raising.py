@@ -1,4 +1,4 @@
-"""Models of opset 1 to 8 at opset 9: the old tests of onnx give what they state, and each change has a case."""
+"""Models of opset 1 to 12 at opset 9 and 13: the old tests of onnx give what they state, and each change has a case."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import numpy as np
 import onnx
 import onnx.helper
 import onnx.numpy_helper
+import onnx.parser
 import onnx_ir
 import pytest
 from onnx import TensorProto
 
 import castsmith
 from castsmith.ir.records import Records
-from castsmith.lowering.opset.raising import NEWEST
+from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16
 from castsmith.lowering.opset.version import RaiseOpset
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import load_target
@@ -27,9 +28,14 @@ _OLD = sorted(
 )
 
 
-def raised(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, Records]:
+_OLDEST_OF_TENSORRT = 9
+
+
+def raised(proto: onnx.ModelProto, *, to: int = _OLDEST_OF_TENSORRT) -> tuple[onnx.ModelProto, Records]:
+    """The model at opset 9, which TensorRT needs, or at opset 13, which bfloat16 needs."""
     model = onnx_ir.from_proto(proto)
-    result = RaiseOpset(load_target("tensorrt-11")).run(Session(model))
+    precision = onnx_ir.DataType.BFLOAT16 if to == FIRST_WITH_BFLOAT16 else None
+    result = RaiseOpset(load_target("tensorrt-11"), precision).run(Session(model))
     return onnx_ir.to_proto(result.model), result.records
 
 
@@ -44,11 +50,11 @@ def run(proto: onnx.ModelProto, feeds: list[Any]) -> list[Any]:
     return session.run(None, dict(zip(names, feeds, strict=True)))
 
 
-def check_old(path: Path) -> None:
-    """What the model gives at opset 9 is what the data states for opset 6, as closely as onnx itself asks."""
-    found, records = raised(onnx.load(path))
+def check_old(path: Path, to: int) -> None:
+    """What the model gives at the opset is what the data states for opset 6, as closely as onnx itself asks."""
+    found, records = raised(onnx.load(path), to=to)
     assert not records.refusals, records.refusals
-    assert [entry.version for entry in found.opset_import] == [NEWEST]
+    assert [entry.version for entry in found.opset_import] == [to]
     onnx.checker.check_model(found, full_check=True)
     assert records.rewrites[-1].rule == "opset"
     for folder in sorted(path.parent.glob("test_data_set_*")):
@@ -63,25 +69,27 @@ def check_old(path: Path) -> None:
 
 def test_the_old_tests_of_onnx_give_what_they_state() -> None:
     pytest.importorskip("onnxruntime")
-    old = [path for path in _OLD if onnx.load(path).opset_import[0].version < NEWEST]
+    old = [path for path in _OLD if onnx.load(path).opset_import[0].version < _OLDEST_OF_TENSORRT]
     assert len(old) > 90
-    check_all(check_old, old)
+    check_all(check_old, [(path, to) for path in old for to in (_OLDEST_OF_TENSORRT, FIRST_WITH_BFLOAT16)])
 
 
 def old_model(
     opset: int, op_type: str, shapes: list[tuple[int, ...]], weights: dict[str, Any] | None = None, **given: Any
 ) -> onnx.ModelProto:
-    """A model of one node; the weights are inputs, too, as IR version 3 wants it."""
+    """A model of one node; below opset 9 the weights are inputs, too, as IR version 3 wants it."""
     names = [f"x{index}" for index in range(len(shapes))]
     inputs = [onnx.helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
               for name, shape in zip(names, shapes, strict=True)]  # fmt: skip
     held = [onnx.numpy_helper.from_array(array, name) for name, array in (weights or {}).items()]
-    inputs += [onnx.helper.make_tensor_value_info(each.name, each.data_type, each.dims) for each in held]
+    if opset < _OLDEST_OF_TENSORRT:
+        inputs += [onnx.helper.make_tensor_value_info(each.name, each.data_type, each.dims) for each in held]
     node = onnx.helper.make_node(op_type, [*names, *(weights or {})], ["y"], **given)
     dtype = TensorProto.BOOL if op_type in ("Equal", "Greater", "Less") else TensorProto.FLOAT
     dtype = TensorProto.INT32 if op_type == "Cast" else dtype
     graph = onnx.helper.make_graph([node], "g", inputs, [onnx.helper.make_tensor_value_info("y", dtype, None)], held)
-    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=3)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)],
+                                  ir_version=3 if opset < _OLDEST_OF_TENSORRT else 4)  # fmt: skip
 
 
 def drawn(*shape: int) -> Any:
@@ -132,10 +140,67 @@ _CASES: dict[str, tuple[onnx.ModelProto, list[Any], Any]] = {
 def test_each_change(name: str) -> None:
     pytest.importorskip("onnxruntime")
     proto, feeds, expected = _CASES[name]
-    found, records = raised(proto)
+    for to in (_OLDEST_OF_TENSORRT, FIRST_WITH_BFLOAT16):
+        found, records = raised(proto, to=to)
+        assert not records.refusals
+        assert found.opset_import[0].version == to
+        np.testing.assert_allclose(run(found, feeds)[0], expected, rtol=1e-6, atol=1e-6)
+
+
+_NEWER: dict[str, tuple[onnx.ModelProto, list[Any]]] = {
+    "slices": (old_model(9, "Slice", [(3, 4, 5)], starts=[0, -3], ends=[2, 99], axes=[0, 2]), [drawn(3, 4, 5)]),
+    "slices of all axes": (old_model(9, "Slice", [(3, 4)], starts=[1, 0], ends=[3, -1]), [drawn(3, 4)]),
+    "scales of opset 9": (old_model(9, "Upsample", [(1, 1, 2, 2)], {"s": np.array([1, 1, 2, 3], np.float32)}),
+                          [drawn(1, 1, 2, 2)]),
+    "sizes that round down": (old_model(10, "Resize", [(1, 1, 4, 4)], {"s": np.array([1, 1, 1.3, 1.7], np.float32)}),
+                              [drawn(1, 1, 4, 4)]),
+    "sizes that round up": (old_model(10, "Resize", [(1, 1, 4, 4)], {"s": np.array([1, 1, 0.6, 1], np.float32)}),
+                            [drawn(1, 1, 4, 4)]),
+    "a linear size": (old_model(10, "Resize", [(1, 1, 4, 4)], {"s": np.array([1, 1, 2, 2], np.float32)},
+                                mode="linear"), [drawn(1, 1, 4, 4)]),
+    "a lower bound": (old_model(10, "Clip", [(3,)], min=-0.5), [np.array([-1, 0, np.inf], np.float32)]),
+    "an upper bound": (old_model(10, "Clip", [(3,)], max=0.5), [np.array([-np.inf, 0, 1], np.float32)]),
+    "pads with a value": (old_model(10, "Pad", [(2, 3)], pads=[0, 1, 2, 0], value=2.5), [drawn(2, 3)]),
+    "reflected pads": (old_model(10, "Pad", [(2, 3)], pads=[0, 1, 0, 1], mode="reflect"), [drawn(2, 3)]),
+    "scattered": (old_model(10, "Scatter", [(3, 3)], {"i": np.array([[0, 2, 1]]), "u": drawn(1, 3)}), [drawn(3, 3)]),
+    "dropout": (old_model(10, "Dropout", [(3,)], ratio=0.3), [_C]),
+    "softmax of the rest": (old_model(11, "Softmax", [(2, 3, 4)]), [drawn(2, 3, 4)]),
+    "softmax of all": (old_model(12, "LogSoftmax", [(2, 3, 4)], axis=0), [drawn(2, 3, 4)]),
+    "softmax of the last": (old_model(12, "Softmax", [(2, 3, 4)], axis=2), [drawn(2, 3, 4)]),
+    "hardmax of the rest": (old_model(11, "Hardmax", [(2, 3, 4)]), [drawn(2, 3, 4)]),
+    "axes that go": (old_model(12, "Squeeze", [(1, 3, 1)], axes=[0, 2]), [drawn(1, 3, 1)]),
+    "all axes that go": (old_model(11, "Squeeze", [(1, 3, 1)]), [drawn(1, 3, 1)]),
+    "axes that come": (old_model(11, "Unsqueeze", [(3, 4)], axes=[0, 3]), [drawn(3, 4)]),
+    "sums of axes": (old_model(12, "ReduceSum", [(2, 3, 4)], axes=[1], keepdims=0), [drawn(2, 3, 4)]),
+    "sums of all": (old_model(11, "ReduceSum", [(2, 3, 4)]), [drawn(2, 3, 4)]),
+    "a deconvolution": (old_model(10, "ConvTranspose", [(1, 2, 4, 4)], {"w": drawn(2, 3, 2, 2)}, strides=[2, 2]),
+                        [drawn(1, 2, 4, 4)]),
+    "pools": (old_model(9, "AveragePool", [(1, 1, 5, 5)], kernel_shape=[2, 2], auto_pad="SAME_UPPER"),
+              [drawn(1, 1, 5, 5)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _NEWER)
+def test_each_change_up_to_opset_13_keeps_every_bit(name: str) -> None:
+    pytest.importorskip("onnxruntime")
+    proto, feeds = _NEWER[name]
+    found, records = raised(proto, to=FIRST_WITH_BFLOAT16)
     assert not records.refusals
-    assert found.opset_import[0].version == NEWEST
-    np.testing.assert_allclose(run(found, feeds)[0], expected, rtol=1e-6, atol=1e-6)
+    assert found.opset_import[0].version == FIRST_WITH_BFLOAT16
+    before, after = run(proto, feeds)[0], run(found, feeds)[0]
+    assert (before.shape, before.tobytes()) == (after.shape, after.tobytes())
+
+
+def test_a_conversion_to_bfloat16_raises_the_opset() -> None:
+    for opset in (7, 9, 11, 12, 13):
+        proto = onnx.parser.parse_model(
+            f'<ir_version: 4, opset_import: ["": {opset}]> g (float[2, 3] x) => (float[2, 3] y) {{ y = Softmax (x) }}'
+        )
+        for target in (None, "openvino-cpu"):
+            result = castsmith.convert(proto, to="bfloat16", target=target)
+            assert result.model.opset_imports[""] == FIRST_WITH_BFLOAT16
+            assert not [each for each in castsmith.check(result.model) if each.severity.name == "ERROR"]
+            assert [each.rule for each in result.rewrites].count("opset") == (opset < FIRST_WITH_BFLOAT16)
 
 
 def test_defaults_that_changed_are_stated() -> None:
@@ -154,11 +219,15 @@ def test_defaults_that_changed_are_stated() -> None:
         (old_model(6, "Tile", [(3,), (1,), (1,)]), None),
         (old_model(1, "Tile", [(3,), (1,), (1,)]), "Tile changed in opset 6"),
         (old_model(7, "BatchNormalization", [(2, 3, 4), (3, 4), (3, 4), (3, 4), (3, 4)], spatial=0), "per channel"),
+        (old_model(10, "ConvTranspose", [(1, 2, 4, 4), (2, 3, 3, 3)], auto_pad="SAME_UPPER"), "on the other side"),
+        (old_model(10, "Resize", [(1, 1, 4, 4)], {"s": np.array([1, 1, 0.6, 1.7], np.float32)}), "rounds up where"),
+        (old_model(9, "OneHot", [(3,), (1,), (2,)]), "description of OneHot"),
     ],
 )
 def test_what_has_no_equivalent_is_refused(proto: onnx.ModelProto, reason: str | None) -> None:
     before = proto.SerializeToString()
-    found, records = raised(proto)
+    newer = proto.opset_import[0].version >= _OLDEST_OF_TENSORRT
+    found, records = raised(proto, to=FIRST_WITH_BFLOAT16 if newer else _OLDEST_OF_TENSORRT)
     if reason is None:
         assert not records.refusals
         return
@@ -175,6 +244,6 @@ def test_newer_models_and_other_targets_stay() -> None:
     assert castsmith.optimize(seven).model.opset_imports[""] == 7
     for made in (castsmith.optimize(seven, target="tensorrt-11"), castsmith.fit(seven, target="tensorrt-11"),
                  castsmith.convert(seven, to="float16", target="tensorrt-11")):  # fmt: skip
-        assert made.model.opset_imports[""] == NEWEST
+        assert made.model.opset_imports[""] == _OLDEST_OF_TENSORRT
         assert any(each.rule == "opset" and "opset 9" in each.after for each in made.rewrites)
         assert not [each for each in castsmith.check(made.model, target="tensorrt-11") if each.severity.name == "ERROR"]

@@ -218,7 +218,10 @@ def test_bad_requests_are_refused_in_a_sentence(options: dict[str, Any], message
 
 
 def test_an_opset_without_the_precision_is_refused_with_the_way_out() -> None:
-    text = '<ir_version: 7, opset_import: ["": 12]> g (float[n] x) => (float[n] y) { y = Relu (x) }'
+    text = (
+        '<ir_version: 8, opset_import: ["": 12, "own": 1]> g (float[n] x) => (float[n] y) { y = own.f (x) }'
+        ' <domain: "own", opset_import: ["": 12]> f (a) => (b) { b = Relu (a) }'
+    )
     with pytest.raises(OptionError) as refused:
         convert(onnx.parser.parse_model(text), to="bfloat16")
     assert str(refused.value) == (
@@ -226,6 +229,12 @@ def test_an_opset_without_the_precision_is_refused_with_the_way_out() -> None:
         "(opset 13 allows it); onnx.version_converter raises it."
     )
     assert convert(onnx.parser.parse_model(text.replace("12", "13")), to="bfloat16").precisions
+    text = '<ir_version: 7, opset_import: ["": 9]> g (float[1, 2] x) => (float[1, 2] y) { y, m = Dropout (x) }'
+    with pytest.raises(OptionError) as refused:
+        convert(onnx.parser.parse_model(text), to="bfloat16")
+    assert str(refused.value) == (
+        "bfloat16 needs opset 13, and Dropout has a mask as its second output; export the model at opset 13."
+    )
 
 
 def test_patterns_name_nodes_operators_and_modules() -> None:
