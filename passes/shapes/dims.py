@@ -148,6 +148,11 @@ def _inferred(node: Operation, imports: Mapping[str, int], names: Names) -> list
         if tensor is not None:
             data[f"i{index}"] = tensor
     schema = onnx.defs.get_schema(node.node.op_type, opset, domain)
+    left_out = schema.attributes.keys() - {attribute.name for attribute in proto.attribute}
+    # onnx takes a STFT without `onesided` for one that is two-sided, against the default.
+    proto.attribute.extend(
+        schema.attributes[name].default_value for name in left_out if schema.attributes[name].default_value.type
+    )
     answer = onnx.shape_inference.infer_node_outputs(schema, proto, types, data)
     return [names.dims(answer[name]) if name in answer else None for name in proto.output]
 

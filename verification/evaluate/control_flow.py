@@ -62,7 +62,13 @@ def run_control_flow(
     if node.op_type == "SequenceMap":
         return _sequence_map(run, node, inputs, scope, imports)
     work = _CONTAINERS.get(node.op_type)
-    return None if work is None else [*work(node, inputs)]
+    if work is None:
+        return None
+    results = work(node, inputs)
+    place = _PLACES.get(node.op_type)
+    chosen = None if place is None or place >= len(inputs) else inputs[place]
+    is_open = isinstance(chosen, Tensor) and chosen.undefined is not None
+    return [_all_open(content) if is_open else content for content in results]
 
 
 def _branches(
@@ -328,6 +334,8 @@ def _erase(node: onnx_ir.Node, inputs: Sequence[Content]) -> list[Content]:
 def _split(node: onnx_ir.Node, inputs: Sequence[Content]) -> list[Content]:
     tensor, axis = _tensor(node, inputs[0]), node.attributes.get_int("axis", 0) or 0
     size, alone = tensor.array.shape[axis], len(inputs) < 2 or inputs[1] is None
+    if not alone and _tensor(node, inputs[1]).undefined is not None:
+        raise EngineError("SplitToSequence gets sizes that the standard leaves undefined.")
     sizes = [1] * size
     if not alone:
         elements = _tensor(node, inputs[1]).array
@@ -363,6 +371,9 @@ def _optional_element(_: onnx_ir.Node, inputs: Sequence[Content]) -> list[Conten
         raise EngineError("OptionalGetElement gets an empty optional.")
     return [inputs[0]]
 
+
+_PLACES = {"SequenceAt": 1, "SequenceErase": 1, "SequenceInsert": 2}
+"""The operands that say which element of a sequence is meant."""
 
 _CONTAINERS: dict[str, Callable[[onnx_ir.Node, Sequence[Content]], Sequence[Content]]] = {
     "SequenceEmpty": lambda _node, _inputs: [[]],
