@@ -61,7 +61,8 @@ class BoundsRule(NodeRuleBase):
             if bound.measured is not None and bound.magnitude >= most
         }
         evidence = Evidence(graph, precision, {**bounds, **far}.get)
-        misfits = evidence.beyond(lambda value: value.dtype == DataType.FLOAT)
+        floats = {name for name, bound in bounds.items() if bound.dtype == DataType.FLOAT}
+        misfits = evidence.beyond(lambda value: value.name in floats)
         self.reasons = {value.name: why for value, why in misfits.items()}
 
     def _check_inner(self, node: onnx.NodeProto) -> bool:
