@@ -49,6 +49,7 @@ def _inputs(model: onnx.ModelProto, seed: int) -> Inputs:
 
 
 def _cells(before: Any, converted: onnx.ModelProto) -> str:
+    onnx.checker.check_model(converted, full_check=True)
     graph = onnx.shape_inference.infer_shapes(converted).graph
     types = {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.output)}
     nodes = [node for node in converted.graph.node if node.op_type not in ("Cast", "Constant")]

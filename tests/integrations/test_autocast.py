@@ -41,7 +41,7 @@ def test_nodes_that_may_overflow_stay_in_float(squares: Path) -> None:
     assert types(squares, None) == [HALF, HALF, HALF]
     rule = BoundsRule(squares, ranges={"x": (-1000, 1000)})
     assert types(squares, rule) == [FLOAT, FLOAT, HALF]
-    assert rule.reasons == {"a": "a reaches 1e+06 (proven), beyond float16"}
+    assert rule.values == {"a": "a reaches 1e+06 (proven), beyond float16"}
     assert types(squares, BoundsRule(squares, ranges={"x": (-1, 1)})) == [HALF, HALF, HALF]
     assert types(squares, BoundsRule(squares, to="bfloat16", ranges={"x": (-1000, 1000)})) == [HALF, HALF, HALF]
 
@@ -50,3 +50,18 @@ def test_what_is_measured_counts_where_nothing_that_fits_is_proven(squares: Path
     small, large = ([{"x": np.array([size, 0, 1, 2], np.float32)}] for size in (10, 1000))
     assert types(squares, BoundsRule(squares, ranges={"x": (-1000, 1000)}, inputs=small)) == [HALF, HALF, HALF]
     assert types(squares, BoundsRule(squares, inputs=large)) == [FLOAT, FLOAT, HALF]
+
+
+def test_a_sum_inside_a_node_counts(tmp_path: Path) -> None:
+    """The mean fits, and so does each element; the sum before the division does not."""
+    path = tmp_path / "model.onnx"
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 18]>
+        g (float[1, 4000] x) => (float[1, 4000] y) {
+            axes = Constant <value_ints = [1]> ()
+            [mean] m = ReduceMean (x, axes)
+            [centre] y = Sub (x, m)
+        }""")
+    onnx.save(model, path)
+    inputs = [{"x": np.full((1, 4000), 1000, np.float32)}]
+    assert types(path, None)[-2:] == [HALF, HALF]
+    assert types(path, BoundsRule(path, inputs=inputs))[-2:] == [FLOAT, HALF]
