@@ -3,13 +3,13 @@
     castsmith diff before.onnx after.onnx --format json > diff.castsmith.json
     model-explorer diff.castsmith.json --extensions=castsmith.integrations.model_explorer
 
-Model Explorer finds both classes in this module.
+Model Explorer imports the module `main` of an extension, and finds both classes in it.
 """
 
 # The tool is not installed where types are checked: what it leaves unknown is not our error.
 # pyright: reportMissingImports=false, reportMissingTypeStubs=false, reportUntypedBaseClass=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownParameterType=false
-# This module has the name of the tool, and pyright takes it for the tool.
+# pyright takes the folder of this module for the tool of that name.
 # pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
