@@ -119,6 +119,26 @@ def _wav2vec2() -> Example:
     return Outputs(transformers.Wav2Vec2ForCTC(config), ("logits",)), {"input_values": torch.randn(1, 4000)}
 
 
+class Samples(nn.Module):
+    """Normalize 16-bit samples, as the feature extractor does before this model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = _wav2vec2()[0]
+
+    def forward(self, samples: Tensor) -> tuple[Tensor, ...]:
+        centred = samples - samples.mean(-1, keepdim=True)
+        return self.model(input_values=centred / torch.sqrt((centred * centred).mean(-1, keepdim=True) + 1e-7))
+
+
+def _outliers() -> Example:
+    """One channel is as large as those of trained language models."""
+    model, inputs = _decoder("Llama", **_KEYS)
+    with torch.no_grad():
+        model.model.model.embed_tokens.weight[:, 7] = 1000.0
+    return model, inputs
+
+
 class UNet(nn.Module):
     """Convolutions down and up with skips, group normalisation attention in the middle, as diffusion models have."""
 
@@ -145,6 +165,37 @@ class UNet(nn.Module):
         mixed = nn.functional.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
         x = x + self.out(mixed).transpose(1, 2).unflatten(-1, x.shape[2:])
         return self.end(torch.cat([self.up(x), skip], 1))
+
+
+def _conv(inputs: int, outputs: int, kernel: int = 3, stride: int = 1) -> nn.Module:
+    padding = kernel // 2
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, kernel, stride, padding, bias=False), nn.BatchNorm2d(outputs), nn.SiLU()
+    )
+
+
+class Detector(nn.Module):
+    """The blocks of YOLOv8: strides, a bottleneck, pooling of three sizes, a pyramid, and boxes as distributions."""
+
+    def __init__(self, width: int = 16, classes: int = 8, bins: int = 16) -> None:
+        super().__init__()
+        self.bins = bins
+        self.stem = nn.Sequential(_conv(3, width, stride=2), _conv(width, 2 * width, stride=2))
+        self.inner, self.joined = _conv(width, width), _conv(3 * width, 2 * width, 1)
+        self.down, self.pool = _conv(2 * width, 2 * width, stride=2), nn.MaxPool2d(5, 1, 2)
+        self.pooled = _conv(8 * width, 2 * width, 1)
+        self.larger, self.up = nn.Upsample(scale_factor=2), _conv(4 * width, 2 * width)
+        self.boxes, self.scores = nn.Conv2d(2 * width, 4 * bins, 1), nn.Conv2d(2 * width, classes, 1)
+        self.register_buffer("places", torch.arange(bins, dtype=torch.float32))
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        first, second = (x := self.stem(images)).chunk(2, 1)
+        x = self.joined(torch.cat([first, second, second + self.inner(second)], 1))
+        y = self.down(x)
+        pools = [y, self.pool(y), self.pool(self.pool(y)), self.pool(self.pool(self.pool(y)))]
+        z = self.up(torch.cat([self.larger(self.pooled(torch.cat(pools, 1))), x], 1))
+        boxes = self.boxes(z).flatten(2).unflatten(1, (4, self.bins)).softmax(2)
+        return (boxes * self.places[None, None, :, None]).sum(2) * 4.0, self.scores(z).flatten(2).sigmoid()
 
 
 class Recurrent(nn.Module):
@@ -197,6 +248,7 @@ ARCHITECTURES: dict[str, Callable[[], Example]] = {
     "opt": lambda: _decoder("OPT", ffn_dim=128, word_embed_proj_dim=64, max_position_embeddings=64),
     "bloom": lambda: _decoder("Bloom", n_layer=2, n_head=4),
     "llama": lambda: _decoder("Llama", **_KEYS),
+    "llama_outliers": _outliers,
     "qwen2": lambda: _decoder("Qwen2", **_KEYS),
     "gemma2": lambda: _decoder("Gemma2", head_dim=16, **_KEYS),
     "phi": lambda: _decoder("Phi", max_position_embeddings=64),
@@ -204,6 +256,7 @@ ARCHITECTURES: dict[str, Callable[[], Example]] = {
     "t5": _t5,
     "whisper": _whisper,
     "wav2vec2": _wav2vec2,
+    "wav2vec2_samples": lambda: (Samples(), {"samples": torch.randn(1, 4000) * 3000}),
     "vit": lambda: _picture("ViT", **_IMAGE, patch_size=16),
     "dinov2": lambda: _picture("Dinov2", hidden_size=64, num_hidden_layers=2, num_attention_heads=4, image_size=64),
     "swin": lambda: _picture("Swin", attn_implementation="eager", image_size=64, patch_size=4, embed_dim=32,
@@ -217,6 +270,7 @@ ARCHITECTURES: dict[str, Callable[[], Example]] = {
     "mobilenet_v2": lambda: _picture("MobileNetV2", depth_multiplier=0.35, image_size=64),
     "efficientnet": lambda: _picture("EfficientNet", image_size=64, width_coefficient=0.5,
                                      depth_coefficient=0.3, hidden_dim=640),
+    "yolo": lambda: (Detector(), {"images": torch.rand(1, 3, 64, 64)}),
     "unet": lambda: (UNet(), {"sample": torch.randn(1, 4, 32, 32), "timestep": torch.tensor([10])}),
     "lstm": lambda: (Recurrent(), {"tokens": torch.randint(0, 1000, (2, 12))}),
     "experts": lambda: (nn.Sequential(Experts(), Experts()), {"input": torch.randn(2, 8, 64)}),

@@ -9,6 +9,10 @@
 `data_max` of infinity turns off AutoCast's own rule, which keeps every node whose values exceed 512 on random inputs.
 """
 
+# The tool is not installed where types are checked: what it leaves unknown is not our error.
+# pyright: reportMissingImports=false, reportMissingTypeStubs=false, reportUntypedBaseClass=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownParameterType=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -19,6 +23,8 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith.ir.io.loading import ModelLike, as_model
+from castsmith.lowering.accuracy import reference
+from castsmith.lowering.fault_search import faults
 from castsmith.numerics.types import TypeLike
 from castsmith.passes.precision.constants import limits
 from castsmith.passes.precision.evidence import Evidence, Stated
@@ -30,10 +36,12 @@ class BoundsRule(NodeRuleBase):
     """Keep nodes with an operand or a result that does not fit the precision.
 
     What is proven to fit fits. Else what was measured counts, if there are inputs: a proven bound may be far from what
-    a value reaches.
+    a value reaches. With inputs, nodes that harm the outputs in float16 are kept too, such as those whose sums
+    overflow inside.
 
     Attributes:
-        reasons: Why a value does not fit, by its name.
+        values: Why a value does not fit, by its name.
+        results: Why a node is kept whose values fit, by the name of its first result.
     """
 
     def __init__(
@@ -52,8 +60,8 @@ class BoundsRule(NodeRuleBase):
             ranges: Between which numbers the elements of inputs lie, by name, for bounds that hold for all of them.
             inputs: Sets of arrays by name, to measure values on.
         """
-        graph, precision = as_model(model), parse_precision(to)
-        bounds = castsmith.bounds(graph, ranges=ranges, inputs=inputs)
+        graph, precision, sets = as_model(model), parse_precision(to), None if inputs is None else list(inputs)
+        bounds = castsmith.bounds(graph, ranges=ranges, inputs=sets)
         most = limits(precision).overflow
         far = {
             name: Stated(*bound.measured, "measured")
@@ -61,8 +69,14 @@ class BoundsRule(NodeRuleBase):
             if bound.measured is not None and bound.magnitude >= most
         }
         evidence = Evidence(graph, precision, {**bounds, **far}.get)
-        misfits = evidence.beyond(lambda value: value.dtype == DataType.FLOAT)
-        self.reasons = {value.name: why for value, why in misfits.items()}
+        floats = {name for name, bound in bounds.items() if bound.dtype == DataType.FLOAT}
+        misfits = evidence.beyond(lambda value: value.name in floats)
+        self.values = {value.name: why for value, why in misfits.items()}
+        self.results = dict[str, str]()
+        if sets is not None and precision == DataType.FLOAT16:
+            half = castsmith.convert(graph, to=precision).model
+            self.results = {fault.name: fault.reason for fault in faults(reference(graph, sets), half)}
 
     def _check_inner(self, node: onnx.NodeProto) -> bool:
-        return any(name in self.reasons for name in (*node.input, *node.output))
+        kept = any(name in self.values for name in (*node.input, *node.output))
+        return kept or any(name in self.results for name in node.output)

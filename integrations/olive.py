@@ -7,6 +7,10 @@ Each pass calls the function of its name. Options have Olive's names where Olive
 what a pass does not list, `options` takes by name.
 """
 
+# The tool is not installed where types are checked: what it leaves unknown is not our error.
+# pyright: reportMissingImports=false, reportMissingTypeStubs=false, reportUntypedBaseClass=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownParameterType=false
+
 from __future__ import annotations
 
 import glob

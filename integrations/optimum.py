@@ -4,6 +4,10 @@
 command line starts, so that everything else is imported when the command runs.
 """
 
+# The tool is not installed where types are checked: what it leaves unknown is not our error.
+# pyright: reportMissingImports=false, reportMissingTypeStubs=false, reportUntypedBaseClass=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownParameterType=false
+
 from __future__ import annotations
 
 import shutil

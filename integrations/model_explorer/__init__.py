@@ -1,0 +1,1 @@
+"""Model Explorer of AI Edge: `main` is what `--extensions=castsmith.integrations.model_explorer` loads."""
