@@ -147,6 +147,7 @@ class ConvertResult(Result):
         refusals: The changes that were not made, each with its reason.
         diagnostics: Findings about the model.
         verdict: None: a conversion changes values, so that the results are measured instead.
+        certificate: None, for the same reason.
         precisions: The type that each node computes in, by its name, and the reason.
         regions: The number of the region of each converted node, by its name.
         operators: The operator of each of these nodes.

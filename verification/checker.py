@@ -25,7 +25,7 @@ import os
 import sys
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial, reduce
 from graphlib import CycleError, TopologicalSorter
 from math import prod
@@ -198,6 +198,8 @@ class Poly:
     """A polynomial that is not a number: pairs of the sorted atoms of a product, and its factor."""
 
     terms: tuple[tuple[tuple[str, ...], int], ...]
+    joined: frozenset[Dim] = field(default=frozenset(), compare=False)
+    """Of the name of a dimension: those that were broadcast together to it."""
 
     def __add__(self, other: Dim) -> Dim:
         total = Counter(dict(self.terms))
@@ -259,22 +261,17 @@ def at_most(a: Dim, b: Dim) -> bool:
     return all(factor >= 0 and all(name[0] in "<t" for name in atoms) for atoms, factor in terms_of(b - a))
 
 
-JOINED: dict[Dim, set[Dim]] = {}
-"""By the name of a dimension: those that were broadcast together to it."""
-
-
 def broadcast(shapes: Sequence[Shape]) -> Shape:
     """Return the shape to which numpy broadcasts the shapes, if the operands fit."""
     result: list[Dim] = []
     for place in range(1, max(map(len, shapes), default=0) + 1):
         met = {shape[-place] for shape in shapes if place <= len(shape)}
-        dims: set[Dim] = {part for dim in met for part in JOINED.get(dim, {dim})} - {1}
+        dims: set[Dim] = {part for dim in met for part in (isinstance(dim, Poly) and dim.joined) or {dim}} - {1}
         numbers: set[Dim] = {dim for dim in dims if isinstance(dim, int)}
         dims = numbers if len(numbers) == 1 else dims  # the others are 1, or that number
         if len(dims) > 1:
-            joined = atom(f"max{sorted(map(repr, dims))}")
-            JOINED[joined] = dims
-            dims = {joined}
+            name = f"max{sorted(map(repr, dims))}"
+            dims = {Poly((((name,), 1),), frozenset(dims))}
         result.append(dims.pop() if dims else 1)
     return tuple(result[::-1])
 

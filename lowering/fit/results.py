@@ -104,6 +104,7 @@ class FitResult(Result):
         refusals: The changes that were not made, each with its reason.
         diagnostics: Findings of the last step; errors if no way leads to a legal model.
         verdict: None: what changes values is measured instead.
+        certificate: None: a certificate is of one run of `optimize`.
         plan: The steps, each with the cost of the model after it.
         changes: As in Way, of the plan.
         error: The measured error; None if no value was rounded.

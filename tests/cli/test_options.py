@@ -147,6 +147,7 @@ ANY_VALUE = {
     "convert --output": "any name is a file; an ending says nothing",
     "optimize --external-data": "any name is a file",
     "convert --external-data": "any name is a file",
+    "optimize --certificate": "any name is a file; an ending says nothing",
     "fit --output": "any name is a file; an ending says nothing",
     "fit --external-data": "any name is a file",
     "dev trunc --scale": "any number is computed with, as the standard would",

@@ -59,7 +59,7 @@ def test_a_refused_promotion_writes_nothing(castsmith: Command, tmp_path: Path) 
 
 
 def test_an_error_diagnostic_is_a_refusal(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(model: object, _: object) -> pipeline.Result:
+    def fail(model: object, *_: object) -> pipeline.Result:
         return pipeline.Result(model, diagnostics=[Diagnostic("x-code", Severity.ERROR, Site("g"), "no", "help")])  # type: ignore[arg-type]
 
     monkeypatch.setattr(pipeline, "optimize_loaded", fail)
