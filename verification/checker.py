@@ -286,12 +286,9 @@ def product(dims: Iterable[Dim]) -> Dim:
     return reduce(lambda one, other: other * one, dims, 1)
 
 
-NAMES: dict[object, Poly] = {}
-"""Dimensions by their names, or their places."""
-
-
 def named(name: object, kind: str = "<") -> Poly:
-    return NAMES.setdefault((kind, name), atom(f"{kind}{len(NAMES)}"))
+    """Return a dimension of this name, or at this place; a digest, since names may hold other names."""
+    return atom(kind + hashlib.blake2b(repr(name).encode(), digest_size=16).hexdigest())
 
 
 # Terms.

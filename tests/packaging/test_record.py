@@ -98,6 +98,7 @@ UNPAIRED = {
     "graphs": "writes models",
     "growing": "writes models",
     "half_models": "writes models",
+    "in_other_tools": "counts and errors, no times",
     "large_values": "writes models",
     "exactness": "counts, the same in every run",
     "record": "runs the others",
