@@ -111,7 +111,17 @@ def test_the_command_line_has_the_choices_and_defaults() -> None:
         assert (*(action.choices or ()),) == info.choices
     flags = [word for word in parser.format_usage().split() if word.startswith("[--")]
     assert len(flags) == len(ON_COMMAND_LINE) - len({"--max-total-growth", "--fold-as"} & RETIRED)
-    elsewhere = {*RULES, "promotion", "in_place", "lowerings", "progress", "ranges", "verify", "verify_dims", "certificate"}
+    elsewhere = {
+        *RULES,
+        "promotion",
+        "in_place",
+        "lowerings",
+        "progress",
+        "ranges",
+        "verify",
+        "verify_dims",
+        "certificate",
+    }
     assert {*ON_COMMAND_LINE, "verify_inputs"} | elsewhere == {*FIELDS}
 
 
