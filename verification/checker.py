@@ -315,6 +315,9 @@ BINARY = {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "Max", "
 ELEMENTWISE = BINARY - {"Pow"} | {"Neg", "Abs", "Floor", "Ceil", "Sqrt", "Not", "Sign"}
 EVALUATED = ELEMENTWISE | {"ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "CumSum", "Trilu", "Range", "NonZero"}
 """Operators whose results onnx computes exactly, or rounded once, for the types in `EXACT`."""
+BITWISE = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"}
+POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements"}
+"""Operators that are evaluated for all values of an operand of at most 16 bits."""
 EXACT = {TensorProto.FLOAT, DOUBLE, BOOL, TensorProto.INT32, INT64}
 MOST = 4096
 """Elements up to which values computed from shapes are followed."""
@@ -355,11 +358,17 @@ class Term:
 Operands = Sequence[Term | None]
 
 
+Results = tuple[Array, Array]
+"""Elements, and where they are defined."""
+
+
 class Terms:
     """All terms of all models of a check."""
 
     def __init__(self, budget: int) -> None:
         self.table: dict[object, Term] = {}
+        self.tables: dict[Term, Results] = {}
+        self.casts: dict[tuple[Term, Conversion], Term] = {}
         self.budget = budget  # of elements of constants that are computed
 
     def term(
@@ -385,6 +394,11 @@ class Terms:
 
     def cast(self, x: Term, how: Conversion, depth: int = 0) -> Term:
         """Return x converted: the cast is before the moves of its elements."""
+        if (x, how) not in self.casts:  # of all paths to x, the first
+            self.casts[x, how] = self._cast(x, how, depth)
+        return self.casts[x, how]
+
+    def _cast(self, x: Term, how: Conversion, depth: int) -> Term:
         if x.dtype == how.to:
             return x
         if not {x.dtype, how.to} <= NUMBERS:
@@ -395,15 +409,68 @@ class Terms:
                 return self.constant(array, how.to)
         elif x.array is not None:
             return self.constant(each(partial(cast_element, x.dtype, how), [x.array]), how.to)
-        elif x.op == "Cast" and x.args[0] is not None and collapses(x.args[0].dtype, x.attrs["how"], how):
-            return self.cast(x.args[0], how, depth)
         elif x.op in MOVES and depth < DEEPEST:
             places = MOVES[x.op] or range(len(x.args))
             cast = {place: self.cast(arg, how, depth + 1) for place in places if (arg := x.args[place]) is not None}
             args = [cast.get(place, arg) for place, arg in enumerate(x.args)]
             return self.move(x.op, args, x.attrs, (how.to, x.shape), x.out)
+        elif x.op == "Cast" and x.args[0] is not None and collapses(x.args[0].dtype, x.attrs["how"], how):
+            return self.cast(x.args[0], how, depth)
+        elif x.op != "Table" and values_of(x.dtype) is not None and how.to != x.dtype:
+            return self.tabled(x, how.to, *converted(x.dtype, how))
+        elif (result := self.pointwise([x], lambda arrays: how.of(arrays[0], x.dtype), how.to)) is not None:
+            return result
         how = replace(how, saturate=how.saturate or how.to not in FLOAT8, latest=how.latest or how.to not in FNUZ)
         return self.term("Cast", [x], {"how": how}, (how.to, x.shape))
+
+    def pointwise(
+        self,
+        args: Sequence[Term],
+        function: Callable[[list[Array]], Results],
+        to: int,
+        found: dict[Term, Term | None] | None = None,
+        depth: int = 0,
+    ) -> Term | None:
+        """Return a function of the elements of one value of at most 16 bits, and of scalars, as a table; else None."""
+        varying = [arg for arg in args if not (arg.array is not None and arg.is_constant and arg.array.ndim == 0)]
+        first, found = varying[0] if varying else args[0], {} if found is None else found
+        if first.op in MOVES and len(varying) == 1 and depth < DEEPEST:
+            moved = dict(enumerate(first.args))
+            for place in MOVES[first.op] or range(len(first.args)):
+                source = first.args[place]
+                if source is not None and source not in found:
+                    parts = [source if arg is first else arg for arg in args]
+                    found[source] = self.pointwise(parts, function, to, found, depth + 1)
+                if source is None or found[source] is None:
+                    return None
+                moved[place] = found[source]
+            return self.move(first.op, list(moved.values()), first.attrs, (to, first.shape), first.out)
+        roots = {arg.args[0] if arg.op == "Table" else arg for arg in varying}
+        root = roots.pop() if len(roots) == 1 else None
+        constant = root is not None and root.is_constant and len(args) == 1
+        values = None if root is None else root.array if constant else values_of(root.dtype)
+        if root is None or values is None or (root.array is not None and not constant):
+            return None
+        known = {arg: self.tables.get(arg, (values, np.ones(values.shape, bool))) for arg in varying}
+        array, defined = function([known[arg][0] if arg in known else cast("Array", arg.array) for arg in args])
+        for _, also in known.values():
+            defined = defined & also
+        if constant:
+            return self.constant(array, to) if defined.all() and array.shape == root.shape else None
+        if to == root.dtype and defined.all() and agree(array, values).all():
+            return root
+        return self.tabled(root, to, array, defined)
+
+    def bits(self, x: Term, to: int) -> Term | None:
+        """Return the bits of x as another type of the same width."""
+        if x.array is not None and x.is_constant:
+            return self.constant(x.array.view(NUMPY[to]), to)
+        return self.pointwise([x], lambda arrays: (arrays[0].view(NUMPY[to]), np.ones(arrays[0].shape, bool)), to)
+
+    def tabled(self, root: Term, to: int, array: Array, defined: Array) -> Term:
+        term = self.term("Table", [root], {}, (to, root.shape), key=table_key(to, array, defined))
+        self.tables[term] = array, defined
+        return term
 
     def move(self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0) -> Term:
         """Return the move of elements, which is done if they are known."""
@@ -472,6 +539,19 @@ class Terms:
         kinds = {one.dtype for one in data}
         pool = np.concatenate(data if len(kinds) == 1 else [one.astype(object) for one in data])
         return pool[result.ravel()].reshape(result.shape)
+
+
+@cache
+def converted(dtype: int, how: Conversion) -> Results:
+    values = values_of(dtype)
+    assert values is not None
+    return how.of(values, dtype)
+
+
+def table_key(to: int, array: Array, defined: Array) -> object:
+    """Return what equal tables share: all NaNs are equal, and so are elements that are not defined."""
+    fixed = defined & (array == array)
+    return to, digest(np.where(fixed, array, np.zeros((), array.dtype))), digest(defined), digest(fixed)
 
 
 def digest(array: Array) -> str:
@@ -633,6 +713,7 @@ class Call:
         if self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
             rule = Call.arithmetic if op in ELEMENTWISE else RULES.get(op)
             result = rule(self, first) if rule is not None else None
+            result = self.tabled() if result is None and op in POINTWISE else result
             if result is not None:
                 return [result]
         return self.others()
@@ -717,6 +798,36 @@ class Call:
             return symbolic(op, 0, elements) if array is None else array.item()
 
         return self.terms.constant(each(element, arrays), BOOL if op in COMPARISONS else x.dtype)
+
+    def tabled(self) -> Term | None:
+        """Return a look-up, or arithmetic, of a value of at most 16 bits."""
+        args, op = [arg for arg in self.args if arg is not None], self.node.op_type
+        if op == "BitCast":
+            to = self.attrs.get("to", 0)
+            fits = {to, args[0].dtype} <= NUMBERS and NUMPY[to].itemsize == NUMPY[args[0].dtype].itemsize
+            return self.terms.bits(args[0], to) if fits else None
+        if op in ("Gather", "GatherElements"):
+            data, places = args[0].array, args[1]
+            if data is None or not args[0].is_constant or data.ndim != 1 or self.attrs.get("axis", 0):
+                return None
+
+            def looked_up(arrays: list[Array]) -> Results:
+                inside = (arrays[0] >= -data.size) & (arrays[0] < data.size)
+                return data[np.where(inside, arrays[0], 0).astype(np.int64)], inside
+
+            return self.terms.pointwise([places], looked_up, args[0].dtype)
+        dtype = args[0].dtype
+        if any(arg.dtype != dtype for arg in args) or dtype not in EXACT | {*INTEGERS} or self.opset < 7:
+            return None
+
+        def evaluated(arrays: list[Array]) -> Results:
+            size = max(arrays, key=np.size).shape
+            operands = [self.terms.constant(array, dtype) for array in arrays]
+            result = self.terms.evaluated(op, operands, self.attrs, size)
+            nothing = np.zeros(size, NUMPY[dtype]), np.zeros(size, bool)
+            return nothing if result is None else (result, np.ones(result.shape, bool))
+
+        return self.terms.pointwise(args, evaluated, BOOL if op in COMPARISONS else dtype)
 
     def identity(self, x: Term) -> Term | None:
         drops = self.node.op_type == "Dropout" and (len(self.node.output) > 1 or len(self.args) > 2 or self.opset < 7)
@@ -1030,6 +1141,11 @@ class Checker:
         self.terms = Terms(2**22 + 16 * sum(array.size for array in constants.values()))
         self.reader = Reader(self.terms, types)
         self.parsed: dict[str, Any] = {}
+        self.inputs: dict[str, Term] = {}
+
+    def _coded(self, x: Term, dtype: int) -> Term | None:
+        """Return the codes of x, if it is of float8, and dtype is that of codes."""
+        return self.terms.bits(x, dtype) if x.dtype in FLOAT8 and dtype == TensorProto.UINT8 else None
 
     def read(self, state: State) -> Model:
         parts: dict[str, dict[str, str]] = {}
@@ -1042,6 +1158,8 @@ class Checker:
             name, _, kind = text.rpartition(" ")
             known = declared(self._parse(onnx.TypeProto, kind), name)
             env[name] = self.terms.term("input", (), {}, known, key=(name, *known))
+            coded = self._coded(self.inputs.setdefault(name, env[name]), env[name].dtype)
+            env[name] = env[name] if coded is None else coded
         for name, text in parts.get("constant", {}).items():
             dtype, _, content = text.partition(" ")
             if content not in self.constants:
@@ -1068,14 +1186,22 @@ class Checker:
         """Return the inputs and outputs that are not shown to be equal."""
         one, other = before.declared, after.declared
         changed = {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
-        changed -= {key for key in changed if self._repaired(one.get(key, ""), other.get(key, ""), after)}
-        return sorted(changed) + [name for name, term in before.outputs.items() if after.outputs.get(name) is not term]
+        ports = {key for key in changed if not key.startswith("default ")}
+        changed -= {key for key in ports if self._repaired(one.get(key, ""), other.get(key, ""), after)}
+        for name, term in before.outputs.items():
+            value = after.outputs.get(name)
+            if value is not term and (value is None or value is not self._coded(term, value.dtype)):
+                changed.add(name)
+        return sorted(changed)
 
     def _repaired(self, old: str, new: str, after: Model) -> bool:
-        """True if an output is declared as its value is, by another type or shape than before."""
+        """True if an output is declared as its value is, or an input of float8 is now its code."""
         name, _, kind = new.rpartition(" ")
-        if not name or name != old.rpartition(" ")[0] or name not in after.outputs:
+        if not name or name != old.rpartition(" ")[0]:
             return False
+        if name not in after.outputs:
+            was, now = (declared(self._parse(onnx.TypeProto, text.rpartition(" ")[2]), name) for text in (old, new))
+            return was[0] in FLOAT8 and now[0] == TensorProto.UINT8 and was[1] == now[1]
         (dtype, shape), value = declared(self._parse(onnx.TypeProto, kind), name), after.outputs[name]
         if dtype != value.dtype or not dtype or shape is None or value.shape is None:
             return shape is None and dtype == value.dtype > 0
