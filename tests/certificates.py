@@ -79,7 +79,7 @@ def _saturate(model: onnx.ModelProto, random: Random) -> bool:
 
 def _swapped_inputs(model: onnx.ModelProto, random: Random) -> bool:
     asymmetric = ("Sub", "Div", "Pow", "MatMul", "Concat", "Less", "Greater")
-    node = _node(model, random, lambda node: node.op_type in asymmetric and node.input[0] != node.input[1])
+    node = _node(model, random, lambda node: node.op_type in asymmetric and len({*node.input[:2]}) == 2)
     if node is None:
         return False
     node.input[0], node.input[1] = node.input[1], node.input[0]

@@ -498,8 +498,9 @@ class Terms:
                 return self.constant(np.broadcast_to(x.array, numbers).copy(), x.dtype)
             if x.array.size == prod(numbers):
                 return self.constant(x.array.reshape(numbers), x.dtype)
-        if x.op == op == "Reshape" and args[0] is not None:
-            return self.shaped(op, args[0], shape)
+        if x.op == op == "Reshape" and args[0] is not None and args[0].shape is not None and x.shape is not None:
+            if product(args[0].shape) == product(x.shape):  # else it fails, at least for some sizes
+                return self.shaped(op, args[0], shape)
         return self.term(op, [x], {"shape": repr(shape)}, (x.dtype, shape))
 
     def affords(self, size: int) -> bool:
@@ -808,7 +809,8 @@ class Call:
             return self.terms.bits(args[0], to) if fits else None
         if op in ("Gather", "GatherElements"):
             data, places = args[0].array, args[1]
-            if data is None or not args[0].is_constant or data.ndim != 1 or self.attrs.get("axis", 0):
+            fits = places.dtype in (INT64, TensorProto.INT32) and not self.attrs.get("axis", 0)
+            if data is None or not args[0].is_constant or data.ndim != 1 or not fits:
                 return None
 
             def looked_up(arrays: list[Array]) -> Results:
@@ -868,6 +870,8 @@ class Call:
         """Flatten, Squeeze and Unsqueeze as Reshape."""
         if self.node.op_type == "Flatten" and x.shape is not None:
             axis = self.attrs.get("axis", 1)
+            if abs(axis) > len(x.shape):
+                return None
             shape: Shape | None = (product(x.shape[:axis]), product(x.shape[axis:]))
         else:
             shape = self.inferred(self.schema)[0][1] if self.schema is not None else None
@@ -903,7 +907,10 @@ class Call:
         shapes = [arg.shape for arg in self.args if arg is not None and arg.shape and arg.dtype == x.dtype]
         if len(shapes) < len(self.args) or len({len(shape) for shape in shapes}) > 1 or not x.dtype:
             return None
-        dims, axis = list(shapes[0]), self.attrs.get("axis", 1) % len(shapes[0])
+        dims, axis = list(shapes[0]), self.attrs.get("axis", 1)
+        if not -len(dims) <= axis < len(dims):
+            return None
+        axis %= len(dims)
         for shape in shapes[1:]:
             dims[axis] = shape[axis] + dims[axis]
         return self.terms.move("Concat", self.args, {"axis": axis, "@": self.attrs["@"]}, (x.dtype, tuple(dims)))
@@ -940,6 +947,7 @@ class Reader:
     def __init__(self, terms: Terms, types: Mapping[str, onnx.TypeProto]) -> None:
         self.terms, self.types = terms, types
         self.read: dict[object, list[Term]] = {}
+        self.promoted: list[str] = []  # operators of the present model whose operands have mixed types
         self.count = 0
 
     def nodes(self, nodes: Iterable[onnx.NodeProto], env: Env, scope: Scope) -> None:
@@ -1006,6 +1014,7 @@ class Reader:
             common = common_type(types) if len(types) > 1 else None
             if common is not None:
                 how = Conversion(common)
+                self.promoted.append(schema.name)
                 args = [self.terms.cast(arg, how) if arg and place in places else arg for place, arg in enumerate(args)]
         return args
 
@@ -1171,7 +1180,7 @@ class Checker:
         functions = [self._parse(onnx.FunctionProto, text) for text in parts.get("function", {}).values()]
         opsets = {"" if domain == "ai.onnx" else domain: int(version) for domain, version in parts["opset"].items()}
         by_name = {(function.domain, function.name, function.overload): function for function in functions}
-        self.reader.count = 0
+        self.reader.count, self.reader.promoted = 0, []
         nodes = [self._parse(onnx.NodeProto, text) for text in parts.get("node", {}).values()]
         self.reader.nodes(in_order(nodes), env, Scope(opsets, by_name, {}))
         names = [text.rpartition(" ")[0] for text in parts.get("output", {}).values()]
@@ -1282,6 +1291,8 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> 
         if [] not in found:
             report.left.append((steps[place][0], sorted(set(steps[place][1])), found[0]))
         place += found.index([]) + 1 if [] in found else 1  # several steps may be right together alone
+    if checker.reader.promoted:  # in the output model, which is the last that was read
+        report.left.append(("output", ["operands of mixed types"], checker.reader.promoted))
     return report
 
 
