@@ -169,7 +169,8 @@ def agree(a: Array, b: Array) -> Array:
     """Where two arrays of one type have the same bits, or are both NaN."""
     if a.dtype.kind in "biu" or "int" in a.dtype.name:
         return a == b
-    return (a.view(f"u{a.itemsize}") == b.view(f"u{b.itemsize}")) | ((a != a) & (b != b))
+    with np.errstate(invalid="ignore"):
+        return (a.view(f"u{a.itemsize}") == b.view(f"u{b.itemsize}")) | ((a != a) & (b != b))
 
 
 @cache
@@ -482,7 +483,7 @@ class Terms:
             chosen = args[1] if args[1] is args[2] else chosen
             if chosen is not None and (op == "If" or (shape is not None and chosen.shape == shape)):
                 return chosen
-        if op != "If" and all(arg is None or arg.array is not None for arg in args):
+        if op != "If" and kind[0] and all(arg is None or arg.array is not None for arg in args):
             array = self.evaluated(op, args, attrs, shape, out)
             if array is not None:
                 return self.constant(array, kind[0])
@@ -498,9 +499,9 @@ class Terms:
                 return self.constant(np.broadcast_to(x.array, numbers).copy(), x.dtype)
             if x.array.size == prod(numbers):
                 return self.constant(x.array.reshape(numbers), x.dtype)
-        if x.op == op == "Reshape" and args[0] is not None and args[0].shape is not None and x.shape is not None:
-            if product(args[0].shape) == product(x.shape):  # else it fails, at least for some sizes
-                return self.shaped(op, args[0], shape)
+        inner = args[0] if x.op == op == "Reshape" and x.shape is not None else None
+        if inner is not None and inner.shape is not None and product(inner.shape) == product(x.shape or ()):
+            return self.shaped(op, inner, shape)  # a Reshape of another size fails
         return self.term(op, [x], {"shape": repr(shape)}, (x.dtype, shape))
 
     def affords(self, size: int) -> bool:
@@ -551,7 +552,8 @@ def converted(dtype: int, how: Conversion) -> Results:
 
 def table_key(to: int, array: Array, defined: Array) -> object:
     """Return what equal tables share: all NaNs are equal, and so are elements that are not defined."""
-    fixed = defined & (array == array)
+    with np.errstate(invalid="ignore"):
+        fixed = defined & (array == array)
     return to, digest(np.where(fixed, array, np.zeros((), array.dtype))), digest(defined), digest(fixed)
 
 

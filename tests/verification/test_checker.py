@@ -91,6 +91,52 @@ def test_what_rewrites_do_is_certified() -> None:
     assert {name for name, texts in pairs.items() if outcome_of(texts) != "certified"} == set()
 
 
+_INVALID = {
+    "an axis is out of range": (
+        "g (float[2, N] x) => (float[A] y) { a = Constant <value_ints = [1]> () b = Constant <value_ints = [-1]> ()"
+        " s = Concat <axis = 0> (a, b) y = Reshape (x, s) }",
+        "axis = 0",
+        "axis = 1",
+    ),
+    "places in a table are of a type that they cannot have": (
+        "g (uint8[N] x) => (float[N] y) <float[256] t = {VALUES}> { i = Cast <to = 6> (x)"
+        " y = GatherElements <axis = 0> (t, i) }",
+        "to = 6",
+        "to = 12",
+    ),
+    "a Reshape has another size": (
+        "g (float[3, 5] x) => (float[3, 5] y) <int64[1] f = {-1}, int64[2] s = {3, 5}> { a = Reshape (x, f)"
+        " y = Reshape (a, s) }",
+        "{-1}",
+        "{0}",
+    ),
+    "a Reshape has a size that may be another": (
+        "g (float[N] x, float[M] z) => (float[N] y) { f = Shape (x) s = Shape (x) a = Reshape (x, f)"
+        " y = Reshape (a, s) }",
+        "f = Shape (x)",
+        "f = Shape (z)",
+    ),
+    "operands have mixed types": (
+        "g (int32[N] x, float[N] z) => (float[N] y) { a = Cast <to = 1> (x) y = Add (a, z) }",
+        "Cast <to = 1>",
+        "Identity",
+    ),
+}
+
+
+def test_no_model_that_fails_is_certified() -> None:
+    """In each pair the second model is invalid, or fails for some inputs, where the first gives a result."""
+    values = ", ".join(map(str, range(256)))
+
+    def refuse(right: str, old: str, new: str) -> None:
+        assert old in right
+        right = HEAD + right.replace("VALUES", values)
+        assert outcome_of((right, right)) == "certified"
+        assert outcome_of((right, right.replace(old, new))) == "partly"
+
+    check_all(refuse, _INVALID.values())
+
+
 _MODEL = """g (float[N, 4] x, int64[K] i) => (float16[A, B] y, int64[2] z) <float[4] w = {1, 2.5, 3, -4}> {
     s = Shape (x) one = Constant <value_int = 1> () d = Gather (s, one) e = Cast <to = 6> (d) n = Cast <to = 7> (e)
     axes = Constant <value_ints = [0]> () u = Unsqueeze (n, axes) minus = Constant <value_ints = [-1]> ()
