@@ -1066,7 +1066,7 @@ def elements_of(tensor: onnx.TensorProto) -> Array:
     """Return the elements of a tensor. Raises RefusedError if it has others than its shape says."""
     try:
         return onnx.numpy_helper.to_array(tensor)
-    except (ValueError, TypeError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise RefusedError(f"the tensor {tensor.name} cannot be read: {error}") from None
 
 
@@ -1175,6 +1175,8 @@ class Checker:
             dtype, _, content = text.partition(" ")
             if content not in self.constants:
                 raise RefusedError(f"neither model nor the certificate has the constant {content}")
+            if int(dtype) in NUMBERS and NUMPY[int(dtype)] != self.constants[content].dtype:
+                raise RefusedError(f"the constant {name} is not of its type")
             if name in env:
                 interface[f"default {name}"] = text  # which a caller may replace
             else:
@@ -1282,11 +1284,20 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> 
         missing = [key for key in edit["drop"] if key not in states[-1]]
         if missing:
             raise RefusedError(f"the step {name} drops {missing[0]}, which is not there")
-        states.append({key: text for key, text in states[-1].items() if key not in edit["drop"]} | edit["put"])
+        dropped = set(edit["drop"])
+        states.append({key: text for key, text in states[-1].items() if key not in dropped} | edit["put"])
     wrong = sorted(key for key in last.keys() | states[-1].keys() if last.get(key) != states[-1].get(key))
     if wrong:
         raise RefusedError(f"the steps do not lead to the output model: {', '.join(wrong[:3])} differ")
-    checker = Checker(pool, {value.name: value.type for value in (*before.graph.value_info, *before.graph.output)})
+    try:
+        types = {value.name: value.type for value in (*before.graph.value_info, *before.graph.output)}
+        return certified(Checker(pool, types), states, steps)
+    except (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
+        raise RefusedError(f"a model on the way is malformed: {error}") from error  # as no other check has found
+
+
+def certified(checker: Checker, states: Sequence[State], steps: Sequence[tuple[str, list[str], Any]]) -> Report:
+    """Return which of the steps from state to state are certified."""
     report, models, place = Report(len(steps), []), list(map(checker.read, states)), 0
     while place < len(steps):
         found = [checker.differing(models[place], model) for model in models[place + 1 :]]
