@@ -159,6 +159,8 @@ def evidence_of(verdict: Verdict) -> tuple[str, str]:
     """Return the outcome of models that do not differ, and its evidence: equal is only what is proven."""
     elements = f"{verdict.compared} of {verdict.elements} elements of outputs compared"
     proven, sets = len(verdict.proven), f"{len(verdict.runs)} set{'' if len(verdict.runs) == 1 else 's'} of inputs"
+    if verdict.equal and proven and not verdict.runs:
+        return "equal", ", proven for all inputs by certificate"
     if verdict.equal and proven == len(verdict.outputs):
         return "equal", f", proven for all inputs; {elements}, on {sets}"
     outputs = f"{len(verdict.outputs)} output{'' if len(verdict.outputs) == 1 else 's'}"

@@ -68,6 +68,8 @@ def run_each(arguments: argparse.Namespace, work: Work, steps: Callable[[argpars
     if arguments.output is None:  # of a dry run
         arguments.output = f"{_NOWHERE}/" if means_many(arguments.input) else _NOWHERE
     if arguments.dask is not None or arguments.skip_unchanged or means_many(arguments.input):
+        if getattr(arguments, "certificate", None) is not None:
+            raise OptionError("--certificate is of one model: name one model for IN.")
         if not means_many(arguments.input, arguments.output):
             option = "--dask" if arguments.dask is not None else "--skip-unchanged"
             raise OptionError(f"{option} is for many models: name a folder to write to, as -o {arguments.output}/.")
@@ -369,7 +371,8 @@ def _certificate_path(arguments: argparse.Namespace) -> Path | None:
     files = [Path(arguments.input), Path(arguments.output)]
     files += [] if arguments.report is None else [Path(arguments.report)]
     require_apart({**settings_files(arguments), "the model": files}, {"--certificate": [Path(name)]})
-    require_apart({"the model": files[:1]}, {"OUT, which leaves nothing to compare with the certificate,": files[1:2]})
+    if same_name(files[0], files[1]):
+        raise OptionError("--certificate is about two files: name another file than IN for OUT.")
     return Path(name)
 
 

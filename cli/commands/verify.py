@@ -11,10 +11,11 @@ from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
 from castsmith.cli.inputs import given_inputs, ports_of, require_dims, require_names_somewhere, unknown
 from castsmith.cli.models import read_model, source_of
 from castsmith.cli.promotion import promotion_rules
-from castsmith.cli.streams import require_one_stdin, shown
+from castsmith.cli.streams import STREAM, require_one_stdin, shown
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.cli.text.verify import verdict_data, verdict_lines
+from castsmith.ir.errors import ModelError
 from castsmith.numerics.errors import OptionError
 from castsmith.verification.run import verify
 
@@ -27,7 +28,11 @@ _CODES = {"equal": DONE, "different": REFUSED, "inconclusive": INCONCLUSIVE}
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.certificate is not None and STREAM in (arguments.a, arguments.b, arguments.certificate):
+        raise OptionError("--certificate is about files: name files for A, B and the certificate, not -.")
     if os.path.isdir(arguments.a) and os.path.isdir(arguments.b):
+        if arguments.certificate is not None:
+            raise OptionError("--certificate is of two models, not of two folders: name the models.")
         require_names_somewhere(arguments, (arguments.a, arguments.b))
         from castsmith.cli.batch.many import run_pairs
 
@@ -41,7 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
         models = read_model(source_of(arguments.a)), read_model(source_of(arguments.b))
         require_dims(arguments, *models)
         _require_accepted(arguments, *models)
-        verdict: Verdict = verify(
+        verdict = None if arguments.certificate is None else _certified(arguments)
+        verdict = verdict or verify(
             *models,
             engine=arguments.engine,
             promotion=promotion_rules(arguments),
@@ -66,6 +72,25 @@ def run(arguments: argparse.Namespace) -> int:
     elif not arguments.quiet:
         print_lines(verdict_lines(*names, verdict))
     return _CODES[verdict.outcome]
+
+
+def _certified(arguments: argparse.Namespace) -> Verdict | None:
+    """Return the verdict by the certificate; None if it does not certify all of B.
+
+    Raises:
+        ModelError: It is no certificate of these models.
+    """
+    from castsmith.verification import checker
+    from castsmith.verification.verdict import Verdict
+
+    try:
+        report = checker.check_files(arguments.a, arguments.b, arguments.certificate)
+    except OSError as error:
+        raise ModelError(f"{arguments.certificate}: the file cannot be read ({error.strerror}).") from None
+    except checker.RefusedError as error:
+        raise ModelError(f"{arguments.certificate}: refused: {error}; without --certificate both are run.") from None
+    proven = {value.name: "by the certificate" for value in checker.model_in(arguments.b).graph.output}
+    return Verdict(arguments.engine, proven=proven) if report.certified else None
 
 
 def _tolerances(texts: Sequence[str]) -> dict[str, float]:

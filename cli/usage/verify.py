@@ -69,6 +69,8 @@ def add_to(commands: Commands) -> None:
     help_text = "ignore differences in code that no input reached"
     parser.add_argument("--allow-unreached", action="store_true", help=help_text)
     parser.add_argument("--prove", action="store_true", help="say equal only if it is proven for all inputs")
+    help_text = "a certificate of castsmith optimize that leads from A to B; if it holds, no model is run"
+    parser.add_argument("--certificate", metavar="FILE", help=help_text)
     parser.add_argument("--nan-bits", action="store_true", help="distinguish NaN by sign and payload")
     add_promotion(parser)
     add_jobs(parser)

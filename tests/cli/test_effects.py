@@ -348,6 +348,7 @@ ELSEWHERE = {
     "--skip-unchanged": "batch/test_unchanged.py",
     "certificate": "test_exit_codes.py, and what it says: tests/verification/test_checker.py",
     "optimize --certificate": "tests/verification/test_checker.py",
+    "verify --certificate": "tests/verification/test_checker.py",
     "check --all": "a terminal is grouped: gate/test_gate.py",
     "targets probe --json": "it runs a runtime: tests/targets",
     "dev conformance run": "it runs an engine: tests/conformance",

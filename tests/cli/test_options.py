@@ -159,6 +159,7 @@ ANY_VALUE = {
 ELSEWHERE = {"--dask": "an address is refused where no scheduler answers, after half a minute"}
 VALUES = {
     "report": "r.json",
+    "certificate": "c.json",
     "engine": "reference",
     "inputs": "in.npz",
     "dim": "N=2",

@@ -16,6 +16,7 @@ import onnx_ir
 import pytest
 
 import castsmith
+from castsmith.cli.main import main
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.status import Definedness
 from castsmith.verification import checker
@@ -229,6 +230,15 @@ def test_a_cast_of_many_paths_is_moved_once(end: str) -> None:
     text = f"{HEAD}g ({kinds[0]}[1] v0) => ({kinds[1]}[N] y) {{ {doublings} y = {end} (v60) }}"
     model = onnx.parser.parse_model(text)
     assert outcome(model, model) == "certified"
+
+
+def test_verify_takes_a_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, out, file = tmp_path / "a.onnx", tmp_path / "b.onnx", tmp_path / "c.json"
+    onnx.save(onnx.parser.parse_model(HEAD + _MODEL), model)
+    assert main(["optimize", str(model), "-o", str(out), "--certificate", str(file), "-q"]) == 0
+    assert main(["verify", str(model), str(out), "--certificate", str(file)]) == 0
+    assert capsys.readouterr().out == "equal, proven for all inputs by certificate\n"
+    assert main(["verify", str(out), str(out), "--certificate", str(file)]) == 2
 
 
 @pytest.mark.parametrize("target", [None, "onnxruntime-android"])
