@@ -211,7 +211,7 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
             subject = f"the value {names[0]}" if len(names) == 1 else f"{len(names)} values"
             message = f"{target} has no {type_name(dtype)}, which {subject} {have}{more}"
             site = Site(model.graph.name or "")
-            way_out = f"{lowering_to(target)} lowers the supported types"
+            way_out = f"{lowering_to(target)} replaces it if it can"
             subject = f"{target.name} {type_name(dtype)}"
             yield Diagnostic(TARGET_LACKS_TYPE.code, Severity.ERROR, site, message, way_out, subject)
 

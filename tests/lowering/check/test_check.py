@@ -82,7 +82,7 @@ def test_a_finding_has_a_severity_a_place_and_a_way_out_as_fields() -> None:
     assert found.help.startswith("`optimize(promotion=PromotionRules(promote_unsafe=True))` makes them float")
     found = castsmith.check(onnx.parser.parse_model(FLOAT8), target=TARGET)
     (lacks,) = (each for each in found if each.code == "target-lacks-type")
-    assert lacks.help == f"`optimize(target='{TARGET}')` lowers the supported types"
+    assert lacks.help == f"`optimize(target='{TARGET}')` replaces it"
 
 
 @pytest.mark.parametrize("promotion", ["torch", castsmith.PromotionRules.preset("torch")])

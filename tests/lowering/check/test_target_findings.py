@@ -76,12 +76,12 @@ CASES: dict[str, tuple[Target, str, list[str]]] = {
     "no type of one value": (
         replace(PLAIN, lacks=frozenset({FLOAT8})),
         TO_FLOAT8,
-        [f"{VALUE} the value y has | {LOWER} lowers the supported types"],
+        [f"{VALUE} the value y has | {LOWER} replaces it if it can"],
     ),
     "no type of two values": (
         replace(PLAIN, lacks=frozenset({FLOAT8, INT8})),
         TO_FLOAT8.replace("y = Cast", "a = Cast").replace("}", "y = Identity (a) }"),
-        [f"{VALUE} 2 values have; the first is a | {LOWER} lowers the supported types"],
+        [f"{VALUE} 2 values have; the first is a | {LOWER} replaces it if it can"],
     ),
     "no type of a prescribed value": (
         replace(PLAIN, lacks=frozenset({INT64})),
