@@ -87,6 +87,14 @@ def nonconformity(
     return _unfit_subgraphs(node) if node.domain in DEFAULT_DOMAINS and node.op_type in FLOW else None
 
 
+def _has_surplus(node: onnx_ir.Node, imports: Mapping[str, int]) -> bool:
+    """True if the node has more operands or results than its operator, and no fewer of the others."""
+    form = _form(node.domain, node.op_type, opset_of(imports, node.domain) or 0)
+    if form is None or len(node.inputs) < form.inputs[0] or len(node.outputs) < form.outputs[0]:
+        return False
+    return len(node.inputs) > form.inputs[1] or len(node.outputs) > form.outputs[1]
+
+
 def _misfit(node: onnx_ir.Node, inputs: tuple[int, int], outputs: tuple[int, int]) -> str | None:
     for what, has, (least, most) in (
         ("input", len(node.inputs), inputs),
@@ -249,7 +257,7 @@ class _Around:
         """Keep what is wrong with the node, or raise ModelError."""
         if self.flaws is None:
             raise ModelError(f"{self.place}: {site_of(node)}: {fault}.")
-        self.flaws.append(Flaw(site_of(node), fault, node))
+        self.flaws.append(Flaw(site_of(node), fault, node, _has_surplus(node, self.imports)))
 
 
 def require_sound(model: onnx_ir.Model, place: str, *, sort: bool = False, flaws: list[Flaw] | None = None) -> None:

@@ -22,6 +22,8 @@ MALFORMED_MODEL = FindingCode(
     fix="manual",
     silence="Never: the place has no meaning.",
 )
+SURPLUS = "surplus"
+"""The subject of a finding about operands or results beyond those of the operator."""
 _APART = "castsmith.malformed"
 """The domain of nodes that mean nothing, while the rest of the model is checked."""
 
@@ -30,7 +32,8 @@ def malformed_findings(flaws: Iterable[Flaw]) -> Iterator[Diagnostic]:
     """Yield an error for each flaw."""
     for flaw in dict.fromkeys(flaws):
         way_out = "export the model again, or correct it"
-        yield Diagnostic(MALFORMED_MODEL.code, Severity.ERROR, flaw.site, flaw.text, way_out)
+        subject = SURPLUS if flaw.surplus else ""
+        yield Diagnostic(MALFORMED_MODEL.code, Severity.ERROR, flaw.site, flaw.text, way_out, subject)
 
 
 def readable_model(model: ModelLike) -> tuple[onnx_ir.Model | None, list[Flaw]]:

@@ -116,8 +116,15 @@ def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     for node in all_nodes(model) if target.operators else ():
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
         has = node.op_type in target.operators.get(domain, ())
-        if not has and node.op_identifier() not in model.functions and not is_quantizer(node):
+        schema = contrib_schema(node.op_type) if domain == CONTRIB_DOMAIN else None
+        if node.op_identifier() in model.functions or is_quantizer(node):
+            continue
+        if not has:
             note(found, f"{node.op_type}{domain and f' of {domain}'}", node)
+        elif schema is not None and (fault := _wrong_count(node, schema)):
+            message = f"{target} does not load {node.op_type} of {domain}: {fault}"
+            way_out = "correct the node, or export the model again"
+            yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
     for name, each in found.items():
         message = f"{target} has no operator {name}{each.more()}"
         way_out = f"register an extension that has it: `{target.extension}`"
@@ -175,14 +182,8 @@ def _unknown_attribute(node: onnx_ir.Node, domain: str, opset: int) -> str | Non
 
 def _misfit(node: onnx_ir.Node, schema: ContribSchema) -> str | None:
     """Return how the inputs, outputs or attributes violate the schema."""
-    for what, values, formals in (("input", node.inputs, schema.inputs), ("output", node.outputs, schema.outputs)):
-        needed = (at + 1 for at, formal in enumerate(formals) if not formal.optional and not formal.variadic)
-        least = max(needed, default=0)
-        if len(values) < least or (len(values) > len(formals) and not formals[-1].variadic):
-            return f"it has {len(values)} {what}s, expected {least} to {len(formals)}"
-    for index, formal in enumerate(schema.inputs[: len(node.inputs)]):
-        if node.inputs[index] is None and not formal.optional and not formal.variadic:
-            return f"it lacks the required input {index}"
+    if wrong := _wrong_count(node, schema):
+        return wrong
     for name in schema.attributes:
         if name not in node.attributes:
             return f"it lacks the required attribute {name}"
@@ -192,6 +193,19 @@ def _misfit(node: onnx_ir.Node, schema: ContribSchema) -> str | None:
             return f"it has no attribute {attribute.name}"
         if expected is not None and attribute.type.name != expected:
             return f"its attribute {attribute.name} is {attribute.type.name}, expected {expected}"
+    return None
+
+
+def _wrong_count(node: onnx_ir.Node, schema: ContribSchema) -> str | None:
+    """Return which inputs or outputs are missing, or too many."""
+    for what, values, formals in (("input", node.inputs, schema.inputs), ("output", node.outputs, schema.outputs)):
+        needed = (at + 1 for at, formal in enumerate(formals) if not formal.optional and not formal.variadic)
+        least = max(needed, default=0)
+        if len(values) < least or (len(values) > len(formals) and not formals[-1].variadic):
+            return f"it has {len(values)} {what}s, expected {least} to {len(formals)}"
+    for index, formal in enumerate(schema.inputs[: len(node.inputs)]):
+        if node.inputs[index] is None and not formal.optional and not formal.variadic:
+            return f"it lacks the required input {index}"
     return None
 
 

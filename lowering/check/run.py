@@ -21,6 +21,7 @@ from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import imports_by_scope, nodes_now
 from castsmith.lowering.check.casts import cast_findings
 from castsmith.lowering.check.causes import with_causes
+from castsmith.lowering.check.loaded import as_loaded
 from castsmith.lowering.check.malformed import malformed_findings, readable_model
 from castsmith.lowering.check.registered import registered_findings
 from castsmith.lowering.check.standard import declaration_findings, operator_fits
@@ -116,7 +117,8 @@ def check(
     if found and loaded is not None and not flaws:
         found = with_tried_hints(loaded, found, rules, runtime, partial(all_findings, rules=rules, target=runtime))
     flawed = {(flaw.site, flaw.site.output) for flaw in flaws}
-    told = [*malformed_findings(flaws), *(each for each in found if (each.site, each.site.output) not in flawed)]
+    others = (each for each in found if (each.site, each.site.output) not in flawed)
+    told = list(as_loaded((*malformed_findings(flaws), *others), runtime))
     return told if loaded is None or flaws or inputs is None else [*told, *_half_findings(loaded, inputs, runtime)]
 
 

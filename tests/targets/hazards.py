@@ -267,6 +267,44 @@ def float8_nan_is_lost() -> bool:
     return not np.isnan(in_openvino(made, x=_f(np.nan, 1))[0][0])
 
 
+def _loads(body: str, *, ir_version: int = 10) -> bool:
+    """True if OpenVINO compiles the model."""
+    import openvino
+
+    made = model(body)
+    made.ir_version = ir_version
+    try:
+        core = openvino.Core()
+        core.compile_model(core.read_model(made.SerializeToString()), "CPU")
+    except RuntimeError:
+        return False
+    return True
+
+
+_SCAN = "(float[2] x, float z) => (float[2] y) { y = Scan <num_scan_inputs = 1, body = b (float u) => (float r)"
+_LOADED: Mapping[str, Callable[[], bool]] = {
+    "output-types-unchecked": lambda: _loads("(float[2] x) => (int64[2] y) { y = Neg (x) }"),
+    "surplus-operands-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x, x) }"),
+    "ir-version-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", ir_version=99),
+    "training-dropout": lambda: not _loads("(float[2] x, float r, bool t) => (float[2] y) { y = Dropout (x, r, t) }"),
+    "scan-of-outer-values": lambda: (
+        _loads(f"{_SCAN} {{ r = Neg (u) }}> (x) }}") and not _loads(f"{_SCAN} {{ r = Add (u, z) }}> (x) }}")
+    ),
+    "integer-mod-of-floats": lambda: not _loads("(float[2] x) => (float[2] y) { y = Mod (x, x) }"),
+    "wrapping-pad": lambda: (
+        not _loads('(float[4] x) => (float[n] y) <int64[2] p = {1, 1}> { y = Pad <mode = "wrap"> (x, p) }')
+    ),
+    "cropping-resize": lambda: (
+        not _loads(
+            "(float[1,1,4,4] x) => (float[a,b,c,d] y)"
+            " <float[8] r = {0,0,0,0,1,1,1,1}, int64[4] s = {1,1,2,2}, float[0] e = {}>"
+            ' { y = Resize <coordinate_transformation_mode = "tf_crop_and_resize"> (x, r, e, s) }'
+        )
+    ),
+    "inputs-without-rank": lambda: not _loads("(float[] x) => (float[] y) { y = Neg (x) }"),
+}
+
+
 ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
     "same-node-names": same_node_names,
     "attributes-without-effect": idle_attributes,
@@ -298,6 +336,7 @@ OPENVINO: Mapping[str, Callable[[], bool]] = {
     "quantize-divides-in-float": lambda: _quotients_differ(in_openvino, 21),
     "integers-divided-in-float": integers_divided_in_float,
     "float8e4m3fn: QuantizeLinear": float8_nan_is_lost,
+    **_LOADED,
 }
 PROBES: Mapping[str, Mapping[str, Callable[[], bool]]] = {"onnxruntime-cpu": ONNXRUNTIME, "openvino-cpu": OPENVINO}
 """By target: the hazards of its file by name, and its wrong fusions, by a type and an operator."""

@@ -1,0 +1,103 @@
+"""What a target does not load, or loads although the standard forbids it, by the hazards that its file states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import onnx_ir
+
+from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes, graphs_in
+from castsmith.lowering.check.forms import TARGET_LACKS_FORM
+from castsmith.lowering.check.malformed import MALFORMED_MODEL, SURPLUS
+from castsmith.lowering.check.types import OUTPUT_TYPE_MISMATCH
+from castsmith.numerics.types import Kind, element_type
+from castsmith.targets.target import Target
+
+
+def _trains(node: onnx_ir.Node, _: Inference) -> bool:
+    """True for a Dropout unless it is known not to train."""
+    mode = node.inputs[2] if node.op_type == "Dropout" and len(node.inputs) > 2 else None
+    tensor = constant_tensor(mode)
+    return mode is not None and (tensor is None or bool(tensor.numpy().any()))
+
+
+def _scans_outer_values(node: onnx_ir.Node, _: Inference) -> bool:
+    if node.op_type != "Scan":
+        return False
+    bodies = [graph for attribute in node.attributes.values() for graph in graphs_in(attribute)]
+    own = {id(value) for body in bodies for inner in body.all_nodes() for value in inner.outputs}
+    own |= {id(value) for body in bodies for value in (*body.inputs, *body.initializers.values())}
+    operands = (value for body in bodies for inner in body.all_nodes() for value in inner.inputs)
+    return any(value is not None and id(value) not in own and constant_tensor(value) is None for value in operands)
+
+
+def _is_integer_mod_of_floats(node: onnx_ir.Node, inference: Inference) -> bool:
+    dtype = inference.type_of(node.inputs[0]) if node.op_type == "Mod" else None
+    is_float = dtype is not None and element_type(dtype).kind is Kind.FLOATING
+    return is_float and not node.attributes.get_int("fmod", 0)
+
+
+def _wraps(node: onnx_ir.Node, _: Inference) -> bool:
+    return node.op_type == "Pad" and node.attributes.get_string("mode", "constant") == "wrap"
+
+
+def _crops(node: onnx_ir.Node, _: Inference) -> bool:
+    mode = node.attributes.get_string("coordinate_transformation_mode", "") if node.op_type == "Resize" else ""
+    return mode == "tf_crop_and_resize"
+
+
+_REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str]] = {
+    "training-dropout": (_trains, "it may train", "export the model for inference"),
+    "scan-of-outer-values": (
+        _scans_outer_values,
+        "its body uses values from outside",
+        "pass these values to the body as states",
+    ),
+    "integer-mod-of-floats": (_is_integer_mod_of_floats, "fmod is 0, and its operands are floats", "set fmod to 1"),
+    "wrapping-pad": (_wraps, "its mode is wrap", "write it as Slice and Concat"),
+    "cropping-resize": (
+        _crops,
+        "its coordinate_transformation_mode is tf_crop_and_resize",
+        "crop with Slice before it",
+    ),
+}
+"""By hazard: which nodes the target does not load, why, and what to do."""
+
+
+def refused_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+    """Yield the nodes, and the inputs without a rank, that the target does not load."""
+    stated = [(hazard, *_REFUSED[hazard]) for hazard in _REFUSED if hazard in target.hazards]
+    for node in all_nodes(model) if stated else ():
+        if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions:
+            continue
+        for hazard, is_refused, why, way_out in stated:
+            if is_refused(node, inference):
+                message = f"{target} does not load this {node.op_type}: {why}"
+                yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site_of(node), message, way_out, hazard)
+    if "inputs-without-rank" in target.hazards:
+        for value in model.graph.inputs:
+            if value.shape is None and isinstance(value.type, onnx_ir.TensorType):
+                message = f"{target} does not load the input {value.name}, whose rank is not declared"
+                site, way_out = Site(model.graph.name or ""), "declare its shape, with a name for each unknown size"
+                yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site, message, way_out, value.name or "")
+
+
+def as_loaded(found: Iterable[Diagnostic], target: Target | None) -> Iterator[Diagnostic]:
+    """Yield the findings; what the target does not look at is a warning, as it loads the model all the same."""
+    for finding in found:
+        hazard = _UNCHECKED.get((finding.code, finding.subject if finding.code == MALFORMED_MODEL.code else ""))
+        if target is not None and hazard in target.hazards:
+            finding = replace(finding, severity=Severity.WARNING)
+        yield finding
+
+
+_UNCHECKED = {
+    (OUTPUT_TYPE_MISMATCH.code, ""): "output-types-unchecked",
+    (MALFORMED_MODEL.code, SURPLUS): "surplus-operands-unchecked",
+}
