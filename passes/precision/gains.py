@@ -15,8 +15,11 @@ from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.ports import ANYTHING, CONVERTED, KEPT, Aim, Ports, Use
 from castsmith.passes.precision.problem import Problem
 
-_AT_EDGE = 1.0
+_AT_EDGE = 0.25
 """Cost of a cast of an input or output of the model: who keeps their types asks for these casts."""
+
+_FUSED = 4
+"""One byte in so many counts that a node reads and writes which multiplies no matrices: runtimes fuse such nodes."""
 
 _PREFERENCE = 0.5
 """Cost of converting a node that follows its neighbours: of two equal choices it stays in float."""
@@ -62,6 +65,8 @@ class Gains:
             saved = 4 * saved + self.sizes.of(node.outputs[0]) * self._terms(node) / 8
         elif _is_quantized(node):
             saved = 0.0
+        else:
+            saved /= _FUSED
         return saved
 
     def _narrowing(self, value: onnx_ir.Value) -> float:

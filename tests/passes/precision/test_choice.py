@@ -17,14 +17,14 @@ from castsmith.passes.shapes.walk import Shapes
 
 NODES: list[tuple[str, float, float]] = [
     # nodes, bytes that a conversion saves, bytes of casts of all operands and results
-    ("y = Relu (x)", 2 * 64 * 2, 2 * (LAUNCH_BYTES + 64 * 6)),
-    ("y = Add (x, x)", 3 * 64 * 2, 2 * (LAUNCH_BYTES + 64 * 6)),
-    ("y = Add (x, k)", 3 * 64 * 2 - 63 * 2, 2 * (LAUNCH_BYTES + 64 * 6)),
-    ("y = Add (d, d)", 3 * 64 * 6, 2 * (LAUNCH_BYTES + 64 * 10)),
+    ("y = Relu (x)", 2 * 64 * 2 / 4, 2 * (LAUNCH_BYTES + 64 * 6)),
+    ("y = Add (x, x)", 3 * 64 * 2 / 4, 2 * (LAUNCH_BYTES + 64 * 6)),
+    ("y = Add (x, k)", (3 * 64 * 2 - 63 * 2) / 4, 2 * (LAUNCH_BYTES + 64 * 6)),
+    ("y = Add (d, d)", 3 * 64 * 6 / 4, 2 * (LAUNCH_BYTES + 64 * 10)),
     ("y = Identity (x)", 0, 2 * (LAUNCH_BYTES + 64 * 6)),
     ("y = Cast <to = 11> (x)", 0, LAUNCH_BYTES + 64 * 10),
-    ("y = Transpose (x)", 2 * 64 * 2, 2 * (LAUNCH_BYTES + 64 * 6)),
-    ("y = Gather (x, i)", 2 * 16 * 2, 2 * LAUNCH_BYTES + (64 + 16) * 6),
+    ("y = Transpose (x)", 2 * 64 * 2 / 4, 2 * (LAUNCH_BYTES + 64 * 6)),
+    ("y = Gather (x, i)", 2 * 16 * 2 / 4, 2 * LAUNCH_BYTES + (64 + 16) * 6),
     ("y = MatMul (x, x)", 4 * 3 * 64 * 2 + 64 * 8 / 8, 2 * (LAUNCH_BYTES + 64 * 6)),
     ("y = MatMul (x, v)", 4 * (64 * 2 + 16 * 2 + 16 * 2) + 16 * 8 / 8, 3 * LAUNCH_BYTES + (64 + 16 + 16) * 6),
     ("y = Conv (c, k4)", 4 * (64 * 2 + 32 * 2 + 32 * 2) + 32 * 16 / 8, 2 * LAUNCH_BYTES + (64 + 32) * 6),

@@ -156,7 +156,7 @@ def test_options_that_contradict_it() -> None:
         with pytest.raises(castsmith.CastsmithError, match=text):
             castsmith.convert(given(), weights_only=True, **options)
     old = onnx.parser.parse_model(
-        '<ir_version: 4, opset_import: ["" : 9]> g (float[2] x) => (float[2] y) { y = Relu (x) }'
+        '<ir_version: 4, opset_import: ["" : 9]> g (float[2] x) => (float[2] y) { y, m = Dropout (x) }'
     )
-    with pytest.raises(OptionError, match="cannot be converted to bfloat16"):
+    with pytest.raises(OptionError, match="bfloat16 needs opset 13"):
         castsmith.convert(old, to="bfloat16", weights_only=True)
