@@ -22,6 +22,7 @@ from castsmith.ir.text import node_text
 from tests.examples.test_composition import MODELS
 from tests.graphs.golden import read
 from tests.house import FOLDERS
+from tests.sampling import sampled
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path for folder in ("castsmith", *FOLDERS) for path in (ROOT / folder).rglob("*.py"))
@@ -146,7 +147,9 @@ def in_threads(works: list[Work]) -> list[tuple[bytes, str]]:
 
 
 def test_models_in_threads_come_out_as_one_after_the_other() -> None:
-    sources = [read(path).source for path in GOLDEN[::4]] + [text for name, text in MODELS.items() if name != "custom"]
+    sources = [read(path).source for path in sampled("golden cases in threads", GOLDEN, len(GOLDEN) // 4)] + [
+        text for name, text in MODELS.items() if name != "custom"
+    ]
     models = [onnx_ir.to_proto(onnx_ir.from_onnx_text(source)) for source in sources]
     options: list[dict[str, Any]] = [{"target": "onnxruntime-android"}, {"provenance": True}]
     works = [(model, given) for model in models for given in options]

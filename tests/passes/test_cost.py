@@ -95,7 +95,7 @@ def _check_measure(seed: int, narrow: tuple[str, ...]) -> None:
             if run(name):
                 after = measure(session.model, session.inference(_UNSAFE), narrowed)
                 assert after < before, f"{name}: {before} -> {after}"
-    except castsmith.CastsmithError:
+    except castsmith.PromotionError:
         return  # some operands have no common type
 
 

@@ -27,6 +27,8 @@ from tests.graphs.scoped_graphs import scoped_model
 from tests.sampling import sampled
 
 SEEDS = sampled("random graphs of names", range(40), 12)
+NOT_RUN = (3, 23)
+"""Seeds whose models ONNX Runtime does not run on the inputs that they get here."""
 LOWERING = "castsmith.lowering."
 ALONE = [name for name in PASSES if not PASSES[name].startswith(LOWERING) and name != "convert-precision"]
 TARGETED = [name for name in PASSES if PASSES[name].startswith(LOWERING) and name not in ON_REQUEST]
@@ -95,6 +97,7 @@ def test_a_name_of_another_scope_is_not_taken(text: str) -> None:
 def test_each_pass_alone_keeps_names_and_tells_what_it_did(seed: int) -> None:
     before = scoped_model(seed, ir_version=(8, 3)[seed % 4 == 0])
     expected, target = run(before), load_target("onnxruntime-cpu")
+    assert expected is not None or seed in NOT_RUN
     for name in (*ALONE, *(TARGETED if seed % 5 == 0 else ())):
         model = from_proto(before)
         original = to_proto(model)

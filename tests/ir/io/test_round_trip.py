@@ -202,6 +202,14 @@ def pick(proto: onnx.ModelProto) -> dict[str, Message]:
 FIELDS = [(place, field.name) for place, message in pick(base()).items() for field in message.DESCRIPTOR.fields]
 
 
+REFUSED = {
+    ("model", "graph"), ("model", "training_info"), ("model", "functions"), ("graph", "node"),
+    ("graph", "initializer"), ("graph", "sparse_initializer"), ("graph", "output"), ("node", "attribute"),
+    ("initializer", "segment"), ("function", "attribute_proto"), ("function", "node"), ("function node", "attribute"),
+}  # fmt: skip
+"""What is not supported, or not valid as it is filled here."""
+
+
 @pytest.mark.parametrize(("place", "name"), FIELDS)
 def test_every_field_comes_through_or_is_refused(place: str, name: str) -> None:
     """A field that a later onnx adds is found here."""
@@ -218,7 +226,9 @@ def test_every_field_comes_through_or_is_refused(place: str, name: str) -> None:
     try:
         written = to_proto(from_proto(proto))
     except ModelError:
+        assert (place, name) in REFUSED
         return
+    assert (place, name) not in REFUSED
     assert normal_form(written) == normal_form(proto)
 
 

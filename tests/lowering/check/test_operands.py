@@ -101,7 +101,9 @@ def test_goldens_keep_the_rules_of_tensorrt_11() -> None:
         for change in (_optimized, _converted):
             try:
                 result = change(model)
-            except castsmith.CastsmithError:
+            except castsmith.OptionError as error:
+                if "nothing in it is of" not in str(error):
+                    raise
                 continue
             left = errors(castsmith.check(result.model, target="tensorrt-11", promotion=RULES))
             assert left <= {(each.code, each.message) for each in result.diagnostics}, (path.stem, change)

@@ -29,7 +29,7 @@ def run(model: onnx_ir.Model, feeds: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_node_tests_of_onnx() -> None:
     """Those of control flow, sequences and conversions, where the evaluator has its own code."""
-    ran = set[str]()
+    refused = set[str]()
     wrong = list[str]()
     for name, case in CASES.items():
         inputs, outputs = present(case.data_sets, "the data")[0]
@@ -42,8 +42,8 @@ def test_the_node_tests_of_onnx() -> None:
         try:
             found = run(model, dict(zip(names, arrays, strict=False)))
         except EngineError:
+            refused.add(name)
             continue
-        ran.add(name)
         for made, expected in zip(found.values(), arrays[len(inputs) :], strict=True):
             if not isinstance(made, Tensor) or made.array.dtype != expected.dtype:
                 wrong.append(name)
@@ -51,7 +51,7 @@ def test_the_node_tests_of_onnx() -> None:
                 same = np.array_equal(made.array.astype(str), expected.astype(str))
                 wrong += [] if same else [name]
     assert wrong == []
-    assert len(ran) > 100
+    assert refused == set()
 
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
