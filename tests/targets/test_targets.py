@@ -485,3 +485,16 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, key: str, value: objec
     path.write_text(json.dumps(data))
     with pytest.raises(TargetError, match=f"mine.json does not describe a target: {said}"):
         load_target(str(path))
+
+
+MEASURED = re.compile(
+    r"run with each type|measured|were tried|that loads|as newest_opset|as kernels|python -m tests|front end; those"
+    r"|release [\d.]+: |by hand|what casts, moves|kernels that ONNX Runtime|installed package"
+)
+"""How the evidence names what was run."""
+
+
+def test_what_comes_from_documents_alone_is_said_to_be_unverified() -> None:
+    for name in target_names():
+        for key, text in load_target(name).evidence.items():
+            assert bool(MEASURED.search(text)) != text.endswith("; unverified"), (name, key, text)

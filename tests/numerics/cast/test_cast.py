@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx.defs
 import pytest
 
 from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.errors import ElementTypeError
 from tests.numerics import oracle
 from tests.numerics.samples import samples
 from tests.numerics.settings import settings_of
@@ -48,6 +50,31 @@ def test_every_code(source: str, target: str) -> None:
 def test_boundaries_and_random_numbers(source: str, target: str) -> None:
     codes = samples(source, target)
     check_codes(source, target, codes, [oracle.decode(source, code) for code in codes])
+
+
+def cast_at(opset: int, numbers: list[float], name: str) -> list[float] | str:
+    """Return the numbers in the type, or the reason why Cast of that opset does not support it."""
+    try:
+        return cast(np.array(numbers, np.float32), name, opset=opset).astype(np.float32).tolist()
+    except ElementTypeError as error:
+        return str(error)
+
+
+def test_each_opset_at_which_cast_changes() -> None:
+    """A type is new, or infinity saturates: at the opset before it, and there."""
+    every = [
+        schema for schema in onnx.defs.get_all_schemas_with_history() if (schema.domain, schema.name) == ("", "Cast")
+    ]
+    schemas = {schema.since_version: schema for schema in every}
+    for opset in range(1, max(schemas) + 1):
+        allowed = schemas[max(version for version in schemas if version <= opset)].inputs[0].types
+        for name in oracle.TYPES:
+            found = cast_at(opset, [1.0], name)
+            assert (found == [1.0]) == (f"tensor({name})" in allowed), (opset, name)
+    for name, most in (("float8e4m3fnuz", 240.0), ("float8e5m2fnuz", 57344.0)):
+        assert str(cast_at(23, [np.inf], name)) == "[nan]"
+        assert cast_at(24, [np.inf], name) == [most]
+        assert cast_at(24, [1e9], name) == cast_at(23, [1e9], name) == [most]
 
 
 @pytest.mark.parametrize("name", oracle.TYPES)
