@@ -488,8 +488,8 @@ def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, key: str, value: objec
 
 
 MEASURED = re.compile(
-    r"run with each type|measured|were tried|that loads|as newest_opset|as kernels|python -m tests|front end; those"
-    r"|release [\d.]+: |by hand|what casts, moves|kernels that ONNX Runtime|installed package"
+    r"run with each type|, run: |measured|were tried|that loads|as newest_opset|as kernels|python -m tests"
+    r"|front end; those|release [\d.]+: |by hand|what casts, moves|kernels that ONNX Runtime|installed package"
 )
 """How the evidence names what was run."""
 

@@ -21,7 +21,7 @@ from castsmith.cli.batch.pool import on_this_machine
 from castsmith.cli.main import main
 from tests.sampling import complete_only
 
-MODELS = Path(__file__).parents[2] / "models"
+MODELS = Path(__file__).parents[3] / "models"
 GOOD = ("mixed_types", "qonnx_trunc", "control_flow")
 UNSAFE = "--promote-unsafe"
 
