@@ -53,7 +53,7 @@ def test_a_diff_is_two_graphs_with_the_changes_in_colour(
     [
         ("bounds", {"ranges": "x=-1000:1000"}, {"large": 1e6, "root": 1000}),
         ("precision", {"to": "float16", "ranges": "x=-1:1"}, {"large": "float16"}),
-        ("rewrites", {}, {"there", "back"}),
+        ("rewrites", {}, {"back"}),
     ],
 )
 def test_what_is_known_of_nodes_is_laid_over_the_graph(
