@@ -1319,6 +1319,9 @@ def model_in(path: str | os.PathLike[str]) -> onnx.ModelProto:
 
 def check_files(before: str, after: str, certificate: str) -> Report:
     """Check the certificate in a file, as `check` does."""
+    for file in (before, after, certificate):
+        if os.path.exists(file) and not os.path.isfile(file):
+            raise RefusedError(f"{file} is not an ordinary file")
     try:
         with open(certificate, encoding="utf-8") as file:
             content = json.load(file)
