@@ -113,7 +113,7 @@ def test_a_type_that_stays_is_one_finding(body: str, target: str, lacking: list[
      " { y = onnx.brevitas.Trunc (x, s) }", "tensorrt-10"),
     *((f'<ir_version: 8, opset_import: ["": {opset}]> g (float[2] x) => (y) {{ y = Cast <to = {to}> (x) }}', target)
       for opset, to, target in ((8, 16, None), (12, 16, None), (18, 17, None), (20, 22, None), (8, 16, "tensorrt-10"),
-                                (12, 16, "iree"), (8, 16, "qonnx"))),
+                                (12, 16, "tensorrt-11"), (8, 16, "qonnx"))),
 ])  # fmt: skip
 def test_what_stays_is_an_error(text: str, target: str | None) -> None:
     model = onnx_ir.from_onnx_text(text)
