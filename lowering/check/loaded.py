@@ -31,10 +31,10 @@ def _scans_outer_values(node: onnx_ir.Node, _: Inference) -> bool:
     if node.op_type != "Scan":
         return False
     bodies = [graph for attribute in node.attributes.values() for graph in graphs_in(attribute)]
-    own = {id(value) for body in bodies for inner in body.all_nodes() for value in inner.outputs}
-    own |= {id(value) for body in bodies for value in (*body.inputs, *body.initializers.values())}
+    own = {value for body in bodies for inner in body.all_nodes() for value in inner.outputs}
+    own |= {value for body in bodies for value in (*body.inputs, *body.initializers.values())}
     operands = (value for body in bodies for inner in body.all_nodes() for value in inner.inputs)
-    return any(value is not None and id(value) not in own and constant_tensor(value) is None for value in operands)
+    return any(value is not None and value not in own and constant_tensor(value) is None for value in operands)
 
 
 def _is_integer_mod_of_floats(node: onnx_ir.Node, inference: Inference) -> bool:
