@@ -394,9 +394,10 @@ def known_types(model: onnx_ir.Model) -> dict[onnx_ir.Value, DataType]:
 
 
 def _target(node: onnx_ir.Node) -> Hashable:
-    """Return the `to` of a Cast, which decides its output's type; None if it is a function's parameter."""
+    """Return the `to` of a Cast, which decides its output's type; None if a function's parameter, or no number."""
     attribute = node.attributes.data.get("to")
-    return None if attribute is None or attribute.is_ref() else attribute.value
+    is_number = attribute is not None and attribute.type == onnx_ir.AttributeType.INT and not attribute.is_ref()
+    return attribute.value if attribute is not None and is_number else None
 
 
 def _known(dtype: DataType | None) -> DataType | None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.helper
+import onnx.numpy_helper
 import onnx.parser
 import onnx_ir
 import onnxruntime
@@ -91,3 +93,16 @@ def test_of_constants_of_one_name_the_last_stays_as_in_onnxruntime() -> None:
     ]
     assert [np.asarray(each).tolist() for each in results] == [[5.0], [5.0]]
     assert repaired.rewrites
+
+
+@pytest.mark.parametrize("target", [None, "onnxruntime-cpu", "tensorrt-11"])
+def test_an_attribute_of_any_other_kind_is_found(target: str | None) -> None:
+    """A Cast whose `to` is no number has no type, whatever it is instead."""
+    graph = onnx.helper.make_graph([], "empty", [], [])
+    tensor = onnx.numpy_helper.from_array(np.zeros(1, np.float32))
+    kind = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, [1])
+    for value in (1.5, "10", [10], [1.5], ["10"], graph, [graph], tensor, [tensor], kind, [kind]):
+        text = '<ir_version: 10, opset_import: ["": 21]> g (float[2] x) => (float16[2] y) { y = Cast <to = 10> (x) }'
+        proto = onnx.parser.parse_model(text)
+        proto.graph.node[0].attribute[0].CopyFrom(onnx.helper.make_attribute("to", value))
+        assert castsmith.check(proto, target=target)
