@@ -83,21 +83,14 @@ class OnnxCommand(BaseOptimumCLICommand):
 
 def _copy_others(source: Path, output: Path) -> None:
     """Copy the configuration and tokenizers beside the models, without the models and their weights."""
-    weights = {file for model in source.rglob("*.onnx") for file in _data_files(model)}
+    import castsmith
+    from castsmith.ir.walks import files_read
+
+    models = map(castsmith.load, source.rglob("*.onnx"))
+    weights = set[Path]().union(*map(files_read, models))
     for file in source.rglob("*"):
         inside = output.resolve() in file.resolve().parents
         if file.is_file() and file.suffix != ".onnx" and file.resolve() not in weights and not inside:
             copy = output / file.relative_to(source)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(file, copy)
-
-
-def _data_files(path: Path) -> set[Path]:
-    """Return the files in which a model keeps its weights."""
-    import onnx_ir
-
-    import castsmith
-    from castsmith.ir.walks import all_values
-
-    constants = (value.const_value for value in all_values(castsmith.load(path)))
-    return {Path(tensor.path).resolve() for tensor in constants if isinstance(tensor, onnx_ir.ExternalTensor)}
