@@ -14,7 +14,6 @@ from castsmith.collection import paused_collection
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.io.loading import ModelLike, own_model
 from castsmith.ir.records import Diagnostic, Effect, Rewrite, Severity, Site
-from castsmith.lowering.certificate import certifier_of
 from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, make_pass, name_of, needs_target
 from castsmith.lowering.results import Result
 from castsmith.lowering.running import Run, leftovers
@@ -84,6 +83,8 @@ def optimize_loaded(model: onnx_ir.Model, options: Options, path: str | os.PathL
     session = Session(model, in_order=True)
     run = Run(session, options.provenance, options.progress)
     if options.certificate:
+        from castsmith.lowering.certificate import certifier_of  # imports onnx's reference implementation
+
         run.certifier = certifier_of(model, path)
     comparison = None if options.verify is None else _Comparison(model.clone(), options, rules)
     schedule = _Schedule.of(options, targeted=target is not None)
