@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         models = read_model(source_of(arguments.a)), read_model(source_of(arguments.b))
         require_dims(arguments, *models)
         _require_accepted(arguments, *models)
-        verdict = None if arguments.certificate is None else _certified(arguments)
+        verdict = None if arguments.certificate is None else _certified(arguments, models[1])
         verdict = verdict or verify(
             *models,
             engine=arguments.engine,
@@ -74,8 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
     return _CODES[verdict.outcome]
 
 
-def _certified(arguments: argparse.Namespace) -> Verdict | None:
-    """Return the verdict by the certificate; None if it does not certify all of B.
+def _certified(arguments: argparse.Namespace, b: onnx_ir.Model) -> Verdict | None:
+    """Return the verdict by the certificate; None if it does not certify all of the second model.
 
     Raises:
         ModelError: It is no certificate of these models.
@@ -89,7 +89,7 @@ def _certified(arguments: argparse.Namespace) -> Verdict | None:
         raise ModelError(f"{arguments.certificate}: the file cannot be read ({error.strerror}).") from None
     except checker.RefusedError as error:
         raise ModelError(f"{arguments.certificate}: refused: {error}; without --certificate both are run.") from None
-    proven = {value.name: "by the certificate" for value in checker.model_in(arguments.b).graph.output}
+    proven = {value.name or "": "by the certificate" for value in b.graph.outputs}
     return Verdict(arguments.engine, proven=proven) if report.certified else None
 
 
