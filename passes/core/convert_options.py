@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
 from castsmith.numerics.errors import OptionError
 from castsmith.passes.core.options import (
     OptionInfo,
     check_options,
+    checked,
     flag_info,
     invalid,
     option,
@@ -67,14 +68,9 @@ def _name(name: str, key: object) -> str:
 def _error(name: str, value: object) -> float | None:
     if value is None:
         return None
-    from castsmith.numerics.arguments import is_number
+    from castsmith.numerics.arguments import number
 
-    if not is_number(value):
-        raise invalid(name, value, "a number above 0", of_type=True)
-    error = float(cast("float", value))
-    if not 0 < error < math.inf:
-        raise invalid(name, value, "a number above 0")
-    return error
+    return checked(partial(number, above=True), name, value, "a number above 0")
 
 
 def _inputs(name: str, value: object) -> object:

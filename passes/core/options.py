@@ -162,6 +162,14 @@ def invalid(name: str, value: object, expected: str, *, of_type: bool = False) -
     return OptionTypeError(text) if of_type else OptionError(text)
 
 
+def checked(check: Callable[[str, object], T], name: str, value: object, expected: str) -> T:
+    """Return what an argument check returns; its refusal is the error for an option."""
+    try:
+        return check(name, value)
+    except (ArgumentTypeError, OptionError) as error:
+        raise invalid(name, value, expected, of_type=isinstance(error, TypeError)) from None
+
+
 # Checks.
 
 
@@ -171,10 +179,7 @@ def _flag(name: str, value: object) -> bool:
         return value
     from castsmith.numerics.arguments import flag
 
-    try:
-        return flag(name, value, OptionError)
-    except (ArgumentTypeError, OptionError) as error:
-        raise invalid(name, value, "True or False", of_type=isinstance(error, TypeError)) from None
+    return checked(partial(flag, error=OptionError), name, value, "True or False")
 
 
 def _optional_flag(name: str, value: object) -> bool | None:
@@ -182,16 +187,11 @@ def _optional_flag(name: str, value: object) -> bool | None:
 
 
 def _number(name: str, value: object) -> int:
-    if type(value) is not int:
-        from castsmith.numerics.arguments import whole_number
+    if type(value) is int and value >= 0:
+        return value
+    from castsmith.numerics.arguments import count
 
-        try:
-            value = whole_number(name, value)
-        except ArgumentTypeError:
-            raise invalid(name, value, "an integer of at least 0", of_type=True) from None
-    if value < 0:
-        raise invalid(name, value, "an integer of at least 0")
-    return value
+    return checked(count, name, value, "an integer of at least 0")
 
 
 def _one_of(name: str, value: object, *, choices: tuple[str, ...], optional: bool) -> object:
