@@ -191,15 +191,15 @@ def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequ
     chosen, new_opset = choose_sequence(model, target, sequence, opset, types, coded, expanding)
     hazards = hazards_met(model, target, chosen, types) if touching else frozenset[str]()
     flat_look_up = target.sequence_operators.get("GatherElements", opset + 1) <= opset
-    newest, masked = target.newest_opset, (DataType.UINT8, DataType.INT32)
-    bitwise = newest >= _BITWISE and all(target.has_kernel("BitwiseAnd", dtype, newest) for dtype in masked)
+    at, masked = min(new_opset or opset, target.newest_opset), (DataType.UINT8, DataType.INT32)
+    bitwise = at >= _BITWISE and all(target.has_kernel("BitwiseAnd", dtype, at) for dtype in masked)
     plan = Plan(
         Context(types, coded, chosen, opset),
         new_opset,
         hazards,
         flat_look_up,
         bitwise,
-        chooses_bytes=target.has_kernel("Where", DataType.UINT8, min(opset, newest)),
+        chooses_bytes=target.has_kernel("Where", DataType.UINT8, at),
         doubles=bool(target.as_written),
     )
     for node in touching:

@@ -26,7 +26,7 @@ from castsmith.ir.walks import all_nodes
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.numerics.types import ELEMENT_TYPES, type_name
+from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, type_name
 from castsmith.targets.target import load_target, target_names
 from tests.sampling import sampled
 
@@ -110,6 +110,15 @@ def test_every_node_is_legal(opset: int) -> None:
         for one, other in ((source, to), (to, source)):
             target = next(targets)
             assert not _wrong(body, one, other, opset, target), (body, one, other, target)
+
+
+@pytest.mark.parametrize("opset", [13, 17])
+@pytest.mark.parametrize("to", CODED_TYPES, ids=type_name)
+def test_a_type_that_the_opset_lacks_is_lowered_to_operators_that_it_has(to: DataType, opset: int) -> None:
+    for target in ("onnx-mlir", "qonnx"):
+        model = _model("back", DataType.FLOAT, to, opset)
+        onnx.checker.check_model(model)  # which looks at operators, and not at their types
+        onnx.checker.check_model(onnx_ir.to_proto(optimize(model, target=target).model))
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ COMMANDS = {
     "check": ("check", "IN", "--target", "onnxruntime-android"),
     "convert": ("convert", "IN", "--to", "float16", "-o", "OUT"),
     "convert for onnxruntime-cuda": ("convert", "IN", "--to", "float16", "-o", "OUT", "--target", "onnxruntime-cuda"),
+    "fit": ("fit", "IN", "-o", "OUT", "--target", "onnxruntime-webgpu", "--max-error", "0.01"),
     "bounds": ("bounds", "IN", "--to", "float16"),
     "show": ("show", "IN"),
     "diff": ("diff", "IN", "IN"),
@@ -36,7 +37,7 @@ COMMANDS = {
 GOOD = '<ir_version: 10, opset_import: ["": 21]> g (float[2] x) => (float[2] y) { y = Relu (x) }'
 """A model of which nothing is wrong, beside the file in a batch."""
 _NEEDED = (
-    *(f"castsmith.cli.commands.{command}" for command in ("check", "diff", "optimize", "verify")),
+    *(f"castsmith.cli.commands.{command}" for command in ("check", "diff", "fit", "optimize", "verify")),
     *("castsmith.lowering.pipeline", "castsmith.passes.place.run", "onnx.reference", "onnxruntime"),
 )
 """Modules that are imported once, before the processes are made."""

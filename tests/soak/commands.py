@@ -3,7 +3,7 @@
     CASTSMITH_CORPUS=DIR python -m tests.soak.commands [--command NAME] [--seconds 20] [--memory 4] [--match TEXT]
 
 Prints each run that crashes, ends in an internal error, or takes more than it may, and the slowest; the exit code is 1
-if there is one. `python -m tests.soak.sweep corpus` judges what `optimize` makes of the files.
+if there is one. A terminal shows how many runs are done. `python -m tests.soak.sweep corpus` judges what `optimize` makes of the files.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def main(words: list[str]) -> int:
     for ended in run_bounded(files, arguments.command or list(COMMANDS), bounds):
         ran.append(ended)
         text = fault(ended)
+        if sys.stderr.isatty():
+            print(f"\r{len(ran)} of {len(files) * len(arguments.command or COMMANDS)}", end="", file=sys.stderr)
         if text:
             wrong += 1
             print(f"{ended.command}: {ended.file}: {text} after {ended.seconds} s, {ended.said[-300:]!r}", flush=True)
