@@ -3,7 +3,8 @@
     CASTSMITH_CORPUS=DIR python -m tests.soak.commands [--command NAME] [--seconds 20] [--memory 4] [--match TEXT]
 
 Prints each run that crashes, ends in an internal error, or takes more than it may, and the slowest; the exit code is 1
-if there is one. A terminal shows how many runs are done. `python -m tests.soak.sweep corpus` judges what `optimize` makes of the files.
+if there is one. A terminal shows how many runs are done. `python -m tests.soak.sweep corpus` judges what `optimize`
+makes of the files.
 """
 
 from __future__ import annotations
