@@ -116,7 +116,7 @@ matrix:
 # The real tools that Castsmith works inside of, in an environment of their own. Needs 3 GB.
 integrations:
 	$(PYTHON) -m venv $(VENV)/integrations
-	$(VENV)/integrations/bin/pip install --quiet --editable '.[demo,integrations]' pytest onnxconverter-common
+	$(VENV)/integrations/bin/pip install --quiet --editable '.[integrations,test]'
 	$(VENV)/integrations/bin/python -m pytest -q tests/integrations
 	$(VENV)/integrations/bin/python -m tests.examples.pages docs/howto/inside.md
 
