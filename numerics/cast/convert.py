@@ -130,7 +130,7 @@ class _Plan(NamedTuple):
     """The cast of one type to another: by a conversion of codes, by numpy, or from text to a type by its settings."""
 
     dtype: np.dtype[Any]
-    codes: np.dtype[Any] | None = None
+    codes: np.dtype[Any]
     conversion: Conversion | None = None
     text: tuple[ElementType, Policy] | None = None
 
@@ -146,9 +146,9 @@ def _plan(source: DataType, to: TypeLike, saturate: bool, round_mode: str, opset
     policy, dtype = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset), target.numpy()
     from_row, to_row = element_type(source), element_type(target)
     if source is target or _is_numpys_own(from_row, to_row):
-        return _Plan(dtype)
+        return _Plan(dtype, dtype)
     if source is DataType.STRING:
-        return _Plan(dtype, text=(to_row, policy))
+        return _Plan(dtype, dtype, text=(to_row, policy))
     codes = dtype if target is DataType.STRING else code_dtype(to_row)
     return _Plan(dtype, codes, _conversion(from_row, to_row, policy, compiled))
 
