@@ -1,12 +1,12 @@
 """The nodes of a model, found in one walk and listed by operator, so that a pass looks only at those it may change.
 
 A walk reads every node from memory, which takes longer than what most passes do with it. So the passes of a run share
-one survey, and a survey after rewrites is made from the one before and the nodes that were added.
+one survey as long as the model stays as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -29,7 +29,7 @@ class Survey:
         nodes: All nodes in order, each followed by those of its subgraphs, as in `castsmith.ir.walks.all_nodes`.
         holders: The node that holds each subgraph; outer graphs come before inner ones.
         with_tensors: The nodes that hold tensors in attributes.
-        domains: The domains of the nodes, and of some that were removed, beside the default one.
+        domains: The domains of the nodes, beside the default one.
     """
 
     roots: Sequence[onnx_ir.Graph | onnx_ir.Function]
@@ -70,31 +70,6 @@ class Survey:
     def constant_bytes(self) -> int:
         """Return the bytes of all tensors of the model."""
         return sum(map(bytes_of_tensor, self.constants()))
-
-    def after(self, added: Mapping[onnx_ir.Node, Sequence[onnx_ir.Node]]) -> Survey | None:
-        """Return the survey after nodes were removed, and others added; None if that needs another walk.
-
-        Args:
-            added: The new nodes, in order, by the node of this survey before which they are.
-        """
-        held = {graph: node for graph, node in self.holders.items() if node.graph is not None}
-        tensors = [node for node in self.with_tensors if node.graph is not None]
-        extended, missing = Survey(self.roots, list[onnx_ir.Node](), held, tensors, {*self.domains}), len(added)
-        nodes, moved = extended.nodes, list[int]()
-        for node in self.nodes:
-            if missing and node in added:
-                missing -= 1
-                for new in added[node]:
-                    if new.graph is not None and extended.add(new):
-                        return None
-            moved.append(-1 if node.graph is None else len(nodes))
-            if node.graph is not None:
-                nodes.append(node)
-        for operator, places in self._places.items():
-            kept = [place for old in places if (place := moved[old]) >= 0]
-            kept += extended._places.get(operator, ())
-            extended._places[operator] = sorted(kept)
-        return None if missing else extended
 
     def add(self, node: onnx_ir.Node) -> Sequence[onnx_ir.Attr]:
         """Add a node at the end; return its attributes that hold graphs."""

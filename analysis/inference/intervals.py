@@ -22,7 +22,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from math import prod
-from typing import Protocol
 
 import numpy as np
 import onnx_ir
@@ -116,18 +115,6 @@ class Range:
         return row.signed and max(-self.low, self.high) <= min(2**row.precision, row.max)
 
 
-class Bounds(Protocol):
-    """Facts about the shapes of a model, and the integers computed from them."""
-
-    def dims(self, value: onnx_ir.Value) -> list[int] | None:
-        """Return the largest size of each dimension; None if one is unknown."""
-        ...
-
-    def elements(self, value: onnx_ir.Value) -> Interval | None:
-        """Return the least and the greatest element; None if unknown."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Ranges:
     """The ranges of the values of a model, each computed once, on demand.
@@ -139,8 +126,6 @@ class Ranges:
     inference: Inference
     largest_dim: int = _LARGEST
     """Upper bound of unknown dimensions."""
-    bounds: Bounds | None = None
-    """Facts beyond the declared shapes."""
     known: dict[onnx_ir.Value, Range | None] = field(default_factory=dict[onnx_ir.Value, "Range | None"])
 
     def get(self, value: onnx_ir.Value) -> Range | None:
@@ -148,21 +133,15 @@ class Ranges:
         for source, _ in sources_first(value, self.known, self._operands):
             rule, node = self._rule_of(source)
             range_ = None if rule is None or node is None else rule(node, self)
-            self.known[source] = range_ or self._computed(source) or _of_source(source, self.inference)
+            self.known[source] = range_ or _of_source(source, self.inference)
         return self.known[value]
-
-    def _computed(self, value: onnx_ir.Value) -> Range | None:
-        range_ = None if self.bounds is None else self.bounds.elements(value)
-        return None if range_ is None else Range(*range_)
 
     def dims(self, value: onnx_ir.Value | None) -> list[int] | None:
         """Return the largest size of each dimension of the value; None if one is unknown."""
         if value is None:
             return None
         dims = [dim for dim in value.shape or () if isinstance(dim, int) and dim > 0]
-        if value.shape is not None and len(dims) == len(value.shape):
-            return dims
-        return None if self.bounds is None else self.bounds.dims(value)
+        return dims if value.shape is not None and len(dims) == len(value.shape) else None
 
     def _operands(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
         """Return the values from whose ranges that of the value follows."""
@@ -223,9 +202,13 @@ def _of_tensor(tensor: onnx_ir.TensorProtocol) -> Range | None:
 
 
 def _indices(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
-    """Return the range of indices into the operand, or its dimensions: at most the longest, if all are known."""
-    dims = ranges_.dims(node.inputs[0])
-    return Range(0, ranges_.largest_dim if dims is None else max(dims, default=1))
+    """Return the range of indices into the operand, or its dimensions: at most the longest of them."""
+    value = node.inputs[0]
+    dims = None if value is None or value.shape is None else [*value.shape]
+    known = [dim for dim in dims or () if isinstance(dim, int) and dim > 0]
+    if dims is not None and len(known) == len(dims):
+        return Range(0, max(known, default=1))
+    return Range(0, max([ranges_.largest_dim, *known]))
 
 
 def _count(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:

@@ -5,7 +5,7 @@ Codes are unsigned integers as stored: one per byte for types of at most 8 bits,
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -17,24 +17,8 @@ from castsmith.numerics.cast.settings import Policy
 from castsmith.numerics.types import ElementType, Kind, Specials, element_type
 
 Array = npt.NDArray[Any]
-
-
-class Workspace:
-    """Arrays for the intermediate results of a conversion, which all its chunks share: new memory takes longer.
-
-    There is one array of each name.
-    """
-
-    def __init__(self) -> None:
-        self._words: dict[str, npt.NDArray[np.uint32]] = {}
-
-    def words(self, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.uint32]:
-        """Return an array of arbitrary content."""
-        size = math.prod(shape)
-        words = self._words.get(name)
-        if words is None or words.size < size:
-            words = self._words[name] = np.empty(size, np.uint32)
-        return words[:size].reshape(shape)
+Conversion = Callable[[Array], Array]
+"""Returns the codes of the target for those of the source, both one-dimensional."""
 
 
 def code_dtype(row: ElementType) -> np.dtype[Any]:

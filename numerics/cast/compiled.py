@@ -15,14 +15,11 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.numerics.cast.codec import Array, Workspace, code_dtype
+from castsmith.numerics.cast.codec import Array, Conversion, code_dtype
 from castsmith.numerics.cast.narrowing import is_native, narrow
 from castsmith.numerics.cast.settings import Policy
 from castsmith.numerics.errors import CastError
 from castsmith.numerics.types import ElementType, Kind, element_type
-
-Kernel = Callable[[Array, Array, Workspace], None]
-"""Writes codes of the target for those of the source, both one-dimensional and in C order; needs no workspace."""
 
 _FLOAT = element_type(DataType.FLOAT)
 _LIMITS = np.array([0x7F7F_FFFF, 0x7F80_0000, 0x7FC0_0000, 0x7FFF_FFFF, 0x8000_0000], np.uint32).view(np.float32)
@@ -61,7 +58,7 @@ def kernel_name(source: ElementType, target: ElementType) -> str | None:
     return _WIDENING.get(source.dtype) if target.dtype in (DataType.FLOAT, DataType.DOUBLE) else None
 
 
-def kernel_for(source: ElementType, target: ElementType, policy: Policy) -> Kernel | None:
+def kernel_for(source: ElementType, target: ElementType, policy: Policy) -> Conversion | None:
     """Return the compiled conversion; None if the conversion by numpy is as fast."""
     name = kernel_name(source, target)
     if name is None:
@@ -76,7 +73,13 @@ def kernel_for(source: ElementType, target: ElementType, policy: Policy) -> Kern
     taken = source.dtype.numpy() if is_native(source) else code_dtype(source)
     result_dtype = target.dtype.numpy() if target.bits > 16 else code_dtype(target)
     run = _compiled(name, taken, result_dtype, tuple(import_module("numba").typeof(fact) for fact in facts))
-    return lambda codes, out, _work: run(codes.view(taken), out.view(result_dtype), *facts)
+
+    def convert(codes: Array) -> Array:
+        out = np.empty(codes.size, result_dtype)
+        run(codes.view(taken), out, *facts)
+        return out.view(code_dtype(target))
+
+    return convert
 
 
 def narrow_facts(row: ElementType, policy: Policy) -> tuple[np.uint32, ...]:

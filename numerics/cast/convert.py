@@ -6,9 +6,8 @@ which no later opset changes.
 
 from __future__ import annotations
 
-import threading
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -17,19 +16,8 @@ import numpy.typing as npt
 from onnx_ir import DataType
 
 from castsmith.numerics.arguments import as_array, flag, whole_number
-from castsmith.numerics.cast.codec import Array, Workspace, code_dtype, code_mask
-from castsmith.numerics.cast.integers import reports, truncates
-from castsmith.numerics.cast.narrowing import (
-    is_native,
-    look_up,
-    narrow,
-    narrow_integers,
-    narrow_into,
-    narrows_to_bfloat16,
-    widen,
-    widen_half,
-    widens_bfloat16,
-)
+from castsmith.numerics.cast.codec import Array, Conversion, code_dtype, code_mask
+from castsmith.numerics.cast.narrowing import is_native, narrow, widen
 from castsmith.numerics.cast.settings import NEWEST_OPSET, Policy, policy_for, require_settings, require_type
 from castsmith.numerics.cast.strings import parse_codes, print_codes
 from castsmith.numerics.errors import CastError, ElementTypeError
@@ -37,8 +25,6 @@ from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type, 
 
 CHUNK = 1 << 16
 """Number of elements handled at a time, so that temporaries stay in the cache."""
-_LOOKED_AT, _REPORTED = 1 << 21, 1 << 24
-"""Numbers of bytes handled at a time by conversions that look at their input first, and by those that need not."""
 
 
 def elements_of(array: npt.ArrayLike) -> tuple[Array, DataType]:
@@ -64,19 +50,14 @@ def _type_of(dtype: np.dtype[Any]) -> DataType:
         raise ElementTypeError(f"ONNX has no element type for numpy's {dtype}.") from None
 
 
-def code_chunks(elements: Array, chunk: int = CHUNK) -> Iterator[tuple[slice, Array]]:
-    """Yield the codes of numeric `elements` by chunk, in C order and native byte order, with the slice of each.
-
-    Elements that must be copied for it come in chunks of at most `CHUNK`.
-    """
+def code_chunks(elements: Array) -> Iterator[tuple[slice, Array]]:
+    """Yield the codes of numeric `elements` by chunk, in C order and native byte order, with the slice of each."""
     width = elements.dtype.itemsize
     codes = elements.view(np.dtype(f"u{width}").newbyteorder(typing.cast("Any", elements.dtype.byteorder)))
-    in_place = codes.flags.c_contiguous and codes.dtype.isnative
     flat: Any = codes.reshape(-1) if codes.flags.c_contiguous else codes.flat
-    step = chunk if in_place else min(chunk, CHUNK)
-    for start in range(0, codes.size, step):
-        where = slice(start, min(start + step, codes.size))
-        yield where, flat[where] if in_place else flat[where].astype(np.dtype(f"u{width}"), copy=False)
+    for start in range(0, codes.size, CHUNK):
+        where = slice(start, min(start + CHUNK, codes.size))
+        yield where, flat[where].astype(np.dtype(f"u{width}"), copy=False)
 
 
 def texts_of(elements: Array) -> list[str]:
@@ -133,23 +114,24 @@ def cast(
         plan = _plan(source, to, saturate, round_mode, opset, compiled)
     except TypeError:  # an argument that cannot be a key
         plan = _plan.__wrapped__(source, to, saturate, round_mode, opset, compiled)
-    if plan.conversion is not None:
-        result = np.empty(elements.size, plan.dtype)
-        _convert(elements, result.view(plan.conversion.codes), plan.conversion)
-        return result.reshape(elements.shape)
-    if elements.dtype.kind in "biu":  # numpy never warns of these
-        return elements.astype(plan.dtype, "C")
     with np.errstate(all="ignore"):
+        if plan.conversion is not None:
+            result = np.empty(elements.size, plan.dtype)
+            codes = result.view(plan.codes)
+            for where, chunk in code_chunks(elements):
+                codes[where] = plan.conversion(chunk)
+            return result.reshape(elements.shape)
         if plan.text is None:
             return elements.astype(plan.dtype, "C")
         return parse_codes(texts_of(elements), *plan.text).view(plan.dtype).reshape(elements.shape)
 
 
 class _Plan(NamedTuple):
-    """The cast of one type to another: by a conversion, by numpy, or from text to a type by its settings."""
+    """The cast of one type to another: by a conversion of codes, by numpy, or from text to a type by its settings."""
 
     dtype: np.dtype[Any]
-    conversion: _Conversion | None = None
+    codes: np.dtype[Any]
+    conversion: Conversion | None = None
     text: tuple[ElementType, Policy] | None = None
 
 
@@ -164,11 +146,11 @@ def _plan(source: DataType, to: TypeLike, saturate: bool, round_mode: str, opset
     policy, dtype = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset), target.numpy()
     from_row, to_row = element_type(source), element_type(target)
     if source is target or _is_numpys_own(from_row, to_row):
-        return _Plan(dtype)
+        return _Plan(dtype, dtype)
     if source is DataType.STRING:
-        return _Plan(dtype, text=(to_row, policy))
-    with np.errstate(all="ignore"):
-        return _Plan(dtype, _conversion(from_row, to_row, policy, compiled))
+        return _Plan(dtype, dtype, text=(to_row, policy))
+    codes = dtype if target is DataType.STRING else code_dtype(to_row)
+    return _Plan(dtype, codes, _conversion(from_row, to_row, policy, compiled))
 
 
 def check_cast(source: DataType, to: TypeLike, *, round_mode: str, opset: int) -> DataType:
@@ -185,184 +167,28 @@ def check_cast(source: DataType, to: TypeLike, *, round_mode: str, opset: int) -
     return target
 
 
-def _convert(elements: Array, out: Array, conversion: _Conversion) -> None:
-    """Write the converted elements to `out`; many in two threads, with chunks of half the size for the same memory.
-
-    Conversions by numpy alone are left to one thread: they wait for memory, and a second thread does not help.
-    """
-
-    def work() -> None:
-        workspace = Workspace()
-        with np.errstate(all="ignore"):  # of this thread
-            for where, codes in chunks:
-                function(codes, out[where], workspace)
-
-    function, size = conversion.function, elements.size
-    if conversion.for_many is not None and size >= MANY:
-        function = conversion.for_many()
-    elif 0 < size <= conversion.chunk and elements.flags.c_contiguous and elements.dtype.isnative:
-        codes = elements.reshape(-1).view(conversion.taken)
-        if conversion.is_silent:
-            return function(codes, out, Workspace())
-        with np.errstate(all="ignore"):
-            return function(codes, out, Workspace())
-    if size <= MOST_ALONE or not conversion.is_slow:
-        chunks = code_chunks(elements, conversion.chunk)
-        return work()
-    chunks = SharedIterator(code_chunks(elements, conversion.chunk // 2))
-    return in_two_threads(work)
-
-
-MANY = 1 << 20
-"""Number of elements from which codes of 8 bits are looked up in pairs, in a table that takes 0.2 ms to make."""
-
-MOST_ALONE = 1 << 22
-"""The largest number of elements that one thread converts: that takes some milliseconds, and starting another 0.1 ms.
-
-When a model is saved smaller pieces are converted in threads, which then have no others below them.
-"""
-
-
-def in_two_threads(work: Callable[[], None]) -> None:
-    """Call `work` in this thread and in another at the same time; raise the error of either.
-
-    numpy computes without the lock of the interpreter.
-    """
-    failed: list[BaseException] = []
-
-    def beside() -> None:
-        try:
-            work()
-        except BaseException as error:
-            failed.append(error)
-
-    other = threading.Thread(target=beside, name="castsmith-cast")
-    try:
-        other.start()
-    except RuntimeError:  # no thread can be started, as in WebAssembly
-        work()
-        return
-    try:
-        work()
-    finally:
-        other.join()
-    if failed:
-        raise failed[0]
-
-
-class SharedIterator(Iterator[tuple[slice, Array]]):
-    """An iterator that several threads may use: each item goes to one of them."""
-
-    def __init__(self, items: Iterator[tuple[slice, Array]]) -> None:
-        self._items, self._lock = items, threading.Lock()
-
-    def __next__(self) -> tuple[slice, Array]:
-        with self._lock:
-            return next(self._items)
-
-
-_Function = Callable[[Array, Array, Workspace], None]
-
-
-class _Conversion(NamedTuple):
-    """The conversion of one type to another: the function reads codes, at most `chunk` of them, and writes `codes`.
-
-    `is_slow` tells that it makes several passes over the numbers, or looks each up, without the interpreter's lock.
-    `is_silent` tells that numpy has nothing to warn of. `for_many` returns another function for arrays of at least
-    `MANY` elements.
-    """
-
-    taken: np.dtype[Any]
-    codes: np.dtype[Any]
-    function: _Function
-    chunk: int
-    is_slow: bool = False
-    is_silent: bool = False
-    for_many: Callable[[], _Function] | None = None
-
-
-def _conversion(source: ElementType, target: ElementType, policy: Policy, compiled: bool) -> _Conversion:
-    """Return how the type `source` is converted to `target`, where numpy does not by the same rule."""
-    taken = code_dtype(source)
+def _conversion(source: ElementType, target: ElementType, policy: Policy, compiled: bool) -> Conversion:
+    """Return how codes of `source` are converted to `target`, where numpy does not convert by the same rule."""
     if target.kind is Kind.STRING:
-        return _Conversion(taken, target.dtype.numpy(), _printer(source), CHUNK)
-    codes = code_dtype(target)
+        return partial(print_codes, row=source)
     if compiled:
         from castsmith.numerics.cast.compiled import kernel_for
 
         if (kernel := kernel_for(source, target, policy)) is not None:
-            return _Conversion(taken, codes, kernel, _REPORTED // taken.itemsize, is_silent=True)
-    function, converts = _converter(source.dtype, target.dtype, policy), _quick(source, target)
-    if converts is None:
-        by_pairs = taken.itemsize == 1 and codes.itemsize <= 4
-        for_many = partial(_by_pairs, source.dtype, target.dtype, policy) if by_pairs else None
-        silent = _is_tabled(source, target)
-        return _Conversion(taken, codes, function, CHUNK, is_slow=True, is_silent=silent, for_many=for_many)
-
-    def convert(codes: Array, out: Array, work: Workspace) -> None:
-        if not converts(codes, out):
-            for start in range(0, codes.size, CHUNK):
-                function(codes[start : start + CHUNK], out[start : start + CHUNK], work)
-
-    whole = target.kind is Kind.INTEGER and source.kind is Kind.FLOATING
-    whole = whole and reports(source.dtype.numpy(), target.dtype.numpy())
-    return _Conversion(taken, codes, convert, (_REPORTED if whole else _LOOKED_AT) // taken.itemsize)
-
-
-def _printer(source: ElementType) -> _Function:
-    return lambda codes, out, _work: np.copyto(out, print_codes(codes, source))
-
-
-def _quick(source: ElementType, target: ElementType) -> Callable[[Array, Array], bool] | None:
-    """Return a function that converts codes by numpy or ml_dtypes, and returns False if they may be wrong somewhere.
-
-    None for types between which they are wrong too often.
-    """
-    from_dtype, to_dtype = source.dtype.numpy(), target.dtype.numpy()
-    is_float = source.dtype in (DataType.FLOAT, DataType.DOUBLE, DataType.BFLOAT16)
-    if is_float and target.kind is Kind.INTEGER and target.bits >= 8:
-        return lambda codes, out: truncates(out.view(to_dtype), codes.view(from_dtype), target.bits)
-    if source.dtype is DataType.BFLOAT16 and is_native(target):
-        return lambda codes, out: widens_bfloat16(codes, out.view(to_dtype))
-    if target.dtype is DataType.BFLOAT16 and is_native(source) and source.dtype is not DataType.DOUBLE:
-        return lambda codes, out: narrows_to_bfloat16(out, codes.view(from_dtype))
-    return None
+            return kernel
+    if _is_tabled(source, target):
+        table = _table(source.dtype, target.dtype, policy)
+        return partial(table.take, mode="clip")
+    return lambda codes: narrow(widen(codes, source), target, policy)
 
 
 @lru_cache(maxsize=256)
-def _converter(source: DataType, target: DataType, policy: Policy) -> _Function:
-    """Return the function that converts codes by a table of all codes, or by a wider type."""
-    from_row, to_row = element_type(source), element_type(target)
-    if source is DataType.FLOAT16 and target in (DataType.FLOAT, DataType.DOUBLE):
-        return lambda codes, out, work: widen_half(codes, out.view(target.numpy()), work)
-    if _is_tabled(from_row, to_row):
-        table = _table(from_row, to_row, policy)
-        return lambda codes, out, _work: look_up(table, codes, out)
-    if from_row.kind is Kind.INTEGER and to_row.kind is Kind.FLOATING and to_row.bits <= 8:
-        return lambda codes, out, work: narrow_integers(out, widen(codes, from_row), to_row, policy, work)
-    return lambda codes, out, work: narrow_into(out, widen(codes, from_row), to_row, policy, work)
-
-
-@lru_cache(maxsize=16)
-def _by_pairs(source: DataType, target: DataType, policy: Policy) -> _Function:
-    """Return the function that looks two codes of 8 bits up at once, in a table of all pairs."""
-    table = _table(element_type(source), element_type(target), policy)
-    both = np.dtype(f"u{2 * table.itemsize}")
-    pairs = table[np.arange(2**16, dtype=np.uint16).view(np.uint8)].view(both)
-
-    def convert(codes: Array, out: Array, _work: Workspace) -> None:
-        even = codes.size & ~1
-        look_up(pairs, codes[:even].view(np.uint16), out[:even].view(both))
-        look_up(table, codes[even:], out[even:])
-
-    return convert
-
-
-def _table(source: ElementType, target: ElementType, policy: Policy) -> Array:
+def _table(source: DataType, target: DataType, policy: Policy) -> Array:
     """Return the code in the type `target` of each code of `source`, which has at most 16 bits."""
-    every = np.arange(2 ** (8 * code_dtype(source).itemsize), dtype=code_dtype(source))
+    row = element_type(source)
+    every = np.arange(2 ** (8 * code_dtype(row).itemsize), dtype=code_dtype(row))
     with np.errstate(all="ignore"):
-        return narrow(widen(every, source), target, policy)
+        return narrow(widen(every, row), element_type(target), policy)
 
 
 def _is_numpys_own(source: ElementType, target: ElementType) -> bool:

@@ -150,7 +150,9 @@ def apply_replacement(
         for name in (node.name, *(output.name for output in node.outputs if not output.is_graph_output())):
             namer.release(name)
     beside = replacement.beside or node
-    placed = [value for constant in replacement.constants for value in _adopt(constant, beside, namer)]
+    for constant in replacement.constants:
+        constant.name = namer.fresh(constant.name or "castsmith_constant")
+        place_constant(constant, beside, namer)
     for new_node in replacement.nodes:
         name_node(new_node, namer)
         node.prepend(new_node)
@@ -162,7 +164,7 @@ def apply_replacement(
     after = [*map(constant_item, replacement.constants), *(node_item(new, types) for new in nodes)]
     if replacement.outputs is None:
         after.append(node_item(node, types))
-    session.rewritten(node, nodes, replacement.outputs, {beside: placed})
+    session.rewritten(node, nodes, replacement.outputs)
     for value in old_inputs:
         drop_if_unused(value)
     reason, effect = replacement.reason, replacement.effect
@@ -183,28 +185,20 @@ def rewire(node: onnx_ir.Node, values: Mapping[int, onnx_ir.Value]) -> None:
         node.replace_input_with(index, value)
 
 
-def _adopt(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> list[onnx_ir.Node]:
-    """Add a new constant beside the node; return the nodes that make it."""
-    constant.name = namer.fresh(constant.name or "castsmith_constant")
-    return place_constant(constant, node, namer)
-
-
-def place_constant(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> list[onnx_ir.Node]:
+def place_constant(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> None:
     """Make the constant an initializer of the node's graph, or a Constant before the node if the graph takes none.
 
-    A Cast follows the Constant if Constant does not give the type. Return the nodes that were added.
+    A Cast follows the Constant if Constant does not give the type.
     """
     if namer.takes_initializers(graph_of(node)):
         graph_of(node).register_initializer(constant)
-        return []
-    nodes = constant_nodes(constant, namer.constant_opset(graph_of(node)))
-    for new in nodes:
+        return
+    for new in constant_nodes(constant, namer.constant_opset(graph_of(node))):
         new.name = new.name or namer.fresh(f"castsmith_{new.op_type}")
         for output in new.outputs:
             if output is not constant:
                 output.name = new.name = namer.fresh(output.name or "castsmith_constant")
         node.prepend(new)
-    return nodes
 
 
 def name_node(node: onnx_ir.Node, namer: Namer) -> None:

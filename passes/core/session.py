@@ -39,8 +39,6 @@ class Session:
     _inference: Inference | None = field(default=None, init=False, repr=False)
     _followed: Inference | None = field(default=None, init=False, repr=False)
     _survey: Survey | None = field(default=None, init=False, repr=False)
-    _added: dict[onnx_ir.Node, list[onnx_ir.Node]] | None = field(default=None, init=False, repr=False)
-    """The nodes that rewrites added since the survey, by the node before which they are; None without a rewrite."""
     _imports: dict[Scope, Mapping[str, int]] | None = field(default=None, init=False, repr=False)
 
     def inference(self, rules: PromotionRules) -> Inference:
@@ -60,11 +58,8 @@ class Session:
     @property
     def survey(self) -> Survey:
         """The nodes of the present model, by operator; the survey itself never changes."""
-        if self._survey is not None and self._added is not None:
-            self._survey = self._survey.after(self._added)
         if self._survey is None:
             self._survey = survey(self.model)
-        self._added = None
         return self._survey
 
     @property
@@ -108,7 +103,6 @@ class Session:
         node: onnx_ir.Node,
         made: Sequence[onnx_ir.Node],
         outputs: Sequence[onnx_ir.Value] | None,
-        constants: Mapping[onnx_ir.Node, Sequence[onnx_ir.Node]] | None = None,
     ) -> None:
         """Note one rewrite that was done.
 
@@ -116,38 +110,22 @@ class Session:
             node: The node that was replaced or rewired.
             made: The new nodes, in order.
             outputs: The replacements of the outputs of `node`, which was removed; None if it stays, with other inputs.
-            constants: The new Constants, by the node before which they are.
         """
-        self._note_added(node, made, constants or {})
+        self._survey = None
         if self._followed is not None and self._still_follows(self._followed, node, made, outputs):
             return
         self.changed()
 
-    def _note_added(
-        self,
-        node: onnx_ir.Node,
-        made: Sequence[onnx_ir.Node],
-        constants: Mapping[onnx_ir.Node, Sequence[onnx_ir.Node]],
-    ) -> None:
-        if _holds_graphs(node):
-            self._survey = None
-        added = self._added = {} if self._added is None else self._added
-        for place, nodes in constants.items():
-            if nodes:
-                added.setdefault(place, []).extend(nodes)
-        if made:
-            added.setdefault(node, []).extend(made)
-
     def changed(self, model: onnx_ir.Model | None = None) -> None:
         """Drop the facts about the model: it was changed, or `model` replaces it."""
         self.model = self.model if model is None else model
-        self._inference = self._followed = self._survey = self._added = self._imports = None
+        self._inference = self._followed = self._survey = self._imports = None
         self.in_order = False
 
     def end_of_pass(self, *, modified: bool) -> None:
         """Keep the facts that are valid after the pass; the last action of a pass."""
         followed, self._followed, self._namer = self._followed, None, None
-        if modified and self._added is None:
+        if modified:
             self._survey = None
         if followed is None:
             if modified:

@@ -1,12 +1,4 @@
-"""Casts across operators that depend on the order of elements: Max, Min, MaxPool and Sign.
-
-A cast commutes with them if it preserves the order and the signs of the actual values. The standard does not define the
-result of these operators for NaN, or for zeros of both signs, and runtimes differ between types:
-measured, ONNX Runtime 1.31.1 and the reference implementation give other bits for NaN in float16 than in float. So the
-values must be integers, by their types or those that they were cast from; or the option `through_order` allows it.
-
-    a = Cast <to = float> (x)  # (uint8[N, 3, H, W])
-    y = MaxPool (a)            # the same numbers as the Cast of MaxPool (x)
+"""The ways in which a root of a region can serve its users: which casts are made, and what they cost.
 
 A root gives one chain; each demand on it accepts certain chains. A plan is a set of casts that makes, from the given
 chain, a chain for every demand. Its cost per element depends on types and chains alone, so plans are found once for all
@@ -23,8 +15,6 @@ from typing import cast
 
 from onnx_ir import DataType
 
-from castsmith.numerics.embedding import embeds
-from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.place.chains import Casting, Chain, start, type_of
 
 
@@ -151,49 +141,3 @@ def _priced(
         casts.append((base, chain))
         unit += type_of(base).itemsize + type_of(chain).itemsize
     return casts, unit
-
-
-_NARROW = 8
-
-
-def keeps_order(choice: Choice, dtype: DataType, histories: Sequence[Chain], *, any_float: bool) -> bool:
-    """True if an operator on values of `dtype` with these histories gives the same when it moves as in `choice`.
-
-    Args:
-        any_float: The results for NaN, and for zeros of both signs, may change.
-    """
-    starts = [type_of(history[:1]) for history in histories]
-    if choice.mode is Mode.BEFORE:
-        return _kind(choice.dtype) is Kind.INTEGER and _monotone(choice.dtype, dtype)
-    kept = all(embeds(start, choice.dtype) for start in starts)
-    if all(_kind(start) is Kind.INTEGER for start in starts) and (any_float or not any(map(_makes_nan, histories))):
-        return _monotone(dtype, choice.dtype) or (
-            kept and all(_keeps_integers(history, dtype) for history in histories)
-        )
-    return any_float and kept and _monotone(dtype, choice.dtype)
-
-
-def _keeps_integers(history: Chain, dtype: DataType) -> bool:
-    """True if no cast up to `dtype` wraps: each type holds the integers, except floats at the end, which round."""
-    start, *rest = [*(type_of(history[:end]) for end in range(1, len(history) + 1)), dtype]
-    whole = [_kind(dtype) is Kind.INTEGER for dtype in rest]
-    return all(_monotone(start, dtype) for dtype in rest) and whole == sorted(whole, reverse=True)
-
-
-def _makes_nan(history: Chain) -> bool:
-    """True if a cast of the history makes NaN of numbers: one to a narrow float that does not saturate."""
-    return any(
-        _kind(dtype.target) is Kind.FLOATING and element_type(dtype.target).bits <= _NARROW and not dtype.saturate
-        for dtype in history[1:]
-    )
-
-
-def _monotone(source: DataType, to: DataType) -> bool:
-    """True if a cast preserves the order of values of `source`: of integers, or of numbers if `to` is a wide float."""
-    if _kind(to) is Kind.INTEGER:
-        return _kind(source) is Kind.INTEGER and embeds(source, to)
-    return _kind(to) is Kind.FLOATING and element_type(to).bits > _NARROW
-
-
-def _kind(dtype: DataType) -> Kind:
-    return element_type(dtype).kind

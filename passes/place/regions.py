@@ -10,7 +10,6 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.naming import Namer
@@ -21,18 +20,14 @@ from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
-from castsmith.passes.core.casts import cast_before, held
+from castsmith.passes.core.casts import cast_before
 from castsmith.passes.core.cost import Legality
 from castsmith.passes.place.chains import Casting, Castings, Chain, is_fixed, start
-from castsmith.passes.place.choices import Choice, Mode, choice_of, keeps_order
+from castsmith.passes.place.choices import Choice, Mode, choice_of
 from castsmith.passes.place.movable import (
-    ARITHMETIC,
-    ORDER,
     PASSED,
-    all_fit,
     data_inputs,
     elements_moved,
-    integer_inputs,
     moves_input,
 )
 from castsmith.passes.place.problem import Demand, MovingNode, Problem, Root
@@ -42,7 +37,7 @@ _SMALL = 1024
 """Largest number of elements of a constant that is cast at optimization time."""
 
 
-_MEMBERS = PASSED | ARITHMETIC | {"Cast"}
+_MEMBERS = PASSED | {"Cast"}
 
 _IN_A_ROW = 64
 """Largest number of casts in a row that is analysed: with more, more than two change values."""
@@ -62,17 +57,15 @@ class Region:
         return [node for node in self.nodes if node not in self.casts]
 
 
-def find_regions(
-    graph: onnx_ir.Graph, inference: Inference, imports: Mapping[str, int], ranges: Ranges
-) -> list[Region]:
+def find_regions(graph: onnx_ir.Graph, inference: Inference, imports: Mapping[str, int]) -> list[Region]:
     """Yield the regions of one graph, without its subgraphs, that have both a cast and a move."""
     casts: dict[onnx_ir.Node, CastNode] = {}
     members: dict[onnx_ir.Node, list[int]] = {}
     for node in graph:
         if node.op_type not in _MEMBERS:
             continue
-        indexes = data_inputs(node) or integer_inputs(node, inference, ranges)
-        meaning = _movable_cast(node, inference, imports, ranges) if indexes is None else None
+        indexes = data_inputs(node)
+        meaning = _movable_cast(node, inference, imports) if indexes is None else None
         if meaning is not None:
             casts[node], indexes = meaning, [0]
         elif not indexes or any(inference.type_of(node.inputs[index]) is None for index in indexes):
@@ -83,10 +76,7 @@ def find_regions(
     first: dict[object, object] = {}
     for node, indexes in members.items():
         whole = _first(node, first)
-        elements = [node.inputs[index] for index in indexes]
-        if node.op_type in ARITHMETIC:  # a number that many nodes add does not connect them
-            elements = [value for value in elements if constant_tensor(value) is None]
-        for member in (*node.outputs, *elements):
+        for member in (*node.outputs, *(node.inputs[index] for index in indexes)):
             first[_first(member, first)] = whole
     regions: defaultdict[object, Region] = defaultdict(Region)
     for place, node in enumerate(members):
@@ -111,10 +101,8 @@ def pose(
     inference: Inference,
     imports: Mapping[str, int],
     sizes: Sizes,
-    ranges: Ranges,
     castings: Castings,
     *,
-    through_order: bool = False,
     legality: Legality,
     namer: Namer,
 ) -> Problem | str:
@@ -131,41 +119,24 @@ def pose(
     numbers = {node: number for number, node in enumerate(region.moves)}
     histories: dict[onnx_ir.Value, Chain] = {}
     moves: list[MovingNode] = []
-    unmoved: list[onnx_ir.Node] = []
     for node in region.nodes:
         indexes = region.inputs[node]
         operands = [value for index in indexes if (value := node.inputs[index]) is not None]
         for value in operands:
             if value not in histories:
-                histories[value] = _history_of_source(value, inference, casting, ranges)
+                histories[value] = _history_of_source(value, inference, casting)
         if node in region.casts:
             extended = casting.extend(histories[operands[0]], _to(region.casts[node]))
-            if extended is None:
-                unmoved.append(node)
-            else:
-                histories[node.outputs[0]] = extended
+            histories[node.outputs[0]] = present(extended, "the history of a cast that the standard fixes")
             continue
         sizes.note_move(operands, node.outputs)
         dtype = inference.type_of(operands[0])
         dtype = present(dtype, "the element type")
-        alike, computes = len({histories[value] for value in operands}) == 1, node.op_type in ARITHMETIC
+        alike = len({histories[value] for value in operands}) == 1
         for output in node.outputs:
-            if computes:
-                histories[output] = _history_of_source(output, inference, casting, ranges)
-            else:
-                histories[output] = histories[operands[0]] if alike else start(dtype)
+            histories[output] = histories[operands[0]] if alike else start(dtype)
         choices = tuple(_choices(node, indexes, dtype, casting, imports, legality))
-        if computes:
-            kept, *others = choices
-            choices = (kept, *(c for c in others if c.mode is Mode.AFTER and all_fit(node, indexes, c.dtype, ranges)))
-        elif node.op_type in ORDER:
-            kept, *others = choices
-            past = [histories[value] for value in operands]
-            choices = (kept, *(c for c in others if keeps_order(c, dtype, past, any_float=through_order)))
         moves.append(MovingNode(node, dtype, choices, elements_moved(node, indexes, sizes)))
-    for node in unmoved:
-        # Fixed for the actual values, by a range that is not in their history: it bounds the region.
-        del region.nodes[node], region.inputs[node], region.casts[node]
     # A value cast at optimization time must be a constant for any choice of types in the region.
     cast_now = all(namer.takes_constant(graph, dtype) for dtype in casting.types())
     roots = [
@@ -192,17 +163,13 @@ def _leave_casts_ahead(moves: list[MovingNode], roots: Iterable[Root]) -> None:
             moves[root.move] = replace(move, choices=(kept, *(c for c in others if c.dtype == wanted)))
 
 
-def _movable_cast(
-    node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], ranges: Ranges
-) -> CastNode | None:
-    """Return the node's cast, if it is a Cast that the standard fixes for all actual values."""
+def _movable_cast(node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int]) -> CastNode | None:
+    """Return the node's cast, if it is a Cast that the standard fixes for all values."""
     step = cast_before(node.outputs[0], inference) if node.op_type == "Cast" and node.outputs else None
     if step is None:
         return None
-    value, source, meaning = step
-    if is_fixed(source, meaning, opset_of(imports, "") or 1) or held([value], ranges, source, meaning):
-        return meaning
-    return None
+    _, source, meaning = step
+    return meaning if is_fixed(source, meaning, opset_of(imports, "") or 1) else None
 
 
 def _longest_row(region: Region) -> int:
@@ -255,17 +222,15 @@ def _choices(
             yield choice_of(other, Mode.BEFORE)
 
 
-def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Casting, ranges: Ranges) -> Chain:
-    """Return the history of an outer value: a small constant, or integers in a range, may fit a narrower type."""
+def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Casting) -> Chain:
+    """Return the history of an outer value: a small constant may fit a narrower type."""
     dtype = inference.type_of(value)
     dtype = present(dtype, "the element type")
-    tensor, range_ = constant_tensor(value), ranges.get(value)
+    tensor = constant_tensor(value)
     for narrow in sorted(casting.types(), key=lambda dtype: dtype.itemsize):
         if narrow == dtype or not embeds(narrow, dtype):
             continue
-        if (range_ is not None and range_.fits(narrow)) or (
-            tensor is not None and survives_in(tensor, narrow, casting.opset)
-        ):
+        if tensor is not None and survives_in(tensor, narrow, casting.opset):
             return casting.extend(start(narrow), dtype) or start(dtype)
     return start(dtype)
 

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference, called_with_several_types
 from castsmith.ir.codes import Rule
 from castsmith.ir.naming import Namer
@@ -33,7 +32,7 @@ from castsmith.ir.walks import subgraphs_of
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import TypeLike
 from castsmith.passes.core.cost import Legality
-from castsmith.passes.core.options import count_info, flag_info, narrowed_types, option, shared, text_info
+from castsmith.passes.core.options import count_info, narrowed_types, option, shared, text_info
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.session import Session
 from castsmith.passes.place.apply import apply, needs_identity
@@ -43,7 +42,6 @@ from castsmith.passes.place.cut import minimum_cut, two_sides
 from castsmith.passes.place.problem import IMPOSSIBLE, LAUNCH_BYTES, Problem
 from castsmith.passes.place.regions import Region, find_regions, pose
 from castsmith.passes.place.sizes import Sizes, parse_sizes
-from castsmith.passes.shapes.bounds import ranges_of
 from castsmith.passes.shapes.walk import Shapes
 from castsmith.targets.target import Target
 
@@ -66,9 +64,6 @@ class PlaceCasts(SessionPass):
         default_size: The assumed size of a dimension without a number.
         sizes: The assumed sizes of dimensions by name, as `batch=1,N=128`; both affect only the placement, not the
             results.
-        through_order: Move casts through Max, Min, MaxPool and Sign of floating-point values too, for which the
-            standard leaves NaN and zeros of both signs open.
-        largest_dim: As in NarrowTypes.
         target: As in SimplifyCasts.
         narrow: As in SimplifyCasts.
     """
@@ -77,8 +72,6 @@ class PlaceCasts(SessionPass):
 
     default_size: int = option(64, count_info("assumed size of an unknown dimension"))
     sizes: str = option("", text_info("assumed sizes of dimensions by name: batch=1,N=128"))
-    through_order: bool = option(False, flag_info("move casts through Max, Min, MaxPool and Sign of floats"))
-    largest_dim: int = shared("largest_dim")
     target: Target | None = None
     narrow: TypeLike | Sequence[TypeLike] = shared("narrow")
 
@@ -91,8 +84,6 @@ class PlaceCasts(SessionPass):
             Sizes(
                 Shapes(model, inference, session.imports, session.holders), self.default_size, parse_sizes(self.sizes)
             ),
-            ranges_of(session, inference, self.largest_dim),
-            self.through_order,
             Legality(self.target, narrowed_types("narrow", self.narrow)),
         )
         several, records = called_with_several_types(inference), Records()
@@ -110,23 +101,19 @@ class _Work:
     imports: Mapping[onnx_ir.Graph | onnx_ir.Function, Mapping[str, int]]
     namer: Namer
     sizes: Sizes
-    ranges: Ranges
-    through_order: bool
     legality: Legality
     castings: Castings = field(default_factory=dict[tuple[tuple[CastNode, ...], int], Casting])
 
     def place_regions(self, graph: onnx_ir.Graph, records: Records) -> None:
         """Solve each region of the graph."""
         inference, imports = self.inference, self.imports[graph]
-        for region in find_regions(graph, inference, imports, self.ranges):
+        for region in find_regions(graph, inference, imports):
             problem = pose(
                 region,
                 inference,
                 imports,
                 self.sizes,
-                self.ranges,
                 self.castings,
-                through_order=self.through_order,
                 legality=self.legality,
                 namer=self.namer,
             )

@@ -5,7 +5,6 @@ sums of products of the symbols of dimensions (`castsmith.numerics.symbols`). `e
 
     run         the pass
     walk        `Shapes`: both facts, each computed once, on demand
-    bounds      `ranges_of`: the ranges of integers, with what shapes say of them
     dims        the rules for shapes; those of moves are in `castsmith.ir.ops.movement`
     contents    the rules for elements
     targets     shape operands replaced by equivalent constants

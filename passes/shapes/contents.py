@@ -245,4 +245,4 @@ def contents_of(node: Operation) -> list[Content | None] | None:
         moved = None if elements is None else [elements]
     if moved is None:
         return None
-    return [None if content is None else fitted(content, node.to, node.derived) for content in moved]
+    return [None if content is None else fitted(content, node.to) for content in moved]

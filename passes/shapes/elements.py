@@ -37,10 +37,6 @@ class Derived:
     """Symbols for derived quantities: the same for the same operands."""
 
     made: dict[object, Poly] = field(default_factory=dict[object, Poly])
-    wrapped: dict[Poly, tuple[Element, DataType]] = field(default_factory=dict[Poly, "tuple[Element, DataType]"])
-    """Symbols that stand for a cast to a narrower integer: the operand and the type."""
-    fitting: set[tuple[Element, DataType]] = field(default_factory=set[tuple[Element, DataType]])
-    """Elements that are known to fit a type, by how the model uses them."""
 
     def symbol(self, key: tuple[object, ...], low: int | None, high: int | None) -> Element:
         """Return the symbol of `key`, an operation and its operands."""
@@ -50,13 +46,8 @@ class Derived:
 
     def cast(self, element: Element, to: DataType) -> Element:
         """Result of a cast of an integer that the type may not hold."""
-        if (element, to) in self.fitting:
-            return element
         row = element_type(to)
-        symbol = self.symbol(("Cast", to, element), int(row.min), int(row.max))
-        if isinstance(symbol, Poly):
-            self.wrapped[symbol] = element, to
-        return symbol
+        return self.symbol(("Cast", to, element), int(row.min), int(row.max))
 
 
 @dataclass(frozen=True)
@@ -145,7 +136,7 @@ def _most(dtype: DataType) -> int:
     return MOST if row.kind is Kind.BOOLEAN or (row.kind is Kind.INTEGER and row.bits >= 32) else _MOST_SCALES
 
 
-def fitted(content: Content, dtype: DataType | None, derived: Derived) -> Content | None:
+def fitted(content: Content, dtype: DataType | None) -> Content | None:
     """Return the content without elements that the type does not hold exactly: overflow is not tracked."""
     if dtype is None or element_type(dtype).kind > Kind.FLOATING or content.size > _most(dtype):
         return None
@@ -157,10 +148,7 @@ def fitted(content: Content, dtype: DataType | None, derived: Derived) -> Conten
         low, high = int(row.min), int(row.max)
         if not elements or (low <= min(elements) and max(elements) <= high):
             return content
-    kept = (
-        element if holds(element, dtype) or (element, dtype) in derived.fitting else UNKNOWN for element in elements
-    )
-    return array_of(kept, content.shape)
+    return array_of((element if holds(element, dtype) else UNKNOWN for element in elements), content.shape)
 
 
 def holds(element: Element, dtype: DataType) -> bool:

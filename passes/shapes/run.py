@@ -55,9 +55,6 @@ from castsmith.targets.target import Target
 
 NAME = "fold-shapes"
 
-_LEARNING = 4
-"""Rounds of inference with the facts that the uses of dimensions give."""
-
 FOLD_SHAPE_ARITHMETIC = Rule(
     "fold-shape-arithmetic",
     "Arithmetic on shapes and small constants becomes constant. Skipped if that makes the file too large.",
@@ -111,7 +108,7 @@ class FoldShapes(SessionPass):
         inference = session.follow(PromotionRules(promote_unsafe=True))
         several = called_with_several_types(inference)
         nodes = [node for node in session.nodes if node.graph not in several]
-        shapes = learned(Shapes(model, inference, session.imports, session.holders, self.largest_dim), nodes)
+        shapes = _inferred(Shapes(model, inference, session.imports, session.holders, self.largest_dim), nodes)
         _Folding(session, shapes, session.namer(), self, records).run(nodes)
         return RewriteResult(model, bool(records.rewrites), records)
 
@@ -158,22 +155,14 @@ _OF_SHAPES = operators(lambda row: row.moves is Moves.SHAPE)
 """Operators that read nothing of their operand but its shape."""
 
 
-def learned(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
-    """Infer until the uses of dimensions give no further fact.
-
-    Declared shapes of intermediate values are ignored if one of them contradicts the nodes.
-    """
-    from castsmith.passes.shapes.facts import fitting, limits
-
-    for _ in range(_LEARNING):
-        for node in nodes:
-            if _is_followed(node) or node.op_type in WITH_TARGETS:
-                for output in node.outputs:
-                    shapes.shape(output)
-        if shapes.contradicted and shapes.declared:
-            return learned(shapes.restarted(declared=False), nodes)
-        if not (shapes.bound(limits(shapes)) or shapes.learn(fitting(shapes))):
-            break
+def _inferred(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
+    """Infer all shapes; without the declared shapes of intermediate values if one of them contradicts the nodes."""
+    for node in nodes:
+        if _is_followed(node) or node.op_type in WITH_TARGETS:
+            for output in node.outputs:
+                shapes.shape(output)
+    if shapes.contradicted and shapes.declared:
+        return _inferred(shapes.restarted(declared=False), nodes)
     return shapes
 
 

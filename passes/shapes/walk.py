@@ -8,19 +8,17 @@ all of them are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import onnx_ir
-from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import FLOW
 from castsmith.ir.walks import Scope, graph_of, graphs_in, sources_first
-from castsmith.numerics.symbols import Element, Poly, Symbol, Unknown, symbol
-from castsmith.numerics.types import element_type
+from castsmith.numerics.symbols import Element, Poly, Unknown, symbol
 from castsmith.passes.shapes.contents import FOLLOWED, contents_of
 from castsmith.passes.shapes.dims import Names, dims_of
 from castsmith.passes.shapes.elements import Content, Derived, Dims, Operation, of_tensor
@@ -52,8 +50,6 @@ class Shapes:
     _named: dict[tuple[object, str], Poly] = field(default_factory=dict[tuple[object, str], Poly])
     _names: Names = field(default_factory=Names)
     _derived: Derived = field(default_factory=Derived)
-    _highs: dict[object, int] = field(default_factory=dict[object, int])
-    """Upper bounds of symbols, by their keys in `_named` and `_fresh`."""
 
     def shape(self, value: onnx_ir.Value | None) -> Dims | None:
         """Return the shape of the value, every dimension an int or a Poly; None if the rank is unknown."""
@@ -185,7 +181,7 @@ class Shapes:
                 dims.append(dim)
             elif not isinstance(dim, int) and dim.value:
                 key = scope, str(dim.value)
-                dims.append(self._named.setdefault(key, symbol(key[1], 0, self._high(key))))
+                dims.append(self._named.setdefault(key, symbol(key[1], 0, self.largest_dim or None)))
             else:
                 dims.append(self._new(value, index))
         return tuple(dims)
@@ -194,49 +190,10 @@ class Shapes:
         """Return the symbol of an unknown dimension."""
         key = value, index
         if key not in self._fresh:
-            self._fresh[key] = symbol("", 0, self._high(key))
+            self._fresh[key] = symbol("", 0, self.largest_dim or None)
         return self._fresh[key]
-
-    def _high(self, key: object) -> int | None:
-        tops = [high for high in (self.largest_dim, self._highs.get(key)) if high]
-        return min(tops, default=None)
 
     def restarted(self, *, declared: bool) -> Shapes:
         """Return a new walk, which ignores the declared shapes of node outputs, or prefers them."""
         settings = self.model, self.inference, self.imports, self.held, self.largest_dim
         return Shapes(*settings, declared=declared, preferred=declared)
-
-    @property
-    def wrapped(self) -> Mapping[Poly, tuple[Element, DataType]]:
-        """Return the symbols of casts to a narrower integer: the operand and the type."""
-        return self._derived.wrapped
-
-    def fitting(self, element: Element) -> int | None:
-        """Return the largest integer of the narrowest type that is known to hold the element; None if unknown."""
-        tops = [int(element_type(dtype).max) for fitting, dtype in self._derived.fitting if fitting == element]
-        return min(tops, default=None)
-
-    def bound(self, limits: Iterable[tuple[Symbol, int]]) -> bool:
-        """Assume the upper bounds of symbols; True if one is new, and more can be found with it."""
-        keys = {poly: key for held in (self._named, self._fresh) for key, poly in held.items()}
-        tops: dict[object, int] = {}
-        for limited, high in limits:
-            key = keys.get(Poly({(limited,): 1}))
-            if key is not None and high > 0 and high < tops.get(key, self._high(key) or high + 1):
-                tops[key] = high
-        if tops:
-            self._highs.update(tops)
-            for held in (self._named, self._fresh, self._shapes, self._contents):
-                held.clear()
-            self._derived = Derived()
-        return bool(tops)
-
-    def learn(self, facts: Iterable[tuple[Element, DataType]]) -> bool:
-        """Assume that each integer fits its type; True if that is new, and more can be found with it."""
-        before = len(self._derived.fitting)
-        self._derived.fitting.update(facts)
-        if len(self._derived.fitting) == before:
-            return False
-        self._shapes.clear()
-        self._contents.clear()
-        return True

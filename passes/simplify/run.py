@@ -20,6 +20,7 @@ from typing import cast
 
 import onnx_ir
 
+from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import called_with_several_types
 from castsmith.ir.io.protos import REPEATED
 from castsmith.ir.ops.table import CASTS
@@ -33,7 +34,6 @@ from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import NodeRule, Replacement, first_of, lacking_identity, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.passes.place.sizes import parse_sizes
-from castsmith.passes.shapes.bounds import ranges_of
 from castsmith.passes.simplify.cast_constant_of_shape import CAST_CONSTANT_OF_SHAPE
 from castsmith.passes.simplify.cast_table import CastTable
 from castsmith.passes.simplify.castlike_to_cast import CASTLIKE_TO_CAST
@@ -85,7 +85,7 @@ class SimplifyCasts(SessionPass):
         facts = Facts(
             inference,
             imports,
-            ranges_of(session, inference, self.largest_dim),
+            Ranges(inference, self.largest_dim) if self.largest_dim else Ranges(inference),
             CastTable(session.holders),
             EqualNodes(session.holders, session.nodes_of(CASTS)),
             Legality(self.target, narrowed_types("narrow", self.narrow)),

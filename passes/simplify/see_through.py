@@ -8,7 +8,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,8 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_tensor, new_constant, use_count
-from castsmith.ir.ops.casts import CastNode, cast_node
+from castsmith.ir.constants import constant_tensor, new_constant
+from castsmith.ir.ops.casts import CastNode
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Answer, Indices
@@ -29,8 +29,8 @@ from castsmith.numerics.critical import critical_values
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import Kind, element_type, type_name
-from castsmith.passes.core.casts import CastStep, cast_before, held
-from castsmith.passes.core.cost import SHAPE_ONLY, Legality
+from castsmith.passes.core.casts import cast_before
+from castsmith.passes.core.cost import SHAPE_ONLY
 from castsmith.passes.core.rewriting import NodeRule, Replacement
 from castsmith.passes.simplify.facts import NAME, Facts
 
@@ -174,14 +174,10 @@ class _Bypass:
     facts: Facts
     imports: Mapping[str, int]
 
-    def _refusal(
-        self, node: onnx_ir.Node, befores: Iterable[onnx_ir.Value], source: DataType, meaning: CastNode
-    ) -> tuple[object, Refusal | None]:
-        """Return the reason why the node depends on the cast of its operands, and the refusal if it counts."""
+    def _refusal(self, node: onnx_ir.Node, source: DataType, meaning: CastNode) -> Refusal | None:
+        """Return the refusal if the node depends on the cast of its operands."""
         seen = why_seen(node, source, meaning, opset_of(self.imports, "") or 1)
-        if seen is None or held(befores, self.facts.ranges, source, meaning):
-            return seen, None
-        return seen, Refusal(NAME, SEE_THROUGH_CAST.code, site_of(node), *seen)
+        return None if seen is None else Refusal(NAME, SEE_THROUGH_CAST.code, site_of(node), *seen)
 
     def one(self, node: onnx_ir.Node, index: int) -> Replacement | Refusal | None:
         """Go back over one cast after another as long as the operator does not depend on them."""
@@ -190,10 +186,10 @@ class _Bypass:
             before, source, meaning = step
             if not self.facts.legality.takes(node, index, source, self.imports):
                 break
-            seen, refusal = self._refusal(node, [before], source, meaning)
+            refusal = self._refusal(node, source, meaning)
             if refusal is not None:
                 break
-            origin, reason = before, _reason(seen, node, source, meaning.target)
+            origin, reason = before, reason_unseen(node, source, meaning.target)
         if reason and origin is not None:
             return Replacement(SEE_THROUGH_CAST.code, reason, inputs={index: origin})
         return refusal
@@ -207,51 +203,20 @@ class _Bypass:
         _, source, meaning = step
         alike = all(other is not None and (other[1], other[2].to) == (source, meaning.target) for other in steps)
         if not alike and steps[0] is not None and steps[1] is not None:
-            return _unlike(node, steps[0], steps[1], self.imports, self.facts.legality)
+            return None
         constant = None if alike else _narrowed(node.inputs[1 if steps[0] else 0], source, self.imports)
         if not (alike or constant is not None) or not self.facts.legality.takes(node, 0, source, self.imports):
             return None
-        befores = [other[0] for other in steps if other is not None]
-        seen, refusal = self._refusal(node, befores, source, meaning)
+        refusal = self._refusal(node, source, meaning)
         if refusal is not None:
             return refusal
         inputs = {index: other[0] for index, other in enumerate(steps) if other is not None}
+        reason = reason_unseen(node, source, meaning.target)
         if constant is None:
-            return Replacement(SEE_THROUGH_CAST.code, _reason(seen, node, source, meaning.target), inputs=inputs)
+            return Replacement(SEE_THROUGH_CAST.code, reason, inputs=inputs)
         inputs[1 if steps[0] else 0] = constant
-        reason = f"{_reason(seen, node, source, meaning.target)}, and {type_name(source)} holds the constant"
+        reason = f"{reason}, and {type_name(source)} holds the constant"
         return Replacement(SEE_THROUGH_CAST.code, reason, constants=(constant,), inputs=inputs)
-
-
-def _unlike(
-    node: onnx_ir.Node, left: CastStep, right: CastStep, imports: Mapping[str, int], legality: Legality
-) -> Replacement | None:
-    """Compare two types cast to a third in the one of them that holds the other."""
-    if left[2].to != right[2].to or not any(_dies_with(value) for value in node.inputs):
-        return None
-    for index, (wide, narrow) in enumerate(((left, right), (right, left))):
-        holds = embeds(narrow[1], wide[1]) and wide[2].to is not None and embeds(wide[1], wide[2].to)
-        if holds and wide[1] != wide[2].to and legality.takes(node, 0, wide[1], imports):
-            cast = cast_node(narrow[0], wide[1])
-            operands = {index: wide[0], 1 - index: cast.outputs[0]}
-            reason = (
-                f"{type_name(wide[1])} holds every {type_name(narrow[1])}, as {type_name(wide[2].target)} does both"
-            )
-            return Replacement(
-                SEE_THROUGH_CAST.code, f"{reason}, so {node.op_type} gives the same", (cast,), inputs=operands
-            )
-    return None
-
-
-def _dies_with(value: onnx_ir.Value | None) -> bool:
-    """True if the cast that makes an operand has no other user, so that one cast replaces another."""
-    return value is not None and use_count(value) == 1 and not value.is_graph_output()
-
-
-def _reason(seen: object, node: onnx_ir.Node, source: DataType, to: DataType) -> str:
-    if seen is None:
-        return reason_unseen(node, source, to)
-    return f"the operands are known to be integers that {type_name(source)} and {type_name(to)} both hold"
 
 
 def _narrowed(value: onnx_ir.Value | None, to: DataType, imports: Mapping[str, int]) -> onnx_ir.Value | None:

@@ -163,7 +163,7 @@ OPTIONS = (
     ("--narrow", "int64", "--narrow-interface"),
     ("--narrow", "double"),
     ("--interface", "wide", "--storage", "byte", "--emit-functions"),
-    ("--fold-as", "onnxruntime", "--fold-quantized"),
+    ("--fold-disputed", "--fold-quantized"),
     ("--promotion", "torch", "--pytorch-scalar-promotion"),
     ("--keep-output-types", "--json"),
 )
