@@ -20,6 +20,7 @@ What each opset changed, and what becomes of it:
     12     Dropout                       attribute ratio                   none: it draws nothing
     13     Softmax, LogSoftmax, Hardmax  all dimensions from the axis on   flattened, unless the axis is the last
     13     Squeeze, ReduceSum, Split ..  attributes                        inputs
+    16     RoiAlign                      coordinates as they are           stated
     18     ReduceMax, ...                attribute axes                    input
     18     Split                         parts by the number of outputs    stated
 
@@ -270,6 +271,11 @@ def _parts_counted(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     return again(node, [node.inputs[0]], num_outputs=onnx_ir.AttrInt64("num_outputs", len(node.outputs)))
 
 
+def _unshifted(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    mode = onnx_ir.AttrString("coordinate_transformation_mode", "output_half_pixel")
+    return again(node, list(node.inputs), coordinate_transformation_mode=mode)
+
+
 def _slice(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     """Inputs come as starts, ends, axes."""
     return _as_inputs("starts", "ends", "axes", least=2)(build, node)
@@ -417,6 +423,7 @@ _STEPS: Mapping[tuple[str, int], Step] = {
     **dict.fromkeys((("ReduceSum", 13), ("Squeeze", 13)), _as_inputs("axes")),
     ("Split", 13): _as_inputs("split"),
     ("Unsqueeze", 13): _as_inputs("axes", least=1),
+    ("RoiAlign", 16): _unshifted,
     **{(f"Reduce{kind}", 18): _as_inputs("axes") for kind in _REDUCED_BY},
     ("Split", 18): _parts_counted,
 }
