@@ -29,7 +29,7 @@ from castsmith.lowering.healing import Healing, computes_in_half, reference_of
 from castsmith.lowering.operators.run import LowerOperators
 from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16
-from castsmith.lowering.opset.version import RaiseOpset
+from castsmith.lowering.opset.version import RaiseOpset, opset_asked
 from castsmith.lowering.rescale.run import Rescale, RescaleResult
 from castsmith.lowering.results import ConvertResult
 from castsmith.lowering.running import Run, leftovers
@@ -435,7 +435,8 @@ def _attempt(
     keys, target = keys_of(work), request.target
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     run = Run(Session(work), request.provenance, request.progress)
-    run.apply(RaiseOpset(target, request.to))
+    if opset_asked(run.session, target, request.to) is not None:
+        run.apply(RaiseOpset(target, request.to))
     if request.to == DataType.BFLOAT16 and run.records.refusals and _is_older(work, FIRST_WITH_BFLOAT16):
         why = run.records.refusals[0].reason
         raise OptionError(f"bfloat16 needs opset 13, and {why}; export the model at opset 13.")

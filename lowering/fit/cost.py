@@ -4,7 +4,7 @@
 
 A node moves what it reads and writes, once per run; Reshape and its like move nothing. Unknown dimensions count as 64.
 Casts count twice, in launches and in bytes: a cast is work itself, and keeps a runtime from fusing the nodes around it,
-whose elements then go through memory. A cast of a constant costs nothing: a runtime does it once, as it loads the model.
+whose elements then go through memory. A cast of a constant costs nothing: a runtime does it once, when it loads.
 """
 
 from __future__ import annotations

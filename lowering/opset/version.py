@@ -95,7 +95,10 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
     """Move to the newest opset at which the target has all operators, else to the newest that it accepts."""
     model = session.model
     now = opset_of(model.graph.opset_imports, "")
-    if now is None or raise_opset(session, target, records) or (now <= target.newest_opset and not target.dropped):
+    asked = opset_asked(session, target)
+    if now is None or (asked is not None and raise_to(session, *asked, records)):
+        return
+    if now <= target.newest_opset and not target.dropped:
         return
     types = session.inference(PromotionRules()).types
     newest = min(now, target.newest_opset)
@@ -118,25 +121,23 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
         )
 
 
-def raise_opset(session: Session, target: Target | None, records: Records, precision: DataType | None = None) -> bool:
-    """Move a model to the oldest opset at which the target runs its operators; True if it moves.
-
-    Models with functions are left.
+def opset_asked(session: Session, target: Target | None, precision: DataType | None = None) -> tuple[int, str] | None:
+    """Return the oldest newer opset at which the target runs the operators of a model without functions, and why.
 
     Args:
         session: The model.
         target: The runtime that it is for.
-        records: Takes what is done.
         precision: The type to which it will be converted, which the opset must have.
     """
     model, now = session.model, opset_of(session.model.graph.opset_imports, "")
     if now is None or model.functions:
-        return False
-    types = session.inference(PromotionRules()).types
-    to, why = (now, "") if target is None else opset_needed(model, target, types, now)
+        return None
+    to, why = (now, "")
+    if target is not None:
+        to, why = opset_needed(model, target, session.inference(PromotionRules()).types, now)
     if precision == DataType.BFLOAT16 and to < FIRST_WITH_BFLOAT16:
         to, why = FIRST_WITH_BFLOAT16, f"opset {FIRST_WITH_BFLOAT16} is the first with bfloat16"
-    return to > now and raise_to(session, to, why, records)
+    return (to, why) if to > now else None
 
 
 def raise_to(session: Session, to: int, why: str, records: Records) -> bool:
@@ -167,7 +168,9 @@ class RaiseOpset(SessionPass):
 
     def rewrite(self, session: Session) -> RewriteResult:
         records = Records()
-        raise_opset(session, self.target, records, self.precision)
+        asked = opset_asked(session, self.target, self.precision)
+        if asked is not None:
+            raise_to(session, *asked, records)
         return RewriteResult(session.model, bool(records.rewrites), records)
 
 
