@@ -12,6 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
+from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
@@ -27,7 +28,8 @@ from castsmith.lowering.fitting import Proof
 from castsmith.lowering.healing import Healing, computes_in_half, reference_of
 from castsmith.lowering.operators.run import LowerOperators
 from castsmith.lowering.opset.loading import FitLoader
-from castsmith.lowering.opset.version import RaiseOpset, is_old
+from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16
+from castsmith.lowering.opset.version import RaiseOpset, opset_asked
 from castsmith.lowering.rescale.run import Rescale, RescaleResult
 from castsmith.lowering.results import ConvertResult
 from castsmith.lowering.running import Run, leftovers
@@ -433,11 +435,11 @@ def _attempt(
     keys, target = keys_of(work), request.target
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     run = Run(Session(work), request.provenance, request.progress)
-    if is_old(work):
+    if opset_asked(run.session, target, request.to) is not None:
         run.apply(RaiseOpset(target, request.to))
-        if request.to == DataType.BFLOAT16 and run.records.refusals:
-            why = run.records.refusals[0].reason
-            raise OptionError(f"bfloat16 needs opset 13, and {why}; export the model at opset 13.")
+    if request.to == DataType.BFLOAT16 and run.records.refusals and _is_older(work, FIRST_WITH_BFLOAT16):
+        why = run.records.refusals[0].reason
+        raise OptionError(f"bfloat16 needs opset 13, and {why}; export the model at opset 13.")
     if request.weights_only:
         weights = ConvertPrecision(request.to, target, keep=keep, fates=request.fates, weights_only=True)
         return _ended(run, _converted(run, weights), results, keep, keys)
@@ -468,6 +470,11 @@ def _attempt(
     records.diagnostics += _unsupported(run.session, target)
     records.diagnostics += _without_kernel(run.session, request)
     return _ended(run, found, results, keep, keys)
+
+
+def _is_older(model: onnx_ir.Model, opset: int) -> bool:
+    now = opset_of(model.graph.opset_imports, "")
+    return now is not None and now < opset
 
 
 def _ended(

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from onnx_ir import DataType
 
+from castsmith.ir.ops.schemas import since_version
 from castsmith.ir.ops.table import MOVERS
 from castsmith.numerics.arguments import text
 from castsmith.numerics.cast.settings import NEWEST_OPSET
@@ -93,6 +94,8 @@ class Target:
             re-associated with others; empty if that is false or unknown. Doubles are then rounded by sums.
         hazards: Changes that its optimizer makes to arithmetic, by name, with descriptions.
         probed: The operators whose kernels were measured.
+        probed_from: The oldest opset at which they were measured: at older ones those that were found count as
+            supported, and `check` says that this is unknown. 0 if they were measured at each.
         operators: The operators of each domain that it has, of any type; empty if they are unknown.
         extension: The call by which an application gives it more operators.
         registry: The file in `registries` with the kernels that the runtime itself lists; empty without one.
@@ -126,6 +129,7 @@ class Target:
     as_written: str
     hazards: Mapping[str, str]
     probed: frozenset[str]
+    probed_from: int
     operators: Mapping[str, frozenset[str]]
     extension: str
     registry: str
@@ -162,6 +166,7 @@ class Target:
         as_written: str = "",
         hazards: Mapping[str, str] | None = None,
         probed: Iterable[str] = (),
+        probed_from: int = 0,
         operators: Mapping[str, Iterable[str]] | None = None,
         extension: str = "",
         registry: str = "",
@@ -213,6 +218,7 @@ class Target:
                 "as_written": str(as_written),
                 "hazards": dict(hazards or {}),
                 "probed": frozenset(read_names("probed", probed)),
+                "probed_from": read_number("probed_from", probed_from or None) or 0,
                 "operators": {name: frozenset(read_names("operators", row)) for name, row in (operators or {}).items()},
                 "extension": str(extension),
                 "registry": str(registry),
@@ -316,8 +322,12 @@ class Target:
         """True if a row of the kernels has the operator, or says nothing of it; the fallback is left out."""
         row = self.kernels.get(dtype)
         if row is None or op_type in row:
-            return row is None or row[op_type] <= opset
+            return row is None or row[op_type] <= opset or self._is_older_form(op_type, opset)
         return bool(self.probed) and op_type not in self.probed and _HAS_ARITHMETIC in row
+
+    def _is_older_form(self, op_type: str, opset: int) -> bool:
+        """True for a definition of the operator that is too old to have been measured."""
+        return opset < self.probed_from and since_version(op_type, opset) is not None
 
     def lacks_domain(self, domain: str) -> bool:
         """True if the target has no operators of the domain, as far as its custom operators are known."""

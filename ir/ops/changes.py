@@ -38,8 +38,8 @@ def _ceil_mode(node: onnx_ir.Node, _types: TypesInUse) -> bool:
     return node.attributes.get_int("ceil_mode", 0) != 0
 
 
-def _lacks(attribute: str) -> Callable[[onnx_ir.Node, TypesInUse], bool]:
-    return lambda node, _types: attribute not in node.attributes
+def _is_shifted(node: onnx_ir.Node, _types: TypesInUse) -> bool:
+    return node.attributes.get_string("coordinate_transformation_mode", "half_pixel") == "half_pixel"
 
 
 def _no_second_input(node: onnx_ir.Node, _types: TypesInUse) -> bool:
@@ -60,7 +60,6 @@ def _says(attribute: str, *texts: str) -> Callable[[onnx_ir.Node, TypesInUse], b
 
 _keeps_ratio = _says("keep_aspect_ratio_policy", "not_larger", "not_smaller")
 _is_symmetric = _says("coordinate_transformation_mode", "half_pixel_symmetric")
-_LACKS_MODE = _lacks("coordinate_transformation_mode")
 _INFINITY = "infinity saturates to the largest value of the fnuz types from opset 24 on, and gave NaN before"
 _WINDOW = "with ceil_mode, windows that start in the right padding are omitted from opset {} on"
 _SOFTMAX = "it normalises over one axis from opset 13 on, and over all axes from `axis` before"
@@ -73,7 +72,7 @@ CHANGES: tuple[Change, ...] = (
     Change("LogSoftmax", 13, _SOFTMAX, _always),
     Change("Hardmax", 13, _SOFTMAX, _always),
     Change("BatchNormalization", 14, "its training outputs were redefined", _trains),
-    Change("RoiAlign", 16, "coordinates are shifted by half a pixel unless set otherwise", _LACKS_MODE),
+    Change("RoiAlign", 16, "coordinates are shifted by half a pixel unless set otherwise", _is_shifted),
     Change("ScatterElements", 18, "max and min are new reductions", _says("reduction", "max", "min")),
     Change("ScatterND", 18, "max and min are new reductions", _says("reduction", "max", "min")),
     Change("Pad", 19, "the mode wrap is new", _says("mode", "wrap")),

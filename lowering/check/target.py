@@ -174,6 +174,10 @@ def _unknown_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnost
         message = f"the facts about {target} do not include its {listed}, so these are not checked"
         way_out = "state them in a target file of your own to have them checked"
         yield Diagnostic(TARGET_UNKNOWN.code, Severity.NOTE, Site(model.graph.name or ""), message, way_out)
+    opset = opset_of(model.graph.opset_imports, "") or target.probed_from
+    if opset < target.probed_from:
+        message = f"operators by type of {target} were measured at opset {target.probed_from}, not at opset {opset}"
+        yield Diagnostic(TARGET_UNKNOWN.code, Severity.NOTE, Site(model.graph.name or ""), message)
 
 
 def _version_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:

@@ -4,7 +4,7 @@
 
 A node moves what it reads and writes, once per run; Reshape and its like move nothing. Unknown dimensions count as 64.
 Casts count twice, in launches and in bytes: a cast is work itself, and keeps a runtime from fusing the nodes around it,
-whose elements then go through memory.
+whose elements then go through memory. A cast of a constant costs nothing: a runtime does it once, when it loads.
 """
 
 from __future__ import annotations
@@ -38,17 +38,19 @@ class Cost:
         casts: The casts among them.
         moved_bytes: The bytes that all nodes read and write in one run, those of casts twice.
         tensor_bytes: The bytes of the tensors in the file.
+        loaded_casts: The casts of constants among the casts, which run once.
     """
 
     nodes: int
     casts: int
     moved_bytes: int
     tensor_bytes: int
+    loaded_casts: int = 0
 
     @property
     def launches(self) -> int:
-        """The nodes, of which casts count twice."""
-        return self.nodes + self.casts
+        """The nodes of each run, of which casts count twice."""
+        return self.nodes + self.casts - 2 * self.loaded_casts
 
     @property
     def total(self) -> int:
@@ -68,8 +70,18 @@ def cost_of(model: onnx_ir.Model) -> Cost:
     """Return the cost of the model."""
     nodes_found = survey(model)
     sizes = _Sizes(infer_element_types(model, PromotionRules(promote_unsafe=True)))
-    moved = sum(sizes.moved(node) for node in nodes_found.nodes)
-    return Cost(len(nodes_found.nodes), nodes_found.count_casts(), moved, nodes_found.constant_bytes())
+    loaded = [node for node in nodes_found.nodes if _is_loaded(node)]
+    moved = sum(map(sizes.moved, nodes_found.nodes)) - sum(map(sizes.moved, loaded))
+    return Cost(len(nodes_found.nodes), nodes_found.count_casts(), moved, nodes_found.constant_bytes(), len(loaded))
+
+
+def _is_loaded(node: onnx_ir.Node) -> bool:
+    """True for a cast of a constant."""
+    return _is_cast(node) and node.inputs[0] is not None and constant_tensor(node.inputs[0]) is not None
+
+
+def _is_cast(node: onnx_ir.Node) -> bool:
+    return node.domain in DEFAULT_DOMAINS and node.op_type in CASTS
 
 
 class _Sizes:
@@ -86,7 +98,7 @@ class _Sizes:
         sizes = [self._bytes(value, largest) for value in values]
         if node.domain in DEFAULT_DOMAINS and node.op_type in _VIEWS:
             return 0
-        return sum(sizes) * (2 if node.domain in DEFAULT_DOMAINS and node.op_type in CASTS else 1)
+        return sum(sizes) * (2 if _is_cast(node) else 1)
 
     def _bytes(self, value: onnx_ir.Value, default: int) -> int:
         dtype = self._inference.type_of(value) or value.dtype

@@ -21,7 +21,7 @@ from castsmith.lowering.conversion import convert
 from castsmith.lowering.fit.blame import in_users_words
 from castsmith.lowering.fit.cost import Cost, cost_of
 from castsmith.lowering.fit.results import FitResult, Step, Way
-from castsmith.lowering.fit.ways import Traits, conversions, exact_steps, ports_of, traits_of_model
+from castsmith.lowering.fit.ways import Traits, conversions, exact_steps, ports_of, traits_of_model, weights_alone
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.quantized import nbits
 from castsmith.lowering.results import Accuracy, Result
@@ -38,6 +38,8 @@ _NEAR = 1.1
 """How much more than the model itself a result may cost so that no further way is tried."""
 _WORTH_TELLING = 0.9
 """The most that a result with rounded values may cost, as a share of an exact one, to be told of."""
+_MOST_MEASURED = 500
+"""The nodes of the largest model whose error is measured for a hint alone."""
 _TWICE = 2.0
 """How much more than a result with rounded values an exact one may cost and still be preferred."""
 
@@ -276,7 +278,7 @@ class _Meter:
     dims: Mapping[str, int] | None
     refused: str = ""
     _is_too_inexact: bool = False
-    """True if a precision was too inexact: those that hold fewer values follow."""
+    """True if float was too inexact: precisions that hold fewer values follow."""
     _reference: Reference | None = None
 
     def best_conversion(self, exact: _Tried | None) -> _Tried | None:
@@ -288,20 +290,28 @@ class _Meter:
             best = self.search.best_behind(conversion)
             if self.search.is_beside_the_point():
                 break
-            if best is not None and (exact is None or exact.cost > _TWICE * best.cost) and self._is_accurate(best):
+            if best is None:
+                continue
+            is_cheap = exact is None or exact.cost > _TWICE * best.cost
+            if (is_cheap or self.search.every) and self._is_accurate(best) and is_cheap:
                 ways.append(best)
         return min(ways, key=lambda attempt: attempt.rank, default=None)
 
     def _conversions(self, exact: _Tried | None) -> Iterator[Step]:
         """Yield conversions of the whole model; then of a part, which takes long, if nothing else is legal."""
-        whole = list(conversions(self.search.traits, self.search.target))
+        search = self.search
+        whole = list(conversions(search.traits, search.target))
         yield from whole
+        if search.every:
+            yield from weights_alone(search.model, search.target)
         if self.most is not None and exact is None and self.refused:
             self._is_too_inexact = False
             yield from (replace(step, options={**step.options, "max_error": self.most}) for step in whole)
 
     def _is_accurate(self, tried: _Tried) -> bool:
-        """Measure the error of a way; True if it is allowed, or would be."""
+        """Measure the error of a way; True if it is allowed, or would be, and where that takes too long for a hint."""
+        if self.most is None and not self.search.every and self.search.before.nodes > _MOST_MEASURED:
+            return True
         try:
             if self._reference is None:
                 self.search.tell("measuring")
@@ -314,7 +324,7 @@ class _Meter:
         tried.way = replace(tried.way, error=error)
         if self.most is None or error.worst <= self.most:
             return True
-        self._is_too_inexact = True
+        self._is_too_inexact = tried.way.steps[0].options["to"] == type_name(DataType.FLOAT)
         too_large = f"its error is {error.worst:.2g} on {self._sets(error)}, above {self.most:g}"
         tried.way = replace(tried.way, obstacles=(too_large,))
         self.refused = self.refused or f"`{tried.way.steps[0]}` would be legal, but {too_large}"
@@ -326,10 +336,12 @@ class _Meter:
 
     def hint(self, exact: _Tried | None, lossy: _Tried | None) -> str:
         """Return the sentence about what is not taken: what would allow it, or what it would save."""
-        if lossy is not None and lossy.way.error is not None and lossy.way.cost is not None:
-            error, cost = lossy.way.error, lossy.way.cost
+        if lossy is not None:
+            step, cost, error = lossy.way.steps[0], lossy.way.cost, lossy.way.error
+            if error is None:
+                return f"`max_error` allows `{step}`: {cost}; `all_ways` measures its error"
             return (
-                f"`max_error` {_rounded_up(error.worst)} allows `{lossy.way.steps[0]}`: {cost}, and an error of"
+                f"`max_error` {_rounded_up(error.worst)} allows `{step}`: {cost}, and an error of"
                 f" {error.worst:.2g} on {self._sets(error)}"
             )
         others = [

@@ -22,6 +22,7 @@ from castsmith.lowering.quantized.tensorrt import DOMAIN as TENSORRT_DOMAIN
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, Kind, element_type, type_name
 from castsmith.passes.precision.run import SOURCES
+from castsmith.passes.precision.weights import large_weights
 from castsmith.targets.target import Target
 
 _VENDORS = (CONTRIB_DOMAIN, TENSORRT_DOMAIN)
@@ -114,3 +115,10 @@ def conversions(traits: Traits, target: Target) -> Iterator[Step]:
         if lacking:
             plain = len(lacking) < len(traits.ports) and not any("," in name for name in lacking)
             yield Step("convert", {**options, "io": ",".join(lacking) if plain else "convert"})
+
+
+def weights_alone(model: onnx_ir.Model, target: Target) -> Iterator[Step]:
+    """Yield the call of `convert` that makes the file smaller, and nothing legal that is not."""
+    half = next((to for to in (DataType.FLOAT16, DataType.BFLOAT16) if to not in target.lacks), None)
+    if half is not None and next(large_weights(model), None) is not None:
+        yield Step("convert", {"to": type_name(half), "target": str(target), "weights_only": True})

@@ -25,7 +25,7 @@ from castsmith.lowering.opset.obstacles import (
     node_obstacle,
     standard_nodes,
 )
-from castsmith.lowering.opset.raising import NEWEST as RAISED_TO, raised
+from castsmith.lowering.opset.raising import raised
 from castsmith.passes.core.rewriting import Replacement, apply_replacement, detach, name_node
 from castsmith.passes.core.session import Session
 
@@ -64,7 +64,7 @@ def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> NodeChanges:
     """Decide for every node, including those of functions."""
     moves = NodeChanges()
     for node, now in standard_nodes(model):
-        if now < to <= RAISED_TO:
+        if now < to:
             _raise(moves, node, now, to, types)
             continue
         reason = node_obstacle(node, now, to, types)

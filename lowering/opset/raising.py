@@ -1,4 +1,4 @@
-"""Nodes of opsets 1 to 12 in the form of a newer one, up to opset 13, the first with bfloat16.
+"""Nodes in the form of a newer opset.
 
 What each opset changed, and what becomes of it:
 
@@ -20,9 +20,12 @@ What each opset changed, and what becomes of it:
     12     Dropout                       attribute ratio                   none: it draws nothing
     13     Softmax, LogSoftmax, Hardmax  all dimensions from the axis on   flattened, unless the axis is the last
     13     Squeeze, ReduceSum, Split ..  attributes                        inputs
+    16     RoiAlign                      coordinates as they are           stated
+    18     ReduceMax, ...                attribute axes                    input
+    18     Split                         parts by the number of outputs    stated
 
-An operator that is not listed stays if `obstacles` finds no difference. Attributes without effect, such as
-`consumed_inputs` and `is_test`, are left out.
+An operator that is not listed stays if `obstacles` finds no difference, and so does one that the opset of the model
+lacks, until its first definition. Attributes without effect, such as `consumed_inputs` and `is_test`, are left out.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.casts import cast_target
+from castsmith.ir.ops.schemas import since_version
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.opset.adapters import again
 from castsmith.lowering.opset.obstacles import TypeOf, node_obstacle, standard_nodes
@@ -44,12 +48,10 @@ from castsmith.passes.core.rewriting import detach
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
 
-NEWEST = 13
-"""The newest opset whose changes are covered here."""
 FIRST_WITH_BFLOAT16 = 13
 
-_LAST_WRITTEN_OUT = 9
-"""The newest opset of which each change has its step."""
+_LAST_WRITTEN_OUT, _LAST_READ = 9, 13
+"""The newest opset of which each change has its step, and that up to which operators without one are listed."""
 
 Step = Callable[[Builder, onnx_ir.Node], "onnx_ir.Node | str"]
 """Returns the node in the form of the opset that changed its operator: itself if it may stay, or why it has none."""
@@ -77,8 +79,8 @@ def raised(build: Builder, node: onnx_ir.Node, now: int, to: int, types: TypeOf)
 
 @cache
 def _changes(op_type: str, opset: int) -> bool:
-    """True if the opset has a version of its own of the operator."""
-    return onnx.defs.has(op_type, opset, "") and onnx.defs.get_schema(op_type, opset, "").since_version == opset
+    """True if the opset has a version of its own of the operator, but for the first."""
+    return onnx.defs.has(op_type, opset - 1, "") and since_version(op_type, opset) == opset
 
 
 def _unless_different(opset: int, types: TypeOf) -> Step:
@@ -87,7 +89,7 @@ def _unless_different(opset: int, types: TypeOf) -> Step:
     def step(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
         if opset <= _LAST_WRITTEN_OUT:
             return f"{node.op_type} changed in opset {opset}"
-        if node.op_type in _SAME_FROM_9_TO_13:
+        if opset <= _LAST_READ and node.op_type in _SAME_FROM_9_TO_13:
             return node
         return node_obstacle(node, opset - 1, opset, types) or node
 
@@ -262,6 +264,18 @@ def _int64s(node: onnx_ir.Node, name: str) -> list[int] | None:
     return [attribute.as_int()] if attribute.type == onnx_ir.AttributeType.INT else list(attribute.as_ints())
 
 
+def _parts_counted(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    """Without lengths, the parts are as many as the outputs."""
+    if len(node.inputs) > 1 and node.inputs[1] is not None:
+        return node
+    return again(node, [node.inputs[0]], num_outputs=onnx_ir.AttrInt64("num_outputs", len(node.outputs)))
+
+
+def _unshifted(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    mode = onnx_ir.AttrString("coordinate_transformation_mode", "output_half_pixel")
+    return again(node, list(node.inputs), coordinate_transformation_mode=mode)
+
+
 def _slice(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     """Inputs come as starts, ends, axes."""
     return _as_inputs("starts", "ends", "axes", least=2)(build, node)
@@ -378,6 +392,7 @@ _WITHOUT_CONSUMED_INPUTS = (
     *("Sigmoid", "Sqrt", "Sub", "Sum", "Tanh"),
 )
 _BROADCAST = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
+_REDUCED_BY = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 _STEPS: Mapping[tuple[str, int], Step] = {
     **{(name, 6): _same for name in _WITHOUT_CONSUMED_INPUTS},
     **{(name, 8): _same for name in ("Max", "MaxPool", "Mean", "Min", "Sum")},
@@ -408,6 +423,9 @@ _STEPS: Mapping[tuple[str, int], Step] = {
     **dict.fromkeys((("ReduceSum", 13), ("Squeeze", 13)), _as_inputs("axes")),
     ("Split", 13): _as_inputs("split"),
     ("Unsqueeze", 13): _as_inputs("axes", least=1),
+    ("RoiAlign", 16): _unshifted,
+    **{(f"Reduce{kind}", 18): _as_inputs("axes") for kind in _REDUCED_BY},
+    ("Split", 18): _parts_counted,
 }
 """What the versions of an operator ask of a node."""
 _TYPED_STEPS: Mapping[tuple[str, int], Callable[[TypeOf], Step]] = {

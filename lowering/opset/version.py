@@ -9,7 +9,7 @@ and a diagnostic says that the target will not accept it.
 becomes, for a runtime that accepts IR version 13 and opset 26,
     <ir_version: 13, opset_import: ["" : 26]>
 
-A model of an opset below 13 moves up to the oldest one at which the target runs its operators (`raising`).
+A model moves up to the oldest opset at which the target runs its operators (`raising`).
 
 Where the target accepts the opset and lacks an operator in the form of it, the model moves to the newest opset at which
 the target has it: ONNX Runtime 1.32 accepts opset 28, and has QuantizeLinear up to opset 27.
@@ -41,7 +41,7 @@ from castsmith.lowering.opset.moving import (
     plan_moves,
 )
 from castsmith.lowering.opset.obstacles import CHANGE_OPSET, Obstacle, TypeOf, move_to_opset, standard_nodes
-from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16, NEWEST as RAISED_TO, opset_needed
+from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16, opset_needed
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES
 from castsmith.passes.core.rewrite_pass import SessionPass
@@ -95,7 +95,10 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
     """Move to the newest opset at which the target has all operators, else to the newest that it accepts."""
     model = session.model
     now = opset_of(model.graph.opset_imports, "")
-    if now is None or raise_opset(session, target, records) or (now <= target.newest_opset and not target.dropped):
+    asked = opset_asked(session, target)
+    if now is None or (asked is not None and raise_to(session, *asked, records)):
+        return
+    if now <= target.newest_opset and not target.dropped:
         return
     types = session.inference(PromotionRules()).types
     newest = min(now, target.newest_opset)
@@ -118,26 +121,29 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
         )
 
 
-def raise_opset(session: Session, target: Target | None, records: Records, precision: DataType | None = None) -> bool:
-    """Move a model of an opset below 13 to the oldest one at which the target runs its operators; True if it needs to.
-
-    Models with functions are left.
+def opset_asked(session: Session, target: Target | None, precision: DataType | None = None) -> tuple[int, str] | None:
+    """Return the oldest newer opset at which the target runs the operators of a model without functions, and why.
 
     Args:
         session: The model.
         target: The runtime that it is for.
-        records: Takes what is done.
         precision: The type to which it will be converted, which the opset must have.
     """
     model, now = session.model, opset_of(session.model.graph.opset_imports, "")
-    if now is None or not is_old(model):
-        return False
-    types = session.inference(PromotionRules()).types
-    to, why = (now, "") if target is None else opset_needed(model, target, types, now)
+    if now is None or model.functions:
+        return None
+    to, why = (now, "")
+    if target is not None:
+        to, why = opset_needed(model, target, session.inference(PromotionRules()).types, now)
     if precision == DataType.BFLOAT16 and to < FIRST_WITH_BFLOAT16:
         to, why = FIRST_WITH_BFLOAT16, f"opset {FIRST_WITH_BFLOAT16} is the first with bfloat16"
-    if not now < to <= RAISED_TO:
-        return False
+    return (to, why) if to > now else None
+
+
+def raise_to(session: Session, to: int, why: str, records: Records) -> bool:
+    """Move a model without functions to a newer opset; False if a node has no form there, which is recorded."""
+    model = session.model
+    now, types = opset_of(model.graph.opset_imports, "") or 1, session.inference(PromotionRules()).types
     with inferred_declared(model, types, shapes=needs_shapes(model, now, to)):
         moves = plan_moves(model, to, types)
         if not moves.obstacles:
@@ -145,13 +151,7 @@ def raise_opset(session: Session, target: Target | None, records: Records, preci
             return True
     moves.discard()
     _refuse(model, moves.obstacles, (now, to), records, None)
-    return True
-
-
-def is_old(model: onnx_ir.Model) -> bool:
-    """True for a model of an opset that `raise_opset` may raise."""
-    now = opset_of(model.graph.opset_imports, "")
-    return now is not None and now < RAISED_TO and not model.functions
+    return False
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,9 @@ class RaiseOpset(SessionPass):
 
     def rewrite(self, session: Session) -> RewriteResult:
         records = Records()
-        raise_opset(session, self.target, records, self.precision)
+        asked = opset_asked(session, self.target, self.precision)
+        if asked is not None:
+            raise_to(session, *asked, records)
         return RewriteResult(session.model, bool(records.rewrites), records)
 
 

@@ -78,7 +78,7 @@ def flag_of(name: str) -> str:
     return f"--{_OTHER_NAMES.get(name, name).replace('_', '-')}"
 
 
-_OTHER_NAMES = {"lower": "force", "ranges": "range"}
+_OTHER_NAMES = {"lower": "force", "ranges": "range", "all_ways": "plan"}
 """Parameters whose options have another name."""
 
 

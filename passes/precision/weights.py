@@ -60,7 +60,7 @@ def store_weights(
     """
     model, done = session.model, Stored(Records(), {})
     held, namer, places = holders(model), session.namer(), dict[onnx_ir.Node, int]()
-    for value in list(_weights(model)):
+    for value in list(large_weights(model)):
         tensor, users = constant_tensor(value), [node for node, _ in value.uses()]
         if tensor is None:
             continue
@@ -95,7 +95,7 @@ def store_weights(
     return done
 
 
-def _weights(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
+def large_weights(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
     """Yield the large floating-point constants: initializers and results of Constant nodes, but not scales."""
     constants: Iterable[onnx_ir.Value] = (
         *(value for graph in graphs_with_initializers(model) for value in graph.initializers.values()),

@@ -51,7 +51,23 @@ def test_walks_over_the_graph(
 def test_what_is_imported_when_it_is_used() -> None:
     code = (
         "import sys, castsmith; assert 'onnx_ir' not in sys.modules\n"
-        "castsmith.optimize; print({'onnx_ir', 'onnxscript', 'onnxruntime', 'networkx', 'rich'} & {*sys.modules})\n"
+        "castsmith.optimize; print({'onnx_ir', 'onnxscript', 'onnxruntime', 'rich'} & {*sys.modules})\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ended.stdout, ended.stderr) == ("{'onnx_ir'}\n", "")
+
+
+def test_convert_needs_few_packages(tmp_path: Path) -> None:
+    """It needs onnx and onnx_ir, with what they require themselves, numpy, ml_dtypes and lazy_loader."""
+    onnx.save(constants(BLOCKS), tmp_path / "a.onnx")
+    code = (
+        "import sys; before = {*sys.modules}; import castsmith\n"
+        f"castsmith.convert({str(tmp_path / 'a.onnx')!r}, to='float16').save({str(tmp_path / 'b.onnx')!r})\n"
+        "loaded = {name.partition('.')[0] for name in {*sys.modules} - before}\n"
+        "print(*sorted(loaded - sys.stdlib_module_names))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    needed = {"castsmith", "onnx", "onnx_ir", "google", "numpy", "ml_dtypes", "lazy_loader"}
+    theirs = {"sympy", "mpmath", "packaging", "typing_extensions"}
+    assert not set(ended.stdout.split()) - needed - theirs
+    assert not ended.stderr

@@ -216,6 +216,7 @@ def probe(engine: str, options: argparse.Namespace) -> dict[str, Any]:
         "newest_opset": OPSET,
         "newest_ir_version": IR_VERSION,
         "types": [type_name(dtype) for dtype in ELEMENT_TYPES if dtype in taken],
+        "probed_from": OPSET,
         "probed": sorted(known | whole),
         **{key: old[key] for key in _BY_HAND if key in old},
         "kernels": list(grouped(taken)),

@@ -54,6 +54,15 @@ def test_operators_that_were_not_probed() -> None:
     assert takes_operator("Neg", DataType.INT32, 21, target(probed=frozenset[str]()))
 
 
+def test_older_forms_than_were_probed_count_as_supported() -> None:
+    kernels = {_F: {"Add": 14, "Einsum": 12}, _U8: {"Einsum": 12}}
+    found = target(kernels=kernels, probed=frozenset(("Add", "Einsum")), probed_from=17)
+    assert found.has_kernel("Add", _F, 7)
+    assert not found.has_kernel("Add", _U8, 7)
+    assert not found.has_kernel("Einsum", _F, 11)  # which the standard has from opset 12 on
+    assert not target(kernels=kernels).has_kernel("Add", _F, 7)
+
+
 def test_a_target_of_unknown_kernels_has_those_of_the_default() -> None:
     found = target(unknown=("kernels",), kernels={}, lacks=frozenset[DataType]())
     assert takes_operator("Add", _F, 21, found)

@@ -226,6 +226,12 @@ def test_the_kernels_of_a_runtime_probed_elsewhere_are_of_probed_operators(name:
     listed = {op_type for row in data["kernels"] for op_type in row["operators"]}
     assert listed
     assert listed <= set(data["probed"])
+    model = onnx.parser.parse_model("""<ir_version: 7, opset_import: ["": 11]>
+        g (float[2] x, float[2] z) => (float[2] y) { s = Add (x, z) y = Relu (s) }""")
+    (unmeasured,) = castsmith.check(model, target=name)
+    assert unmeasured.code == "target-unknown"
+    assert "measured at opset 17, not at opset 11" in unmeasured.message
+    assert castsmith.optimize(model, target=name).model.graph.opset_imports[""] == 11
 
 
 def test_the_models_of_other_engines_have_constants_for_optional_inputs() -> None:

@@ -27,6 +27,12 @@ def test_a_cast_counts_twice() -> None:
     assert found.total == 4 * LAUNCH_BYTES + found.moved_bytes
 
 
+def test_a_cast_of_a_constant_runs_once() -> None:
+    found = cost("<float16[3] w = {1, 2, 3}> { c = Cast <to = 1> (w) y = Add (x, c) }")
+    assert found == Cost(2, 1, 48 + 12, 6, 1)
+    assert found.launches == cost("{ y = Relu (x) }").launches
+
+
 def test_a_view_moves_nothing() -> None:
     assert cost("<int64[2] s = {2, 3}> { a = Identity (x) y = Reshape (a, s) }") == Cost(2, 0, 0, 16)
 

@@ -15,6 +15,7 @@ import pytest
 
 import castsmith
 from castsmith.cli.main import main
+from castsmith.cli.wording import with_command_options
 from castsmith.ir.records import Severity
 from castsmith.lowering.fit.results import FitResult
 from castsmith.targets.target import Target
@@ -106,6 +107,36 @@ def test_the_hint_names_an_error_that_suffices() -> None:
         plan = castsmith.fit(model, target=target, max_error=float(error[1])).plan
         assert plan[0].command == "convert"
         assert str(plan[0]) in hint
+
+
+def test_the_hint_of_a_large_model_names_the_way_to_its_error() -> None:
+    hint = castsmith.fit(brain_floats(300), target="onnxruntime-cpu").hint
+    assert re.match(r"`max_error` allows `convert\(.*\)`: 600 nodes, 0 casts; `all_ways` measures its error", hint)
+    assert "--plan measures its error" in with_command_options(hint)
+
+
+def test_bfloat16_is_tried_where_float16_overflows() -> None:
+    nodes = "[up] a = Mul (x, k) [more] b = Mul (a, k) [down] c = Div (b, k) [back] y = Div (c, k)"
+    text = f"{HEAD} g (float[4] x) => (float[4] y) <float k = {{30000}}> {{ {nodes} }}"
+    target = Target("halves", newest_opset=22, newest_ir_version=10, types=["float16", "bfloat16", "bool", "int64"])
+    result = castsmith.fit(onnx.parser.parse_model(text), target=target, max_error=0.05)
+    assert [step.options["to"] for step in result.plan] == ["bfloat16"]
+    assert any("its error is inf" in obstacle for way in result.ways for obstacle in way.obstacles)
+
+
+def test_weights_alone_are_a_way_whose_casts_run_once() -> None:
+    model = onnx.parser.parse_model(f"{HEAD} g (float[1, 64] x) => (float[1, 64] y) {{ [mul] y = MatMul (x, w) }}")
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(64, dtype=np.float32), "w"))
+    result = castsmith.fit(model, target="onnxruntime-cpu", max_error=0.01, all_ways=True)
+    (alone,) = (way for way in result.ways if "weights_only" in way.steps[0].options)
+    assert alone.legal
+    assert alone.error is not None
+    assert alone.cost is not None
+    assert result.before is not None
+    assert alone.cost.tensor_bytes == result.before.tensor_bytes // 2
+    assert alone.cost.launches == result.before.launches
+    assert "--weights-only" in alone.commands("in.onnx", "out.onnx")[0]
+    assert [step.command for step in result.plan] == ["optimize"]  # nothing is rounded where it is not needed
 
 
 def test_ranges_let_integers_become_narrower() -> None:

@@ -1,4 +1,4 @@
-"""Models of opset 1 to 12 at opset 9 and 13: the old tests of onnx give what they state, and each change has a case."""
+"""Models of opset 1 to 15 at a newer one: the old tests of onnx give what they state, and each change has a case."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import onnx.parser
 import onnx_ir
 import pytest
 from onnx import TensorProto
+from onnx.reference import ReferenceEvaluator
 
 import castsmith
-from castsmith.ir.records import Records
+from castsmith.ir.records import Records, Severity
 from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16
-from castsmith.lowering.opset.version import RaiseOpset
+from castsmith.lowering.opset.version import RaiseOpset, raise_to
 from castsmith.passes.core.session import Session
-from castsmith.targets.target import load_target
+from castsmith.targets.target import Target, load_target
 from tests.sampling import check_all
 
 _DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
@@ -234,6 +235,35 @@ def test_what_has_no_equivalent_is_refused(proto: onnx.ModelProto, reason: str |
     assert any(reason in each.reason for each in records.refusals)
     assert found.opset_import[0].version == onnx.ModelProto.FromString(before).opset_import[0].version
     assert not records.rewrites
+
+
+def test_regions_of_opset_10_keep_their_coordinates() -> None:
+    boxes = np.array([[0.3, 0.7, 6.2, 7.0], [1.0, 1.0, 5.0, 5.5]], np.float32)
+    model = onnx.parser.parse_model("""<ir_version: 6, opset_import: ["" : 10]>
+        g (float[1, 2, 9, 9] x, float[2, 4] r, int64[2] b) => (float[2, 2, 3, 3] y) {
+            y = RoiAlign <output_height = 3, output_width = 3, sampling_ratio = 2> (x, r, b)
+        }""")
+    feeds = [drawn(1, 2, 9, 9), boxes, np.zeros(2, np.int64)]
+    ir_model = onnx_ir.from_proto(model)
+    assert raise_to(Session(ir_model), 16, "", Records())
+    newer = onnx_ir.to_proto(ir_model)
+    np.testing.assert_array_equal(run(newer, feeds), run(model, feeds))
+    (mode,) = (each for each in newer.graph.node[0].attribute if each.name.startswith("coordinate"))
+    mode.s = b"half_pixel"
+    kept = castsmith.optimize(newer, target=Target("old", newest_opset=15, newest_ir_version=8))
+    assert kept.model.graph.opset_imports[""] == 16  # opset 15 has no such coordinates
+
+
+def test_an_operator_that_the_opset_lacks_raises_it() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 7, opset_import: ["" : 12]>
+        g (float[2, 4] x) => (float[2] y) { a = Gelu (x) y = ReduceMean <axes = [1], keepdims = 0> (a) }""")
+    found = castsmith.optimize(model, target="onnxruntime-cpu")
+    assert found.model.graph.opset_imports[""] == 20
+    severities = {each.severity for each in castsmith.check(found.model, target="onnxruntime-cpu")}
+    assert Severity.ERROR not in severities
+    x = drawn(2, 4)
+    stated: Any = ReferenceEvaluator(found.proto).run(None, {"x": x})
+    np.testing.assert_allclose(run(found.proto, [x])[0], stated[0], rtol=1e-5)
 
 
 def test_newer_models_and_other_targets_stay() -> None:
