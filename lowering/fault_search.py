@@ -27,9 +27,10 @@ from castsmith.lowering.accuracy import Reference, fed
 from castsmith.lowering.faults import LIMITS, Fault, fault_at
 from castsmith.numerics.errors import present
 from castsmith.verification.evaluate.conversions import Tensor
-from castsmith.verification.evaluate.engines import EngineError, adds_up, running_sums
+from castsmith.verification.evaluate.engines import EngineError, adds_up
 from castsmith.verification.evaluate.evaluator import Path
 from castsmith.verification.evaluate.limits import Budget
+from castsmith.verification.evaluate.sums import sums_on_the_way
 
 Array = NDArray[Any]
 
@@ -152,15 +153,14 @@ class _Runs:
         return float(np.abs(result).max()) if operand is None else sum_inside(node, operand, result)
 
     def _product_inside(self, route: Path, node: onnx_ir.Node, result: float) -> float:
-        """Return the largest sum inside of a product of matrices, or the magnitude of the result of another node."""
-        if node.op_type != "MatMul":
-            return result
-        constants = map(constant_tensor, node.inputs)
-        a, b = (
-            self._expected_of(route, present(value, "a factor")) if tensor is None else tensor.numpy()
-            for value, tensor in zip(node.inputs, constants, strict=True)
-        )
-        return result if a is None or b is None else float(running_sums(a, b).max())
+        """Return the largest sum inside of a product, or the magnitude of the result of another node."""
+        tensors = map(constant_tensor, node.inputs)
+        operands = [
+            tensor.numpy() if tensor is not None else None if value is None else self._expected_of(route, value)
+            for value, tensor in zip(node.inputs, tensors, strict=True)
+        ]
+        sums = sums_on_the_way(node, operands)
+        return result if sums is None else float(sums.max())
 
     def second(self, route: Path, value: onnx_ir.Value, computed: Tensor) -> Tensor:
         """Go on with what is lost as long as that matters, and note which faults do harm."""

@@ -48,6 +48,7 @@ from castsmith.passes.core.session import Session
 from castsmith.passes.precision.evidence import keys_of
 from castsmith.verification.evaluate.engines import adds_up
 from castsmith.verification.evaluate.evaluator import Path
+from castsmith.verification.evaluate.sums import PRODUCTS
 
 Array = NDArray[Any]
 NAME = "rescale"
@@ -196,7 +197,7 @@ class _Evidence:
         self._sizes = {name: bound.magnitude for name, bound in self.reference.measured().items()}
         self._keys = keys_of(self.model)
         self._wrong = {fault.node for fault in self.found} | {fault.value for fault in self.found}
-        inside = (fault for fault in self.found if fault.kind == "inside" and fault.node.op_type == "MatMul")
+        inside = (fault for fault in self.found if fault.kind == "inside" and fault.node.op_type in PRODUCTS)
         self._inside = {fault.name: fault.magnitude for fault in inside}
         self._vanishing = {fault.value: fault.magnitude for fault in self.found if fault.magnitude < LIMITS.normal}
         runs = defaultdict[tuple[int, Path], dict[str, Array]](dict)
