@@ -27,9 +27,10 @@ from castsmith.lowering.accuracy import Reference, fed
 from castsmith.lowering.faults import LIMITS, Fault, fault_at
 from castsmith.numerics.errors import present
 from castsmith.verification.evaluate.conversions import Tensor
-from castsmith.verification.evaluate.engines import EngineError, adds_up, running_sums
+from castsmith.verification.evaluate.engines import EngineError, adds_up
 from castsmith.verification.evaluate.evaluator import Path
 from castsmith.verification.evaluate.limits import Budget
+from castsmith.verification.evaluate.sums import sums_on_the_way
 
 Array = NDArray[Any]
 
@@ -37,10 +38,14 @@ _LOST, _LOST_BELOW = 0.125, 2.0**-6
 """The relative error of an element from which it is lost, and below the normal numbers: a rounding has 2^-11."""
 WRONG = 0.01
 """The error of a tensor, relative to its greatest element, from which it is wrong."""
+_SLIGHT = 2.0**-9
+"""The error of a tensor below which elements that are lost are taken to do no harm, as long as others may."""
 _ENDLESS = 16
 """Nodes that compute with what is wrong, without an end, from which the effect is taken to reach an output."""
 
 
+IN_FLOAT_INSIDE = ("LayerNormalization", "RMSNormalization")
+"""Operators whose statistics are in float by default."""
 Key = tuple[Path, str]
 
 
@@ -81,22 +86,38 @@ class _Runs:
 
     def _judge(self, route: Path, value: onnx_ir.Value, here: Array, expected: Array) -> None:
         node, wide = value.producer(), expected.astype(np.float64)
-        lost = _lost(here, wide, wide)
+        lost = _lost(here, wide, wide, _LOST_BELOW)
         if node is None or not lost.any() or node in self.faults:
             return
-        sizes = np.abs(wide[lost])
+        operand = self._lossy_operand(route, node)
+        if operand is None or operand[1] >= LIMITS.normal:
+            lost = _lost(here, wide, wide)
+        fault = self._fault(route, value, here, wide, lost, operand) if lost.any() else None
+        if fault is not None:
+            self.faults[node] = replace(fault, slight=not _is_wrong(here, wide, _SLIGHT))
+
+    def _fault(
+        self,
+        route: Path,
+        value: onnx_ir.Value,
+        here: Array,
+        wide: Array,
+        lost: NDArray[np.bool_],
+        operand: tuple[onnx_ir.Value, float] | None,
+    ) -> Fault | None:
+        """Return what is wrong where elements of a result are lost; None if it is precision alone."""
+        node, sizes = present(value.producer(), "the node of a result"), np.abs(wide[lost])
         greatest = float(sizes.max())
         if greatest >= LIMITS.overflow:
-            self.faults[node] = fault_at(node, value, "overflow", greatest)
-        elif operand := self._lossy_operand(route, node):
-            self.faults[node] = fault_at(node, operand[0], "operand", operand[1])
-        elif adds_up(node):
-            self.faults[node] = fault_at(node, value, "inside", self._inside(route, node, wide))
-        elif not np.isfinite(here[lost]).all():
-            self.faults[node] = fault_at(node, value, "inside", self._product_inside(route, node, greatest))
-        elif (sizes < LIMITS.normal).any():
-            small = sizes[sizes < LIMITS.normal]
-            self.faults[node] = fault_at(node, value, "vanish", float(small.max()))
+            return fault_at(node, value, "overflow", greatest)
+        if operand is not None:
+            return fault_at(node, operand[0], "operand", operand[1])
+        if adds_up(node):
+            return fault_at(node, value, "inside", self._inside(route, node, wide))
+        if not np.isfinite(here[lost]).all():
+            return fault_at(node, value, "inside", self._product_inside(route, node, greatest))
+        small = sizes[sizes < LIMITS.normal]
+        return fault_at(node, value, "vanish", float(small.max())) if small.size else None
 
     def _lossy_operand(self, route: Path, node: onnx_ir.Node) -> tuple[onnx_ir.Value, float] | None:
         """Return the first operand that loses elements by being of float16, and the magnitude at which it does."""
@@ -132,15 +153,14 @@ class _Runs:
         return float(np.abs(result).max()) if operand is None else sum_inside(node, operand, result)
 
     def _product_inside(self, route: Path, node: onnx_ir.Node, result: float) -> float:
-        """Return the largest sum inside of a product of matrices, or the magnitude of the result of another node."""
-        if node.op_type != "MatMul":
-            return result
-        constants = map(constant_tensor, node.inputs)
-        a, b = (
-            self._expected_of(route, present(value, "a factor")) if tensor is None else tensor.numpy()
-            for value, tensor in zip(node.inputs, constants, strict=True)
-        )
-        return result if a is None or b is None else float(running_sums(a, b).max())
+        """Return the largest sum inside of a product, or the magnitude of the result of another node."""
+        tensors = map(constant_tensor, node.inputs)
+        operands = [
+            tensor.numpy() if tensor is not None else None if value is None else self._expected_of(route, value)
+            for value, tensor in zip(node.inputs, tensors, strict=True)
+        ]
+        sums = sums_on_the_way(node, operands)
+        return result if sums is None else float(sums.max())
 
     def second(self, route: Path, value: onnx_ir.Value, computed: Tensor) -> Tensor:
         """Go on with what is lost as long as that matters, and note which faults do harm."""
@@ -153,9 +173,12 @@ class _Runs:
         trail, alone, wide = self._arriving(route, node, value), self.alone.get(key), expected.astype(np.float64)
         right = Tensor(_as(expected, here.dtype), computed.undefined)
         # What is wrong in another way than alone is so by its operands: the next round judges it.
-        if alone is not None and node in self.faults and (_lost(alone, wide, wide) & _alike(here, alone)).any():
+        fault, most = self.faults.get(node), _LOST
+        if fault is not None and fault.kind == "operand" and fault.magnitude < LIMITS.normal:
+            most = _LOST_BELOW
+        if alone is not None and fault is not None and (_lost(alone, wide, wide, most) & _alike(here, alone)).any():
             own = _is_wrong(alone, wide)
-            if own and not trail.wrong and self.faults[node].kind != "operand":
+            if own and not trail.wrong and fault.kind != "operand":
                 trail.causes.clear()  # elements that were lost before do not explain a tensor that is wrong by itself
             if own or not trail.wrong:
                 trail.causes[node] = None
@@ -163,7 +186,7 @@ class _Runs:
             return right
         lost = _lost(here, wide, wide if alone is None else alone.astype(np.float64), _LOST_BELOW)
         fresh = node in trail.causes
-        if not lost.any() and not (fresh and _lost(here, wide, wide).any()):
+        if not lost.any() and not (fresh and _lost(here, wide, wide, most).any()):
             return right
         wrong = _is_wrong(here, wide)
         steps = trail.wrong + (traits_of(node.domain, node.op_type).moves is None) if wrong else 0
@@ -209,9 +232,11 @@ def sum_inside(node: onnx_ir.Node, operand: Array, result: Array) -> float:
         return greatest * (count if node.op_type == "ReduceMean" else 1)
     if node.op_type in ("ReduceL2", "ReduceSumSquare"):
         return greatest ** (2 if node.op_type == "ReduceL2" else 1)
-    squares = operand.astype(np.float64) ** 2
-    axis = node.attributes.get_int("axis", -1) if node.op_type == "LpNormalization" else None
-    return float(squares.sum(axis=axis).max())
+    squares, axes = operand.astype(np.float64) ** 2, None
+    if node.op_type in ("LpNormalization", *IN_FLOAT_INSIDE):
+        axis = (node.attributes.get_int("axis", -1) or 0) % operand.ndim
+        axes = tuple(range(axis, axis + 1 if node.op_type == "LpNormalization" else operand.ndim))
+    return float(squares.sum(axis=axes).max())
 
 
 def _as(array: Array, dtype: Any) -> Array:
@@ -236,18 +261,20 @@ def _alike(here: Array, alone: Array) -> NDArray[np.bool_]:
     return (here == alone) | ~(np.isfinite(here) | np.isfinite(alone))
 
 
-def _is_wrong(here: Array, expected: Array) -> bool:
+def _is_wrong(here: Array, expected: Array, share: float = WRONG) -> bool:
     """True if an element is not finite though it is in the reference, or the tensor is far from it."""
     finite = np.isfinite(expected)
     if not np.isfinite(here[finite]).all():
         return True
     with np.errstate(invalid="ignore"):
         error = np.abs(here.astype(np.float64) - expected)
-    return float(error.max(where=finite, initial=0.0)) > WRONG * float(np.abs(expected).max(where=finite, initial=0.0))
+    return float(error.max(where=finite, initial=0.0)) > share * float(np.abs(expected).max(where=finite, initial=0.0))
 
 
 def faults(reference: Reference, model: onnx_ir.Model) -> list[Fault]:
     """Return the nodes of a model that do harm in float16, in the order of the model, measured on all sets of inputs.
+
+    Nodes that lose a small part of what they compute are returned if there are no others.
 
     Args:
         reference: The same model in float, with its values: those of a name are compared.
@@ -275,7 +302,8 @@ def faults(reference: Reference, model: onnx_ir.Model) -> list[Fault]:
             fault, unknown = runs.faults[node], target is not None and target.sums_in(node.op_type) is None
             found.setdefault(node, replace(fault, unknown_to=str(target)) if unknown else fault)
     order = {node: number for number, node in enumerate(all_nodes(model))}
-    return sorted(found.values(), key=lambda fault: order.get(fault.node, len(order)))
+    grave = [fault for fault in found.values() if not fault.slight]
+    return sorted(grave or found.values(), key=lambda fault: order.get(fault.node, len(order)))
 
 
 def _renamed(model: onnx_ir.Model) -> Iterator[tuple[str, str]]:

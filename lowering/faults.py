@@ -28,6 +28,7 @@ class Fault:
         kind: "overflow": the value is beyond float16; "vanish": it is below its normal numbers; "inside": operands and
             result fit, and what the node adds up does not; "operand": it reads what is lost.
         magnitude: The greatest magnitude that the value has, of what the node adds up inside.
+        slight: True if what is lost is a small part of the tensor.
         unknown_to: The target of which it is unknown whether it adds up in float16.
     """
 
@@ -37,6 +38,7 @@ class Fault:
     value: str
     kind: Kind
     magnitude: float
+    slight: bool = False
     unknown_to: str = ""
 
     @property

@@ -178,6 +178,12 @@ def product(found: Exponents, node: onnx_ir.Node, *, weight: int = 1, bias: int 
             found.demand(plus(form, found.at(node, bias), -1), (node, bias), (node, 0))
 
 
+def einsum(found: Exponents, node: onnx_ir.Node) -> None:
+    """A sum of products of two operands, or of the elements of one."""
+    rules = {1: alike, 2: product}
+    rules.get(len(node.inputs), rigid)(found, node)
+
+
 def quotient(found: Exponents, node: onnx_ir.Node) -> None:
     """The exponent of the divisor is taken away."""
     if found.is_constant(node, 0):
@@ -286,6 +292,7 @@ RULES: dict[str, Rule] = {
     "Mul": product,
     "MatMul": product,
     "Gemm": product,
+    "Einsum": einsum,
     "Conv": product,
     "ConvTranspose": product,
     "com.microsoft.MatMulNBits": four_bits,

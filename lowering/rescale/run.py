@@ -33,10 +33,11 @@ from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site
 from castsmith.ir.text import constant_item, node_item, node_items, site_of
 from castsmith.ir.walks import all_nodes, subgraphs_of
 from castsmith.lowering.accuracy import Reference
-from castsmith.lowering.fault_search import faults, sum_inside, sums_squares
+from castsmith.lowering.fault_search import IN_FLOAT_INSIDE, faults, sum_inside, sums_squares
 from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.healing import computes_in_half, reference_of
 from castsmith.lowering.rescale.exponents import Edge
+from castsmith.lowering.rescale.softmax import softmax_of
 from castsmith.lowering.rescale.solve import Bound, Solution, solve
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -47,6 +48,7 @@ from castsmith.passes.core.session import Session
 from castsmith.passes.precision.evidence import keys_of
 from castsmith.verification.evaluate.engines import adds_up
 from castsmith.verification.evaluate.evaluator import Path
+from castsmith.verification.evaluate.sums import PRODUCTS
 
 Array = NDArray[Any]
 NAME = "rescale"
@@ -195,7 +197,7 @@ class _Evidence:
         self._sizes = {name: bound.magnitude for name, bound in self.reference.measured().items()}
         self._keys = keys_of(self.model)
         self._wrong = {fault.node for fault in self.found} | {fault.value for fault in self.found}
-        inside = (fault for fault in self.found if fault.kind == "inside" and fault.node.op_type == "MatMul")
+        inside = (fault for fault in self.found if fault.kind == "inside" and fault.node.op_type in PRODUCTS)
         self._inside = {fault.name: fault.magnitude for fault in inside}
         self._vanishing = {fault.value: fault.magnitude for fault in self.found if fault.magnitude < LIMITS.normal}
         runs = defaultdict[tuple[int, Path], dict[str, Array]](dict)
@@ -221,8 +223,10 @@ class _Evidence:
                     yield from _fitting(value, size)
                 if size:
                     yield Bound(value, high=max(0, _raised(size)))
-            if adds_up(node) and node.inputs[0] is not None and types.type_of(node.inputs[0]) in _SCALED:
-                yield from _fitting((node, 0), self._sum_inside(node), 2 if sums_squares(node) else 1)
+            in_float = node.op_type in IN_FLOAT_INSIDE  # as `stash_type` says; not every runtime heeds it
+            if (adds_up(node) or in_float) and types.type_of(present(node.inputs[0], "an operand")) in _SCALED:
+                bounds = _fitting((node, 0), self._sum_inside(node), 2 if sums_squares(node) else 1)
+                yield from (replace(bound, soft=in_float) for bound in bounds)
 
     def _sum_inside(self, node: onnx_ir.Node) -> float:
         """Return the largest sum inside of the node in any run."""
@@ -264,25 +268,40 @@ def _shift_softmax(model: onnx_ir.Model, found: list[Fault], records: Records, n
     """Subtract the maximum below each Exp that overflows and is part of a softmax; return the nodes of those."""
     done = set[onnx_ir.Node]()
     for fault in found:
-        total = _sum_of(fault.node) if fault.node.op_type == "Exp" else None
-        axes = None if total is None else _axes(model, total)
-        if total is None or axes is None:
+        softmax = None if fault.node.op_type != "Exp" or fault.node in done else softmax_of(fault.node)
+        axes = None if softmax is None else _axes(model, softmax.total)
+        if softmax is None or axes is None:
             continue
         node, operand = fault.node, present(fault.node.inputs[0], "the operand of Exp")
-        before = node_item(node)
+        before = node_items([node, *softmax.logarithms])
         greatest = onnx_ir.node("ReduceMax", [operand, *axes[0]], {**axes[1], "keepdims": 1})
-        shifted = onnx_ir.node("Sub", [operand, greatest.outputs[0]])
-        for made in (greatest, shifted):
-            name_node(made, namer)
-            node.prepend(made)
-        node.replace_input_with(0, shifted.outputs[0])
-        reason = f"{fault.reason}; the quotient does not change if the maximum is subtracted first"
-        made = node_items([greatest, shifted, node])
+        made = [greatest, onnx_ir.node("Sub", [operand, greatest.outputs[0]])]
+        if not softmax.keeps_axes and softmax.logarithms:
+            made.append(onnx_ir.node("ReduceMax", [operand, *axes[0]], {**axes[1], "keepdims": 0}))
+        for each in made:
+            name_node(each, namer)
+            node.prepend(each)
+        node.replace_input_with(0, made[1].outputs[0])
+        for log in softmax.logarithms:
+            made += [log, _raised_log(log, made[0 if softmax.keeps_axes else 2].outputs[0], namer)]
+        reason = f"{fault.reason}; the result does not change if the maximum is subtracted first"
+        after = node_items([*made[:2], node, *made[2:]])
         records.rewrites.append(
-            Rewrite(NAME, SHIFT_SOFTMAX.code, site_of(node), before, made, reason, Effect.CONVERTED)
+            Rewrite(NAME, SHIFT_SOFTMAX.code, site_of(node), before, after, reason, Effect.CONVERTED)
         )
-        done |= {node, total, *(user for user, _ in node.outputs[0].uses())}
+        done |= {node, *softmax.nodes, *made}
     return done
+
+
+def _raised_log(log: onnx_ir.Node, greatest: onnx_ir.Value, namer: Namer) -> onnx_ir.Node:
+    """Add what was subtracted below the Exp to the logarithm of the sum, for all that read it."""
+    users = list(log.outputs[0].uses())
+    added = onnx_ir.node("Add", [log.outputs[0], greatest])
+    name_node(added, namer)
+    log.append(added)
+    for user, index in users:
+        user.replace_input_with(index, added.outputs[0])
+    return added
 
 
 def _axes(model: onnx_ir.Model, total: onnx_ir.Node) -> tuple[Sequence[onnx_ir.Value | None], dict[str, Any]] | None:
@@ -294,18 +313,6 @@ def _axes(model: onnx_ir.Model, total: onnx_ir.Node) -> tuple[Sequence[onnx_ir.V
         return total.inputs[1:], {}
     tensor = constant_tensor(total.inputs[1])
     return None if tensor is None else ((), {"axes": tensor.numpy().ravel().tolist()})
-
-
-def _sum_of(node: onnx_ir.Node) -> onnx_ir.Node | None:
-    """Return the sum by which all other users of an exponential divide it; None if there is something else."""
-    users = list(dict.fromkeys(user for user, _ in node.outputs[0].uses()))
-    sums = [user for user in users if user.op_type == "ReduceSum" and user.attributes.get_int("keepdims", 1)]
-    if len(sums) != 1 or node.outputs[0].is_graph_output():
-        return None
-    quotients = [user for user in users if user is not sums[0]]
-    divided = all(user.op_type == "Div" and user.inputs[1] is sums[0].outputs[0] for user in quotients)
-    alone = all(user in quotients for user, _ in sums[0].outputs[0].uses())
-    return sums[0] if quotients and divided and alone else None
 
 
 def _uses(value: onnx_ir.Value, graph: onnx_ir.Graph) -> list[Edge]:

@@ -34,6 +34,7 @@ class Bound:
         high: The greatest.
         factor: 2 for a sum of squares.
         inside: True for a sum inside of the node that makes the value: what is computed from the value may be larger.
+        soft: True if the model is right without it, where the operator is as the standard says.
     """
 
     subject: onnx_ir.Value | Edge
@@ -41,11 +42,12 @@ class Bound:
     high: float = math.inf
     factor: int = 1
     inside: bool = False
+    soft: bool = False
 
     @property
     def is_wish(self) -> bool:
-        """True if the bound is kept without a scale: it only says that the value is to lose no bits by another's."""
-        return self.low <= 0 <= self.high
+        """True if nothing is wrong without the bound: it only says that the value is to lose no bits by another's."""
+        return self.soft or self.low <= 0 <= self.high
 
 
 @dataclass(frozen=True)

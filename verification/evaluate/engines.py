@@ -37,6 +37,7 @@ from castsmith.ir.ops.traits import Role
 from castsmith.numerics.errors import present
 from castsmith.verification.evaluate.names import EngineName
 from castsmith.verification.evaluate.promotion import Array, dtype_of
+from castsmith.verification.evaluate.sums import PRODUCTS, sums_on_the_way
 from castsmith.verification.evaluate.worker import TIMED, receive, send
 
 ENGINES = get_args(EngineName)
@@ -283,8 +284,8 @@ class Engine:
         given = {name: array for name, array in feeds.items() if name not in prepared.fixed}
         try:
             results = _placed(node, prepared.run(given, seconds))
-            if node.op_type == "MatMul" and _is_half(operands) and self.half_inside(node):
-                results[0] = _added_up_in_half(results[0], operands)
+            if node.op_type in PRODUCTS and _is_half(operands) and self.half_inside(node):
+                results[0] = _added_up_in_half(node, results[0], operands)
             return results
         except CrashError as error:
             if not again and not error.late:
@@ -377,19 +378,6 @@ def _is_half(operands: Sequence[Array | None]) -> bool:
     return first is not None and first.dtype == np.float16
 
 
-def running_sums(a: Array, b: Array) -> Array:
-    """Return the largest magnitudes of the sums that a product of matrices makes on its way, in at most 64 steps."""
-    total: Array = np.zeros((), np.float32)
-    greatest, count = total, a.shape[-1]
-    step = max(1, -(-count // 64))
-    for start in range(0, count, step):
-        part = slice(start, start + step)
-        rows = b[part] if b.ndim == 1 else b[..., part, :]
-        total = total + np.matmul(a[..., part].astype(np.float32), rows.astype(np.float32))
-        greatest = np.maximum(greatest, np.abs(total))
-    return greatest
-
-
 def adds_up(node: onnx_ir.Node) -> bool:
     """True if the node makes few elements of many: a sum, a mean, a norm. A product of matrices adds up in float."""
     row = traits_of(node.domain, node.op_type)
@@ -402,10 +390,11 @@ def adds_up(node: onnx_ir.Node) -> bool:
     )
 
 
-def _added_up_in_half(result: Array, operands: Sequence[Array | None]) -> Array:
+def _added_up_in_half(node: onnx_ir.Node, result: Array, operands: Sequence[Array | None]) -> Array:
     """Return a product of matrices with infinities where a sum on its way is beyond float16."""
-    a, b = operands
-    sums = running_sums(present(a, "a factor"), present(b, "a factor"))
+    sums = sums_on_the_way(node, operands)
+    if sums is None:
+        return result
     return np.where(sums > np.finfo(np.float16).max, np.copysign(np.float16(np.inf), result), result)
 
 

@@ -306,6 +306,13 @@ SIBLINGS = [
         {**_NORM, **_LAST, "w0": _square(200), "w5": _square(5), "one": np.float32(1)},
     ),
     Case(
+        "a variance that loses bits below the normal numbers, and its root does not",
+        "",
+        f"h = MatMul (x, w0) {layer_norm('h', 'n')} y = MatMul (n, w1)",
+        {**_NORM, **_LAST, **_EPS, "w0": _square(0.1)},
+        scale=8e-4,
+    ),
+    Case(
         "squares between Elu, which is not homogeneous, each with its root",
         "",
         "h0 = MatMul (x, w0) "

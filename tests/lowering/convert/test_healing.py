@@ -219,3 +219,24 @@ def test_a_product_of_matrices_whose_sums_overflow_where_the_target_adds_up_in_f
     assert fault.reason == "y fits float16, but the sum inside reaches 80000 (measured)"
     scaled = castsmith.convert(model, to="float16", inputs=feeds, target="onnxruntime-webgpu", rescale=True)
     assert (in_float(scaled.model), scaled.error is not None and scaled.error.worst) == (0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "node",
+    ["y = Conv (x, w)", "f = Flatten (x) w2 = Flatten (w) y = Gemm <transB = 1> (f, w2)"],
+)
+def test_sums_inside_of_convolutions_and_gemm(node: str) -> None:
+    out = "[2, 3, 1]" if "Conv" in node else "[2, 3]"
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 17]> g (float16[2, 8, 1] x) => (float16{out} y) {{ {node} }}'
+    )
+    weights = np.full((3, 8, 1), 1, np.float16)
+    weights[:, 4:] = -1
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    feeds = {"x": np.full((2, 8, 1), 20000, np.float16)}
+    half = castsmith.Target("half", sums={"*": "float16"})
+    assert castsmith.convert(model, to="float16", inputs=feeds).faults == ()
+    (fault,) = castsmith.convert(model, to="float16", inputs=feeds, target=half).faults
+    assert fault.reason == "y fits float16, but the sum inside reaches 80000 (measured)"
+    scaled = castsmith.convert(model, to="float16", inputs=feeds, target=half, rescale=True)
+    assert (in_float(scaled.model), scaled.error is not None and scaled.error.worst) == (0, 0.0)

@@ -1,0 +1,70 @@
+"""Sums on the way to the result of a product, checked with operands whose sums only grow: the last is the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx_ir
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from castsmith.verification.evaluate.sums import sums_on_the_way
+
+CONVOLUTIONS: list[tuple[list[int], list[int], Mapping[str, Any]]] = [
+    ([2, 3, 9], [4, 3, 3], {}),
+    ([1, 4, 7, 8], [6, 2, 3, 2], {"group": 2, "pads": [1, 0, 2, 1], "strides": [2, 1]}),
+    ([1, 4, 9, 9], [4, 1, 3, 3], {"group": 4, "dilations": [2, 1]}),
+    ([2, 2, 6, 7], [3, 2, 4, 3], {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
+    ([1, 2, 6, 7], [3, 2, 4, 3], {"auto_pad": "SAME_LOWER"}),
+    ([1, 2, 5, 5], [3, 2, 2, 2], {"auto_pad": "VALID"}),
+    ([1, 2, 4, 5, 6], [3, 2, 2, 3, 1], {"strides": [1, 2, 3], "pads": [0, 1, 0, 1, 0, 0]}),
+]
+PRODUCTS: list[tuple[str, list[int], list[int], Mapping[str, Any]]] = [
+    *(("Conv", *convolution) for convolution in CONVOLUTIONS),
+    ("Gemm", [5, 3], [5, 4], {"transA": 1}),
+    ("Gemm", [3, 5], [4, 5], {"transB": 1}),
+    ("MatMul", [2, 3, 100], [100, 4], {}),
+    ("MatMul", [7], [7], {}),
+]
+
+
+def drawn(shape: list[int], seed: int) -> NDArray[np.float32]:
+    return np.random.default_rng([seed, *shape]).integers(0, 9, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(("operator", "x", "w", "attributes"), PRODUCTS, ids=str)
+def test_sums_that_only_grow_end_with_the_result(
+    operator: str, x: list[int], w: list[int], attributes: Mapping[str, Any]
+) -> None:
+    proto = helper.make_node(operator, ["x", "w"], ["y"], **attributes)
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xwy"]
+    model = helper.make_model(helper.make_graph([proto], "g", infos[:2], infos[2:]))
+    feeds = {"x": drawn(x, 1), "w": drawn(w, 2)}
+    (expected,) = ReferenceEvaluator(model).run(None, feeds)  # pyright: ignore[reportGeneralTypeIssues]
+    found = sums_on_the_way(onnx_ir.serde.deserialize_node(proto), [feeds["x"], feeds["w"]])
+    assert found is not None
+    assert np.array_equal(found, expected)
+
+
+def test_weights_of_four_bits() -> None:
+    node = onnx_ir.node("MatMulNBits", [], {"K": 32, "N": 2, "bits": 4, "block_size": 16}, domain="com.microsoft")
+    codes = np.arange(32, dtype=np.uint8).reshape(2, 2, 8) * 7
+    low, high = codes.reshape(2, 16) & 15, codes.reshape(2, 16) >> 4
+    weights = np.stack([low, high], -1).reshape(2, 32) * np.float32(2)
+    found = sums_on_the_way(
+        node, [np.ones((1, 32), np.float16), codes, np.full(4, 2, np.float16), np.zeros((2, 1), np.uint8)]
+    )
+    assert found is not None
+    assert np.array_equal(found, [weights.sum(1)])
+
+
+def test_a_sum_that_falls_again_counts_at_its_height() -> None:
+    node, x = onnx_ir.node("Conv", []), np.ones((1, 4, 1), np.float32)
+    found = sums_on_the_way(node, [x, np.array([[[3], [4], [-5], [-2]]], np.float32)])
+    assert found is not None
+    assert found.tolist() == [[[7.0]]]
+    assert sums_on_the_way(onnx_ir.node("Add", []), [x, x]) is None
