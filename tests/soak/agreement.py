@@ -1,6 +1,7 @@
 """Compare `check` with the runtimes themselves, on real files, on models with one change, and on backend tests.
 
     nice python -m tests.soak.agreement onnxruntime-cpu [openvino-cpu] [checker] [--corpus FOLDER] [--mutants 2000]
+        [--seed 0]
 
 `check --target T` agrees with T if it has an error exactly when T refuses the file: ONNX Runtime opens a session with
 default options, OpenVINO compiles for the CPU. A bare `check` is compared with the full check of `onnx.checker`. Each
@@ -171,8 +172,8 @@ def _raises(load: Callable[[str], None]) -> Callable[[str], str | None]:
 # Models.
 
 
-def models(corpus: Path | None, mutants: int, step: int, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the models with the name of their kind and source."""
+def models(corpus: Path | None, seeds: range, step: int, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the models with the name of their kind and source; a mutant for each seed."""
     files = [] if corpus is None else sorted(corpus.rglob("*.onnx"))
     yield from ((f"corpus {path.relative_to(corpus or '')}", path) for path in files)
     cases = [*backend()]
@@ -184,7 +185,7 @@ def models(corpus: Path | None, mutants: int, step: int, folder: Path) -> Iterat
         (place := folder / "original" / source.name).mkdir(parents=True, exist_ok=True)
         originals.append(source.file(place))
     (folder / "mutants").mkdir(exist_ok=True)
-    for seed in range(mutants):
+    for seed in seeds:
         draw = Random(seed)
         path = draw.choice(originals)
         try:
@@ -210,16 +211,16 @@ def main(words: list[str]) -> int:
     parser.add_argument("engines", nargs="*", choices=[*ENGINES], default=["onnxruntime-cpu"])
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--mutants", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the first mutant")
     parser.add_argument("--step", type=int, default=1, help="take each backend test of so many")
     parser.add_argument("--only", default="", help="a regular expression on the names of models")
     parser.add_argument("--report", type=Path, help="write each disagreement to this file")
     arguments = parser.parse_args(words)
     folder = _CACHE / "models"
     folder.mkdir(parents=True, exist_ok=True)
+    seeds = range(arguments.seed, arguments.seed + arguments.mutants)
     chosen = [
-        pair
-        for pair in models(arguments.corpus, arguments.mutants, arguments.step, folder)
-        if re.search(arguments.only, pair[0])
+        pair for pair in models(arguments.corpus, seeds, arguments.step, folder) if re.search(arguments.only, pair[0])
     ]
     lines, failed = list[str](), False
     for name in arguments.engines:
