@@ -285,16 +285,16 @@ class Target:
     @property
     def refuses_same_names(self) -> bool:
         """True if the target, or its fallback, does not load a graph with two nodes of one name."""
-        return self._has_in_any("same-node-names")
+        return self.has_hazard("same-node-names")
 
     @property
     def refuses_idle_attributes(self) -> bool:
         """True if the target, or its fallback, does not load a Cast with attributes that have no effect."""
-        return self._has_in_any("attributes-without-effect")
+        return self.has_hazard("attributes-without-effect")
 
-    def _has_in_any(self, hazard: str) -> bool:
+    def has_hazard(self, hazard: str) -> bool:
         """True if the target, or its fallback, has the hazard."""
-        return hazard in self.hazards or (self.fallback is not None and self.fallback._has_in_any(hazard))
+        return hazard in self.hazards or (self.fallback is not None and self.fallback.has_hazard(hazard))
 
     def divides_in_float(self, opset: int) -> bool:
         """True if QuantizeLinear of a 16-bit float does not round the quotient to the type of the division."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import cast
 
 import onnx_ir
 
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
+from castsmith.ir.io.protos import REPEATED
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_in
+from castsmith.lowering.check.device import values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
 from castsmith.lowering.check.malformed import MALFORMED_MODEL, SURPLUS
 from castsmith.lowering.check.types import OUTPUT_TYPE_MISMATCH
@@ -71,7 +74,7 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
 
 
 def refused_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
-    """Yield the nodes, and the inputs without a rank, that the target does not load."""
+    """Yield the nodes, and the declarations of values, that the target does not load."""
     stated = [(hazard, *_REFUSED[hazard]) for hazard in _REFUSED if hazard in target.hazards]
     for node in all_nodes(model) if stated else ():
         if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions:
@@ -80,12 +83,46 @@ def refused_findings(model: onnx_ir.Model, inference: Inference, target: Target)
             if is_refused(node, inference):
                 message = f"{target} does not load this {node.op_type}: {why}"
                 yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site_of(node), message, way_out, hazard)
-    if "inputs-without-rank" in target.hazards:
-        for value in model.graph.inputs:
-            if value.shape is None and isinstance(value.type, onnx_ir.TensorType):
-                message = f"{target} does not load the input {value.name}, whose rank is not declared"
-                site, way_out = Site(model.graph.name or ""), "declare its shape, with a name for each unknown size"
-                yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site, message, way_out, value.name or "")
+    repeated = [text.strip() for text in cast("list[str]", model.meta.get(REPEATED, [])) if "(" in text]
+    if target.has_hazard("repeated-nodes") and (nodes := [text for text in repeated if "= Constant" not in text]):
+        message = f"{target} does not load the model, which has this node twice, with one result: {nodes[0]}"
+        site, way_out = Site(model.graph.name or ""), f"`optimize(target={str(target)!r})` writes it once"
+        yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site, message, way_out, "repeated-nodes")
+    for value, hazard, why, way_out in _misdeclared(model):
+        if target.has_hazard(hazard):
+            message = f"{target} does not load the {why}"
+            site = Site(model.graph.name or "")
+            yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site, message, way_out, value.name or "")
+
+
+def _misdeclared(model: onnx_ir.Model) -> Iterator[tuple[onnx_ir.Value, str, str, str]]:
+    """Yield the values that are not declared as some targets need it, with the hazard, why, and what to do."""
+    for value in model.graph.inputs:
+        tensor = value.const_value
+        if tensor is not None and not _holds(value, tensor):
+            why = f"initializer {value.name}, whose input is declared with another type or shape"
+            yield value, "initializers-unlike-inputs", why, "declare the input as the initializer is"
+        elif tensor is None and value.type is None:
+            yield value, "inputs-without-type", f"input {value.name}, whose type is not declared", "declare its type"
+        elif tensor is None and value.shape is None and isinstance(value.type, onnx_ir.TensorType):
+            way_out = "declare its shape, with a name for each unknown size"
+            yield value, "inputs-without-rank", f"input {value.name}, whose rank is not declared", way_out
+    for value in values_of(model):
+        if value.dtype == onnx_ir.DataType.UNDEFINED:
+            why = f"value {value.name}, which is declared with the element type 0"
+            yield value, "undefined-types", why, "declare its type, or remove the declaration"
+
+
+def _holds(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> bool:
+    """True if the tensor fits the declaration of its value."""
+    if value.dtype not in (None, onnx_ir.DataType.UNDEFINED, tensor.dtype):
+        return False
+    if value.shape is None:
+        return True
+    sizes = zip(value.shape, tensor.shape, strict=False)
+    return len(value.shape) == len(tensor.shape) and all(
+        size == actual or not isinstance(size, int) or size < 0 for size, actual in sizes
+    )
 
 
 def as_loaded(found: Iterable[Diagnostic], target: Target | None) -> Iterator[Diagnostic]:

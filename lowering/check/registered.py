@@ -60,7 +60,7 @@ MALFORMED_OPERATOR = FindingCode(
     silence="Never for this target: it refuses the model.",
 )
 _UNLISTED = ("Constant",)
-"""Operators that need no kernel: they become weights when the model is loaded."""
+"""Operators that need no kernel: they become weights when the model is loaded, whatever their domain is."""
 _INTERNAL = ("com.microsoft.nchwc", "com.ms.internal.nhwc")
 """Domains of the operators that ONNX Runtime's optimizer makes."""
 
@@ -87,7 +87,7 @@ def registered_findings(
             way_out, site = f"import version {newest} of {domain}", Site(model.graph.name or "")
             yield Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, site, message, way_out, domain)
     for node in all_nodes(model):
-        if node.graph is None or node.domain in _INTERNAL or site_of(node) in known:
+        if node.graph is None or node.domain in _INTERNAL or node.op_type in _UNLISTED or site_of(node) in known:
             continue
         if node.op_identifier() in model.functions:
             if opset_of(imports[node.graph], node.domain) is None and node.domain not in DEFAULT_DOMAINS:
@@ -162,8 +162,6 @@ def _unregistered(node: onnx_ir.Node, opset: int | None, target: Target) -> Diag
 
 
 def _fault(node: onnx_ir.Node, domain: str, opset: int, inference: Inference | None, target: Target) -> str | None:
-    if node.op_type in _UNLISTED and not domain:
-        return None
     if domain != CONTRIB_DOMAIN:
         return _unknown_attribute(node, domain, opset) or attribute_fault(node, target)
     schema = contrib_schema(node.op_type)
@@ -223,6 +221,10 @@ def _ill_typed(node: onnx_ir.Node, inference: Inference) -> str | None:
             return f"it does not support {_name(dtype)} as {value.name if value else 'an operand'}"
         if formal.homogeneous and bound.setdefault(formal.variable, dtype) != dtype:
             return f"it needs operands of one type, but has {_name(bound[formal.variable])} and {_name(dtype)}"
+    for value, formal in zip(node.outputs, actual_outputs(key, len(node.outputs)), strict=True):
+        dtype = None if formal is None or not formal.homogeneous else bound.get(formal.variable)
+        if dtype is not None and value.is_graph_output() and value.dtype not in (None, dtype):
+            return f"its result {value.name} is declared {_name(value.dtype)} but is {_name(dtype)}"
     return None
 
 
@@ -238,7 +240,7 @@ def _has_kernel(
     """
     domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
     rows = [row for row in registry[domain].get(node.op_type, ()) if row.is_for(since)]
-    if node.op_type in _UNLISTED or f"{domain}.{node.op_type}" in target.probed:
+    if f"{domain}.{node.op_type}" in target.probed:
         return True
     if is_function(domain, node.op_type, opset):
         return True

@@ -254,7 +254,7 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
     for node in all_nodes(model):
         if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or node.graph is None:
             continue
-        opset = opset_of(imports[node.graph], "") or 1
+        opset = opset_of(imports[node.graph], "") or target.newest_opset
         for dtype in types_asked_about(node, inference.type_of, target):
             if "kernels" in target.unknown and dtype not in target.off_device | target.kernels.keys():
                 unknown.update({dtype: None} if dtype in CODED_TYPES else {})

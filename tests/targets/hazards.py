@@ -89,6 +89,17 @@ def same_node_names() -> bool:
     return _refused(made, x=_f(1, 2))
 
 
+def _is_refused_with(change: Callable[[onnx.GraphProto], object]) -> bool:
+    """True if a model does not load after a change of its declarations."""
+    made = model("(float[2] x, float[2] w) => (float[2] y) { y = Add (x, w) }", w=_f(1, 2))
+    change(made.graph)
+    return _refused(made, x=_f(1, 2))
+
+
+def _stated(value: onnx.ValueInfoProto, elem_type: int) -> None:
+    value.type.tensor_type.elem_type = elem_type
+
+
 def _refused(made: onnx.ModelProto, x: Array, **others: Array) -> bool:
     try:
         in_onnxruntime(made, level="ALL", x=x, **others)
@@ -267,12 +278,14 @@ def float8_nan_is_lost() -> bool:
     return not np.isnan(in_openvino(made, x=_f(np.nan, 1))[0][0])
 
 
-def _loads(body: str, *, ir_version: int = 10) -> bool:
-    """True if OpenVINO compiles the model."""
+def _loads(body: str, *, ir_version: int = 10, typed: bool = True) -> bool:
+    """True if OpenVINO compiles the model. typed: With a type of its first input."""
     import openvino
 
     made = model(body)
     made.ir_version = ir_version
+    if not typed:
+        made.graph.input[0].ClearField("type")
     try:
         core = openvino.Core()
         core.compile_model(core.read_model(made.SerializeToString()), "CPU")
@@ -301,12 +314,17 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
             ' { y = Resize <coordinate_transformation_mode = "tf_crop_and_resize"> (x, r, e, s) }'
         )
     ),
+    "inputs-without-type": lambda: not _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", typed=False),
     "inputs-without-rank": lambda: not _loads("(float[] x) => (float[] y) { y = Neg (x) }"),
 }
 
 
 ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
     "same-node-names": same_node_names,
+    "inputs-without-type": lambda: _is_refused_with(lambda graph: graph.input[0].ClearField("type")),
+    "repeated-nodes": lambda: _is_refused_with(lambda graph: graph.node.append(graph.node[0])),
+    "undefined-types": lambda: _is_refused_with(lambda graph: _stated(graph.output[0], 0)),
+    "initializers-unlike-inputs": lambda: _is_refused_with(lambda graph: _stated(graph.input[1], 7)),
     "attributes-without-effect": idle_attributes,
     "transpose-cast-matmul-crashes": transpose_cast_matmul,
     "where-loses-negative-zero": where_loses_negative_zero,
