@@ -37,7 +37,19 @@ def _scans_outer_values(node: onnx_ir.Node, _: Inference) -> bool:
     own = {value for body in bodies for inner in body.all_nodes() for value in inner.outputs}
     own |= {value for body in bodies for value in (*body.inputs, *body.initializers.values())}
     operands = (value for body in bodies for inner in body.all_nodes() for value in inner.inputs)
-    return any(value is not None and value not in own and constant_tensor(value) is None for value in operands)
+    return any(value is not None and value not in own and _is_computed(value) for value in operands)
+
+
+def _is_computed(value: onnx_ir.Value) -> bool:
+    """False for a constant, and for an initializer that a caller may replace."""
+    return value.const_value is None and constant_tensor(value) is None
+
+
+def _returns_no_result(node: onnx_ir.Node, _: Inference) -> bool:
+    """True if the body of a Loop has a result that no node of it makes."""
+    bodies = [graph for attribute in node.attributes.values() for graph in graphs_in(attribute)]
+    results = (value.producer() for body in bodies for value in body.outputs)
+    return node.op_type == "Loop" and any(maker is None or maker.graph not in bodies for maker in results)
 
 
 def _is_integer_mod_of_floats(node: onnx_ir.Node, inference: Inference) -> bool:
@@ -61,6 +73,11 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
         _scans_outer_values,
         "its body uses values from outside",
         "pass these values to the body as states",
+    ),
+    "loop-of-passed-values": (
+        _returns_no_result,
+        "its body returns a value as it was given",
+        "return an Identity of the value",
     ),
     "integer-mod-of-floats": (_is_integer_mod_of_floats, "fmod is 0, and its operands are floats", "set fmod to 1"),
     "wrapping-pad": (_wraps, "its mode is wrap", "write it as Slice and Concat"),

@@ -29,7 +29,7 @@ from castsmith.lowering.check.pairs import (
     narrowed_findings,
     pair_findings,
 )
-from castsmith.lowering.check.registered import UNREGISTERED_OPERATOR, registered_findings
+from castsmith.lowering.check.registered import UNREGISTERED_OPERATOR, lists_kernel, registered_findings
 from castsmith.lowering.float8.needs import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
 from castsmith.targets.kernels import varied_input
@@ -259,7 +259,8 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
             if "kernels" in target.unknown and dtype not in target.off_device | target.kernels.keys():
                 unknown.update({dtype: None} if dtype in CODED_TYPES else {})
             elif (reason := lacks_kernel(node, dtype, target, opset)) is not None:
-                note(lacking, reason, node)
+                if not lists_kernel(node, opset, inference, target):
+                    note(lacking, reason, node)
             elif (reason := fused_wrongly(node, dtype, target)) is not None:
                 note(misfused, reason, node)
     way_out = f"{lowering_to(target)} replaces it if there is an exact replacement"

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -279,22 +281,25 @@ def float8_nan_is_lost() -> bool:
 
 
 def _loads(body: str, *, ir_version: int = 10, typed: bool = True) -> bool:
-    """True if OpenVINO compiles the model. typed: With a type of its first input."""
+    """True if OpenVINO compiles the file: it loads more of bytes in memory. typed: With a type of its first input."""
     import openvino
 
     made = model(body)
     made.ir_version = ir_version
     if not typed:
         made.graph.input[0].ClearField("type")
-    try:
-        core = openvino.Core()
-        core.compile_model(core.read_model(made.SerializeToString()), "CPU")
-    except RuntimeError:
-        return False
+    with tempfile.TemporaryDirectory() as folder:
+        (path := Path(folder, "model.onnx")).write_bytes(made.SerializeToString())
+        try:
+            openvino.Core().compile_model(path, "CPU")
+        except RuntimeError:
+            return False
     return True
 
 
 _SCAN = "(float[2] x, float z) => (float[2] y) { y = Scan <num_scan_inputs = 1, body = b (float u) => (float r)"
+_LOOP = """(int64 n, bool c, float[2] s) => (float[2] y) {{ y = Loop (n, c, s)
+    <body = b (int64 i, bool k, float[2] u) => ({}) {{ r = Identity (k) v = Neg (u) }}> }}"""
 _LOADED: Mapping[str, Callable[[], bool]] = {
     "output-types-unchecked": lambda: _loads("(float[2] x) => (int64[2] y) { y = Neg (x) }"),
     "surplus-operands-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x, x) }"),
@@ -313,6 +318,15 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
             " <float[8] r = {0,0,0,0,1,1,1,1}, int64[4] s = {1,1,2,2}, float[0] e = {}>"
             ' { y = Resize <coordinate_transformation_mode = "tf_crop_and_resize"> (x, r, e, s) }'
         )
+    ),
+    "functions-unconverted": lambda: (
+        not _loads(
+            "(float[2] x) => (float[2] y) { y = d.f (x) }"
+            ' <domain: "d", opset_import: ["": 21]> f (a) => (b) { b = Neg (a) }'
+        )
+    ),
+    "loop-of-passed-values": lambda: (
+        _loads(_LOOP.format("bool r, float[2] v")) and not _loads(_LOOP.format("bool k, float[2] v"))
     ),
     "inputs-without-type": lambda: not _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", typed=False),
     "inputs-without-rank": lambda: not _loads("(float[] x) => (float[] y) { y = Neg (x) }"),
