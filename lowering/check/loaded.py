@@ -58,6 +58,42 @@ def _is_integer_mod_of_floats(node: onnx_ir.Node, inference: Inference) -> bool:
     return is_float and not node.attributes.get_int("fmod", 0)
 
 
+def _dims(node: onnx_ir.Node, index: int) -> list[int | None] | None:
+    """Return the sizes of an input, None for those that are unknown; None if its rank is."""
+    value = node.inputs[index] if index < len(node.inputs) else None
+    shape = None if value is None else value.shape if value.const_value is None else value.const_value.shape
+    return None if shape is None else [size if isinstance(size, int) else None for size in shape]
+
+
+def _scales_other_axis(node: onnx_ir.Node, _: Inference) -> bool:
+    """True for a QLinearConv with a vector as scale or zero point, which does not fit the second axis."""
+    if node.op_type != "QLinearConv":
+        return False
+    for data, parameters in ((0, (1, 2)), (3, (4, 5))):
+        dims, vectors = _dims(node, data), [_dims(node, index) for index in parameters]
+        if dims is not None and len(dims) > 1 and dims[1] not in (None, 1) and any(vectors):
+            return True
+    return False
+
+
+def _multiplies_vectors(node: onnx_ir.Node, _: Inference) -> bool:
+    """True for a QLinearMatMul of a vector, or with a scale or zero point of several elements."""
+    if node.op_type != "QLinearMatMul":
+        return False
+    is_vector = any(len(_dims(node, index) or "no") == 1 for index in (0, 3))
+    return is_vector or any(size not in (None, 1) for index in (1, 2, 4, 5) for size in _dims(node, index) or ())
+
+
+def _has_other_scales(node: onnx_ir.Node, _: Inference) -> bool:
+    """True for a scale of several elements, but not as many as its axis has."""
+    dims, scales = _dims(node, 0), _dims(node, 1)
+    if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or not dims or scales is None or len(scales) != 1:
+        return False
+    axis = node.attributes.get_int("axis", 1)
+    length = dims[axis] if -len(dims) <= axis < len(dims) else None
+    return None not in (length, scales[0]) and scales[0] not in (1, length)
+
+
 def _wraps(node: onnx_ir.Node, _: Inference) -> bool:
     return node.op_type == "Pad" and node.attributes.get_string("mode", "constant") == "wrap"
 
@@ -78,6 +114,21 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
         _returns_no_result,
         "its body returns a value as it was given",
         "return an Identity of the value",
+    ),
+    "quantized-conv-of-vectors": (
+        _scales_other_axis,
+        "a scale or zero point is a vector, which it takes along the second axis",
+        "write it as DequantizeLinear, Conv and QuantizeLinear",
+    ),
+    "quantized-matmul-of-vectors": (
+        _multiplies_vectors,
+        "an operand, a scale or a zero point is a vector",
+        "write it as DequantizeLinear, MatMul and QuantizeLinear",
+    ),
+    "scales-unlike-axis": (
+        _has_other_scales,
+        "its scale has another number of elements than its axis",
+        "correct the scale, or the attribute axis",
     ),
     "integer-mod-of-floats": (_is_integer_mod_of_floats, "fmod is 0, and its operands are floats", "set fmod to 1"),
     "wrapping-pad": (_wraps, "its mode is wrap", "write it as Slice and Concat"),

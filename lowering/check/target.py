@@ -19,6 +19,7 @@ from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.lowering.check.branches import branch_findings
 from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed, values_of
 from castsmith.lowering.check.forms import form_findings
 from castsmith.lowering.check.loaded import refused_findings
@@ -154,6 +155,7 @@ def target_findings(model: onnx_ir.Model, inference: Inference | None, target: T
         yield from narrowed_findings(model, inference, target)
         yield from form_findings(model, inference, target)
         yield from refused_findings(model, inference, target)
+        yield from branch_findings(model, inference, target)
         yield from device_findings(model, inference, target)
 
 

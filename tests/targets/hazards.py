@@ -300,6 +300,14 @@ def _loads(body: str, *, ir_version: int = 10, typed: bool = True) -> bool:
 _SCAN = "(float[2] x, float z) => (float[2] y) { y = Scan <num_scan_inputs = 1, body = b (float u) => (float r)"
 _LOOP = """(int64 n, bool c, float[2] s) => (float[2] y) {{ y = Loop (n, c, s)
     <body = b (int64 i, bool k, float[2] u) => ({}) {{ r = Identity (k) v = Neg (u) }}> }}"""
+_IF = """(float[1,2] x, bool c) => (float[n] y) <int64[1] a = {{0}}> {{ y = If (c)
+    <then_branch = t () => ({}) {{ v = {} }}, else_branch = e () => (float[1,2] u) {{ u = Abs (x) }}> }}"""
+_PARAMETERS = "float s = {{1}}, uint8 z = {{0}}, float[4] v = {{1, 1, 1, 1}}, uint8[4] u = {{0, 0, 0, 0}}"
+_CONV = f"(uint8[1,3,2,2] x, uint8[4,3,1,1] w) => (uint8[1,4,2,2] y) <{_PARAMETERS}> {{{{ y = QLinearConv ({{}}) }}}}"
+_MATMUL = (
+    f"(uint8[2,2] x, uint8[2,4] w) => (uint8[2,4] y) <{_PARAMETERS}>"
+    " {{ y = QLinearMatMul (x, s, z, w, {}, s, z) }}"
+)
 _LOADED: Mapping[str, Callable[[], bool]] = {
     "output-types-unchecked": lambda: _loads("(float[2] x) => (int64[2] y) { y = Neg (x) }"),
     "surplus-operands-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x, x) }"),
@@ -318,6 +326,17 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
             " <float[8] r = {0,0,0,0,1,1,1,1}, int64[4] s = {1,1,2,2}, float[0] e = {}>"
             ' { y = Resize <coordinate_transformation_mode = "tf_crop_and_resize"> (x, r, e, s) }'
         )
+    ),
+    "branches-of-several-ranks": lambda: (
+        _loads(_IF.format("float[1,2] v", "Neg (x)")) and not _loads(_IF.format("float[2] v", "Squeeze (x, a)"))
+    ),
+    "quantized-conv-of-vectors": lambda: (
+        _loads(_CONV.format("x, s, z, w, s, z, s, z")) and not _loads(_CONV.format("x, s, z, w, v, u, s, z"))
+    ),
+    "quantized-matmul-of-vectors": lambda: _loads(_MATMUL.format("s, z")) and not _loads(_MATMUL.format("v, u")),
+    "scales-unlike-axis": lambda: (
+        _loads("(uint8[2,3] x, float[3] s) => (float[2,3] y) { y = DequantizeLinear (x, s) }")
+        and not _loads("(uint8[2,3] x, float[2] s) => (float[2,3] y) { y = DequantizeLinear (x, s) }")
     ),
     "functions-unconverted": lambda: (
         not _loads(
