@@ -12,12 +12,14 @@ from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.io.protos import REPEATED
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_in
 from castsmith.lowering.check.device import values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
 from castsmith.lowering.check.malformed import MALFORMED_MODEL, SURPLUS
+from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
 from castsmith.lowering.check.types import OUTPUT_TYPE_MISMATCH
 from castsmith.numerics.types import Kind, element_type
 from castsmith.targets.target import Target
@@ -87,7 +89,9 @@ def _multiplies_vectors(node: onnx_ir.Node, _: Inference) -> bool:
 def _has_other_scales(node: onnx_ir.Node, _: Inference) -> bool:
     """True for a scale of several elements, but not as many as its axis has."""
     dims, scales = _dims(node, 0), _dims(node, 1)
-    if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or not dims or scales is None or len(scales) != 1:
+    if node.op_type not in LINEAR or node.attributes.get_int("block_size", 0) or not dims:
+        return False
+    if scales is None or len(scales) != 1:
         return False
     axis = node.attributes.get_int("axis", 1)
     length = dims[axis] if -len(dims) <= axis < len(dims) else None
@@ -196,7 +200,7 @@ def _holds(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> bool:
 def as_loaded(found: Iterable[Diagnostic], target: Target | None) -> Iterator[Diagnostic]:
     """Yield the findings; what the target does not look at is a warning, as it loads the model all the same."""
     for finding in found:
-        hazard = _UNCHECKED.get((finding.code, finding.subject if finding.code == MALFORMED_MODEL.code else ""))
+        hazard = _UNCHECKED.get((finding.code, finding.subject))
         if target is not None and hazard in target.hazards:
             finding = replace(finding, severity=Severity.WARNING)
         yield finding
@@ -205,4 +209,5 @@ def as_loaded(found: Iterable[Diagnostic], target: Target | None) -> Iterator[Di
 _UNCHECKED = {
     (OUTPUT_TYPE_MISMATCH.code, ""): "output-types-unchecked",
     (MALFORMED_MODEL.code, SURPLUS): "surplus-operands-unchecked",
+    (INVALID_MODEL.code, BRANCH_INPUTS): "branch-inputs-unchecked",
 }

@@ -38,6 +38,9 @@ INVALID_MODEL = FindingCode(
     fix="manual",
     silence="Where the runtime loads the model as it is: check with --target T says whether it does.",
 )
+BRANCH_INPUTS = "branch-inputs"
+"""The subject of a finding about branches of If that have inputs."""
+_OF_BRANCH = re.compile(r"Graph has \d+ inputs but 0 were provided")
 _LARGE = 1 << 12
 """Bytes from which a constant is left out: shape inference reads small ones only."""
 _LIST = "Inference error(s)"
@@ -121,8 +124,8 @@ def _faults(text: str, proto: onnx.ModelProto) -> Iterator[Diagnostic]:
     for match, end in zip(matches, ends, strict=True):
         op_type, node = match[1], match[2] or ""
         message = re.sub(r"^\[\w+\] ", "", text[match.end() : end].strip()).rstrip(".")
-        site = Site(name, node, op_type)
-        yield Diagnostic(INVALID_MODEL.code, Severity.ERROR, site, f"{op_type}: {message}", _WAY_OUT)
+        site, subject = Site(name, node, op_type), BRANCH_INPUTS if _OF_BRANCH.match(message) else ""
+        yield Diagnostic(INVALID_MODEL.code, Severity.ERROR, site, f"{op_type}: {message}", _WAY_OUT, subject)
 
 
 _WAY_OUT = "correct the model where it says so, or export it again"

@@ -327,6 +327,9 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
             ' { y = Resize <coordinate_transformation_mode = "tf_crop_and_resize"> (x, r, e, s) }'
         )
     ),
+    "branch-inputs-unchecked": lambda: _loads(
+        _IF.replace("t ()", "t (float[1,2] x)").format("float[1,2] v", "Neg (x)")
+    ),
     "branches-of-several-ranks": lambda: (
         _loads(_IF.format("float[1,2] v", "Neg (x)")) and not _loads(_IF.format("float[2] v", "Squeeze (x, a)"))
     ),
