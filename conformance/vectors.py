@@ -246,7 +246,7 @@ def _same_width(source: ElementType, target: ElementType) -> bool:
     if Kind.STRING in (source.kind, target.kind) or target.kind is Kind.BOOLEAN:
         return False
     newest = max(source.since.cast or 0, target.since.cast or 0)
-    return newest <= _BIT_CAST_SINCE and target.bits == (8 if source.kind is Kind.BOOLEAN else source.bits)
+    return newest <= _BIT_CAST_SINCE and target.bits == source.stored_bits
 
 
 def every_type() -> tuple[DataType, ...]:

@@ -52,11 +52,11 @@ def nonconformity(
     node: onnx_ir.Node, imports: Mapping[str, int], functions: Mapping[onnx_ir.OperatorIdentifier, onnx_ir.Function]
 ) -> str | None:
     """Return how the node violates its schema, or the function that it calls; None if it conforms."""
-    opset = opset_of(imports, node.domain)
+    opset = _version(imports, node.domain)
     form = (
         _QONNX.get(node.op_type, _OTHER_QONNX)
         if node.domain in QONNX_DOMAINS
-        else _form(node.domain, node.op_type, opset or 0)
+        else _form(node.domain, node.op_type, opset)
     )
     called = functions.get(node.op_identifier()) if functions else None
     if called is not None:
@@ -64,8 +64,8 @@ def nonconformity(
     if form is None:
         return None
     runs_graphs = node.domain in DEFAULT_DOMAINS and node.op_type in RUNS_GRAPHS
-    if runs_graphs and not onnx.defs.has(node.op_type, opset or 0, ""):
-        return f"opset {opset or 0} has no {node.op_type}"
+    if runs_graphs and not onnx.defs.has(node.op_type, opset, ""):
+        return f"opset {opset} has no {node.op_type}"
     wrong = _misfit(node, form.inputs, form.outputs)
     if wrong is not None:
         return wrong
@@ -87,9 +87,15 @@ def nonconformity(
     return _unfit_subgraphs(node) if node.domain in DEFAULT_DOMAINS and node.op_type in FLOW else None
 
 
+def _version(imports: Mapping[str, int], domain: str) -> int:
+    """Return the opset of a domain; of the standard one the newest if it is not imported, as runtimes assume."""
+    newest = onnx.defs.onnx_opset_version() if domain in DEFAULT_DOMAINS else 0
+    return opset_of(imports, domain) or newest
+
+
 def _has_surplus(node: onnx_ir.Node, imports: Mapping[str, int]) -> bool:
     """True if the node has more operands or results than its operator, and no fewer of the others."""
-    form = _form(node.domain, node.op_type, opset_of(imports, node.domain) or 0)
+    form = _form(node.domain, node.op_type, _version(imports, node.domain))
     if form is None or len(node.inputs) < form.inputs[0] or len(node.outputs) < form.outputs[0]:
         return False
     return len(node.inputs) > form.inputs[1] or len(node.outputs) > form.outputs[1]

@@ -97,6 +97,11 @@ class ElementType:
         return self.mantissa_bits + 1
 
     @property
+    def stored_bits(self) -> int:
+        """Bits of an element as BitCast reads it: 8 of a bool, which the schema treats as uint8."""
+        return 8 if self.kind is Kind.BOOLEAN else self.bits
+
+    @property
     def min_exponent(self) -> int:
         """Exponent of the smallest normal number (of the smallest number for e8m0, which has no subnormals)."""
         return -self.bias if self.specials is Specials.E8M0 else 1 - self.bias

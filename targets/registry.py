@@ -39,6 +39,14 @@ Registry = Mapping[str, Mapping[str, tuple[Kernel, ...]]]
 """The kernels of each operator of each domain."""
 
 
+def known_registry(name: str) -> str:
+    """Return the name, which may be empty. Raises ValueError if no file has it."""
+    names = [path.stem for path in REGISTRIES.glob("*.json")] if name else [name]
+    if name not in names:
+        raise ValueError(f"unknown registry {name!r}; expected {', '.join(sorted(names))}")
+    return name
+
+
 @cache
 def read_registry(name: str) -> Registry:
     """Return the kernels of the runtime of that name; raises FileNotFoundError."""

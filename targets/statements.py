@@ -81,18 +81,40 @@ class WrongFusion:
     how: str
 
 
+def _listed(things: object) -> tuple[Any, ...] | None:
+    """Return the things of a list; None for a text, and for what is no list."""
+    is_list = isinstance(things, Iterable) and not isinstance(things, str)
+    return tuple(cast("Iterable[Any]", things)) if is_list else None
+
+
 def read_types(names: Iterable[TypeLike]) -> frozenset[DataType]:
     """Return the types that the names name. Raises ElementTypeError or ArgumentTypeError for anything else."""
-    if isinstance(names, str):
+    listed = _listed(names)
+    if listed is None:
         raise TypeError(f"a list of types is expected, not {names!r}")
-    return frozenset(map(parse_type, names))
+    return frozenset(map(parse_type, listed))
 
 
 def read_names(key: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return the names, such as those of operators. Raises TypeError for anything but a list of texts."""
-    listed = None if isinstance(names, str) else tuple(names)
-    if listed is None or not all(isinstance(name, str) for name in listed):  # pyright: ignore[reportUnnecessaryIsInstance]
+    listed = _listed(names)
+    if listed is None or not all(isinstance(name, str) for name in listed):
         raise TypeError(f"{key} must be a list of names, not {names!r}")
+    return listed
+
+
+def read_object(key: str, statement: object) -> Mapping[Any, Any]:
+    """Return the statement, empty for None. Raises TypeError for anything but an object."""
+    if statement is None or isinstance(statement, Mapping):
+        return cast("Mapping[Any, Any] | None", statement) or {}
+    raise TypeError(f"{key} must map names to what is stated of each, as an object of JSON does, not {statement!r}")
+
+
+def read_entries(key: str, entries: object) -> tuple[Any, ...]:
+    """Return the entries of a list. Raises TypeError unless each is an object, or was one."""
+    listed = _listed(entries)
+    if listed is None or not all(isinstance(entry, Mapping | WrongCast | WrongFusion) for entry in listed):
+        raise TypeError(f"{key} must be a list of objects, not {entries!r}")
     return listed
 
 
@@ -120,7 +142,8 @@ def read_rows(key: str, rows: Rows) -> dict[DataType, Mapping[str, int]]:
     if isinstance(rows, Mapping):
         by_type = cast("Mapping[Any, Mapping[str, int]]", rows)
         return {parse_type(dtype): read_opsets(key, row) for dtype, row in by_type.items()}
-    return {dtype: read_opsets(key, entry["operators"]) for entry in rows for dtype in read_types(entry["types"])}
+    entries = read_entries(key, rows)
+    return {dtype: read_opsets(key, entry["operators"]) for entry in entries for dtype in read_types(entry["types"])}
 
 
 def read_pairs(pairs: Pairs) -> dict[DataType, frozenset[DataType]]:
@@ -128,7 +151,8 @@ def read_pairs(pairs: Pairs) -> dict[DataType, frozenset[DataType]]:
     if isinstance(pairs, Mapping):
         by_source = cast("Mapping[Any, Iterable[TypeLike]]", pairs)
         return {parse_type(source): read_types(to) for source, to in by_source.items()}
-    return {source: read_types(entry["to"]) for entry in pairs for source in read_types(entry["from"])}
+    entries = read_entries("casts", pairs)
+    return {source: read_types(entry["to"]) for entry in entries for source in read_types(entry["from"])}
 
 
 def read_wrong_cast(entry: WrongCast | Entry) -> WrongCast:
@@ -155,11 +179,13 @@ def read_wrong_fusion(entry: WrongFusion | Entry) -> WrongFusion:
     if isinstance(entry, WrongFusion):
         return entry
     _require_known(entry, ("types", "operators", "how"), "wrong_fusions")
-    return WrongFusion(read_types(entry["types"]), frozenset(entry["operators"]), str(entry["how"]))
+    operators = frozenset(read_names("operators", entry["operators"]))
+    return WrongFusion(read_types(entry["types"]), operators, str(entry["how"]))
 
 
-def read_rules(rules: Mapping[str, str]) -> dict[str, str]:
+def read_rules(rules: Mapping[str, str] | None) -> dict[str, str]:
     """Return the rules of quantization, each with its source."""
+    rules = read_object("quantization", rules)
     _require_known(rules, tuple(QUANTIZATION_RULES), "quantization", "rule")
     return {name: str(source) for name, source in rules.items()}
 
@@ -168,7 +194,15 @@ def read_evidence(evidence: str | Mapping[str, str]) -> Mapping[str, str]:
     """Return the evidence by the key of what it is for; a text is for all of them, under the empty key."""
     if isinstance(evidence, str):
         return {"": evidence} if evidence else {}
-    return {str(key): str(text) for key, text in evidence.items()}
+    return {str(key): str(text) for key, text in read_object("evidence", evidence).items()}
+
+
+def read_values(key: str, values: object) -> tuple[str | int, ...]:
+    """Return the values of an attribute. Raises TypeError for anything but a list of texts and integers."""
+    listed = _listed(values)
+    if listed is None or not all(isinstance(value, str | int) for value in listed):
+        raise TypeError(f"{key} must be a list of values, not {values!r}")
+    return listed
 
 
 def _require_known(entry: Entry, keys: Iterable[str], where: str, what: str = "key") -> None:

@@ -20,6 +20,7 @@ from castsmith.numerics.errors import did_you_mean
 from castsmith.numerics.extensions import TARGETS, extension, extensions
 from castsmith.numerics.json_files import read_json
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, Kind, TypeLike, element_type, parse_type
+from castsmith.targets.registry import known_registry
 from castsmith.targets.statements import (
     Entry,
     Pairs,
@@ -27,14 +28,17 @@ from castsmith.targets.statements import (
     TargetError,
     WrongCast,
     WrongFusion,
+    read_entries,
     read_evidence,
     read_names,
     read_number,
+    read_object,
     read_opsets,
     read_pairs,
     read_rows,
     read_rules,
     read_types,
+    read_values,
     read_wrong_cast,
     read_wrong_fusion,
     stated_types,
@@ -47,11 +51,14 @@ TARGETS_FOLDER = Path(__file__).parent / "data"
 ALIASES = {
     "android": "onnxruntime-android",
     "cuda": "onnxruntime-cuda",
+    "directml": "onnxruntime-directml",
     "onnxruntime": "onnxruntime-cpu",
     "openvino": "openvino-cpu",
     "ort": "onnxruntime-cpu",
     "tensorrt": "tensorrt-11",
+    "qnn": "onnxruntime-qnn",
     "trt": "tensorrt-11",
+    "wasm": "onnxruntime-wasm",
     "web": "onnxruntime-webgpu",
     "webgpu": "onnxruntime-webgpu",
 }
@@ -194,7 +201,7 @@ class Target:
             away = read_types(off_device or ())
             supported = (stated_types() if types is None else read_types(types)) - read_types(lacks or ()) - away
             rows = read_rows("kernels", kernels or {})
-            device = load_target(fallback) if isinstance(fallback, str) else fallback
+            device = as_target(fallback)
             if off_device is None and device is not None:
                 away = frozenset(dtype for dtype in ELEMENT_TYPES.keys() - supported if _falls_back(dtype, device))
             values: dict[str, Any] = {
@@ -205,27 +212,32 @@ class Target:
                 "types": supported,
                 "kernels": {dtype: row for dtype, row in rows.items() if dtype in supported},
                 "casts": None if casts is None else read_pairs(casts),
-                "held": {parse_type(dtype): parse_type(holder) for dtype, holder in (held or {}).items()},
+                "held": {parse_type(dtype): parse_type(holder) for dtype, holder in read_object("held", held).items()},
                 "fallback": device,
                 "off_device": away,
-                "quantization": read_rules(quantization or {}),
-                "one_type": dict(one_type or {}),
-                "sums": {op_type: parse_type(dtype) for op_type, dtype in (sums or {}).items()},
+                "quantization": read_rules(quantization),
+                "one_type": dict(read_object("one_type", one_type)),
+                "sums": {op_type: parse_type(dtype) for op_type, dtype in read_object("sums", sums).items()},
                 "dropped": read_rows("dropped", dropped),
-                "wrong_fusions": tuple(map(read_wrong_fusion, wrong_fusions)),
-                "wrong_casts": tuple(map(read_wrong_cast, wrong_casts)),
+                "wrong_fusions": tuple(map(read_wrong_fusion, read_entries("wrong_fusions", wrong_fusions))),
+                "wrong_casts": tuple(map(read_wrong_cast, read_entries("wrong_casts", wrong_casts))),
                 "sequence_operators": read_opsets("sequence_operators", sequence_operators or {}),
                 "as_written": str(as_written),
-                "hazards": dict(hazards or {}),
+                "hazards": dict(read_object("hazards", hazards)),
                 "probed": frozenset(read_names("probed", probed)),
                 "probed_from": read_number("probed_from", probed_from or None) or 0,
-                "operators": {name: frozenset(read_names("operators", row)) for name, row in (operators or {}).items()},
+                "operators": {
+                    domain: frozenset(read_names("operators", row))
+                    for domain, row in read_object("operators", operators).items()
+                },
                 "extension": str(extension),
-                "registry": str(registry),
+                "registry": known_registry(registry),
                 "opsets": read_opsets("opsets", opsets or {}),
                 "attributes": {
-                    op_type: {name: tuple(values) for name, values in row.items()}
-                    for op_type, row in (attributes or {}).items()
+                    op_type: {
+                        name: read_values("attributes", row) for name, row in read_object("attributes", rows).items()
+                    }
+                    for op_type, rows in read_object("attributes", attributes).items()
                 },
                 "domains": frozenset(read_names("domains", domains)).union(() if device is None else device.domains),
                 "unknown": tuple(
@@ -239,7 +251,7 @@ class Target:
         except KeyError as error:
             raise TargetError(f"the target {name!r} is not valid: {error.args[0]!r} is missing.") from None
         except (TypeError, ValueError, AttributeError) as error:
-            raise TargetError(f"the target {name!r} is not valid: {str(error).rstrip('.?')}.") from None
+            raise TargetError(f"the target {name!r} is not valid: {_sentence(error)}") from None
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
@@ -279,16 +291,16 @@ class Target:
     @property
     def refuses_same_names(self) -> bool:
         """True if the target, or its fallback, does not load a graph with two nodes of one name."""
-        return self._has_in_any("same-node-names")
+        return self.has_hazard("same-node-names")
 
     @property
     def refuses_idle_attributes(self) -> bool:
         """True if the target, or its fallback, does not load a Cast with attributes that have no effect."""
-        return self._has_in_any("attributes-without-effect")
+        return self.has_hazard("attributes-without-effect")
 
-    def _has_in_any(self, hazard: str) -> bool:
+    def has_hazard(self, hazard: str) -> bool:
         """True if the target, or its fallback, has the hazard."""
-        return hazard in self.hazards or (self.fallback is not None and self.fallback._has_in_any(hazard))
+        return hazard in self.hazards or (self.fallback is not None and self.fallback.has_hazard(hazard))
 
     def divides_in_float(self, opset: int) -> bool:
         """True if QuantizeLinear of a 16-bit float does not round the quotient to the type of the division."""
@@ -465,8 +477,13 @@ def _read(path: Path) -> Target:
         facts = _merged(cast("dict[str, Any]", data))
         return Target(**facts)
     except (TypeError, ValueError) as error:
-        _, _, reason = str(error).rstrip(".?").rpartition(" is not valid: ")
-        raise TargetError(f"{path} does not describe a target: {reason}.") from None
+        reason = _sentence(error).rpartition(" is not valid: ")[2]
+        raise TargetError(f"{path} does not describe a target: {reason}") from None
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)
+    return text if text.endswith("?") else f"{text.rstrip('.')}."
 
 
 def _merged(data: dict[str, Any]) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def contradicted(node: onnx_ir.Node, inputs: Sequence[DataType | None]) -> Disag
     if to is None or node.op_type not in ("BitCast", "QuantizeLinear"):
         return None
     if node.op_type == "BitCast" and (source := inputs[0]) is not None:
-        widths = element_type(source).bits, element_type(to).bits
+        widths = element_type(source).stored_bits, element_type(to).stored_bits
         if widths[0] != widths[1]:
             text = f"BitCast to {type_name(to)} needs an operand of {widths[1]} bits, not of {widths[0]}."
     if node.op_type == "QuantizeLinear" and len(inputs) > 2 and inputs[2] not in (None, to):

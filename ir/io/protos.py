@@ -44,7 +44,7 @@ def has_sparse(proto: onnx.ModelProto) -> bool:
     """True if the model has a sparse initializer, or a Constant with a sparse value."""
     return any(
         (isinstance(scope, onnx.GraphProto) and scope.sparse_initializer) or any(map(_sparse_value, scope.node))
-        for scope in (*proto.functions, *_graphs_with_sparse(proto))
+        for scope in (*proto.functions, *graphs_of_proto(proto))
     )
 
 
@@ -59,7 +59,7 @@ def spelled_out(proto: onnx.ModelProto) -> onnx.ModelProto:
         raise ModelError(f"{proto.graph.name}: sparse constants need opset {_FIRST_OPSET}.")
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
-    for graph in _graphs_with_sparse(copy):
+    for graph in graphs_of_proto(copy):
         spelled = [node for tensor in graph.sparse_initializer for node in _nodes(tensor, _name_in(graph, tensor))]
         _replace(graph.node, [*spelled, *graph.node])
         del graph.sparse_initializer[:]
@@ -130,13 +130,14 @@ def _replace(nodes: MutableSequence[onnx.NodeProto], new: list[onnx.NodeProto]) 
 
 
 def _node_lists(proto: onnx.ModelProto) -> Iterator[MutableSequence[onnx.NodeProto]]:
-    for graph in _graphs_with_sparse(proto):
+    for graph in graphs_of_proto(proto):
         yield graph.node
     for function in proto.functions:
         yield function.node
 
 
-def _graphs_with_sparse(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+def graphs_of_proto(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    """Yield the main graph and all subgraphs, those of functions included."""
     yield proto.graph
     pending = [proto.graph.node, *(function.node for function in proto.functions)]
     while pending:
@@ -218,10 +219,12 @@ REPEATED = "castsmith.repeated"
 def without_repeats(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
     """Return the model without repeated nodes, equal in every part except their names, and the texts of those.
 
-    Converters write a cast again for each node that reads it, under the name of the first. Of Constants of one name
-    the last stays: ONNX Runtime uses it for all readers.
+    Converters write a cast again for each node that reads it, under the name of the first. Of Constants of one name,
+    and of initializers of one name, type and shape, the last stays: ONNX Runtime uses it for all readers (of those of
+    a subgraph it refuses two of one name).
     """
-    if not any(_repeats(nodes) for nodes in _node_lists(proto)):
+    initializers = _earlier(proto.graph.initializer)
+    if not initializers and not any(_repeats(nodes) for nodes in _node_lists(proto)):
         return proto, []
     copy, texts = onnx.ModelProto(), list[str]()
     copy.CopyFrom(proto)
@@ -230,7 +233,14 @@ def without_repeats(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]
         texts += [_node_text(nodes[place]) for place in again]
         if again:
             _replace(nodes, [node for place, node in enumerate(nodes) if place not in again])
+    texts += [f"initializer {copy.graph.initializer.pop(place).name}" for place in reversed(initializers)]
     return copy, texts
+
+
+def _earlier(tensors: Sequence[onnx.TensorProto]) -> list[int]:
+    """Return the places of initializers of which a later one has the name, the type and the shape."""
+    last = {(tensor.name, tensor.data_type, *tensor.dims): place for place, tensor in enumerate(tensors)}
+    return sorted({*range(len(tensors))} - {*last.values()})
 
 
 def _node_text(node: onnx.NodeProto) -> str:

@@ -203,10 +203,13 @@ def _function(function: onnx.FunctionProto, around: Path, survey: Survey) -> str
 
 def _graph(graph: onnx.GraphProto, around: Path, survey: Survey) -> str | None:
     survey.sparse |= bool(graph.sparse_initializer)
-    initializers = [
-        *(each.name for each in graph.initializer),
-        *(each.values.name for each in graph.sparse_initializer),
-    ]
+    initializers = [tensor.name for tensor in graph.initializer]
+    if len(around) == 1:  # of the main graph: those of one kind are looked at again
+        kinds = {(tensor.name, tensor.data_type, *tensor.dims) for tensor in graph.initializer}
+        if len(kinds) < len(initializers):
+            survey.repeats = survey.repeats or f"{_place(graph, around)}: two initializers have one name: rename one."
+        initializers = [str(name) for name, *_ in kinds]
+    initializers += [tensor.values.name for tensor in graph.sparse_initializer]
     inputs = [value.name for value in graph.input]
     return (
         _names(inputs, "input")

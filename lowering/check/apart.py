@@ -30,7 +30,8 @@ def asked_apart(question: Callable[[], object]) -> str:
     if child == 0:
         try:
             _limit()
-            os.write(writing, _error_of(question).encode(errors="replace")[:_MOST])
+            with os.fdopen(writing, "wb") as told:
+                told.write(_error_of(question).encode(errors="replace")[:_MOST])
         finally:
             os._exit(0)
     os.close(writing)
@@ -40,8 +41,8 @@ def asked_apart(question: Callable[[], object]) -> str:
     return text
 
 
-_MOST = 1 << 15
-"""Bytes of a message, which fit the buffer of a pipe."""
+_MOST = 1 << 22
+"""Bytes of a message."""
 
 
 def _error_of(question: Callable[[], object]) -> str:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import cast
 
 import onnx_ir
 
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
+from castsmith.ir.io.protos import REPEATED
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_in
+from castsmith.lowering.check.device import values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
 from castsmith.lowering.check.malformed import MALFORMED_MODEL, SURPLUS
+from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
 from castsmith.lowering.check.types import OUTPUT_TYPE_MISMATCH
 from castsmith.numerics.types import Kind, element_type
 from castsmith.targets.target import Target
@@ -34,13 +39,63 @@ def _scans_outer_values(node: onnx_ir.Node, _: Inference) -> bool:
     own = {value for body in bodies for inner in body.all_nodes() for value in inner.outputs}
     own |= {value for body in bodies for value in (*body.inputs, *body.initializers.values())}
     operands = (value for body in bodies for inner in body.all_nodes() for value in inner.inputs)
-    return any(value is not None and value not in own and constant_tensor(value) is None for value in operands)
+    return any(value is not None and value not in own and _is_computed(value) for value in operands)
+
+
+def _is_computed(value: onnx_ir.Value) -> bool:
+    """False for a constant, and for an initializer that a caller may replace."""
+    return value.const_value is None and constant_tensor(value) is None
+
+
+def _returns_no_result(node: onnx_ir.Node, _: Inference) -> bool:
+    """True if the body of a Loop has a result that no node of it makes."""
+    bodies = [graph for attribute in node.attributes.values() for graph in graphs_in(attribute)]
+    results = (value.producer() for body in bodies for value in body.outputs)
+    return node.op_type == "Loop" and any(maker is None or maker.graph not in bodies for maker in results)
 
 
 def _is_integer_mod_of_floats(node: onnx_ir.Node, inference: Inference) -> bool:
     dtype = inference.type_of(node.inputs[0]) if node.op_type == "Mod" else None
     is_float = dtype is not None and element_type(dtype).kind is Kind.FLOATING
     return is_float and not node.attributes.get_int("fmod", 0)
+
+
+def _dims(node: onnx_ir.Node, index: int) -> list[int | None] | None:
+    """Return the sizes of an input, None for those that are unknown; None if its rank is."""
+    value = node.inputs[index] if index < len(node.inputs) else None
+    shape = None if value is None else value.shape if value.const_value is None else value.const_value.shape
+    return None if shape is None else [size if isinstance(size, int) else None for size in shape]
+
+
+def _scales_other_axis(node: onnx_ir.Node, _: Inference) -> bool:
+    """True for a QLinearConv with a vector as scale or zero point, which does not fit the second axis."""
+    if node.op_type != "QLinearConv":
+        return False
+    for data, parameters in ((0, (1, 2)), (3, (4, 5))):
+        dims, vectors = _dims(node, data), [_dims(node, index) for index in parameters]
+        if dims is not None and len(dims) > 1 and dims[1] not in (None, 1) and any(vectors):
+            return True
+    return False
+
+
+def _multiplies_vectors(node: onnx_ir.Node, _: Inference) -> bool:
+    """True for a QLinearMatMul of a vector, or with a scale or zero point of several elements."""
+    if node.op_type != "QLinearMatMul":
+        return False
+    is_vector = any(len(_dims(node, index) or "no") == 1 for index in (0, 3))
+    return is_vector or any(size not in (None, 1) for index in (1, 2, 4, 5) for size in _dims(node, index) or ())
+
+
+def _has_other_scales(node: onnx_ir.Node, _: Inference) -> bool:
+    """True for a scale of several elements, but not as many as its axis has."""
+    dims, scales = _dims(node, 0), _dims(node, 1)
+    if node.op_type not in LINEAR or node.attributes.get_int("block_size", 0) or not dims:
+        return False
+    if scales is None or len(scales) != 1:
+        return False
+    axis = node.attributes.get_int("axis", 1)
+    length = dims[axis] if -len(dims) <= axis < len(dims) else None
+    return None not in (length, scales[0]) and scales[0] not in (1, length)
 
 
 def _wraps(node: onnx_ir.Node, _: Inference) -> bool:
@@ -59,6 +114,26 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
         "its body uses values from outside",
         "pass these values to the body as states",
     ),
+    "loop-of-passed-values": (
+        _returns_no_result,
+        "its body returns a value as it was given",
+        "return an Identity of the value",
+    ),
+    "quantized-conv-of-vectors": (
+        _scales_other_axis,
+        "a scale or zero point is a vector, which it takes along the second axis",
+        "write it as DequantizeLinear, Conv and QuantizeLinear",
+    ),
+    "quantized-matmul-of-vectors": (
+        _multiplies_vectors,
+        "an operand, a scale or a zero point is a vector",
+        "write it as DequantizeLinear, MatMul and QuantizeLinear",
+    ),
+    "scales-unlike-axis": (
+        _has_other_scales,
+        "its scale has another number of elements than its axis",
+        "correct the scale, or the attribute axis",
+    ),
     "integer-mod-of-floats": (_is_integer_mod_of_floats, "fmod is 0, and its operands are floats", "set fmod to 1"),
     "wrapping-pad": (_wraps, "its mode is wrap", "write it as Slice and Concat"),
     "cropping-resize": (
@@ -71,7 +146,7 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
 
 
 def refused_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
-    """Yield the nodes, and the inputs without a rank, that the target does not load."""
+    """Yield the nodes, and the declarations of values, that the target does not load."""
     stated = [(hazard, *_REFUSED[hazard]) for hazard in _REFUSED if hazard in target.hazards]
     for node in all_nodes(model) if stated else ():
         if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions:
@@ -80,18 +155,52 @@ def refused_findings(model: onnx_ir.Model, inference: Inference, target: Target)
             if is_refused(node, inference):
                 message = f"{target} does not load this {node.op_type}: {why}"
                 yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site_of(node), message, way_out, hazard)
-    if "inputs-without-rank" in target.hazards:
-        for value in model.graph.inputs:
-            if value.shape is None and isinstance(value.type, onnx_ir.TensorType):
-                message = f"{target} does not load the input {value.name}, whose rank is not declared"
-                site, way_out = Site(model.graph.name or ""), "declare its shape, with a name for each unknown size"
-                yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site, message, way_out, value.name or "")
+    repeated = [text.strip() for text in cast("list[str]", model.meta.get(REPEATED, [])) if "(" in text]
+    if target.has_hazard("repeated-nodes") and (nodes := [text for text in repeated if "= Constant" not in text]):
+        message = f"{target} does not load the model, which has this node twice, with one result: {nodes[0]}"
+        site, way_out = Site(model.graph.name or ""), f"`optimize(target={str(target)!r})` writes it once"
+        yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site, message, way_out, "repeated-nodes")
+    for value, hazard, why, way_out in _misdeclared(model):
+        if target.has_hazard(hazard):
+            message = f"{target} does not load the {why}"
+            site = Site(model.graph.name or "")
+            yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site, message, way_out, value.name or "")
+
+
+def _misdeclared(model: onnx_ir.Model) -> Iterator[tuple[onnx_ir.Value, str, str, str]]:
+    """Yield the values that are not declared as some targets need it, with the hazard, why, and what to do."""
+    for value in model.graph.inputs:
+        tensor = value.const_value
+        if tensor is not None and not _holds(value, tensor):
+            why = f"initializer {value.name}, whose input is declared with another type or shape"
+            yield value, "initializers-unlike-inputs", why, "declare the input as the initializer is"
+        elif tensor is None and value.type is None:
+            yield value, "inputs-without-type", f"input {value.name}, whose type is not declared", "declare its type"
+        elif tensor is None and value.shape is None and isinstance(value.type, onnx_ir.TensorType):
+            way_out = "declare its shape, with a name for each unknown size"
+            yield value, "inputs-without-rank", f"input {value.name}, whose rank is not declared", way_out
+    for value in values_of(model):
+        if value.dtype == onnx_ir.DataType.UNDEFINED:
+            why = f"value {value.name}, which is declared with the element type 0"
+            yield value, "undefined-types", why, "declare its type, or remove the declaration"
+
+
+def _holds(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> bool:
+    """True if the tensor fits the declaration of its value."""
+    if value.dtype not in (None, onnx_ir.DataType.UNDEFINED, tensor.dtype):
+        return False
+    if value.shape is None:
+        return True
+    sizes = zip(value.shape, tensor.shape, strict=False)
+    return len(value.shape) == len(tensor.shape) and all(
+        size == actual or not isinstance(size, int) or size < 0 for size, actual in sizes
+    )
 
 
 def as_loaded(found: Iterable[Diagnostic], target: Target | None) -> Iterator[Diagnostic]:
     """Yield the findings; what the target does not look at is a warning, as it loads the model all the same."""
     for finding in found:
-        hazard = _UNCHECKED.get((finding.code, finding.subject if finding.code == MALFORMED_MODEL.code else ""))
+        hazard = _UNCHECKED.get((finding.code, finding.subject))
         if target is not None and hazard in target.hazards:
             finding = replace(finding, severity=Severity.WARNING)
         yield finding
@@ -100,4 +209,5 @@ def as_loaded(found: Iterable[Diagnostic], target: Target | None) -> Iterator[Di
 _UNCHECKED = {
     (OUTPUT_TYPE_MISMATCH.code, ""): "output-types-unchecked",
     (MALFORMED_MODEL.code, SURPLUS): "surplus-operands-unchecked",
+    (INVALID_MODEL.code, BRANCH_INPUTS): "branch-inputs-unchecked",
 }

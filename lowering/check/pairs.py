@@ -57,7 +57,7 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
     refused, left = dict[str, Occurrences](), dict[str, Occurrences]()
     replaced = f"`optimize(target={str(target)!r})` replaces it"
     for node in all_nodes(model):
-        opset = 1 if node.graph is None else opset_of(imports[node.graph], "") or 1
+        opset = 1 if node.graph is None else opset_of(imports[node.graph], "") or target.newest_opset
         if wrong := _divides_in_float(node, inference, target, opset):
             yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), wrong, replaced)
         like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None

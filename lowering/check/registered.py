@@ -24,11 +24,12 @@ from castsmith.ir.ops.schemas import (
     is_function,
     op_formals,
     opset_of,
+    since_version,
     where_defined,
 )
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.ir.walks import all_nodes, imports_by_scope, nodes_of
 from castsmith.lowering.check.attributes import attribute_fault
 from castsmith.lowering.check.occurrences import Occurrences, note, noted
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
@@ -60,9 +61,11 @@ MALFORMED_OPERATOR = FindingCode(
     silence="Never for this target: it refuses the model.",
 )
 _UNLISTED = ("Constant",)
-"""Operators that need no kernel: they become weights when the model is loaded."""
+"""Operators that need no kernel: they become weights when the model is loaded, whatever their domain is."""
 _INTERNAL = ("com.microsoft.nchwc", "com.ms.internal.nhwc")
 """Domains of the operators that ONNX Runtime's optimizer makes."""
+
+_INLINE = "`onnx.inliner.inline_local_functions(model)`"
 
 Typed = tuple[str, str]
 """The name of a type variable, or of a parameter, and the type that it has."""
@@ -87,7 +90,7 @@ def registered_findings(
             way_out, site = f"import version {newest} of {domain}", Site(model.graph.name or "")
             yield Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, site, message, way_out, domain)
     for node in all_nodes(model):
-        if node.graph is None or node.domain in _INTERNAL or site_of(node) in known:
+        if node.graph is None or node.domain in _INTERNAL or node.op_type in _UNLISTED or site_of(node) in known:
             continue
         if node.op_identifier() in model.functions:
             if opset_of(imports[node.graph], node.domain) is None and node.domain not in DEFAULT_DOMAINS:
@@ -112,11 +115,15 @@ def registered_findings(
 
 def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     """Yield the operators that are not among those which the target has, if these are known."""
-    found = dict[str, Occurrences]()
-    for node in all_nodes(model) if target.operators else ():
+    found, functions = dict[str, Occurrences](), dict[str, Occurrences]()
+    calls_fail = "functions-unconverted" in target.hazards
+    nodes = nodes_of(model.graph) if calls_fail else all_nodes(model)
+    for node in nodes if target.operators else ():
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
         has = node.op_type in target.operators.get(domain, ())
         schema = contrib_schema(node.op_type) if domain == CONTRIB_DOMAIN else None
+        if node.op_identifier() in model.functions and not has and calls_fail:
+            note(functions, f"{target} does not load calls of functions of the model, as of {node.op_type}", node)
         if node.op_identifier() in model.functions or is_quantizer(node):
             continue
         if not has:
@@ -125,6 +132,7 @@ def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
             message = f"{target} does not load {node.op_type} of {domain}: {fault}"
             way_out = "correct the node, or export the model again"
             yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
+    yield from noted(functions, UNREGISTERED_OPERATOR, Severity.ERROR, f"inline them: {_INLINE}")
     for name, each in found.items():
         message = f"{target} has no operator {name}{each.more()}"
         way_out = f"register an extension that has it: `{target.extension}`"
@@ -162,8 +170,6 @@ def _unregistered(node: onnx_ir.Node, opset: int | None, target: Target) -> Diag
 
 
 def _fault(node: onnx_ir.Node, domain: str, opset: int, inference: Inference | None, target: Target) -> str | None:
-    if node.op_type in _UNLISTED and not domain:
-        return None
     if domain != CONTRIB_DOMAIN:
         return _unknown_attribute(node, domain, opset) or attribute_fault(node, target)
     schema = contrib_schema(node.op_type)
@@ -223,10 +229,24 @@ def _ill_typed(node: onnx_ir.Node, inference: Inference) -> str | None:
             return f"it does not support {_name(dtype)} as {value.name if value else 'an operand'}"
         if formal.homogeneous and bound.setdefault(formal.variable, dtype) != dtype:
             return f"it needs operands of one type, but has {_name(bound[formal.variable])} and {_name(dtype)}"
+    for value, formal in zip(node.outputs, actual_outputs(key, len(node.outputs)), strict=True):
+        dtype = None if formal is None or not formal.homogeneous else bound.get(formal.variable)
+        if dtype is not None and value.is_graph_output() and value.dtype not in (None, dtype):
+            return f"its result {value.name} is declared {_name(value.dtype)} but is {_name(dtype)}"
     return None
 
 
 # Kernels.
+
+
+def lists_kernel(node: onnx_ir.Node, opset: int, inference: Inference, target: Target) -> bool:
+    """True if the runtime itself lists a kernel of the standard's operator for these types; False if it lists none."""
+    since = since_version(node.op_type, opset) if target.registry else None
+    if since is None or None in (inference.type_of(value) for value in (*node.inputs, *node.outputs) if value):
+        return False
+    types = list(_types(node, opset, inference))
+    rows = read_registry(target.registry)[""].get(node.op_type, ())
+    return any(row.is_for(since) and row.takes(types) for row in rows)
 
 
 def _has_kernel(
@@ -238,7 +258,7 @@ def _has_kernel(
     """
     domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
     rows = [row for row in registry[domain].get(node.op_type, ()) if row.is_for(since)]
-    if node.op_type in _UNLISTED or f"{domain}.{node.op_type}" in target.probed:
+    if f"{domain}.{node.op_type}" in target.probed:
         return True
     if is_function(domain, node.op_type, opset):
         return True

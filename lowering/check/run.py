@@ -23,6 +23,7 @@ from castsmith.lowering.check.casts import cast_findings
 from castsmith.lowering.check.causes import with_causes
 from castsmith.lowering.check.loaded import as_loaded
 from castsmith.lowering.check.malformed import malformed_findings, readable_model
+from castsmith.lowering.check.pairs import TARGET_MISCOMPUTES_CAST
 from castsmith.lowering.check.registered import registered_findings
 from castsmith.lowering.check.standard import declaration_findings, operator_fits
 from castsmith.lowering.check.target import target_findings
@@ -229,5 +230,9 @@ def _findings_for(
     found = list(target_findings(model, inference, target))
     if not target.registry and not target.operators:  # which say more about operators
         found += operator_findings(model, targeted=True)
-    errors = {each.site for each in (*everywhere, *found) if each.severity is Severity.ERROR}
+    errors = {
+        each.site
+        for each in (*everywhere, *found)
+        if each.severity is Severity.ERROR and each.code != TARGET_MISCOMPUTES_CAST.code  # which loads
+    }
     return [*found, *registered_findings(model, inference, target, errors)]

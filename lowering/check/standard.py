@@ -19,6 +19,7 @@ from onnx_ir import DataType
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.io.loading import structure
+from castsmith.ir.io.protos import graphs_of_proto
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.records import Diagnostic, Severity, Site
@@ -37,6 +38,9 @@ INVALID_MODEL = FindingCode(
     fix="manual",
     silence="Where the runtime loads the model as it is: check with --target T says whether it does.",
 )
+BRANCH_INPUTS = "branch-inputs"
+"""The subject of a finding about branches of If that have inputs."""
+_OF_BRANCH = re.compile(r"Graph has \d+ inputs but 0 were provided")
 _LARGE = 1 << 12
 """Bytes from which a constant is left out: shape inference reads small ones only."""
 _LIST = "Inference error(s)"
@@ -60,8 +64,10 @@ def operator_fits(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagno
         return
     proto = _light(structure(model))
     proto.ir_version = max(proto.ir_version, _FIRST_WITH_TYPED_INITIALIZERS)
-    for domain in sorted({node.domain for node in all_nodes(model)} - {"ai.onnx", *model.opset_imports}):
-        proto.opset_import.add(domain=domain, version=1)  # whether a domain need be imported is up to the target
+    unnamed = {node.domain for node in all_nodes(model)} - {"ai.onnx", *model.opset_imports}
+    for domain in sorted(unnamed - {*DEFAULT_DOMAINS} if {*DEFAULT_DOMAINS} & model.opset_imports.keys() else unnamed):
+        version = 1 if domain else onnx.defs.onnx_opset_version()
+        proto.opset_import.add(domain=domain, version=version)  # whether it need be imported is up to the target
     _drop_declarations(proto, model, inference)
     _replace_foreign(proto, model, inference)
     infer = partial(onnx.shape_inference.infer_shapes, proto, check_type=True, strict_mode=True, data_prop=True)
@@ -118,8 +124,8 @@ def _faults(text: str, proto: onnx.ModelProto) -> Iterator[Diagnostic]:
     for match, end in zip(matches, ends, strict=True):
         op_type, node = match[1], match[2] or ""
         message = re.sub(r"^\[\w+\] ", "", text[match.end() : end].strip()).rstrip(".")
-        site = Site(name, node, op_type)
-        yield Diagnostic(INVALID_MODEL.code, Severity.ERROR, site, f"{op_type}: {message}", _WAY_OUT)
+        site, subject = Site(name, node, op_type), BRANCH_INPUTS if _OF_BRANCH.match(message) else ""
+        yield Diagnostic(INVALID_MODEL.code, Severity.ERROR, site, f"{op_type}: {message}", _WAY_OUT, subject)
 
 
 _WAY_OUT = "correct the model where it says so, or export it again"
@@ -169,6 +175,7 @@ def _drop_declarations(proto: onnx.ModelProto, model: onnx_ir.Model, inference: 
                 dim.Clear()
     del proto.graph.value_info[:]
     proto.graph.value_info.extend(kept.value_info)
-    for value in proto.graph.output:
+    _, *bodies = graphs_of_proto(proto)
+    for value in (*proto.graph.output, *(value for body in bodies for value in (*body.output, *body.value_info))):
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")

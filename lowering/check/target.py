@@ -19,6 +19,7 @@ from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.lowering.check.branches import branch_findings
 from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed, values_of
 from castsmith.lowering.check.forms import form_findings
 from castsmith.lowering.check.loaded import refused_findings
@@ -29,7 +30,7 @@ from castsmith.lowering.check.pairs import (
     narrowed_findings,
     pair_findings,
 )
-from castsmith.lowering.check.registered import UNREGISTERED_OPERATOR, registered_findings
+from castsmith.lowering.check.registered import UNREGISTERED_OPERATOR, lists_kernel, registered_findings
 from castsmith.lowering.float8.needs import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
 from castsmith.targets.kernels import varied_input
@@ -154,6 +155,7 @@ def target_findings(model: onnx_ir.Model, inference: Inference | None, target: T
         yield from narrowed_findings(model, inference, target)
         yield from form_findings(model, inference, target)
         yield from refused_findings(model, inference, target)
+        yield from branch_findings(model, inference, target)
         yield from device_findings(model, inference, target)
 
 
@@ -258,12 +260,13 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
     for node in all_nodes(model):
         if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or node.graph is None:
             continue
-        opset = opset_of(imports[node.graph], "") or 1
+        opset = opset_of(imports[node.graph], "") or target.newest_opset
         for dtype in types_asked_about(node, inference.type_of, target):
             if "kernels" in target.unknown and dtype not in target.off_device | target.kernels.keys():
                 unknown.update({dtype: None} if dtype in CODED_TYPES else {})
             elif (reason := lacks_kernel(node, dtype, target, opset)) is not None:
-                note(lacking, reason, node)
+                if not lists_kernel(node, opset, inference, target):
+                    note(lacking, reason, node)
             elif (reason := fused_wrongly(node, dtype, target)) is not None:
                 note(misfused, reason, node)
     way_out = f"{lowering_to(target)} replaces it if there is an exact replacement"

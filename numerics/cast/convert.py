@@ -226,17 +226,13 @@ def bit_cast(array: npt.ArrayLike, to: TypeLike, *, opset: int = NEWEST_OPSET) -
     for row in (from_row, to_row):
         if row.kind is Kind.STRING or (row.since.cast or 0) > FIRST_OPSET:  # its schema is older than the type
             raise ElementTypeError(f"BitCast does not support {row.name}.")
-    if _width(from_row) != _width(to_row):
+    if from_row.stored_bits != to_row.stored_bits:
         raise ElementTypeError(
-            f"BitCast needs types of the same width; {from_row.name} has {_width(from_row)} bits and "
-            f"{to_row.name} has {_width(to_row)}."
+            f"BitCast needs types of the same width; {from_row.name} has {from_row.stored_bits} bits and "
+            f"{to_row.name} has {to_row.stored_bits}."
         )
     copied = np.array(elements, dtype=elements.dtype.newbyteorder("="), order="C")
-    if _width(from_row) < 8:
+    if from_row.stored_bits < 8:
         codes = copied.view(np.uint8)
         codes &= code_mask(from_row)
     return copied.view(to_row.dtype.numpy())
-
-
-def _width(row: ElementType) -> int:
-    return 8 if row.kind is Kind.BOOLEAN else row.bits

@@ -13,6 +13,7 @@ from onnx_ir import DataType
 from castsmith.ir.ops.moves import Dims
 from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import bit_cast, cast
+from castsmith.numerics.errors import TruncError
 from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
 from castsmith.numerics.quantize.status import dequantize_reason, quantize_reason
 from castsmith.numerics.status import Definedness, Finding, status_reason
@@ -102,7 +103,11 @@ class TruncOf:
     to: DataType
 
     def result(self, _types: Sequence[DataType], shapes: Sequence[Dims]) -> tuple[DataType, Dims]:
-        return self.to, np.broadcast_shapes(*shapes)
+        try:
+            return self.to, np.broadcast_shapes(*shapes)
+        except ValueError:
+            listed = ", ".join(map(str, shapes))
+            raise TruncError(f"the shapes of the operands of Trunc do not fit together: {listed}.") from None
 
     def finding(self, _arrays: Sequence[Array]) -> Finding | None:
         return None

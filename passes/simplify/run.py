@@ -118,6 +118,6 @@ def _unless_identity(node: onnx_ir.Node, answer: Replacement, facts: Facts) -> R
 
 
 def _merged(text: str, model: onnx_ir.Model) -> Rewrite:
-    """The record of a node that the file has twice, with one result, of which one was read."""
-    reason = "the model has this node twice, and both results have the same name"
+    """The record of a node or an initializer that the file has twice, under one name, of which one was read."""
+    reason = "the model has this twice, under one name"
     return Rewrite(NAME, MERGE_DUPLICATE_CASTS.code, Site(model.graph.name or ""), text, "", reason)

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -87,6 +89,17 @@ def same_node_names() -> bool:
     for node in made.graph.node:
         node.name = "n"
     return _refused(made, x=_f(1, 2))
+
+
+def _is_refused_with(change: Callable[[onnx.GraphProto], object]) -> bool:
+    """True if a model does not load after a change of its declarations."""
+    made = model("(float[2] x, float[2] w) => (float[2] y) { y = Add (x, w) }", w=_f(1, 2))
+    change(made.graph)
+    return _refused(made, x=_f(1, 2))
+
+
+def _stated(value: onnx.ValueInfoProto, elem_type: int) -> None:
+    value.type.tensor_type.elem_type = elem_type
 
 
 def _refused(made: onnx.ModelProto, x: Array, **others: Array) -> bool:
@@ -267,21 +280,34 @@ def float8_nan_is_lost() -> bool:
     return not np.isnan(in_openvino(made, x=_f(np.nan, 1))[0][0])
 
 
-def _loads(body: str, *, ir_version: int = 10) -> bool:
-    """True if OpenVINO compiles the model."""
+def _loads(body: str, *, ir_version: int = 10, typed: bool = True) -> bool:
+    """True if OpenVINO compiles the file: it loads more of bytes in memory. typed: With a type of its first input."""
     import openvino
 
     made = model(body)
     made.ir_version = ir_version
-    try:
-        core = openvino.Core()
-        core.compile_model(core.read_model(made.SerializeToString()), "CPU")
-    except RuntimeError:
-        return False
+    if not typed:
+        made.graph.input[0].ClearField("type")
+    with tempfile.TemporaryDirectory() as folder:
+        (path := Path(folder, "model.onnx")).write_bytes(made.SerializeToString())
+        try:
+            openvino.Core().compile_model(path, "CPU")
+        except RuntimeError:
+            return False
     return True
 
 
 _SCAN = "(float[2] x, float z) => (float[2] y) { y = Scan <num_scan_inputs = 1, body = b (float u) => (float r)"
+_LOOP = """(int64 n, bool c, float[2] s) => (float[2] y) {{ y = Loop (n, c, s)
+    <body = b (int64 i, bool k, float[2] u) => ({}) {{ r = Identity (k) v = Neg (u) }}> }}"""
+_IF = """(float[1,2] x, bool c) => (float[n] y) <int64[1] a = {{0}}> {{ y = If (c)
+    <then_branch = t () => ({}) {{ v = {} }}, else_branch = e () => (float[1,2] u) {{ u = Abs (x) }}> }}"""
+_PARAMETERS = "float s = {{1}}, uint8 z = {{0}}, float[4] v = {{1, 1, 1, 1}}, uint8[4] u = {{0, 0, 0, 0}}"
+_CONV = f"(uint8[1,3,2,2] x, uint8[4,3,1,1] w) => (uint8[1,4,2,2] y) <{_PARAMETERS}> {{{{ y = QLinearConv ({{}}) }}}}"
+_MATMUL = (
+    f"(uint8[2,2] x, uint8[2,4] w) => (uint8[2,4] y) <{_PARAMETERS}>"
+    " {{ y = QLinearMatMul (x, s, z, w, {}, s, z) }}"
+)
 _LOADED: Mapping[str, Callable[[], bool]] = {
     "output-types-unchecked": lambda: _loads("(float[2] x) => (int64[2] y) { y = Neg (x) }"),
     "surplus-operands-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x, x) }"),
@@ -301,12 +327,40 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
             ' { y = Resize <coordinate_transformation_mode = "tf_crop_and_resize"> (x, r, e, s) }'
         )
     ),
+    "branch-inputs-unchecked": lambda: _loads(
+        _IF.replace("t ()", "t (float[1,2] x)").format("float[1,2] v", "Neg (x)")
+    ),
+    "branches-of-several-ranks": lambda: (
+        _loads(_IF.format("float[1,2] v", "Neg (x)")) and not _loads(_IF.format("float[2] v", "Squeeze (x, a)"))
+    ),
+    "quantized-conv-of-vectors": lambda: (
+        _loads(_CONV.format("x, s, z, w, s, z, s, z")) and not _loads(_CONV.format("x, s, z, w, v, u, s, z"))
+    ),
+    "quantized-matmul-of-vectors": lambda: _loads(_MATMUL.format("s, z")) and not _loads(_MATMUL.format("v, u")),
+    "scales-unlike-axis": lambda: (
+        _loads("(uint8[2,3] x, float[3] s) => (float[2,3] y) { y = DequantizeLinear (x, s) }")
+        and not _loads("(uint8[2,3] x, float[2] s) => (float[2,3] y) { y = DequantizeLinear (x, s) }")
+    ),
+    "functions-unconverted": lambda: (
+        not _loads(
+            "(float[2] x) => (float[2] y) { y = d.f (x) }"
+            ' <domain: "d", opset_import: ["": 21]> f (a) => (b) { b = Neg (a) }'
+        )
+    ),
+    "loop-of-passed-values": lambda: (
+        _loads(_LOOP.format("bool r, float[2] v")) and not _loads(_LOOP.format("bool k, float[2] v"))
+    ),
+    "inputs-without-type": lambda: not _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", typed=False),
     "inputs-without-rank": lambda: not _loads("(float[] x) => (float[] y) { y = Neg (x) }"),
 }
 
 
 ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
     "same-node-names": same_node_names,
+    "inputs-without-type": lambda: _is_refused_with(lambda graph: graph.input[0].ClearField("type")),
+    "repeated-nodes": lambda: _is_refused_with(lambda graph: graph.node.append(graph.node[0])),
+    "undefined-types": lambda: _is_refused_with(lambda graph: _stated(graph.output[0], 0)),
+    "initializers-unlike-inputs": lambda: _is_refused_with(lambda graph: _stated(graph.input[1], 7)),
     "attributes-without-effect": idle_attributes,
     "transpose-cast-matmul-crashes": transpose_cast_matmul,
     "where-loses-negative-zero": where_loses_negative_zero,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import ELEMENT_TYPES, FLOAT8_TYPES, parse_type
 from castsmith.targets.statements import TargetError
-from castsmith.targets.target import ALIASES, TARGETS_FOLDER, aliases_of, load_target, target_names
+from castsmith.targets.target import ALIASES, KEYS, TARGETS_FOLDER, aliases_of, load_target, target_names
 from castsmith.verification.evaluate.engines import Prepared
 from tests.lowering.runtime import run, sequence_model, session
 from tests.sampling import complete_only, sampled
@@ -349,6 +350,22 @@ def test_what_is_no_statement_is_refused_in_python_and_in_a_file(
     path.write_text(json.dumps({"name": "npu", **stated}))
     with pytest.raises(TargetError, match=rf"npu\.json does not describe a target: {re.escape(told)}"):
         load_target(str(path))
+
+
+ODD: list[Any] = [5, "x", ["x"], [5], [["x"]], {"x": 5}, {"x": ["y"]}, {"x": {"y": 5}}, {"float": "x"}, {5: None}]
+
+
+def test_an_odd_value_of_any_statement_is_refused_in_words() -> None:
+    told = list[str]()
+    for key, value in product(KEYS, ODD):
+        stated: dict[str, Any] = {"name": "npu", key: value}
+        try:
+            castsmith.Target(**stated)
+        except TargetError as error:
+            told.append(f"{key}={value!r}: {error}")
+    words = r"no attribute|iterable|subscript|indices|unpack|update sequence|NoneType|Errno"
+    assert told
+    assert not [each for each in told if re.search(words, each)]
 
 
 def test_the_files_name_what_is_supported() -> None:

@@ -128,6 +128,8 @@ def test_a_refusal_that_an_option_changes() -> None:
 def test_what_agrees_is_not_noted() -> None:
     for body, inputs, opset in (
         ("y = BitCast <to = 10> (a)", "bfloat16[2] a", 26),
+        ("y = BitCast <to = 2> (a)", "bool[2] a", 26),
+        ("y = BitCast <to = 9> (a)", "int8[2] a", 26),
         ("y = QuantizeLinear <output_dtype = 3> (a, s, z)", "float[2] a, float s, int8 z", 21),
         ("y = QuantizeLinear <output_dtype = 2> (a, s)", "float[2] a, float s", 21),
         ("y = CastLike (a, b)", "float[2] a, float4e2m1[2] b", 23),

@@ -98,7 +98,7 @@ _CASES: dict[str, tuple[Callable[[onnx.ModelProto], Any], str]] = {
     "no type": (attribute(0, name="z"), "graph 'g': a (Add): the attribute 'z' states no type."),
     "no tensor": (attribute(0, name="z", type=AttributeProto.TENSOR),
                   "graph 'g': a (Add): the attribute 'z' is of type TENSOR, but holds none."),
-    "initializers": (lambda m: m.graph.initializer.append(m.graph.initializer[0]),
+    "initializers": (lambda m: m.graph.initializer.add(name="w", data_type=7, dims=[1], int64_data=[1]),
                      "graph 'g': two initializers have the name 'w', and only one of them could be kept."),
     "type": (lambda m: setattr(m.graph.initializer[0], "data_type", 99), f"{_W} has the unknown element type 99."),
     "type 0": (lambda m: setattr(m.graph.initializer[0], "data_type", 0), f"{_W} has the unknown element type 0."),

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import onnx
 import onnx.checker
 import onnx.parser
+import onnx.shape_inference
 import onnxruntime
 import pytest
 
@@ -73,6 +78,24 @@ def refusal(model: onnx.ModelProto) -> str:
     return ""
 
 
+def invalidity(model: onnx.ModelProto) -> str:
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def openvino_refusal(model: onnx.ModelProto) -> str:
+    with TemporaryDirectory() as folder:  # of models in memory it loads more
+        (path := Path(folder, "model.onnx")).write_bytes(model.SerializeToString())
+        try:
+            pytest.importorskip("openvino").Core().compile_model(path, "CPU")
+        except RuntimeError as error:
+            return str(error)
+    return ""
+
+
 def errors(model: onnx.ModelProto, target: str | None) -> list[str]:
     return [str(each) for each in castsmith.check(model, target=target) if each.severity is Severity.ERROR]
 
@@ -94,11 +117,7 @@ def test_an_error_without_a_target_is_what_the_checker_refuses():
         if "com.microsoft" in name:  # of which the checker has no schemas
             continue
         model = onnx.parser.parse_model(text)
-        try:
-            onnx.checker.check_model(model, full_check=True)
-            theirs = ""
-        except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-            theirs = str(error)
+        theirs = invalidity(model)
         if bool(theirs) != bool(ours := errors(model, None)):
             wrong.append(f"{name}: {theirs or 'valid'}; check: {ours}")
     assert not wrong
@@ -128,6 +147,120 @@ def test_optimize_and_fit_leave_operators_of_a_library_alone():
     result = castsmith.optimize(model, target="onnxruntime-cpu")
     assert [(each.code, each.severity) for each in result.diagnostics] == [("unregistered-operator", Severity.WARNING)]
     assert [step.command for step in castsmith.fit(model, target="onnxruntime-cpu").plan] == ["optimize"]
+
+
+DECLARED = """<ir_version: 10, opset_import: ["" : 20]>
+    g (float[2,3] x, float[2,3] w) => (float[2,3] y) <float[2,3] w = {1, 2, 3, 4, 5, 6}>
+    { z = Relu (x) y = Add (z, w) }"""
+
+
+def _declare(value: onnx.ValueInfoProto, dtype: int = 1, *sizes: int | str | None) -> None:
+    value.CopyFrom(onnx.helper.make_tensor_value_info(value.name, dtype, sizes or (2, 3)))
+
+
+DECLARATIONS: dict[str, Callable[[onnx.GraphProto], object]] = {
+    "as they are": lambda _: None,
+    "an input without a type": lambda graph: graph.input[0].ClearField("type"),
+    "an input of type 0": lambda graph: _declare(graph.input[0], 0),
+    "an unused input without a type": lambda graph: graph.input.add(name="q"),
+    "an output without a type": lambda graph: graph.output[0].ClearField("type"),
+    "an output of type 0": lambda graph: _declare(graph.output[0], 0),
+    "a value without a type": lambda graph: graph.value_info.add(name="z"),
+    "a value of type 0": lambda graph: _declare(graph.value_info.add(name="z"), 0),
+    "an initializer of another type": lambda graph: _declare(graph.input[1], 7),
+    "an initializer of another shape": lambda graph: _declare(graph.input[1], 1, 3, 3),
+    "an initializer of another rank": lambda graph: _declare(graph.input[1], 1, 6),
+    "an initializer of type 0": lambda graph: _declare(graph.input[1], 0),
+    "an initializer of unknown sizes": lambda graph: _declare(graph.input[1], 1, "N", None),
+    "an initializer of a size below 0": lambda graph: _declare(graph.input[1], 1, -1, 3),
+    "an initializer whose input has no type": lambda graph: graph.input[1].ClearField("type"),
+    "two equal initializers": lambda graph: graph.initializer.append(graph.initializer[0]),
+    "two initializers of one name and type": lambda graph: graph.initializer.append(_tensor(1, 2, 3)),
+    "two initializers of several types": lambda graph: graph.initializer.append(_tensor(7, 2, 3)),
+    "two initializers of several shapes": lambda graph: graph.initializer.append(_tensor(1, 1, 3)),
+    "two equal inputs": lambda graph: graph.input.append(graph.input[0]),
+    "two equal outputs": lambda graph: graph.output.append(graph.output[0]),
+    "two equal values": lambda graph: [_declare(graph.value_info.add(name="z")) for _ in "ab"],
+    "two equal nodes": lambda graph: graph.node.insert(0, graph.node[0]),
+    "nodes out of order": lambda graph: graph.node.append(graph.node.pop(0)),
+}
+
+
+LOADED_BY_OPENVINO = ("two initializers of several shapes", "two equal inputs")
+"""Which have no meaning by the standard: an error all the same."""
+
+
+def _tensor(dtype: int, *dims: int) -> onnx.TensorProto:
+    return onnx.helper.make_tensor("w", dtype, dims, [7] * (dims[0] * dims[1]))
+
+
+@pytest.mark.skipif(ONNXRUNTIME < (1, 32), reason="the target is ONNX Runtime 1.32")
+def test_declarations_are_errors_where_a_runtime_or_the_checker_refuses_them():
+    wrong = []
+    for name, change in DECLARATIONS.items():
+        model = onnx.parser.parse_model(DECLARED)
+        change(model.graph)
+        verdicts = {"onnxruntime-cpu": refusal(model), None: invalidity(model), "openvino-cpu": openvino_refusal(model)}
+        for target, theirs in verdicts.items():
+            loads_all_the_same = target == "openvino-cpu" and name in LOADED_BY_OPENVINO
+            if bool(theirs) != bool(ours := errors(model, target)) and not loads_all_the_same:
+                wrong.append(f"{name}, {target or 'checker'}: {theirs or 'loads'}; check: {ours}")
+    assert not wrong
+
+
+_LOOP = """g (int64 n, bool c, float[2] s) => (float[2] y) { y = Loop (n, c, s)
+    <body = b (int64 i, bool k, float[2] u) => (RESULTS) { r = Identity (k) v = Neg (u) }> }"""
+_IF = """g (float[SIZE,2] x, bool c) => (float[n] y) <int64[1] a = {0}, int64 one = {1}, int64 zero = {0}>
+    { h = Shape (x) d = Gather (h, zero) k = Equal (d, one) y = If (CONDITION) <then_branch = t () => (BRANCH },
+    else_branch = e () => (float[SIZE,2] u) { u = Abs (x) }> }"""
+_CALL = """g (float[2] x) => (float[2] y) { y = FUNCTION (x) }
+    <domain: "lib", opset_import: ["" : 20, "lib" : 1]> f (p) => (q) { q = OPERATOR (p) }"""
+_SCAN = """g (float[2] s, float[3,2] q, float[2] w) => (float[2] y) <float[2] w = {1, 2}> { y = Scan (s, q)
+    <num_scan_inputs = 1, body = b (float[2] u, float[2] o) => (float[2] r) { p = Add (u, o) r = Add (p, WEIGHT) }> }"""
+_ROWS = "g (uint8[2,3] x, float[SIZE] s) => (float[2,3] y) { y = DequantizeLinear (x, s) }"
+_PARAMETERS = "float s = {1}, uint8 z = {0}, float[1] s1 = {1}, uint8[1] z1 = {0}, float[4] s4 = {1, 1, 1, 1}"
+_CONV = "g (uint8[1,SIZE,2,2] x, uint8[4,SIZE,1,1] w) => (uint8[1,4,2,2] y) <PARAMETERS> { y = QLinearConv (OPERANDS) }"
+_MATMUL = "g (uint8[2,2] x, uint8[2,4] w) => (uint8[2,4] y) <PARAMETERS> { y = QLinearMatMul (OPERANDS) }"
+
+
+def _filled(text: str, **words: str) -> str:
+    for name, word in {"PARAMETERS": _PARAMETERS, **words}.items():
+        text = text.replace(name, word)
+    return text
+
+
+_SAME, _SQUEEZED = "float[SIZE,2] v) { v = Neg (x)", "float[2] v) { v = Squeeze (x, a)"
+OPENVINO = [
+    *(
+        _filled(_LOOP, RESULTS=results)
+        for results in ("bool r, float[2] v", "bool k, float[2] v", "bool r, float[2] u")
+    ),
+    *(
+        _filled(_IF, CONDITION=condition, BRANCH=branch, SIZE="1")
+        for condition in ("c", "k")
+        for branch in (_SAME, _SQUEEZED)
+    ),
+    _filled(_IF, CONDITION="k", BRANCH=_SQUEEZED, SIZE="N"),
+    *(_filled(_CALL, FUNCTION=name, OPERATOR=inner) for name, inner in (("lib.f", "Neg"), ("Abs", "lib.Foo"))),
+    *(_filled(_SCAN, WEIGHT=weight) for weight in ("w", "s")),
+    *(_filled(_ROWS, SIZE=size) for size in "123"),
+    *(
+        _filled(_CONV, SIZE=size, OPERANDS=operands)
+        for size in "13"
+        for operands in ("x, s, z, w, s, z, s, z", "x, s, z, w, s1, z1, s, z", "x, s1, z1, w, s, z, s, z")
+    ),
+    *(_filled(_MATMUL, OPERANDS=f"x, s, z, w, {scale}, z, s, z") for scale in ("s", "s1", "s4")),
+]
+
+
+def test_an_error_is_what_openvino_refuses():
+    wrong = []
+    for text in OPENVINO:
+        model = onnx.parser.parse_model(IMPORTS + text)
+        theirs, ours = openvino_refusal(model), errors(model, "openvino-cpu")
+        if bool(theirs) != bool(ours):
+            wrong.append(f"{text}: {theirs[-200:] or 'loads'}; check: {ours}")
+    assert not wrong
 
 
 VALUES = """g (float[1,1,4,4] x, uint8[2] u, uint8[2] v) => (float[1,1,{size},{size}] y, uint8[2] w) {{

@@ -51,6 +51,11 @@ REFUSED = {
         ' <rounding_mode = "UP"> (x, x, x) }',
         "fold-invalid: g: y (Trunc): Trunc has 3 inputs, which fits no version of it in qonnx.custom_op.general 1.",
     ),
+    "shapes of Trunc that do not fit": (
+        "g () => (float[4] y) <float[4] x = {1, 2, 3, 4}, float[2] z = {8, 8}, float b = {8}> {"
+        ' y = qonnx.custom_op.general.Trunc <rounding_mode = "FLOOR"> (x, b, b, b, z) }',
+        "fold-invalid: the shapes of the operands of Trunc do not fit together: (4,), (), (), (), (2,).",
+    ),
     "a bit width that is none": (
         "g () => (float[1] y) <float[1] x = {255}, float z = {0}> { y = qonnx.custom_op.general.Trunc"
         ' <rounding_mode = "UP"> (x, x, z, z, z) }',
