@@ -258,8 +258,20 @@ def quotient(a: Dim, b: Dim) -> Dim | None:
 
 
 def at_most(a: Dim, b: Dim) -> bool:
-    """True if a is known to be at most b: dimensions, whose names begin with < or t, are not negative."""
-    return all(factor >= 0 and all(name[0] in "<t" for name in atoms) for atoms, factor in terms_of(b - a))
+    """True if a is known to be at most b: numbers whose names begin with < are not negative, and dimensions positive.
+
+    Only of small factors: their sums do not wrap, as those of other integers do.
+    """
+    names = {name for dim in (a, b) for atoms, _ in terms_of(dim) for name in atoms}
+    if not all(name.startswith("<") for name in names) or not all(
+        abs(factor) < 2**20 for dim in (a, b) for atoms, factor in terms_of(dim) if atoms
+    ):
+        return False
+    rest = dict(terms_of(b - a))
+    least = rest.pop((), 0)
+    for atoms, factor in rest.items():  # a product of dimensions is at least 1
+        least += factor if all(name.startswith("<dim") for name in atoms) else 0
+    return least >= 0 and all(factor >= 0 for factor in rest.values())
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
@@ -271,8 +283,7 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
         numbers: set[Dim] = {dim for dim in dims if isinstance(dim, int)}
         dims = numbers if len(numbers) == 1 else dims  # the others are 1, or that number
         if len(dims) > 1:
-            name = f"max{sorted(map(repr, dims))}"
-            dims = {Poly((((name,), 1),), frozenset(dims))}
+            dims = {replace(named(sorted(map(repr, dims))), joined=frozenset(dims))}
         result.append(dims.pop() if dims else 1)
     return tuple(result[::-1])
 
@@ -287,7 +298,7 @@ def product(dims: Iterable[Dim]) -> Dim:
     return reduce(lambda one, other: other * one, dims, 1)
 
 
-def named(name: object, kind: str = "<") -> Poly:
+def named(name: object, kind: str = "<dim") -> Poly:
     """Return a dimension of this name, or at this place; a digest, since names may hold other names."""
     return atom(kind + hashlib.blake2b(repr(name).encode(), digest_size=16).hexdigest())
 
@@ -470,8 +481,7 @@ class Terms:
 
     def tabled(self, root: Term, to: int, array: Array, defined: Array) -> Term:
         term = self.term("Table", [root], {}, (to, root.shape), key=table_key(to, array, defined))
-        self.tables[term] = array, defined
-        return term
+        return self.tables.setdefault(term, (array, defined)) and term
 
     def move(self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0) -> Term:
         """Return the move of elements, which is done if they are known."""
@@ -592,7 +602,7 @@ def cast_element(source: int, how: Conversion, element: Any) -> Any:
             return array.item()
     elif embeds(source, how.to) and how.to in INTEGERS:
         return element
-    return atom(f"cast{source}.{how}({element!r})")
+    return named((source, how, element), "cast")
 
 
 def symbolic(op: str, dtype: int, elements: Sequence[Any]) -> Any:
@@ -605,14 +615,15 @@ def symbolic(op: str, dtype: int, elements: Sequence[Any]) -> Any:
             return exact
         if op in ("Max", "Min") and a == b:
             return a
-        below, above = at_most(a + 1, b), at_most(b + 1, a)
+        below, above = (dtype == INT64 and at_most(one + 1, other) for one, other in ((a, b), (b, a)))
         if op == "Equal" and (a == b or below or above):
             return a == b
-        if op in ("Less", "GreaterOrEqual") and (below or at_most(b, a)):
+        if op in ("Less", "GreaterOrEqual") and (below or (dtype == INT64 and at_most(b, a))):
             return below == (op == "Less")
-        if op in ("Greater", "LessOrEqual") and (above or at_most(a, b)):
+        if op in ("Greater", "LessOrEqual") and (above or (dtype == INT64 and at_most(a, b))):
             return above == (op == "Greater")
-    return atom(f"{op}{dtype}({', '.join(map(repr, elements))})")
+    natural = dtype == INT64 and op in ("Div", "Mod", "Max", "Min") and at_most(0, a) and at_most(1, b)
+    return named((op, dtype, elements), "<" if natural else "number")
 
 
 # Models as terms.
@@ -641,11 +652,18 @@ def looked_up(env: Env, name: str) -> Term:
     return env[name]
 
 
+def domain_of(proto: Any) -> str:
+    """Return the domain of a node, function or import: that of onnx has two names."""
+    return "" if proto.domain == "ai.onnx" else proto.domain
+
+
 def resolved(proto: onnx.AttributeProto, scope: Scope) -> onnx.AttributeProto | None:
     """Return the attribute, or that of the call which it refers to; None if the call does not state it."""
     if not proto.ref_attr_name:
         return proto
     stated = scope.parameters.get(proto.ref_attr_name)
+    if stated is not None and stated.HasField("g"):
+        raise RefusedError("graphs as arguments of functions are not supported")
     if stated is not None:
         stated = type(proto).FromString(stated.SerializeToString())
         stated.name = proto.name
@@ -685,7 +703,10 @@ def declared(proto: onnx.TypeProto | None, place: object) -> Kind:
         return named(dim.dim_param) if dim.dim_param else named((place, axis))
 
     kind = kind_of(proto, dim_of)
-    return kind[0], kind[1] and tuple(named((place, n)) if dim in (0, -1) else dim for n, dim in enumerate(kind[1]))
+    least = (isinstance(dim, Poly) or dim > 0 for dim in kind[1] or ())
+    return kind[0], kind[1] and tuple(
+        dim if fits else named((place, n)) for n, (dim, fits) in enumerate(zip(kind[1], least, strict=True))
+    )
 
 
 @dataclass
@@ -713,7 +734,7 @@ class Call:
 
     def results(self) -> list[Term]:
         first, op = self.args[0] if self.args else None, self.node.op_type
-        if self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
+        if self.schema and self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
             rule = Call.arithmetic if op in ELEMENTWISE else RULES.get(op)
             result = rule(self, first) if rule is not None else None
             result = self.tabled() if result is None and op in POINTWISE else result
@@ -737,7 +758,7 @@ class Call:
         unordered = (arg.array != arg.array for arg in args if arg is not None and arg.array is not None)
         if op in ("Max", "Min") and (any(map(np.any, unordered)) or sum(0 in arg.elements for arg in args if arg) > 1):
             exact = EXACT & {*INTEGERS}  # a NaN, or zeros of two signs
-        if op in EVALUATED and all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args):
+        if op in EVALUATED and self.opset >= 7 and all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args):
             array = terms.evaluated(op, args, attrs, kinds[0][1])
             if array is not None and kinds[0][0]:
                 return [terms.constant(array, kinds[0][0])]
@@ -770,7 +791,7 @@ class Call:
         key = self.key()
 
         def dim_of(out: int, dim: Any, axis: int) -> Dim:
-            return names.get(dim.dim_param) or (0 if dim.HasField("dim_value") else named((key, out, axis), "t"))
+            return names.get(dim.dim_param) or (0 if dim.HasField("dim_value") else named((key, out, axis)))
 
         return [kind_of(answers.get(f"o{out}"), partial(dim_of, out)) for out in range(count)]
 
@@ -807,7 +828,8 @@ class Call:
         args, op = [arg for arg in self.args if arg is not None], self.node.op_type
         if op == "BitCast":
             to = self.attrs.get("to", 0)
-            fits = {to, args[0].dtype} <= NUMBERS and NUMPY[to].itemsize == NUMPY[args[0].dtype].itemsize
+            whole = {dtype for dtype in NUMBERS if INTEGERS.get(dtype, (True, 8))[1] >= 8}
+            fits = {to, args[0].dtype} <= whole and NUMPY[to].itemsize == NUMPY[args[0].dtype].itemsize
             return self.terms.bits(args[0], to) if fits else None
         if op in ("Gather", "GatherElements"):
             data, places = args[0].array, args[1]
@@ -865,7 +887,9 @@ class Call:
             if x.shape is None or 0 in rest:
                 return None
             number = quotient(left, others)
-            dims[dims.index(-1)] = named((left, others), "div") if number is None else number
+            dims[dims.index(-1)] = named((left, others)) if number is None else number
+        if not all(at_most(1, dim) or dim == 0 for dim in dims):
+            return None  # a number that may be 0 or -1 would say something else
         return None if wanted is None else self.terms.shaped("Reshape", x, tuple(dims))
 
     def reshaped(self, x: Term) -> Term | None:
@@ -956,8 +980,9 @@ class Reader:
         """Add the results of nodes, which are in order, to the environment."""
         for node in nodes:
             for name, term in zip(node.output, self.node(node, env, scope), strict=False):
-                if name and env.maps[0].setdefault(name, term) is not term:
+                if name and name in env.maps[0]:
                     raise RefusedError(f"{name} is made twice")
+                env[name] = term
 
     def node(self, node: onnx.NodeProto, env: Env, scope: Scope) -> list[Term]:
         """Return the results of a node."""
@@ -967,12 +992,14 @@ class Reader:
         args = [looked_up(env, name) if name else None for name in node.input]
         while args and args[-1] is None:
             args.pop()
-        domain = "" if node.domain == "ai.onnx" else node.domain
+        domain = domain_of(node)
         function = scope.functions.get((domain, node.op_type, node.overload))
         protos = {proto.name: stated for proto in node.attribute if (stated := resolved(proto, scope)) is not None}
         if function is not None:
             return self._call(function, args, scope.inside(node, parameters=protos))
         schema = schema_of(node.op_type, scope.opsets.get(domain, 0), domain)
+        if schema is not None and not schema.attributes.keys() >= protos.keys():
+            schema = None  # a runtime may honour what the version does not have, or not
         attrs: dict[str, Any] = {"@": -scope.opsets.get(domain, 0) if schema is None else schema.since_version}
         bodies = list[Term]()
         for name, proto in sorted(protos.items()):
@@ -984,7 +1011,9 @@ class Reader:
         if domain == "" and node.op_type == "Constant":
             return [self._constant(protos)]
         if domain == "" and node.op_type == "If" and args and args[0] is not None:
-            pairs = zip(bodies[len(bodies) // 2 :], bodies, strict=False)  # else_branch is the first by name
+            if attrs.get("then_branch") != attrs.get("else_branch") or len(bodies) != 2 * len(node.output):
+                raise RefusedError(f"the branches that make {node.output[0]} have other results than it")
+            pairs = zip(bodies[len(node.output) :], bodies, strict=False)  # else_branch is the first by name
             return [self._if(args[0], then, other) for then, other in pairs]
         if domain == "" and node.op_type == "ConstantOfShape":
             zero = onnx.helper.make_tensor("", TensorProto.FLOAT, [1], [0.0])
@@ -1023,7 +1052,7 @@ class Reader:
     def _call(self, function: onnx.FunctionProto, args: Operands, scope: Scope) -> list[Term]:
         """Return the results of a function: those of its nodes."""
         defaults = {proto.name: proto for proto in function.attribute_proto}
-        opsets = {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in function.opset_import}
+        opsets = {domain_of(entry): entry.version for entry in function.opset_import}
         absent = self.terms.term("absent", (), {}, (0, None))
         env: Env = ChainMap(dict.fromkeys(function.input, absent))
         env.update({name: arg for name, arg in zip(function.input, args, strict=False) if arg is not None})
@@ -1041,8 +1070,10 @@ class Reader:
                 kind = ((INT64, ()), (BOOL, ()))[place]
             inner[value.name] = self.terms.term(f"bound {scope.depth} {place}", (), {}, kind, key=kind)
         for tensor in graph.initializer:
+            if tensor.name in inner.maps[0]:
+                raise RefusedError(f"{tensor.name} is made twice")
             inner[tensor.name] = self.terms.constant(elements_of(tensor), tensor.data_type)
-        self.nodes(graph.node, inner, scope.inside(node, depth=scope.depth + bool(graph.input)))
+        self.nodes(in_order(graph.node), inner, scope.inside(node, depth=scope.depth + bool(graph.input)))
         return [looked_up(inner, value.name) for value in graph.output]
 
     def _constant(self, protos: Mapping[str, onnx.AttributeProto]) -> Term:
@@ -1064,6 +1095,8 @@ State = dict[str, str]
 
 def elements_of(tensor: onnx.TensorProto) -> Array:
     """Return the elements of a tensor. Raises RefusedError if it has others than its shape says."""
+    if tensor.data_location == TensorProto.EXTERNAL:  # its elements are not part of the model that was read
+        raise RefusedError(f"the elements of {tensor.name} are in another file, which was not read")
     try:
         return onnx.numpy_helper.to_array(tensor)
     except (LookupError, TypeError, ValueError) as error:
@@ -1072,24 +1105,23 @@ def elements_of(tensor: onnx.TensorProto) -> Array:
 
 def state_of(model: onnx.ModelProto, pool: dict[str, Array]) -> State:
     """Return the model as texts; its constants are added to the pool by their hash."""
-    state = {f"opset {entry.domain}": str(entry.version) for entry in model.opset_import}
-    state["IR version"] = str(model.ir_version)
+    parts: list[tuple[str, str]] = [("IR version", str(model.ir_version))]
     if model.graph.sparse_initializer:
         raise RefusedError("sparse initializers are not supported")
+    parts += [(f"opset {domain_of(entry)}", str(entry.version)) for entry in model.opset_import]
     for kind, values in (("input", model.graph.input), ("output", model.graph.output)):
-        state |= {f"{kind} {index}": f"{value.name} {text_of(value.type)}" for index, value in enumerate(values)}
+        parts += [(f"{kind} {index}", f"{value.name} {text_of(value.type)}") for index, value in enumerate(values)]
     for tensor in model.graph.initializer:
         array = elements_of(tensor)
         pool[digest(array)] = array
-        state[f"constant {tensor.name}"] = f"{tensor.data_type} {digest(array)}"
+        parts.append((f"constant {tensor.name}", f"{tensor.data_type} {digest(array)}"))
     for node in model.graph.node:
-        key = f"node {next(filter(None, node.output), node.name)}"
-        text = text_of(bare(node))
-        while state.setdefault(key, text) != text:
-            key += "'"  # two nodes make one value, which must be the same
+        parts.append((f"node {next(filter(None, node.output), node.name)}", text_of(bare(node))))
     for function in model.functions:
-        key = f"function {function.domain} {function.name} {function.overload}"
-        state[key] = text_of(bare(function))
+        parts.append((f"function {domain_of(function)} {function.name} {function.overload}", text_of(bare(function))))
+    state = dict(parts)
+    if len(state) < len(parts):
+        raise RefusedError(f"{Counter(key for key, _ in parts).most_common(1)[0][0]} is in the model twice")
     return state
 
 
@@ -1119,6 +1151,8 @@ def text_of(proto: Any) -> str:
 
 def bare(proto: Any) -> Any:
     """Return a node, function or graph without notes for readers."""
+    if isinstance(proto, onnx.GraphProto) and proto.sparse_initializer:
+        raise RefusedError("sparse initializers are not supported")
     copy = cast("Any", type(proto)).FromString(proto.SerializeToString())
     fields = {descriptor.name for descriptor in proto.DESCRIPTOR.fields}
     for name in fields & {"doc_string", "metadata_props", "value_info"}:
@@ -1182,8 +1216,8 @@ class Checker:
             else:
                 env[name] = self.terms.constant(self.constants[content], int(dtype))
         functions = [self._parse(onnx.FunctionProto, text) for text in parts.get("function", {}).values()]
-        opsets = {"" if domain == "ai.onnx" else domain: int(version) for domain, version in parts["opset"].items()}
-        by_name = {(function.domain, function.name, function.overload): function for function in functions}
+        opsets = {domain: int(version) for domain, version in parts["opset"].items()}
+        by_name = {(domain_of(function), function.name, function.overload): function for function in functions}
         self.reader.count, self.reader.promoted = 0, []
         nodes = [self._parse(onnx.NodeProto, text) for text in parts.get("node", {}).values()]
         self.reader.nodes(in_order(nodes), env, Scope(opsets, by_name, {}))
@@ -1232,12 +1266,14 @@ def in_order(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
         raise RefusedError("the nodes form a cycle") from None
 
 
-def names_in(node: onnx.NodeProto) -> Iterable[str]:
-    yield from node.input
+def names_in(node: onnx.NodeProto) -> set[str]:
+    """Return the names that a node, with its bodies, takes from around it."""
+    names = {*node.input}
     for graph in (attribute.g for attribute in node.attribute if attribute.HasField("g")):
-        yield from (value.name for value in graph.output)
-        for inner in graph.node:
-            yield from names_in(inner)
+        made = {name for inner in graph.node for name in inner.output}
+        made |= {value.name for value in (*graph.input, *graph.initializer)}
+        names |= {value.name for value in graph.output}.union(*map(names_in, graph.node)) - made
+    return names
 
 
 @dataclass
@@ -1298,7 +1334,9 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> 
 
 def certified(checker: Checker, states: Sequence[State], steps: Sequence[tuple[str, list[str], Any]]) -> Report:
     """Return which of the steps from state to state are certified."""
-    report, models, place = Report(len(steps), []), list(map(checker.read, states)), 0
+    report, models, place = Report(len(steps), []), [checker.read(states[0])], 0
+    checker.reader.types = {}  # only the input model may say what an operator makes that onnx does not define
+    models += map(checker.read, states[1:])
     while place < len(steps):
         found = [checker.differing(models[place], model) for model in models[place + 1 :]]
         if [] not in found:
