@@ -10,8 +10,9 @@ A certificate is a list of steps: each is an edit of the model, with the rewrite
 An operator without a rule is a term of its own, equal only to itself of equal operands. So a missing rule leaves a step
 uncertified; only a wrong rule could certify what is not so.
 
-Assumed: inputs, and results of operators that onnx does not define, have their declared types and shapes; dimensions of
-one name are equal; products of dimensions fit int64. Elements that the standard leaves undefined, such as 3e9 as int32,
+Certified are the values, if both models run without an error. Assumed: inputs, and results of operators that onnx does
+not define, have their declared types and shapes; dimensions of one name are equal, and positive; int32 and int64 that
+are computed from dimensions do not overflow. Elements that the standard leaves undefined, such as 3e9 as int32,
 may be any value, and all NaNs are equal. Trusted: this file; of onnx its parser, schemas, shape inference and reference
 implementation of the operators in `EVALUATED` and `MOVES`; numpy; ml_dtypes.
 """
@@ -65,6 +66,7 @@ INTEGERS: dict[int, tuple[bool, int]] = {
 NUMBERS = {*FLOATS, *INTEGERS, BOOL}
 
 
+NAMES = {f"tensor({name.lower()})": number for name, number in TensorProto.DataType.items()}
 NUMPY: dict[int, np.dtype[Any]] = {one: np.dtype(onnx.helper.tensor_dtype_to_np_dtype(one)) for one in NUMBERS}
 
 
@@ -193,6 +195,9 @@ def collapses(a: int, first: Conversion, last: Conversion) -> bool:
 
 # Integers that are not known as numbers: polynomials of named atoms. Arithmetic wraps, and so it keeps them equal.
 
+SIZES = {TensorProto.INT32, INT64}
+"""The types in which what is computed from dimensions is assumed not to overflow."""
+
 
 @dataclass(frozen=True)
 class Poly:
@@ -258,20 +263,14 @@ def quotient(a: Dim, b: Dim) -> Dim | None:
 
 
 def at_most(a: Dim, b: Dim) -> bool:
-    """True if a is known to be at most b: numbers whose names begin with < are not negative, and dimensions positive.
-
-    Only of small factors: their sums do not wrap, as those of other integers do.
-    """
-    names = {name for dim in (a, b) for atoms, _ in terms_of(dim) for name in atoms}
-    if not all(name.startswith("<") for name in names) or not all(
-        abs(factor) < 2**20 for dim in (a, b) for atoms, factor in terms_of(dim) if atoms
-    ):
-        return False
+    """True if a is known to be at most b: numbers whose names begin with < are not negative, and dimensions positive."""
     rest = dict(terms_of(b - a))
     least = rest.pop((), 0)
     for atoms, factor in rest.items():  # a product of dimensions is at least 1
         least += factor if all(name.startswith("<dim") for name in atoms) else 0
-    return least >= 0 and all(factor >= 0 for factor in rest.values())
+    return least >= 0 and all(
+        factor >= 0 and all(name.startswith("<") for name in atoms) for atoms, factor in rest.items()
+    )
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
@@ -331,6 +330,7 @@ BITWISE = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"}
 POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements"}
 """Operators that are evaluated for all values of an operand of at most 16 bits."""
 EXACT = {TensorProto.FLOAT, DOUBLE, BOOL, TensorProto.INT32, INT64}
+MOST_INT = 2**63 - 1
 MOST = 4096
 """Elements up to which values computed from shapes are followed."""
 DEEPEST = 200
@@ -600,7 +600,7 @@ def cast_element(source: int, how: Conversion, element: Any) -> Any:
         array, defined = how.of(np.array(element).astype(NUMPY[source]), source)
         if defined.all() and how.to not in FLOAT8:
             return array.item()
-    elif embeds(source, how.to) and how.to in INTEGERS:
+    elif {source, how.to} <= SIZES:
         return element
     return named((source, how, element), "cast")
 
@@ -615,14 +615,15 @@ def symbolic(op: str, dtype: int, elements: Sequence[Any]) -> Any:
             return exact
         if op in ("Max", "Min") and a == b:
             return a
-        below, above = (dtype == INT64 and at_most(one + 1, other) for one, other in ((a, b), (b, a)))
+        known = dtype in SIZES
+        below, above = known and at_most(a + 1, b), known and at_most(b + 1, a)
         if op == "Equal" and (a == b or below or above):
             return a == b
-        if op in ("Less", "GreaterOrEqual") and (below or (dtype == INT64 and at_most(b, a))):
+        if op in ("Less", "GreaterOrEqual") and (below or (known and at_most(b, a))):
             return below == (op == "Less")
-        if op in ("Greater", "LessOrEqual") and (above or (dtype == INT64 and at_most(a, b))):
+        if op in ("Greater", "LessOrEqual") and (above or (known and at_most(a, b))):
             return above == (op == "Greater")
-    natural = dtype == INT64 and op in ("Div", "Mod", "Max", "Min") and at_most(0, a) and at_most(1, b)
+    natural = dtype in SIZES and op in ("Div", "Mod", "Max", "Min") and at_most(0, a) and at_most(1, b)
     return named((op, dtype, elements), "<" if natural else "number")
 
 
@@ -767,7 +768,19 @@ class Call:
 
     def inferred(self, schema: onnx.defs.OpSchema) -> list[Kind]:
         """Return type and shape of each output, as onnx infers them; an unknown dimension gets a name of its own."""
-        count, nothing = len(self.node.output), cast("list[Kind]", [(0, None)] * len(self.node.output))
+        count, by_name = len(self.node.output), {one.type_param_str: one for one in schema.type_constraints}
+        nothing = list[Kind]()  # of which onnx infers no more than that the schema has one type for it
+        for out in range(count):
+            name = schema.outputs[min(out, len(schema.outputs) - 1)].type_str
+            of_inputs = {
+                arg.dtype
+                for place, arg in enumerate(self.args)
+                if arg is not None and schema.inputs[min(place, len(schema.inputs) - 1)].type_str == name
+            }
+            only = by_name[name].allowed_type_strs if name in by_name else [name]
+            fixed = {NAMES.get(text, 0) for text in only} if len(only) == 1 else set[int]()
+            kinds = {*of_inputs, *fixed} - {0}
+            nothing.append((kinds.pop() if len(kinds) == 1 else 0, None))
         names: dict[str, Dim] = {}
         types, data = dict[str, onnx.TypeProto](), dict[str, onnx.TensorProto]()
         for name, arg in ((f"i{place}", arg) for place, arg in enumerate(self.args) if arg is not None):
@@ -881,16 +894,19 @@ class Call:
             if copied and (x.shape is None or place >= len(x.shape)):
                 return None
             dims.append(x.shape[place] if copied and x.shape else dim)
-        if -1 in dims:
-            whole, rest = Counter(x.shape or ()), Counter(dim for dim in dims if dim != -1)
+        if wanted is None:
+            return None
+        unsure = [place for place, dim in enumerate(dims) if not at_most(1, dim)]
+        if x.shape is not None and len(unsure) == 1:  # also if it is 0 or -1, it is what the others leave
+            dims.pop(unsure[0])
+            whole, rest = Counter(x.shape), Counter(dims)
             left, others = product((whole - rest).elements()), product((rest - whole).elements())
-            if x.shape is None or 0 in rest:
-                return None
             number = quotient(left, others)
-            dims[dims.index(-1)] = named((left, others)) if number is None else number
-        if not all(at_most(1, dim) or dim == 0 for dim in dims):
-            return None  # a number that may be 0 or -1 would say something else
-        return None if wanted is None else self.terms.shaped("Reshape", x, tuple(dims))
+            dims.insert(unsure.pop(), named((left, others)) if number is None else number)
+        if not unsure:
+            return self.terms.shaped("Reshape", x, tuple(dims))
+        shape = tuple(named((x.shape, dims, place)) for place in range(len(dims)))
+        return self.terms.term("Reshape", [x], {"shape": f"of {dims}"}, (x.dtype, shape))
 
     def reshaped(self, x: Term) -> Term | None:
         """Flatten, Squeeze and Unsqueeze as Reshape."""
@@ -908,10 +924,27 @@ class Call:
     def expand(self, x: Term) -> Term | None:
         filling = self.args[1] if self.node.op_type == "ConstantOfShape" else None
         wanted, x = self.numbers(0 if filling else 1), self.terms.shaped("Reshape", filling, ()) if filling else x
+        if filling and wanted is None:
+            return self.terms.term("ConstantOfShape", [self.args[0], x], {}, (x.dtype, None))
         known = wanted is not None and x.shape is not None
         return self.terms.shaped("Expand", x, broadcast([x.shape or (), tuple(wanted or ())])) if known else None
 
-    def range(self, x: Term) -> Term | None:
+    def slice(self, x: Term) -> Term | None:
+        """Slice, which keeps the whole of some axes."""
+        starts, ends = self.numbers(1, "starts"), self.numbers(2, "ends")
+        axes = self.numbers(3, "axes") or [*range(len(starts or ()))]
+        steps = self.numbers(4) or [1] * len(axes)
+        if x.shape is None or starts is None or ends is None or not self.schema:
+            return None
+        rows = zip(starts, ends, axes, steps, strict=True)
+        whole = {axis % len(x.shape) for start, end, axis, step in rows if (start, step) == (0, 1) and end == MOST_INT}
+        if len(whole) == len(axes):
+            return x
+        dims = self.inferred(self.schema)[0][1] or ()
+        shape = tuple(old if place in whole else new for place, (old, new) in enumerate(zip(x.shape, dims, strict=True)))
+        return self.terms.move("Slice", self.args, {**self.attrs, "outputs": 1}, (x.dtype, shape))
+
+    def counted(self, x: Term) -> Term | None:
         """Range of integers that are not all known."""
         ends: list[Any] = [numbers[0] if (numbers := self.numbers(place)) else None for place in range(3)]
         start, limit, step = ends
@@ -956,13 +989,14 @@ RULES: Mapping[str, Callable[[Call, Term], Term | None]] = dict(
     zip(
         ("Identity", "Dropout", "Cast", "CastLike", "Shape", "Size", "Reshape", "Range", "Concat", "Where"),
         (
-            *(Call.identity, Call.identity, Call.cast, Call.cast, Call.shape, Call.shape, Call.reshape, Call.range),
+            *(Call.identity, Call.identity, Call.cast, Call.cast, Call.shape, Call.shape, Call.reshape, Call.counted),
             *(Call.concat, Call.where),
         ),
         strict=True,
     ),
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), Call.reshaped),
     **dict.fromkeys(("Expand", "ConstantOfShape"), Call.expand),
+    Slice=Call.slice,
     **dict.fromkeys(("ReduceProd", "ReduceSum"), Call.reduce),
 )
 
@@ -1066,6 +1100,8 @@ class Reader:
         for place, value in enumerate(graph.input):
             source = args[place] if place < len(args) and node.op_type in ("Loop", "Scan") else None
             kind: Kind = (source.dtype if source is not None and scope.opsets.get("", 0) >= 9 else 0, None)
+            if schema_of(node.op_type, scope.opsets.get(node.domain, 0), node.domain) is None:
+                kind = declared(value.type, (scope.depth, place))
             if node.op_type == "Loop" and place < 2:
                 kind = ((INT64, ()), (BOOL, ()))[place]
             inner[value.name] = self.terms.term(f"bound {scope.depth} {place}", (), {}, kind, key=kind)
