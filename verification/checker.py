@@ -56,7 +56,10 @@ class RefusedError(Exception):
 BOOL, STRING, INT64, DOUBLE = TensorProto.BOOL, TensorProto.STRING, TensorProto.INT64, TensorProto.DOUBLE
 FNUZ = (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2FNUZ)
 FLOAT8 = (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2, *FNUZ)
-FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, DOUBLE, *FLOAT8)
+SCALE, FLOAT4 = TensorProto.FLOAT8E8M0, TensorProto.FLOAT4E2M1
+CODED = (*FLOAT8, SCALE, FLOAT4)
+"""Types that a target may lack, and of which a model may have the codes."""
+FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, DOUBLE, *CODED)
 INTEGERS: dict[int, tuple[bool, int]] = {
     TensorProto.DataType.Value(f"{sign}INT{bits}"): (not sign, bits)
     for bits in (2, 4, 8, 16, 32, 64)
@@ -114,6 +117,9 @@ class Conversion:
         defined, beyond = np.ones(x.shape, bool), np.inf
         if self.to in FLOAT8:
             beyond = top if self.saturate else np.inf if self.to == TensorProto.FLOAT8E5M2 else np.nan
+        if self.to == FLOAT4:  # which has neither NaN nor infinities
+            beyond, defined = top, ~np.isnan(x)
+            y = np.where(defined, y, 0.0)
         if self.to in FNUZ:
             y = np.where(y == 0, 0.0, y)
             defined = ~np.isinf(x) | self.latest | (not self.saturate)
@@ -140,8 +146,8 @@ def embeds(a: int, b: int) -> bool:
         (signed, bits), width = INTEGERS[a], INTEGERS[a][1] - INTEGERS[a][0]
         if b in INTEGERS:
             return INTEGERS[b][1] - INTEGERS[b][0] >= width and (INTEGERS[b][0] or not signed)
-        return b not in FLOAT8 and row(b)[0] >= width and row(b)[2] >= 2.0**bits
-    if b not in FLOATS or b in FLOAT8:
+        return b not in CODED and row(b)[0] >= width and row(b)[2] >= 2.0**bits
+    if b not in FLOATS or b in CODED:
         return False
     return row(a)[0] <= row(b)[0] and row(a)[1] >= row(b)[1] and row(a)[2] <= row(b)[2]
 
@@ -164,7 +170,21 @@ def values_of(dtype: int) -> Array | None:
     if dtype in INTEGERS and INTEGERS[dtype][1] <= 16:
         return np.unique(wrapped(np.arange(1 << INTEGERS[dtype][1]), dtype))
     size = NUMPY[dtype].itemsize
+    if dtype == FLOAT4:
+        return np.arange(16).astype(np.uint8).view(NUMPY[dtype])
     return np.arange(1 << 8 * size).astype(f"u{size}").view(NUMPY[dtype]) if dtype in FLOATS and size < 3 else None
+
+
+@cache
+def pieces() -> Array:
+    """Return floats of all upper halves: in three rows the least, its successor, and the greatest of each."""
+    upper = np.arange(1 << 16, dtype=np.uint32) << 16
+    return np.stack([upper, upper + 1, upper + 0xFFFF]).view(np.float32)
+
+
+def settled(array: Array, defined: Array) -> bool:
+    """True if a function of `pieces`, monotone from the second row to the third, is constant between them."""
+    return bool(agree(array[1], array[2]).all()) and bool((defined[1] == defined[2]).all())
 
 
 def agree(a: Array, b: Array) -> Array:
@@ -179,10 +199,12 @@ def agree(a: Array, b: Array) -> Array:
 def collapses(a: int, first: Conversion, last: Conversion) -> bool:
     """True if the conversions of elements of type a, one after the other, give what the last alone gives."""
     b, c = first.to, last.to
-    if not {a, b, c} <= NUMBERS:
+    if not {a, b, c} <= NUMBERS or SCALE in (b, c):
         return False
     if embeds(a, b):  # but a float out of the range of integers is undefined, and an integer wraps
         return not (a in INTEGERS and b in FLOATS and c in INTEGERS) or embeds(a, c)
+    if a in INTEGERS and b in FLOATS and b not in CODED and c == BOOL:
+        return True  # no integer but 0 is rounded to 0
     if a in INTEGERS and b in INTEGERS and c in INTEGERS and INTEGERS[b][1] >= INTEGERS[c][1]:
         return True
     values = values_of(a)
@@ -324,10 +346,10 @@ MOVES: Mapping[str, Sequence[int] | None] = {
 COMPARISONS = ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual")
 BINARY = {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "Max", "Min", *COMPARISONS}
 ELEMENTWISE = BINARY - {"Pow"} | {"Neg", "Abs", "Floor", "Ceil", "Sqrt", "Not", "Sign"}
-EVALUATED = ELEMENTWISE | {"ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "CumSum", "Trilu", "Range", "NonZero"}
+EVALUATED = ELEMENTWISE | {"QuantizeLinear", "DequantizeLinear", "Round", "IsNaN", "IsInf", "Relu", "Clip", "ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "CumSum", "Trilu", "Range", "NonZero"}
 """Operators whose results onnx computes exactly, or rounded once, for the types in `EXACT`."""
 BITWISE = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"}
-POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements"}
+POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements", "IsNaN", "IsInf", "Round", "Relu", "Clip"}
 """Operators that are evaluated for all values of an operand of at most 16 bits."""
 EXACT = {TensorProto.FLOAT, DOUBLE, BOOL, TensorProto.INT32, INT64}
 MOST_INT = 2**63 - 1
@@ -413,7 +435,7 @@ class Terms:
     def _cast(self, x: Term, how: Conversion, depth: int) -> Term:
         if x.dtype == how.to:
             return x
-        if not {x.dtype, how.to} <= NUMBERS:
+        if not {x.dtype, how.to} <= NUMBERS or how.to == SCALE:
             return self.term("Cast", [x], {"how": how}, (how.to, x.shape))
         if x.array is not None and x.is_constant:
             array, defined = how.of(x.array, x.dtype)
@@ -430,8 +452,11 @@ class Terms:
             return self.cast(x.args[0], how, depth)
         elif x.op != "Table" and values_of(x.dtype) is not None and how.to != x.dtype:
             return self.tabled(x, how.to, *converted(x.dtype, how))
-        elif (result := self.pointwise([x], lambda arrays: how.of(arrays[0], x.dtype), how.to)) is not None:
-            return result
+        else:
+            monotone = how if x.dtype == TensorProto.FLOAT and how.to in (*FLOAT8, FLOAT4) else None
+            result = self.pointwise([x], lambda arrays: how.of(arrays[0], x.dtype), how.to, monotone)
+            if result is not None:
+                return result
         how = replace(how, saturate=how.saturate or how.to not in FLOAT8, latest=how.latest or how.to not in FNUZ)
         return self.term("Cast", [x], {"how": how}, (how.to, x.shape))
 
@@ -440,10 +465,15 @@ class Terms:
         args: Sequence[Term],
         function: Callable[[list[Array]], Results],
         to: int,
+        monotone: object = None,
         found: dict[Term, Term | None] | None = None,
         depth: int = 0,
     ) -> Term | None:
-        """Return a function of the elements of one value of at most 16 bits, and of scalars, as a table; else None."""
+        """Return a function of the elements of one value, and of scalars, as a table; else None.
+
+        The value has at most 16 bits, or is a float of which the function tells upper halves alone. `monotone` names the
+        function if it is monotone where the values of its operand are near each other.
+        """
         varying = [arg for arg in args if not (arg.array is not None and arg.is_constant and arg.array.ndim == 0)]
         first, found = varying[0] if varying else args[0], {} if found is None else found
         if first.op in MOVES and len(varying) == 1 and depth < DEEPEST:
@@ -452,7 +482,7 @@ class Terms:
                 source = first.args[place]
                 if source is not None and source not in found:
                     parts = [source if arg is first else arg for arg in args]
-                    found[source] = self.pointwise(parts, function, to, found, depth + 1)
+                    found[source] = self.pointwise(parts, function, to, monotone, found, depth + 1)
                 if source is None or found[source] is None:
                     return None
                 moved[place] = found[source]
@@ -460,15 +490,22 @@ class Terms:
         roots = {arg.args[0] if arg.op == "Table" else arg for arg in varying}
         root = roots.pop() if len(roots) == 1 else None
         constant = root is not None and root.is_constant and len(args) == 1
-        values = None if root is None else root.array if constant else values_of(root.dtype)
+        wide = root is not None and not constant and root.dtype == TensorProto.FLOAT
+        values = None if root is None else root.array if constant else pieces() if wide else values_of(root.dtype)
         if root is None or values is None or (root.array is not None and not constant):
             return None
         known = {arg: self.tables.get(arg, (values, np.ones(values.shape, bool))) for arg in varying}
+        if wide and not all(settled(*table) for table in known.values()) and (len(known) > 1 or monotone is None):
+            return None
         array, defined = function([known[arg][0] if arg in known else cast("Array", arg.array) for arg in args])
         for _, also in known.values():
             defined = defined & also
         if constant:
             return self.constant(array, to) if defined.all() and array.shape == root.shape else None
+        if wide and not settled(array, defined):  # it may be another function between the values
+            term = self.term("Table", [root], {}, (to, root.shape), key=(to, monotone, tuple(map(id, args))))
+            self.tables[term] = array, defined
+            return term
         if to == root.dtype and defined.all() and agree(array, values).all():
             return root
         return self.tabled(root, to, array, defined)
@@ -477,7 +514,11 @@ class Terms:
         """Return the bits of x as another type of the same width."""
         if x.array is not None and x.is_constant:
             return self.constant(x.array.view(NUMPY[to]), to)
-        return self.pointwise([x], lambda arrays: (arrays[0].view(NUMPY[to]), np.ones(arrays[0].shape, bool)), to)
+
+        def viewed(arrays: list[Array]) -> Results:
+            return arrays[0].view(NUMPY[to]), np.ones(arrays[0].shape, bool)
+
+        return self.pointwise([x], viewed, to, "bits")
 
     def tabled(self, root: Term, to: int, array: Array, defined: Array) -> Term:
         term = self.term("Table", [root], {}, (to, root.shape), key=table_key(to, array, defined))
@@ -755,7 +796,7 @@ class Call:
         if op in MOVES:
             attrs = {**attrs, "outputs": len(self.node.output)}
             return [terms.move(op, args, attrs, kind, out) for out, kind in enumerate(kinds)]
-        exact = EXACT if op in ELEMENTWISE or op in ("Trilu", "NonZero") else EXACT & {*INTEGERS}
+        exact = EXACT & {*INTEGERS} if op.startswith(("Reduce", "CumSum", "Range")) else EXACT
         unordered = (arg.array != arg.array for arg in args if arg is not None and arg.array is not None)
         if op in ("Max", "Min") and (any(map(np.any, unordered)) or sum(0 in arg.elements for arg in args if arg) > 1):
             exact = EXACT & {*INTEGERS}  # a NaN, or zeros of two signs
@@ -866,7 +907,20 @@ class Call:
             nothing = np.zeros(size, NUMPY[dtype]), np.zeros(size, bool)
             return nothing if result is None else (result, np.ones(result.shape, bool))
 
-        return self.terms.pointwise(args, evaluated, BOOL if op in COMPARISONS else dtype)
+        to = BOOL if op in (*COMPARISONS, "IsNaN", "IsInf") else dtype
+        return self.terms.pointwise(args, evaluated, to, self.monotone(args))
+
+    def monotone(self, args: Sequence[Term]) -> object:
+        """Return the name of a function of the first operand if it is monotone on floats of one upper half."""
+        op, last = self.node.op_type, args[-1]
+        if len(args) != 2 or not last.is_constant or len(last.elements) != 1 or args[0] not in self.terms.tables:
+            return None
+        rows, _ = self.terms.tables[args[0]]
+        if op == "BitwiseAnd" and (last.elements[0] & 0xFFFF not in (0, 0xFFFF) or ((rows[1] ^ rows[2]) >> 16).any()):
+            return None
+        shifts = op == "BitShift" and self.attrs.get("direction") == b"RIGHT"
+        fits = args[0].dtype == TensorProto.UINT32 and (shifts or op in ("Min", "Max", "BitwiseAnd"))
+        return (op, tuple(sorted(self.attrs.items()))) if fits else None
 
     def identity(self, x: Term) -> Term | None:
         drops = self.node.op_type == "Dropout" and (len(self.node.output) > 1 or len(self.args) > 2 or self.opset < 7)
@@ -1226,7 +1280,7 @@ class Checker:
 
     def _coded(self, x: Term, dtype: int) -> Term | None:
         """Return the codes of x, if it is of float8, and dtype is that of codes."""
-        return self.terms.bits(x, dtype) if x.dtype in FLOAT8 and dtype == TensorProto.UINT8 else None
+        return self.terms.bits(x, dtype) if x.dtype in CODED and dtype == TensorProto.UINT8 else None
 
     def read(self, state: State) -> Model:
         parts: dict[str, dict[str, str]] = {}
@@ -1284,7 +1338,7 @@ class Checker:
             return False
         if name not in after.outputs:
             was, now = (declared(self._parse(onnx.TypeProto, text.rpartition(" ")[2]), name) for text in (old, new))
-            return was[0] in FLOAT8 and now[0] == TensorProto.UINT8 and was[1] == now[1]
+            return was[0] in CODED and now[0] == TensorProto.UINT8 and was[1] == now[1]
         (dtype, shape), value = declared(self._parse(onnx.TypeProto, kind), name), after.outputs[name]
         if dtype != value.dtype or not dtype or shape is None or value.shape is None:
             return shape is None and dtype == value.dtype > 0
