@@ -93,7 +93,7 @@ class Conversion:
         defined = np.ones(array.shape, bool)
         with np.errstate(all="ignore"):
             if self.to == BOOL:
-                return array != np.zeros((), array.dtype), defined
+                return array.astype(np.float64) != 0.0, defined
             if self.to in INTEGERS and source in FLOATS:
                 (signed, bits), whole = INTEGERS[self.to], np.trunc(array.astype(np.float64))
                 defined = (whole >= (-(2.0 ** (bits - 1)) if signed else 0.0)) & (whole < 2.0 ** (bits - signed))
@@ -351,7 +351,7 @@ EVALUATED = ELEMENTWISE | {"QuantizeLinear", "DequantizeLinear", "Round", "IsNaN
 BITWISE = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"}
 POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements", "IsNaN", "IsInf", "Round", "Relu", "Clip"}
 """Operators that are evaluated for all values of an operand of at most 16 bits."""
-EXACT = {TensorProto.FLOAT, DOUBLE, BOOL, TensorProto.INT32, INT64}
+EXACT = {TensorProto.FLOAT16, TensorProto.FLOAT, DOUBLE, BOOL, TensorProto.INT32, INT64}
 MOST_INT = 2**63 - 1
 MOST = 4096
 """Elements up to which values computed from shapes are followed."""
@@ -724,6 +724,21 @@ def attribute(proto: onnx.AttributeProto) -> Any:
 
 
 @cache
+def meaning_of(schema: onnx.defs.OpSchema) -> int:
+    """Return the first version from which on an operator means the same: only its types were added to since."""
+
+    def text(one: onnx.defs.OpSchema) -> object:
+        attributes = {name: (kind.type, str(kind.default_value), kind.description) for name, kind in one.attributes.items()}
+        return one.doc, attributes, [(port.name, port.option, port.description) for port in (*one.inputs, *one.outputs)]
+
+    while schema.since_version > 1 and (
+        (earlier := schema_of(schema.name, schema.since_version - 1, schema.domain)) and text(earlier) == text(schema)
+    ):
+        schema = earlier
+    return schema.since_version
+
+
+@cache
 def schema_of(op_type: str, opset: int, domain: str) -> onnx.defs.OpSchema | None:
     known = opset > 0 and onnx.defs.has(op_type, opset, domain)
     return onnx.defs.get_schema(op_type, opset, domain) if known else None
@@ -777,9 +792,10 @@ class Call:
     def results(self) -> list[Term]:
         first, op = self.args[0] if self.args else None, self.node.op_type
         if self.schema and self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
-            rule = Call.arithmetic if op in ELEMENTWISE else RULES.get(op)
-            result = rule(self, first) if rule is not None else None
+            rules = [RULES.get(op), Call.arithmetic if op in ELEMENTWISE else None]
+            result = next(filter(None, (rule(self, first) for rule in rules if rule is not None)), None)
             result = self.tabled() if result is None and op in POINTWISE else result
+            result = self.widened(first) if result is None else result
             if result is not None:
                 return [result]
         return self.others()
@@ -800,6 +816,7 @@ class Call:
         unordered = (arg.array != arg.array for arg in args if arg is not None and arg.array is not None)
         if op in ("Max", "Min") and (any(map(np.any, unordered)) or sum(0 in arg.elements for arg in args if arg) > 1):
             exact = EXACT & {*INTEGERS}  # a NaN, or zeros of two signs
+        exact = exact | {*INTEGERS} if op == "DequantizeLinear" else exact
         if op in EVALUATED and self.opset >= 7 and all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args):
             array = terms.evaluated(op, args, attrs, kinds[0][1])
             if array is not None and kinds[0][0]:
@@ -921,6 +938,57 @@ class Call:
         shifts = op == "BitShift" and self.attrs.get("direction") == b"RIGHT"
         fits = args[0].dtype == TensorProto.UINT32 and (shifts or op in ("Min", "Max", "BitwiseAnd"))
         return (op, tuple(sorted(self.attrs.items()))) if fits else None
+
+    def made(self, op: str, *args: Term | None, **attrs: Any) -> Term:
+        """Return what a node of another operator would make."""
+        schema = schema_of(op, self.opset, "")
+        assert schema is not None
+        node, attrs = onnx.helper.make_node(op, [], ["made"]), {"@": meaning_of(schema), **attrs}
+        call = Call(self.terms, node, "", schema, {}, list(args), attrs, [], self.opset, (), [])
+        return call.results()[0]
+
+    def widened(self, x: Term) -> Term | None:
+        """Return arithmetic of 16 bits as that in float, rounded: rounding twice gives what rounding once does.
+
+        But not where results of bfloat16 may be subnormal, which float rounds too.
+        """
+        wide = {TensorProto.FLOAT16: ("Add", "Sub", "Mul", "Div", "Sqrt"), TensorProto.BFLOAT16: ("Add", "Sub")}
+        if self.node.op_type not in wide.get(x.dtype, ()) or self.opset < 7:
+            return None
+        args = [self.terms.cast(arg, Conversion(TensorProto.FLOAT)) for arg in self.args if arg is not None]
+        return self.terms.cast(self.made(self.node.op_type, *args), Conversion(x.dtype))
+
+    def sum(self, x: Term) -> Term | None:
+        args = [arg for arg in self.args if arg is not None]
+        pairs = self.opset >= 8 and (len(args) < 3 or x.dtype in INTEGERS)  # else in any order
+        return reduce(partial(self.made, "Add"), args) if pairs else None
+
+    def classified(self, x: Term) -> Term | None:
+        """IsInf or IsNaN of a value before it was made wider."""
+        source = x.args[0] if x.op == "Cast" else None
+        fits = source is not None and embeds(source.dtype, x.dtype)
+        return self.made(self.node.op_type, source, **self.attrs) if fits else None
+
+    def equal(self, x: Term) -> Term | None:
+        return self.made("Not", self.made("Xor", *self.args)) if x.dtype == BOOL and self.opset >= 7 else None
+
+    def quantize(self, x: Term) -> Term | None:
+        """QuantizeLinear and DequantizeLinear by one scale."""
+        scale, zero = self.args[1], self.args[2] if len(self.args) > 2 else None
+        shapes = {arg.shape for arg in (scale, zero) if arg is not None}
+        if scale is None or shapes - {(), (1,)} or {*self.attrs} - {"@", "axis", "saturate"}:
+            return None
+        scale = self.terms.shaped("Reshape", scale, ())
+        zero = zero and self.terms.shaped("Reshape", zero, ())
+        if self.node.op_type == "DequantizeLinear" and x.dtype in CODED:
+            wide = self.terms.cast(x, Conversion(scale.dtype))
+            wide = wide if zero is None else self.made("Sub", wide, self.terms.cast(zero, Conversion(scale.dtype)))
+            return self.made("Mul", wide, scale)
+        if self.node.op_type == "QuantizeLinear" and zero is not None and zero.dtype in FLOAT8 and scale.dtype == x.dtype:
+            how = Conversion(zero.dtype, self.attrs.get("saturate", 1) != 0, self.opset >= 24)
+            moved = self.made("Add", self.made("Div", x, scale), self.terms.cast(zero, Conversion(x.dtype)))
+            return self.terms.cast(moved, how)
+        return None
 
     def identity(self, x: Term) -> Term | None:
         drops = self.node.op_type == "Dropout" and (len(self.node.output) > 1 or len(self.args) > 2 or self.opset < 7)
@@ -1050,7 +1118,11 @@ RULES: Mapping[str, Callable[[Call, Term], Term | None]] = dict(
     ),
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), Call.reshaped),
     **dict.fromkeys(("Expand", "ConstantOfShape"), Call.expand),
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), Call.quantize),
     Slice=Call.slice,
+    **dict.fromkeys(("IsInf", "IsNaN"), Call.classified),
+    Sum=Call.sum,
+    Equal=Call.equal,
     **dict.fromkeys(("ReduceProd", "ReduceSum"), Call.reduce),
 )
 
@@ -1088,7 +1160,7 @@ class Reader:
         schema = schema_of(node.op_type, scope.opsets.get(domain, 0), domain)
         if schema is not None and not schema.attributes.keys() >= protos.keys():
             schema = None  # a runtime may honour what the version does not have, or not
-        attrs: dict[str, Any] = {"@": -scope.opsets.get(domain, 0) if schema is None else schema.since_version}
+        attrs: dict[str, Any] = {"@": -scope.opsets.get(domain, 0) if schema is None else meaning_of(schema)}
         bodies = list[Term]()
         for name, proto in sorted(protos.items()):
             if proto.type == onnx.AttributeProto.GRAPH:
@@ -1327,9 +1399,18 @@ class Checker:
         changed -= {key for key in ports if self._repaired(one.get(key, ""), other.get(key, ""), after)}
         for name, term in before.outputs.items():
             value = after.outputs.get(name)
-            if value is not term and (value is None or value is not self._coded(term, value.dtype)):
+            forms = [term, None if value is None else self._coded(term, value.dtype)]
+            if value not in forms and not (term.dtype == FLOAT4 and value and self._refines(forms[-1], value)):
                 changed.add(name)
         return sorted(changed)
+
+    def _refines(self, old: Term | None, new: Term) -> bool:
+        """True if the terms are equal where the old one is defined: float4 has no NaN, for which any value may be."""
+        if old is None or old.args != new.args or not {old, new} <= self.terms.tables.keys():
+            return False
+        (array, defined), (other, also) = self.terms.tables[old], self.terms.tables[new]
+        whole = array.ndim < 2 or (settled(array, defined) and settled(other, also))
+        return whole and old.dtype == new.dtype and bool(np.all(~defined | (also & agree(array, other))))
 
     def _repaired(self, old: str, new: str, after: Model) -> bool:
         """True if an output is declared as its value is, or an input of float8 is now its code."""
