@@ -36,14 +36,14 @@ def _one_ulp(model: onnx.ModelProto, random: Random) -> bool:
         for node in model.graph.node
         if node.op_type == "Constant" and node.attribute[0].HasField("t")
     ]
-    tensors = [tensor for tensor in tensors if tensor.data_type in (1, 6, 7, 10, 11) and np.prod(tensor.dims) > 0]
+    tensors = [tensor for tensor in tensors if tensor.data_type in (1, 2, 3, 6, 7, 9, 10, 11, 12, 13) and np.prod(tensor.dims) > 0]
     if not tensors:
         return False
     tensor = random.choice(tensors)
     array = onnx.numpy_helper.to_array(tensor).copy()
     place = random.randrange(array.size)
     flat = array.reshape(-1)
-    flat[place] = np.nextafter(flat[place], flat.dtype.type(3)) if array.dtype.kind == "f" else flat[place] + 1
+    flat[place] = np.nextafter(flat[place], flat.dtype.type(3)) if array.dtype.kind == "f" else flat[place] ^ 1
     tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
     return True
 

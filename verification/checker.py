@@ -51,6 +51,10 @@ class RefusedError(Exception):
     """The certificate does not describe the change from the one model to the other; the text is the reason."""
 
 
+MALFORMED = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError, RefusedError)
+"""What a malformed model may raise where nothing else finds that it is."""
+
+
 # Element types, and the conversions between them.
 
 BOOL, STRING, INT64, DOUBLE = TensorProto.BOOL, TensorProto.STRING, TensorProto.INT64, TensorProto.DOUBLE
@@ -1346,7 +1350,7 @@ class Checker:
     def __init__(self, constants: dict[str, Array], types: Mapping[str, onnx.TypeProto]) -> None:
         self.constants = constants
         self.terms = Terms(2**22 + 16 * sum(array.size for array in constants.values()))
-        self.reader = Reader(self.terms, types)
+        self.reader, self.types = Reader(self.terms, types), types
         self.parsed: dict[str, Any] = {}
         self.inputs: dict[str, Term] = {}
 
@@ -1354,7 +1358,8 @@ class Checker:
         """Return the codes of x, if it is of float8, and dtype is that of codes."""
         return self.terms.bits(x, dtype) if x.dtype in CODED and dtype == TensorProto.UINT8 else None
 
-    def read(self, state: State) -> Model:
+    def read(self, state: State, *, is_first: bool = False) -> Model:
+        self.reader.types = self.types if is_first else {}  # only the input model may say what an unknown operator makes
         parts: dict[str, dict[str, str]] = {}
         for key, text in state.items():
             kind, _, name = key.partition(" ")
@@ -1497,16 +1502,22 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> 
     if wrong:
         raise RefusedError(f"the steps do not lead to the output model: {', '.join(wrong[:3])} differ")
     try:
-        types = {value.name: value.type for value in (*before.graph.value_info, *before.graph.output)}
-        return certified(Checker(pool, types), states, steps)
-    except (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
+        return certified(checker_of(before, pool), states, steps)
+    except RefusedError:
+        raise
+    except MALFORMED as error:
         raise RefusedError(f"a model on the way is malformed: {error}") from error  # as no other check has found
+
+
+def checker_of(before: onnx.ModelProto, constants: dict[str, Array]) -> Checker:
+    """Return what reads the models of a certificate that starts from this one."""
+    types = {value.name: value.type for value in (*before.graph.value_info, *before.graph.output)}
+    return Checker(constants, types)
 
 
 def certified(checker: Checker, states: Sequence[State], steps: Sequence[tuple[str, list[str], Any]]) -> Report:
     """Return which of the steps from state to state are certified."""
-    report, models, place = Report(len(steps), []), [checker.read(states[0])], 0
-    checker.reader.types = {}  # only the input model may say what an operator makes that onnx does not define
+    report, models, place = Report(len(steps), []), [checker.read(states[0], is_first=True)], 0
     models += map(checker.read, states[1:])
     while place < len(steps):
         found = [checker.differing(models[place], model) for model in models[place + 1 :]]
