@@ -1422,14 +1422,18 @@ class Checker:
         name, _, kind = new.rpartition(" ")
         if not name or name != old.rpartition(" ")[0]:
             return False
+        was, now = (declared(self._parse(onnx.TypeProto, text.rpartition(" ")[2]), name) for text in (old, new))
         if name not in after.outputs:
-            was, now = (declared(self._parse(onnx.TypeProto, text.rpartition(" ")[2]), name) for text in (old, new))
             return was[0] in CODED and now[0] == TensorProto.UINT8 and was[1] == now[1]
-        (dtype, shape), value = declared(self._parse(onnx.TypeProto, kind), name), after.outputs[name]
-        if dtype != value.dtype or not dtype or shape is None or value.shape is None:
-            return shape is None and dtype == value.dtype > 0
-        numbers = [(one, other) for one, other in zip(shape, value.shape, strict=False) if isinstance(one, int)]
-        return len(shape) == len(value.shape) and all(one == other for one, other in numbers)
+        value = after.outputs[name]
+        if now[0] != value.dtype or not now[0] or now[1] is None or value.shape is None:
+            return now[0] == value.dtype > 0 and now[1] == was[1]
+        stated = was[1] if was[1] and len(was[1]) == len(now[1]) else now[1]
+        fits = (
+            new == true if isinstance(new, int) else new == old or (isinstance(old, int) and old != true)
+            for old, new, true in zip(stated, now[1], value.shape, strict=False)
+        )
+        return len(now[1]) == len(value.shape) and all(fits)
 
 
 def in_order(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:

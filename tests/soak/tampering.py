@@ -60,9 +60,9 @@ class Trials:
     def __init__(self, before: onnx.ModelProto, made: onnx.ModelProto, certificate: dict[str, Any]) -> None:
         self.before, self.made, self.certificate = before, made, certificate
         pool: dict[str, checker.Array] = {}
-        first, self.last = checker.state_of(before, pool), checker.state_of(made, pool)
+        self.texts, self.last = checker.state_of(before, pool), checker.state_of(made, pool)
         self.checker = checker.checker_of(before, pool)
-        self.first = self.checker.read(first, is_first=True)
+        self.first = self.checker.read(self.texts, is_first=True)
 
     def accepted(self, certificate: dict[str, Any]) -> bool:
         """True if the certificate is accepted for the run."""
@@ -114,7 +114,7 @@ def main() -> int:
                     print(f"ACCEPTED: {name}: {kind}", flush=True)
                     counts["accepted"] += 1
         for _ in range(5):
-            kind, forgery = forged(certificate, random)
+            kind, forgery = forged(certificate, random, trials.texts, trials.last)
             kinds[f"certificate: {kind}"] += 1
             if trials.accepted(forgery):  # another proof of the same
                 counts["proofs"] += 1

@@ -169,7 +169,7 @@ def test_tampered_models_and_certificates_are_not_accepted(
 ) -> None:
     """Neither with the certificate of the run, nor with one that says what was done."""
     model, made, certificate = run
-    random = Random(5)
+    random, first, last = Random(5), checker.state_of(model, {}), checker.state_of(made, {})
     for _ in range(30):
         change = tampered(made, random)
         assert change is not None
@@ -177,8 +177,9 @@ def test_tampered_models_and_certificates_are_not_accepted(
         assert outcome(model, other, certificate) == "refused", kind
         if outcome(model, other) == "certified":  # as a Reshape to [0, 4] for [-1, 4]
             assert castsmith.verify(model, other).outcome != "different", kind
-        kind, forgery = forged(certificate, random)
-        assert outcome(model, made, forgery) != "certified", kind
+        kind, forgery = forged(certificate, random, first, last)
+        if kind != "fact":  # a detour that comes back is a proof all the same
+            assert outcome(model, made, forgery) != "certified", kind
 
 
 @pytest.mark.parametrize(
