@@ -408,6 +408,7 @@ class Terms:
         self.tables: dict[Term, Results] = {}
         self.casts: dict[tuple[Term, Conversion], Term] = {}
         self.budget = budget  # of elements of constants that are computed
+        self.fails = False  # a node that was read last, as far as onnx sees
 
     def term(
         self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0, key: object = None
@@ -590,6 +591,7 @@ class Terms:
                 evaluator: Any = onnx.reference.ReferenceEvaluator(node, opsets={"": attrs["@"]})
                 result = np.asarray(evaluator.run(None, feeds)[out])
         except Exception:  # foreign code: a node that fails, or that the reference does not know, stays a term
+            self.fails = True
             return None
         if not data:
             return result
@@ -862,6 +864,7 @@ class Call:
         try:
             answers = onnx.shape_inference.infer_node_outputs(schema, node, types, data)
         except Exception:  # foreign code: a node of which onnx infers nothing is left without a type
+            self.terms.fails = True
             return nothing
         key = self.key()
 
@@ -1020,7 +1023,7 @@ class Call:
             if copied and (x.shape is None or place >= len(x.shape)):
                 return None
             dims.append(x.shape[place] if copied and x.shape else dim)
-        if wanted is None:
+        if wanted is None or any(isinstance(dim, int) and dim < -1 for dim in dims):
             return None
         unsure = [place for place, dim in enumerate(dims) if not at_most(1, dim)]
         if x.shape is not None and len(unsure) == 1:  # also if it is 0 or -1, it is what the others leave
@@ -1137,7 +1140,8 @@ class Reader:
     def __init__(self, terms: Terms, types: Mapping[str, onnx.TypeProto]) -> None:
         self.terms, self.types = terms, types
         self.read: dict[object, list[Term]] = {}
-        self.promoted: list[str] = []  # operators of the present model whose operands have mixed types
+        self.failing: set[object] = set()
+        self.doubts: dict[object, str] = {}  # nodes of the present model that fail, or whose operands have mixed types
         self.count = 0
 
     def nodes(self, nodes: Iterable[onnx.NodeProto], env: Env, scope: Scope) -> None:
@@ -1193,7 +1197,10 @@ class Reader:
         )
         key = call.key()
         if key not in self.read:
+            self.terms.fails = False
             self.read[key] = call.results()
+            self.failing |= {key} if self.terms.fails else set()
+        self.doubts |= {key: node.op_type} if key in self.failing else {}
         return self.read[key]
 
     def _if(self, condition: Term, then: Term, other: Term) -> Term:
@@ -1209,7 +1216,7 @@ class Reader:
             common = common_type(types) if len(types) > 1 else None
             if common is not None:
                 how = Conversion(common)
-                self.promoted.append(schema.name)
+                self.doubts[schema.name, tuple(map(id, args))] = schema.name
                 args = [self.terms.cast(arg, how) if arg and place in places else arg for place, arg in enumerate(args)]
         return args
 
@@ -1338,10 +1345,11 @@ def bare(proto: Any) -> Any:
 
 @dataclass(frozen=True)
 class Model:
-    """The declared inputs and outputs of a model, with defaults, and the terms of its outputs."""
+    """The declared inputs and outputs of a model, with defaults, the terms of its outputs, and nodes in doubt."""
 
     declared: Mapping[str, str]
     outputs: Mapping[str, Term]
+    doubts: Mapping[object, str]
 
 
 class Checker:
@@ -1385,11 +1393,11 @@ class Checker:
         functions = [self._parse(onnx.FunctionProto, text) for text in parts.get("function", {}).values()]
         opsets = {domain: int(version) for domain, version in parts["opset"].items()}
         by_name = {(domain_of(function), function.name, function.overload): function for function in functions}
-        self.reader.count, self.reader.promoted = 0, []
+        self.reader.count, self.reader.doubts = 0, {}
         nodes = [self._parse(onnx.NodeProto, text) for text in parts.get("node", {}).values()]
         self.reader.nodes(in_order(nodes), env, Scope(opsets, by_name, {}))
         names = [text.rpartition(" ")[0] for text in parts.get("output", {}).values()]
-        return Model(interface, {name: looked_up(env, name) for name in names})
+        return Model(interface, {name: looked_up(env, name) for name in names}, self.reader.doubts)
 
     def _parse(self, kind: Any, text: str) -> Any:
         if text not in self.parsed:
@@ -1528,8 +1536,9 @@ def certified(checker: Checker, states: Sequence[State], steps: Sequence[tuple[s
         if [] not in found:
             report.left.append((steps[place][0], sorted(set(steps[place][1])), found[0]))
         place += found.index([]) + 1 if [] in found else 1  # several steps may be right together alone
-    if checker.reader.promoted:  # in the output model, which is the last that was read
-        report.left.append(("output", ["operands of mixed types"], checker.reader.promoted))
+    doubts = {name for key, name in models[-1].doubts.items() if key not in models[0].doubts}
+    if doubts:
+        report.left.append(("output", ["nodes that fail, or whose operands have mixed types"], sorted(doubts)))
     return report
 
 

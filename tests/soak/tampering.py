@@ -75,14 +75,14 @@ class Trials:
         """True if a certificate of one step from the original to the model would be accepted."""
         try:
             model = self.checker.read(checker.state_of(other, self.checker.constants))
-            return not self.checker.differing(self.first, model) and not self.checker.reader.promoted
+            return not self.checker.differing(self.first, model) and model.doubts.keys() <= self.first.doubts.keys()
         except checker.MALFORMED:
             return False
 
     def differ(self, other: onnx.ModelProto) -> bool:
         """True if verify finds a difference, or cannot run the models."""
         try:
-            return castsmith.verify(self.before, other, accept="all").outcome == "different"
+            return castsmith.verify(self.made, other, accept="all").outcome == "different"
         except castsmith.CastsmithError:
             return True
 
