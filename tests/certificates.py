@@ -32,7 +32,11 @@ def _one_ulp(model: onnx.ModelProto, random: Random) -> bool:
     """Change one element of a constant by one ulp or 1."""
     tensors = [tensor for tensor in model.graph.initializer if tensor.dims != [0]]
     tensors += [attribute.t for node in _all_nodes(model) for attribute in node.attribute if attribute.HasField("t")]
-    tensors = [tensor for tensor in tensors if tensor.data_type in (1, 2, 3, 6, 7, 9, 10, 11, 12, 13) and np.prod(tensor.dims) > 0]
+    tensors = [
+        tensor
+        for tensor in tensors
+        if tensor.data_type in (1, 2, 3, 6, 7, 9, 10, 11, 12, 13) and np.prod(tensor.dims) > 0
+    ]
     if not tensors:
         return False
     tensor = random.choice(tensors)
@@ -184,7 +188,7 @@ def _facts(model: onnx.ModelProto, random: Random) -> bool:
         function = random.choice(model.functions)
         random.choice((function.input, function.output)).append("other")
     elif kind == "twice" and model.graph.node:
-        entries = random.choice((model.graph.initializer, model.functions, model.opset_import, model.graph.node))
+        entries: Any = random.choice((model.graph.initializer, model.functions, model.opset_import, model.graph.node))
         if not entries:
             return False
         again = random.choice(entries)

@@ -289,7 +289,7 @@ def quotient(a: Dim, b: Dim) -> Dim | None:
 
 
 def at_most(a: Dim, b: Dim) -> bool:
-    """True if a is known to be at most b: numbers whose names begin with < are not negative, and dimensions positive."""
+    """True if a is known to be at most b: names that begin with < are not negative, and dimensions are positive."""
     rest = dict(terms_of(b - a))
     least = rest.pop((), 0)
     for atoms, factor in rest.items():  # a product of dimensions is at least 1
@@ -350,7 +350,10 @@ MOVES: Mapping[str, Sequence[int] | None] = {
 COMPARISONS = ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual")
 BINARY = {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "Max", "Min", *COMPARISONS}
 ELEMENTWISE = BINARY - {"Pow"} | {"Neg", "Abs", "Floor", "Ceil", "Sqrt", "Not", "Sign"}
-EVALUATED = ELEMENTWISE | {"QuantizeLinear", "DequantizeLinear", "Round", "IsNaN", "IsInf", "Relu", "Clip", "ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "CumSum", "Trilu", "Range", "NonZero"}
+EVALUATED = {
+    *(*ELEMENTWISE, "QuantizeLinear", "DequantizeLinear", "Round", "IsNaN", "IsInf", "Relu", "Clip"),
+    *("ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "CumSum", "Trilu", "Range", "NonZero"),
+}
 """Operators whose results onnx computes exactly, or rounded once, for the types in `EXACT`."""
 BITWISE = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"}
 POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements", "IsNaN", "IsInf", "Round", "Relu", "Clip"}
@@ -476,8 +479,8 @@ class Terms:
     ) -> Term | None:
         """Return a function of the elements of one value, and of scalars, as a table; else None.
 
-        The value has at most 16 bits, or is a float of which the function tells upper halves alone. `monotone` names the
-        function if it is monotone where the values of its operand are near each other.
+        The value has at most 16 bits, or is a float of which the function sees upper halves alone. `monotone` names
+        the function if it is monotone where the values of its operand are near each other.
         """
         varying = [arg for arg in args if not (arg.array is not None and arg.is_constant and arg.array.ndim == 0)]
         first, found = varying[0] if varying else args[0], {} if found is None else found
@@ -734,7 +737,9 @@ def meaning_of(schema: onnx.defs.OpSchema) -> int:
     """Return the first version from which on an operator means the same: only its types were added to since."""
 
     def text(one: onnx.defs.OpSchema) -> object:
-        attributes = {name: (kind.type, str(kind.default_value), kind.description) for name, kind in one.attributes.items()}
+        attributes = {
+            name: (kind.type, str(kind.default_value), kind.description) for name, kind in one.attributes.items()
+        }
         return one.doc, attributes, [(port.name, port.option, port.description) for port in (*one.inputs, *one.outputs)]
 
     while schema.since_version > 1 and (
@@ -823,7 +828,11 @@ class Call:
         if op in ("Max", "Min") and (any(map(np.any, unordered)) or sum(0 in arg.elements for arg in args if arg) > 1):
             exact = EXACT & {*INTEGERS}  # a NaN, or zeros of two signs
         exact = exact | {*INTEGERS} if op == "DequantizeLinear" else exact
-        if op in EVALUATED and self.opset >= 7 and all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args):
+        if (
+            op in EVALUATED
+            and self.opset >= 7
+            and all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args)
+        ):
             array = terms.evaluated(op, args, attrs, kinds[0][1])
             if array is not None and kinds[0][0]:
                 return [terms.constant(array, kinds[0][0])]
@@ -912,6 +921,7 @@ class Call:
         if op in ("Gather", "GatherElements"):
             data, places = args[0].array, args[1]
             fits = places.dtype in (INT64, TensorProto.INT32) and not self.attrs.get("axis", 0)
+            fits = fits and (op == "Gather" or (places.shape is not None and len(places.shape) == 1))
             if data is None or not args[0].is_constant or data.ndim != 1 or not fits:
                 return None
 
@@ -959,8 +969,8 @@ class Call:
 
         But not where results of bfloat16 may be subnormal, which float rounds too.
         """
-        wide = {TensorProto.FLOAT16: ("Add", "Sub", "Mul", "Div", "Sqrt"), TensorProto.BFLOAT16: ("Add", "Sub")}
-        if self.node.op_type not in wide.get(x.dtype, ()) or self.opset < 7:
+        ops = ("Add", "Sub", "Mul", "Div", "Sqrt") if x.dtype == TensorProto.FLOAT16 else ("Add", "Sub")
+        if x.dtype not in (TensorProto.FLOAT16, TensorProto.BFLOAT16) or self.node.op_type not in ops or self.opset < 7:
             return None
         args = [self.terms.cast(arg, Conversion(TensorProto.FLOAT)) for arg in self.args if arg is not None]
         return self.terms.cast(self.made(self.node.op_type, *args), Conversion(x.dtype))
@@ -991,7 +1001,12 @@ class Call:
             wide = self.terms.cast(x, Conversion(scale.dtype))
             wide = wide if zero is None else self.made("Sub", wide, self.terms.cast(zero, Conversion(scale.dtype)))
             return self.made("Mul", wide, scale)
-        if self.node.op_type == "QuantizeLinear" and zero is not None and zero.dtype in FLOAT8 and scale.dtype == x.dtype:
+        if (
+            self.node.op_type == "QuantizeLinear"
+            and zero is not None
+            and zero.dtype in FLOAT8
+            and scale.dtype == x.dtype
+        ):
             how = Conversion(zero.dtype, self.attrs.get("saturate", 1) != 0, self.opset >= 24)
             moved = self.made("Add", self.made("Div", x, scale), self.terms.cast(zero, Conversion(x.dtype)))
             return self.terms.cast(moved, how)
@@ -1070,7 +1085,9 @@ class Call:
         if len(whole) == len(axes):
             return x
         dims = self.inferred(self.schema)[0][1] or ()
-        shape = tuple(old if place in whole else new for place, (old, new) in enumerate(zip(x.shape, dims, strict=True)))
+        shape = tuple(
+            old if place in whole else new for place, (old, new) in enumerate(zip(x.shape, dims, strict=True))
+        )
         return self.terms.move("Slice", self.args, {**self.attrs, "outputs": 1}, (x.dtype, shape))
 
     def counted(self, x: Term) -> Term | None:
@@ -1367,7 +1384,9 @@ class Checker:
         return self.terms.bits(x, dtype) if x.dtype in CODED and dtype == TensorProto.UINT8 else None
 
     def read(self, state: State, *, is_first: bool = False) -> Model:
-        self.reader.types = self.types if is_first else {}  # only the input model may say what an unknown operator makes
+        self.reader.types = (
+            self.types if is_first else {}
+        )  # only the input model may say what an unknown operator makes
         parts: dict[str, dict[str, str]] = {}
         for key, text in state.items():
             kind, _, name = key.partition(" ")
@@ -1427,7 +1446,7 @@ class Checker:
 
     def _repaired(self, old: str, new: str, after: Model) -> bool:
         """True if an output is declared as its value is, or an input of float8 is now its code."""
-        name, _, kind = new.rpartition(" ")
+        name = new.rpartition(" ")[0]
         if not name or name != old.rpartition(" ")[0]:
             return False
         was, now = (declared(self._parse(onnx.TypeProto, text.rpartition(" ")[2]), name) for text in (old, new))

@@ -27,7 +27,7 @@ def main() -> int:
     files = [file for folder in arguments.folders for file in sorted(folder.rglob("*.onnx"))]
     failed = False
     for target in (None, *arguments.target):
-        counts, causes, seconds = Counter[str](), Counter[str](), Counter[str]()
+        counts, causes, seconds = Counter[str](), Counter[str](), {"optimize": 0.0, "check": 0.0}
         for file in files:
             start = time.process_time()
             try:
