@@ -10,8 +10,9 @@ A certificate is a list of steps: each is an edit of the model, with the rewrite
 An operator without a rule is a term of its own, equal only to itself of equal operands. So a missing rule leaves a step
 uncertified; only a wrong rule could certify what is not so.
 
-Assumed: inputs, and results of operators that onnx does not define, have their declared types and shapes; dimensions of
-one name are equal; products of dimensions fit int64. Elements that the standard leaves undefined, such as 3e9 as int32,
+Certified are the values, if both models run without an error. Assumed: inputs, and results of operators that onnx does
+not define, have their declared types and shapes; dimensions of one name are equal, and positive; int32 and int64 that
+are computed from dimensions do not overflow. Elements that the standard leaves undefined, such as 3e9 as int32,
 may be any value, and all NaNs are equal. Trusted: this file; of onnx its parser, schemas, shape inference and reference
 implementation of the operators in `EVALUATED` and `MOVES`; numpy; ml_dtypes.
 """
@@ -50,12 +51,19 @@ class RefusedError(Exception):
     """The certificate does not describe the change from the one model to the other; the text is the reason."""
 
 
+MALFORMED = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError, RefusedError)
+"""What a malformed model may raise where nothing else finds that it is."""
+
+
 # Element types, and the conversions between them.
 
 BOOL, STRING, INT64, DOUBLE = TensorProto.BOOL, TensorProto.STRING, TensorProto.INT64, TensorProto.DOUBLE
 FNUZ = (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2FNUZ)
 FLOAT8 = (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2, *FNUZ)
-FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, DOUBLE, *FLOAT8)
+SCALE, FLOAT4 = TensorProto.FLOAT8E8M0, TensorProto.FLOAT4E2M1
+CODED = (*FLOAT8, SCALE, FLOAT4)
+"""Types that a target may lack, and of which a model may have the codes."""
+FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, DOUBLE, *CODED)
 INTEGERS: dict[int, tuple[bool, int]] = {
     TensorProto.DataType.Value(f"{sign}INT{bits}"): (not sign, bits)
     for bits in (2, 4, 8, 16, 32, 64)
@@ -65,6 +73,7 @@ INTEGERS: dict[int, tuple[bool, int]] = {
 NUMBERS = {*FLOATS, *INTEGERS, BOOL}
 
 
+NAMES = {f"tensor({name.lower()})": number for name, number in TensorProto.DataType.items()}
 NUMPY: dict[int, np.dtype[Any]] = {one: np.dtype(onnx.helper.tensor_dtype_to_np_dtype(one)) for one in NUMBERS}
 
 
@@ -88,7 +97,7 @@ class Conversion:
         defined = np.ones(array.shape, bool)
         with np.errstate(all="ignore"):
             if self.to == BOOL:
-                return array != np.zeros((), array.dtype), defined
+                return array.astype(np.float64) != 0.0, defined
             if self.to in INTEGERS and source in FLOATS:
                 (signed, bits), whole = INTEGERS[self.to], np.trunc(array.astype(np.float64))
                 defined = (whole >= (-(2.0 ** (bits - 1)) if signed else 0.0)) & (whole < 2.0 ** (bits - signed))
@@ -112,6 +121,9 @@ class Conversion:
         defined, beyond = np.ones(x.shape, bool), np.inf
         if self.to in FLOAT8:
             beyond = top if self.saturate else np.inf if self.to == TensorProto.FLOAT8E5M2 else np.nan
+        if self.to == FLOAT4:  # which has neither NaN nor infinities
+            beyond, defined = top, ~np.isnan(x)
+            y = np.where(defined, y, 0.0)
         if self.to in FNUZ:
             y = np.where(y == 0, 0.0, y)
             defined = ~np.isinf(x) | self.latest | (not self.saturate)
@@ -138,8 +150,8 @@ def embeds(a: int, b: int) -> bool:
         (signed, bits), width = INTEGERS[a], INTEGERS[a][1] - INTEGERS[a][0]
         if b in INTEGERS:
             return INTEGERS[b][1] - INTEGERS[b][0] >= width and (INTEGERS[b][0] or not signed)
-        return b not in FLOAT8 and row(b)[0] >= width and row(b)[2] >= 2.0**bits
-    if b not in FLOATS or b in FLOAT8:
+        return b not in CODED and row(b)[0] >= width and row(b)[2] >= 2.0**bits
+    if b not in FLOATS or b in CODED:
         return False
     return row(a)[0] <= row(b)[0] and row(a)[1] >= row(b)[1] and row(a)[2] <= row(b)[2]
 
@@ -162,7 +174,21 @@ def values_of(dtype: int) -> Array | None:
     if dtype in INTEGERS and INTEGERS[dtype][1] <= 16:
         return np.unique(wrapped(np.arange(1 << INTEGERS[dtype][1]), dtype))
     size = NUMPY[dtype].itemsize
+    if dtype == FLOAT4:
+        return np.arange(16).astype(np.uint8).view(NUMPY[dtype])
     return np.arange(1 << 8 * size).astype(f"u{size}").view(NUMPY[dtype]) if dtype in FLOATS and size < 3 else None
+
+
+@cache
+def pieces() -> Array:
+    """Return floats of all upper halves: in three rows the least, its successor, and the greatest of each."""
+    upper = np.arange(1 << 16, dtype=np.uint32) << 16
+    return np.stack([upper, upper + 1, upper + 0xFFFF]).view(np.float32)
+
+
+def settled(array: Array, defined: Array) -> bool:
+    """True if a function of `pieces`, monotone from the second row to the third, is constant between them."""
+    return bool(agree(array[1], array[2]).all()) and bool((defined[1] == defined[2]).all())
 
 
 def agree(a: Array, b: Array) -> Array:
@@ -177,10 +203,12 @@ def agree(a: Array, b: Array) -> Array:
 def collapses(a: int, first: Conversion, last: Conversion) -> bool:
     """True if the conversions of elements of type a, one after the other, give what the last alone gives."""
     b, c = first.to, last.to
-    if not {a, b, c} <= NUMBERS:
+    if not {a, b, c} <= NUMBERS or SCALE in (b, c):
         return False
     if embeds(a, b):  # but a float out of the range of integers is undefined, and an integer wraps
         return not (a in INTEGERS and b in FLOATS and c in INTEGERS) or embeds(a, c)
+    if a in INTEGERS and b in FLOATS and b not in CODED and c == BOOL:
+        return True  # no integer but 0 is rounded to 0
     if a in INTEGERS and b in INTEGERS and c in INTEGERS and INTEGERS[b][1] >= INTEGERS[c][1]:
         return True
     values = values_of(a)
@@ -192,6 +220,9 @@ def collapses(a: int, first: Conversion, last: Conversion) -> bool:
 
 
 # Integers that are not known as numbers: polynomials of named atoms. Arithmetic wraps, and so it keeps them equal.
+
+SIZES = {TensorProto.INT32, INT64}
+"""The types in which what is computed from dimensions is assumed not to overflow."""
 
 
 @dataclass(frozen=True)
@@ -258,8 +289,14 @@ def quotient(a: Dim, b: Dim) -> Dim | None:
 
 
 def at_most(a: Dim, b: Dim) -> bool:
-    """True if a is known to be at most b: dimensions, whose names begin with < or t, are not negative."""
-    return all(factor >= 0 and all(name[0] in "<t" for name in atoms) for atoms, factor in terms_of(b - a))
+    """True if a is known to be at most b: names that begin with < are not negative, and dimensions are positive."""
+    rest = dict(terms_of(b - a))
+    least = rest.pop((), 0)
+    for atoms, factor in rest.items():  # a product of dimensions is at least 1
+        least += factor if all(name.startswith("<dim") for name in atoms) else 0
+    return least >= 0 and all(
+        factor >= 0 and all(name.startswith("<") for name in atoms) for atoms, factor in rest.items()
+    )
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
@@ -271,8 +308,7 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
         numbers: set[Dim] = {dim for dim in dims if isinstance(dim, int)}
         dims = numbers if len(numbers) == 1 else dims  # the others are 1, or that number
         if len(dims) > 1:
-            name = f"max{sorted(map(repr, dims))}"
-            dims = {Poly((((name,), 1),), frozenset(dims))}
+            dims = {replace(named(sorted(map(repr, dims))), joined=frozenset(dims))}
         result.append(dims.pop() if dims else 1)
     return tuple(result[::-1])
 
@@ -287,7 +323,7 @@ def product(dims: Iterable[Dim]) -> Dim:
     return reduce(lambda one, other: other * one, dims, 1)
 
 
-def named(name: object, kind: str = "<") -> Poly:
+def named(name: object, kind: str = "<dim") -> Poly:
     """Return a dimension of this name, or at this place; a digest, since names may hold other names."""
     return atom(kind + hashlib.blake2b(repr(name).encode(), digest_size=16).hexdigest())
 
@@ -314,12 +350,16 @@ MOVES: Mapping[str, Sequence[int] | None] = {
 COMPARISONS = ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual")
 BINARY = {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "And", "Or", "Xor", "Max", "Min", *COMPARISONS}
 ELEMENTWISE = BINARY - {"Pow"} | {"Neg", "Abs", "Floor", "Ceil", "Sqrt", "Not", "Sign"}
-EVALUATED = ELEMENTWISE | {"ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "CumSum", "Trilu", "Range", "NonZero"}
+EVALUATED = {
+    *(*ELEMENTWISE, "QuantizeLinear", "DequantizeLinear", "Round", "IsNaN", "IsInf", "Relu", "Clip"),
+    *("ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "CumSum", "Trilu", "Range", "NonZero"),
+}
 """Operators whose results onnx computes exactly, or rounded once, for the types in `EXACT`."""
 BITWISE = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"}
-POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements"}
+POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements", "IsNaN", "IsInf", "Round", "Relu", "Clip"}
 """Operators that are evaluated for all values of an operand of at most 16 bits."""
-EXACT = {TensorProto.FLOAT, DOUBLE, BOOL, TensorProto.INT32, INT64}
+EXACT = {TensorProto.FLOAT16, TensorProto.FLOAT, DOUBLE, BOOL, TensorProto.INT32, INT64}
+MOST_INT = 2**63 - 1
 MOST = 4096
 """Elements up to which values computed from shapes are followed."""
 DEEPEST = 200
@@ -371,6 +411,7 @@ class Terms:
         self.tables: dict[Term, Results] = {}
         self.casts: dict[tuple[Term, Conversion], Term] = {}
         self.budget = budget  # of elements of constants that are computed
+        self.fails = False  # a node that was read last, as far as onnx sees
 
     def term(
         self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0, key: object = None
@@ -402,7 +443,7 @@ class Terms:
     def _cast(self, x: Term, how: Conversion, depth: int) -> Term:
         if x.dtype == how.to:
             return x
-        if not {x.dtype, how.to} <= NUMBERS:
+        if not {x.dtype, how.to} <= NUMBERS or how.to == SCALE:
             return self.term("Cast", [x], {"how": how}, (how.to, x.shape))
         if x.array is not None and x.is_constant:
             array, defined = how.of(x.array, x.dtype)
@@ -419,8 +460,11 @@ class Terms:
             return self.cast(x.args[0], how, depth)
         elif x.op != "Table" and values_of(x.dtype) is not None and how.to != x.dtype:
             return self.tabled(x, how.to, *converted(x.dtype, how))
-        elif (result := self.pointwise([x], lambda arrays: how.of(arrays[0], x.dtype), how.to)) is not None:
-            return result
+        else:
+            monotone = how if x.dtype == TensorProto.FLOAT and how.to in (*FLOAT8, FLOAT4) else None
+            result = self.pointwise([x], lambda arrays: how.of(arrays[0], x.dtype), how.to, monotone)
+            if result is not None:
+                return result
         how = replace(how, saturate=how.saturate or how.to not in FLOAT8, latest=how.latest or how.to not in FNUZ)
         return self.term("Cast", [x], {"how": how}, (how.to, x.shape))
 
@@ -429,10 +473,15 @@ class Terms:
         args: Sequence[Term],
         function: Callable[[list[Array]], Results],
         to: int,
+        monotone: object = None,
         found: dict[Term, Term | None] | None = None,
         depth: int = 0,
     ) -> Term | None:
-        """Return a function of the elements of one value of at most 16 bits, and of scalars, as a table; else None."""
+        """Return a function of the elements of one value, and of scalars, as a table; else None.
+
+        The value has at most 16 bits, or is a float of which the function sees upper halves alone. `monotone` names
+        the function if it is monotone where the values of its operand are near each other.
+        """
         varying = [arg for arg in args if not (arg.array is not None and arg.is_constant and arg.array.ndim == 0)]
         first, found = varying[0] if varying else args[0], {} if found is None else found
         if first.op in MOVES and len(varying) == 1 and depth < DEEPEST:
@@ -441,7 +490,7 @@ class Terms:
                 source = first.args[place]
                 if source is not None and source not in found:
                     parts = [source if arg is first else arg for arg in args]
-                    found[source] = self.pointwise(parts, function, to, found, depth + 1)
+                    found[source] = self.pointwise(parts, function, to, monotone, found, depth + 1)
                 if source is None or found[source] is None:
                     return None
                 moved[place] = found[source]
@@ -449,15 +498,22 @@ class Terms:
         roots = {arg.args[0] if arg.op == "Table" else arg for arg in varying}
         root = roots.pop() if len(roots) == 1 else None
         constant = root is not None and root.is_constant and len(args) == 1
-        values = None if root is None else root.array if constant else values_of(root.dtype)
+        wide = root is not None and not constant and root.dtype == TensorProto.FLOAT
+        values = None if root is None else root.array if constant else pieces() if wide else values_of(root.dtype)
         if root is None or values is None or (root.array is not None and not constant):
             return None
         known = {arg: self.tables.get(arg, (values, np.ones(values.shape, bool))) for arg in varying}
+        if wide and not all(settled(*table) for table in known.values()) and (len(known) > 1 or monotone is None):
+            return None
         array, defined = function([known[arg][0] if arg in known else cast("Array", arg.array) for arg in args])
         for _, also in known.values():
             defined = defined & also
         if constant:
             return self.constant(array, to) if defined.all() and array.shape == root.shape else None
+        if wide and not settled(array, defined):  # it may be another function between the values
+            term = self.term("Table", [root], {}, (to, root.shape), key=(to, monotone, tuple(map(id, args))))
+            self.tables[term] = array, defined
+            return term
         if to == root.dtype and defined.all() and agree(array, values).all():
             return root
         return self.tabled(root, to, array, defined)
@@ -466,12 +522,15 @@ class Terms:
         """Return the bits of x as another type of the same width."""
         if x.array is not None and x.is_constant:
             return self.constant(x.array.view(NUMPY[to]), to)
-        return self.pointwise([x], lambda arrays: (arrays[0].view(NUMPY[to]), np.ones(arrays[0].shape, bool)), to)
+
+        def viewed(arrays: list[Array]) -> Results:
+            return arrays[0].view(NUMPY[to]), np.ones(arrays[0].shape, bool)
+
+        return self.pointwise([x], viewed, to, "bits")
 
     def tabled(self, root: Term, to: int, array: Array, defined: Array) -> Term:
         term = self.term("Table", [root], {}, (to, root.shape), key=table_key(to, array, defined))
-        self.tables[term] = array, defined
-        return term
+        return self.tables.setdefault(term, (array, defined)) and term
 
     def move(self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0) -> Term:
         """Return the move of elements, which is done if they are known."""
@@ -535,6 +594,7 @@ class Terms:
                 evaluator: Any = onnx.reference.ReferenceEvaluator(node, opsets={"": attrs["@"]})
                 result = np.asarray(evaluator.run(None, feeds)[out])
         except Exception:  # foreign code: a node that fails, or that the reference does not know, stays a term
+            self.fails = True
             return None
         if not data:
             return result
@@ -590,9 +650,9 @@ def cast_element(source: int, how: Conversion, element: Any) -> Any:
         array, defined = how.of(np.array(element).astype(NUMPY[source]), source)
         if defined.all() and how.to not in FLOAT8:
             return array.item()
-    elif embeds(source, how.to) and how.to in INTEGERS:
+    elif {source, how.to} <= SIZES:
         return element
-    return atom(f"cast{source}.{how}({element!r})")
+    return named((source, how, element), "cast")
 
 
 def symbolic(op: str, dtype: int, elements: Sequence[Any]) -> Any:
@@ -605,14 +665,16 @@ def symbolic(op: str, dtype: int, elements: Sequence[Any]) -> Any:
             return exact
         if op in ("Max", "Min") and a == b:
             return a
-        below, above = at_most(a + 1, b), at_most(b + 1, a)
+        known = dtype in SIZES
+        below, above = known and at_most(a + 1, b), known and at_most(b + 1, a)
         if op == "Equal" and (a == b or below or above):
             return a == b
-        if op in ("Less", "GreaterOrEqual") and (below or at_most(b, a)):
+        if op in ("Less", "GreaterOrEqual") and (below or (known and at_most(b, a))):
             return below == (op == "Less")
-        if op in ("Greater", "LessOrEqual") and (above or at_most(a, b)):
+        if op in ("Greater", "LessOrEqual") and (above or (known and at_most(a, b))):
             return above == (op == "Greater")
-    return atom(f"{op}{dtype}({', '.join(map(repr, elements))})")
+    natural = dtype in SIZES and op in ("Div", "Mod", "Max", "Min") and at_most(0, a) and at_most(1, b)
+    return named((op, dtype, elements), "<" if natural else "number")
 
 
 # Models as terms.
@@ -641,11 +703,18 @@ def looked_up(env: Env, name: str) -> Term:
     return env[name]
 
 
+def domain_of(proto: Any) -> str:
+    """Return the domain of a node, function or import: that of onnx has two names."""
+    return "" if proto.domain == "ai.onnx" else proto.domain
+
+
 def resolved(proto: onnx.AttributeProto, scope: Scope) -> onnx.AttributeProto | None:
     """Return the attribute, or that of the call which it refers to; None if the call does not state it."""
     if not proto.ref_attr_name:
         return proto
     stated = scope.parameters.get(proto.ref_attr_name)
+    if stated is not None and stated.HasField("g"):
+        raise RefusedError("graphs as arguments of functions are not supported")
     if stated is not None:
         stated = type(proto).FromString(stated.SerializeToString())
         stated.name = proto.name
@@ -661,6 +730,23 @@ def attribute(proto: onnx.AttributeProto) -> Any:
         return "tensor", proto.t.data_type, digest(elements_of(proto.t))
     values = {kinds.INT: proto.i, kinds.INTS: tuple(proto.ints), kinds.STRING: proto.s}
     return values.get(proto.type, proto.SerializeToString(deterministic=True))
+
+
+@cache
+def meaning_of(schema: onnx.defs.OpSchema) -> int:
+    """Return the first version from which on an operator means the same: only its types were added to since."""
+
+    def text(one: onnx.defs.OpSchema) -> object:
+        attributes = {
+            name: (kind.type, str(kind.default_value), kind.description) for name, kind in one.attributes.items()
+        }
+        return one.doc, attributes, [(port.name, port.option, port.description) for port in (*one.inputs, *one.outputs)]
+
+    while schema.since_version > 1 and (
+        (earlier := schema_of(schema.name, schema.since_version - 1, schema.domain)) and text(earlier) == text(schema)
+    ):
+        schema = earlier
+    return schema.since_version
 
 
 @cache
@@ -685,7 +771,10 @@ def declared(proto: onnx.TypeProto | None, place: object) -> Kind:
         return named(dim.dim_param) if dim.dim_param else named((place, axis))
 
     kind = kind_of(proto, dim_of)
-    return kind[0], kind[1] and tuple(named((place, n)) if dim in (0, -1) else dim for n, dim in enumerate(kind[1]))
+    least = (isinstance(dim, Poly) or dim > 0 for dim in kind[1] or ())
+    return kind[0], kind[1] and tuple(
+        dim if fits else named((place, n)) for n, (dim, fits) in enumerate(zip(kind[1], least, strict=True))
+    )
 
 
 @dataclass
@@ -713,10 +802,11 @@ class Call:
 
     def results(self) -> list[Term]:
         first, op = self.args[0] if self.args else None, self.node.op_type
-        if self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
-            rule = Call.arithmetic if op in ELEMENTWISE else RULES.get(op)
-            result = rule(self, first) if rule is not None else None
+        if self.schema and self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
+            rules = [RULES.get(op), Call.arithmetic if op in ELEMENTWISE else None]
+            result = next(filter(None, (rule(self, first) for rule in rules if rule is not None)), None)
             result = self.tabled() if result is None and op in POINTWISE else result
+            result = self.widened(first) if result is None else result
             if result is not None:
                 return [result]
         return self.others()
@@ -733,11 +823,16 @@ class Call:
         if op in MOVES:
             attrs = {**attrs, "outputs": len(self.node.output)}
             return [terms.move(op, args, attrs, kind, out) for out, kind in enumerate(kinds)]
-        exact = EXACT if op in ELEMENTWISE or op in ("Trilu", "NonZero") else EXACT & {*INTEGERS}
+        exact = EXACT & {*INTEGERS} if op.startswith(("Reduce", "CumSum", "Range")) else EXACT
         unordered = (arg.array != arg.array for arg in args if arg is not None and arg.array is not None)
         if op in ("Max", "Min") and (any(map(np.any, unordered)) or sum(0 in arg.elements for arg in args if arg) > 1):
             exact = EXACT & {*INTEGERS}  # a NaN, or zeros of two signs
-        if op in EVALUATED and all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args):
+        exact = exact | {*INTEGERS} if op == "DequantizeLinear" else exact
+        if (
+            op in EVALUATED
+            and self.opset >= 7
+            and all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args)
+        ):
             array = terms.evaluated(op, args, attrs, kinds[0][1])
             if array is not None and kinds[0][0]:
                 return [terms.constant(array, kinds[0][0])]
@@ -746,7 +841,19 @@ class Call:
 
     def inferred(self, schema: onnx.defs.OpSchema) -> list[Kind]:
         """Return type and shape of each output, as onnx infers them; an unknown dimension gets a name of its own."""
-        count, nothing = len(self.node.output), cast("list[Kind]", [(0, None)] * len(self.node.output))
+        count, by_name = len(self.node.output), {one.type_param_str: one for one in schema.type_constraints}
+        nothing = list[Kind]()  # of which onnx infers no more than that the schema has one type for it
+        for out in range(count):
+            name = schema.outputs[min(out, len(schema.outputs) - 1)].type_str
+            of_inputs = {
+                arg.dtype
+                for place, arg in enumerate(self.args)
+                if arg is not None and schema.inputs[min(place, len(schema.inputs) - 1)].type_str == name
+            }
+            only = by_name[name].allowed_type_strs if name in by_name else [name]
+            fixed = {NAMES.get(text, 0) for text in only} if len(only) == 1 else set[int]()
+            kinds = {*of_inputs, *fixed} - {0}
+            nothing.append((kinds.pop() if len(kinds) == 1 else 0, None))
         names: dict[str, Dim] = {}
         types, data = dict[str, onnx.TypeProto](), dict[str, onnx.TensorProto]()
         for name, arg in ((f"i{place}", arg) for place, arg in enumerate(self.args) if arg is not None):
@@ -766,11 +873,12 @@ class Call:
         try:
             answers = onnx.shape_inference.infer_node_outputs(schema, node, types, data)
         except Exception:  # foreign code: a node of which onnx infers nothing is left without a type
+            self.terms.fails = True
             return nothing
         key = self.key()
 
         def dim_of(out: int, dim: Any, axis: int) -> Dim:
-            return names.get(dim.dim_param) or (0 if dim.HasField("dim_value") else named((key, out, axis), "t"))
+            return names.get(dim.dim_param) or (0 if dim.HasField("dim_value") else named((key, out, axis)))
 
         return [kind_of(answers.get(f"o{out}"), partial(dim_of, out)) for out in range(count)]
 
@@ -807,11 +915,13 @@ class Call:
         args, op = [arg for arg in self.args if arg is not None], self.node.op_type
         if op == "BitCast":
             to = self.attrs.get("to", 0)
-            fits = {to, args[0].dtype} <= NUMBERS and NUMPY[to].itemsize == NUMPY[args[0].dtype].itemsize
+            whole = {dtype for dtype in NUMBERS if INTEGERS.get(dtype, (True, 8))[1] >= 8}
+            fits = {to, args[0].dtype} <= whole and NUMPY[to].itemsize == NUMPY[args[0].dtype].itemsize
             return self.terms.bits(args[0], to) if fits else None
         if op in ("Gather", "GatherElements"):
             data, places = args[0].array, args[1]
             fits = places.dtype in (INT64, TensorProto.INT32) and not self.attrs.get("axis", 0)
+            fits = fits and (op == "Gather" or (places.shape is not None and len(places.shape) == 1))
             if data is None or not args[0].is_constant or data.ndim != 1 or not fits:
                 return None
 
@@ -831,7 +941,76 @@ class Call:
             nothing = np.zeros(size, NUMPY[dtype]), np.zeros(size, bool)
             return nothing if result is None else (result, np.ones(result.shape, bool))
 
-        return self.terms.pointwise(args, evaluated, BOOL if op in COMPARISONS else dtype)
+        to = BOOL if op in (*COMPARISONS, "IsNaN", "IsInf") else dtype
+        return self.terms.pointwise(args, evaluated, to, self.monotone(args))
+
+    def monotone(self, args: Sequence[Term]) -> object:
+        """Return the name of a function of the first operand if it is monotone on floats of one upper half."""
+        op, last = self.node.op_type, args[-1]
+        if len(args) != 2 or not last.is_constant or len(last.elements) != 1 or args[0] not in self.terms.tables:
+            return None
+        rows, _ = self.terms.tables[args[0]]
+        if op == "BitwiseAnd" and (last.elements[0] & 0xFFFF not in (0, 0xFFFF) or ((rows[1] ^ rows[2]) >> 16).any()):
+            return None
+        shifts = op == "BitShift" and self.attrs.get("direction") == b"RIGHT"
+        fits = args[0].dtype == TensorProto.UINT32 and (shifts or op in ("Min", "Max", "BitwiseAnd"))
+        return (op, tuple(sorted(self.attrs.items()))) if fits else None
+
+    def made(self, op: str, *args: Term | None, **attrs: Any) -> Term:
+        """Return what a node of another operator would make."""
+        schema = schema_of(op, self.opset, "")
+        assert schema is not None
+        node, attrs = onnx.helper.make_node(op, [], ["made"]), {"@": meaning_of(schema), **attrs}
+        call = Call(self.terms, node, "", schema, {}, list(args), attrs, [], self.opset, (), [])
+        return call.results()[0]
+
+    def widened(self, x: Term) -> Term | None:
+        """Return arithmetic of 16 bits as that in float, rounded: rounding twice gives what rounding once does.
+
+        But not where results of bfloat16 may be subnormal, which float rounds too.
+        """
+        ops = ("Add", "Sub", "Mul", "Div", "Sqrt") if x.dtype == TensorProto.FLOAT16 else ("Add", "Sub")
+        if x.dtype not in (TensorProto.FLOAT16, TensorProto.BFLOAT16) or self.node.op_type not in ops or self.opset < 7:
+            return None
+        args = [self.terms.cast(arg, Conversion(TensorProto.FLOAT)) for arg in self.args if arg is not None]
+        return self.terms.cast(self.made(self.node.op_type, *args), Conversion(x.dtype))
+
+    def sum(self, x: Term) -> Term | None:
+        args = [arg for arg in self.args if arg is not None]
+        pairs = self.opset >= 8 and (len(args) < 3 or x.dtype in INTEGERS)  # else in any order
+        return reduce(partial(self.made, "Add"), args) if pairs else None
+
+    def classified(self, x: Term) -> Term | None:
+        """IsInf or IsNaN of a value before it was made wider."""
+        source = x.args[0] if x.op == "Cast" else None
+        fits = source is not None and embeds(source.dtype, x.dtype)
+        return self.made(self.node.op_type, source, **self.attrs) if fits else None
+
+    def equal(self, x: Term) -> Term | None:
+        return self.made("Not", self.made("Xor", *self.args)) if x.dtype == BOOL and self.opset >= 7 else None
+
+    def quantize(self, x: Term) -> Term | None:
+        """QuantizeLinear and DequantizeLinear by one scale."""
+        scale, zero = self.args[1], self.args[2] if len(self.args) > 2 else None
+        shapes = {arg.shape for arg in (scale, zero) if arg is not None}
+        if scale is None or shapes - {(), (1,)} or {*self.attrs} - {"@", "axis", "saturate"}:
+            return None
+        scale = self.terms.shaped("Reshape", scale, ())
+        zero = zero and self.terms.shaped("Reshape", zero, ())
+        if self.node.op_type == "DequantizeLinear" and x.dtype in CODED:
+            wide = self.terms.cast(x, Conversion(scale.dtype))
+            wide = wide if zero is None else self.made("Sub", wide, self.terms.cast(zero, Conversion(scale.dtype)))
+            return self.made("Mul", wide, scale)
+        if (
+            self.node.op_type == "QuantizeLinear"
+            and zero is not None
+            and zero.dtype in FLOAT8
+            and scale.dtype == x.dtype
+        ):
+            how = Conversion(zero.dtype, self.attrs.get("saturate", 1) != 0, self.opset >= 24)
+            moved = self.made("Add", self.made("Div", x, scale), self.terms.cast(zero, Conversion(x.dtype)))
+            return self.terms.cast(moved, how)
+        return None
 
     def identity(self, x: Term) -> Term | None:
         drops = self.node.op_type == "Dropout" and (len(self.node.output) > 1 or len(self.args) > 2 or self.opset < 7)
@@ -859,14 +1038,19 @@ class Call:
             if copied and (x.shape is None or place >= len(x.shape)):
                 return None
             dims.append(x.shape[place] if copied and x.shape else dim)
-        if -1 in dims:
-            whole, rest = Counter(x.shape or ()), Counter(dim for dim in dims if dim != -1)
+        if wanted is None or any(isinstance(dim, int) and dim < -1 for dim in dims):
+            return None
+        unsure = [place for place, dim in enumerate(dims) if not at_most(1, dim)]
+        if x.shape is not None and len(unsure) == 1:  # also if it is 0 or -1, it is what the others leave
+            dims.pop(unsure[0])
+            whole, rest = Counter(x.shape), Counter(dims)
             left, others = product((whole - rest).elements()), product((rest - whole).elements())
-            if x.shape is None or 0 in rest:
-                return None
             number = quotient(left, others)
-            dims[dims.index(-1)] = named((left, others), "div") if number is None else number
-        return None if wanted is None else self.terms.shaped("Reshape", x, tuple(dims))
+            dims.insert(unsure.pop(), named((left, others)) if number is None else number)
+        if not unsure:
+            return self.terms.shaped("Reshape", x, tuple(dims))
+        shape = tuple(named((x.shape, dims, place)) for place in range(len(dims)))
+        return self.terms.term("Reshape", [x], {"shape": f"of {dims}"}, (x.dtype, shape))
 
     def reshaped(self, x: Term) -> Term | None:
         """Flatten, Squeeze and Unsqueeze as Reshape."""
@@ -884,10 +1068,29 @@ class Call:
     def expand(self, x: Term) -> Term | None:
         filling = self.args[1] if self.node.op_type == "ConstantOfShape" else None
         wanted, x = self.numbers(0 if filling else 1), self.terms.shaped("Reshape", filling, ()) if filling else x
+        if filling and wanted is None:
+            return self.terms.term("ConstantOfShape", [self.args[0], x], {}, (x.dtype, None))
         known = wanted is not None and x.shape is not None
         return self.terms.shaped("Expand", x, broadcast([x.shape or (), tuple(wanted or ())])) if known else None
 
-    def range(self, x: Term) -> Term | None:
+    def slice(self, x: Term) -> Term | None:
+        """Slice, which keeps the whole of some axes."""
+        starts, ends = self.numbers(1, "starts"), self.numbers(2, "ends")
+        axes = self.numbers(3, "axes") or [*range(len(starts or ()))]
+        steps = self.numbers(4) or [1] * len(axes)
+        if x.shape is None or starts is None or ends is None or not self.schema:
+            return None
+        rows = zip(starts, ends, axes, steps, strict=True)
+        whole = {axis % len(x.shape) for start, end, axis, step in rows if (start, step) == (0, 1) and end == MOST_INT}
+        if len(whole) == len(axes):
+            return x
+        dims = self.inferred(self.schema)[0][1] or ()
+        shape = tuple(
+            old if place in whole else new for place, (old, new) in enumerate(zip(x.shape, dims, strict=True))
+        )
+        return self.terms.move("Slice", self.args, {**self.attrs, "outputs": 1}, (x.dtype, shape))
+
+    def counted(self, x: Term) -> Term | None:
         """Range of integers that are not all known."""
         ends: list[Any] = [numbers[0] if (numbers := self.numbers(place)) else None for place in range(3)]
         start, limit, step = ends
@@ -932,13 +1135,18 @@ RULES: Mapping[str, Callable[[Call, Term], Term | None]] = dict(
     zip(
         ("Identity", "Dropout", "Cast", "CastLike", "Shape", "Size", "Reshape", "Range", "Concat", "Where"),
         (
-            *(Call.identity, Call.identity, Call.cast, Call.cast, Call.shape, Call.shape, Call.reshape, Call.range),
+            *(Call.identity, Call.identity, Call.cast, Call.cast, Call.shape, Call.shape, Call.reshape, Call.counted),
             *(Call.concat, Call.where),
         ),
         strict=True,
     ),
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), Call.reshaped),
     **dict.fromkeys(("Expand", "ConstantOfShape"), Call.expand),
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), Call.quantize),
+    Slice=Call.slice,
+    **dict.fromkeys(("IsInf", "IsNaN"), Call.classified),
+    Sum=Call.sum,
+    Equal=Call.equal,
     **dict.fromkeys(("ReduceProd", "ReduceSum"), Call.reduce),
 )
 
@@ -949,15 +1157,17 @@ class Reader:
     def __init__(self, terms: Terms, types: Mapping[str, onnx.TypeProto]) -> None:
         self.terms, self.types = terms, types
         self.read: dict[object, list[Term]] = {}
-        self.promoted: list[str] = []  # operators of the present model whose operands have mixed types
+        self.failing: set[object] = set()
+        self.doubts: dict[object, str] = {}  # nodes of the present model that fail, or whose operands have mixed types
         self.count = 0
 
     def nodes(self, nodes: Iterable[onnx.NodeProto], env: Env, scope: Scope) -> None:
         """Add the results of nodes, which are in order, to the environment."""
         for node in nodes:
             for name, term in zip(node.output, self.node(node, env, scope), strict=False):
-                if name and env.maps[0].setdefault(name, term) is not term:
+                if name and name in env.maps[0]:
                     raise RefusedError(f"{name} is made twice")
+                env[name] = term
 
     def node(self, node: onnx.NodeProto, env: Env, scope: Scope) -> list[Term]:
         """Return the results of a node."""
@@ -967,13 +1177,15 @@ class Reader:
         args = [looked_up(env, name) if name else None for name in node.input]
         while args and args[-1] is None:
             args.pop()
-        domain = "" if node.domain == "ai.onnx" else node.domain
+        domain = domain_of(node)
         function = scope.functions.get((domain, node.op_type, node.overload))
         protos = {proto.name: stated for proto in node.attribute if (stated := resolved(proto, scope)) is not None}
         if function is not None:
             return self._call(function, args, scope.inside(node, parameters=protos))
         schema = schema_of(node.op_type, scope.opsets.get(domain, 0), domain)
-        attrs: dict[str, Any] = {"@": -scope.opsets.get(domain, 0) if schema is None else schema.since_version}
+        if schema is not None and not schema.attributes.keys() >= protos.keys():
+            schema = None  # a runtime may honour what the version does not have, or not
+        attrs: dict[str, Any] = {"@": -scope.opsets.get(domain, 0) if schema is None else meaning_of(schema)}
         bodies = list[Term]()
         for name, proto in sorted(protos.items()):
             if proto.type == onnx.AttributeProto.GRAPH:
@@ -984,7 +1196,9 @@ class Reader:
         if domain == "" and node.op_type == "Constant":
             return [self._constant(protos)]
         if domain == "" and node.op_type == "If" and args and args[0] is not None:
-            pairs = zip(bodies[len(bodies) // 2 :], bodies, strict=False)  # else_branch is the first by name
+            if attrs.get("then_branch") != attrs.get("else_branch") or len(bodies) != 2 * len(node.output):
+                raise RefusedError(f"the branches that make {node.output[0]} have other results than it")
+            pairs = zip(bodies[len(node.output) :], bodies, strict=False)  # else_branch is the first by name
             return [self._if(args[0], then, other) for then, other in pairs]
         if domain == "" and node.op_type == "ConstantOfShape":
             zero = onnx.helper.make_tensor("", TensorProto.FLOAT, [1], [0.0])
@@ -1000,7 +1214,10 @@ class Reader:
         )
         key = call.key()
         if key not in self.read:
+            self.terms.fails = False
             self.read[key] = call.results()
+            self.failing |= {key} if self.terms.fails else set()
+        self.doubts |= {key: node.op_type} if key in self.failing else {}
         return self.read[key]
 
     def _if(self, condition: Term, then: Term, other: Term) -> Term:
@@ -1016,14 +1233,14 @@ class Reader:
             common = common_type(types) if len(types) > 1 else None
             if common is not None:
                 how = Conversion(common)
-                self.promoted.append(schema.name)
+                self.doubts[schema.name, tuple(map(id, args))] = schema.name
                 args = [self.terms.cast(arg, how) if arg and place in places else arg for place, arg in enumerate(args)]
         return args
 
     def _call(self, function: onnx.FunctionProto, args: Operands, scope: Scope) -> list[Term]:
         """Return the results of a function: those of its nodes."""
         defaults = {proto.name: proto for proto in function.attribute_proto}
-        opsets = {"" if entry.domain == "ai.onnx" else entry.domain: entry.version for entry in function.opset_import}
+        opsets = {domain_of(entry): entry.version for entry in function.opset_import}
         absent = self.terms.term("absent", (), {}, (0, None))
         env: Env = ChainMap(dict.fromkeys(function.input, absent))
         env.update({name: arg for name, arg in zip(function.input, args, strict=False) if arg is not None})
@@ -1037,12 +1254,16 @@ class Reader:
         for place, value in enumerate(graph.input):
             source = args[place] if place < len(args) and node.op_type in ("Loop", "Scan") else None
             kind: Kind = (source.dtype if source is not None and scope.opsets.get("", 0) >= 9 else 0, None)
+            if schema_of(node.op_type, scope.opsets.get(node.domain, 0), node.domain) is None:
+                kind = declared(value.type, (scope.depth, place))
             if node.op_type == "Loop" and place < 2:
                 kind = ((INT64, ()), (BOOL, ()))[place]
             inner[value.name] = self.terms.term(f"bound {scope.depth} {place}", (), {}, kind, key=kind)
         for tensor in graph.initializer:
+            if tensor.name in inner.maps[0]:
+                raise RefusedError(f"{tensor.name} is made twice")
             inner[tensor.name] = self.terms.constant(elements_of(tensor), tensor.data_type)
-        self.nodes(graph.node, inner, scope.inside(node, depth=scope.depth + bool(graph.input)))
+        self.nodes(in_order(graph.node), inner, scope.inside(node, depth=scope.depth + bool(graph.input)))
         return [looked_up(inner, value.name) for value in graph.output]
 
     def _constant(self, protos: Mapping[str, onnx.AttributeProto]) -> Term:
@@ -1064,6 +1285,8 @@ State = dict[str, str]
 
 def elements_of(tensor: onnx.TensorProto) -> Array:
     """Return the elements of a tensor. Raises RefusedError if it has others than its shape says."""
+    if tensor.data_location == TensorProto.EXTERNAL:  # its elements are not part of the model that was read
+        raise RefusedError(f"the elements of {tensor.name} are in another file, which was not read")
     try:
         return onnx.numpy_helper.to_array(tensor)
     except (LookupError, TypeError, ValueError) as error:
@@ -1072,24 +1295,23 @@ def elements_of(tensor: onnx.TensorProto) -> Array:
 
 def state_of(model: onnx.ModelProto, pool: dict[str, Array]) -> State:
     """Return the model as texts; its constants are added to the pool by their hash."""
-    state = {f"opset {entry.domain}": str(entry.version) for entry in model.opset_import}
-    state["IR version"] = str(model.ir_version)
+    parts: list[tuple[str, str]] = [("IR version", str(model.ir_version))]
     if model.graph.sparse_initializer:
         raise RefusedError("sparse initializers are not supported")
+    parts += [(f"opset {domain_of(entry)}", str(entry.version)) for entry in model.opset_import]
     for kind, values in (("input", model.graph.input), ("output", model.graph.output)):
-        state |= {f"{kind} {index}": f"{value.name} {text_of(value.type)}" for index, value in enumerate(values)}
+        parts += [(f"{kind} {index}", f"{value.name} {text_of(value.type)}") for index, value in enumerate(values)]
     for tensor in model.graph.initializer:
         array = elements_of(tensor)
         pool[digest(array)] = array
-        state[f"constant {tensor.name}"] = f"{tensor.data_type} {digest(array)}"
+        parts.append((f"constant {tensor.name}", f"{tensor.data_type} {digest(array)}"))
     for node in model.graph.node:
-        key = f"node {next(filter(None, node.output), node.name)}"
-        text = text_of(bare(node))
-        while state.setdefault(key, text) != text:
-            key += "'"  # two nodes make one value, which must be the same
+        parts.append((f"node {next(filter(None, node.output), node.name)}", text_of(bare(node))))
     for function in model.functions:
-        key = f"function {function.domain} {function.name} {function.overload}"
-        state[key] = text_of(bare(function))
+        parts.append((f"function {domain_of(function)} {function.name} {function.overload}", text_of(bare(function))))
+    state = dict(parts)
+    if len(state) < len(parts):
+        raise RefusedError(f"{Counter(key for key, _ in parts).most_common(1)[0][0]} is in the model twice")
     return state
 
 
@@ -1119,6 +1341,8 @@ def text_of(proto: Any) -> str:
 
 def bare(proto: Any) -> Any:
     """Return a node, function or graph without notes for readers."""
+    if isinstance(proto, onnx.GraphProto) and proto.sparse_initializer:
+        raise RefusedError("sparse initializers are not supported")
     copy = cast("Any", type(proto)).FromString(proto.SerializeToString())
     fields = {descriptor.name for descriptor in proto.DESCRIPTOR.fields}
     for name in fields & {"doc_string", "metadata_props", "value_info"}:
@@ -1138,10 +1362,11 @@ def bare(proto: Any) -> Any:
 
 @dataclass(frozen=True)
 class Model:
-    """The declared inputs and outputs of a model, with defaults, and the terms of its outputs."""
+    """The declared inputs and outputs of a model, with defaults, the terms of its outputs, and nodes in doubt."""
 
     declared: Mapping[str, str]
     outputs: Mapping[str, Term]
+    doubts: Mapping[object, str]
 
 
 class Checker:
@@ -1150,15 +1375,18 @@ class Checker:
     def __init__(self, constants: dict[str, Array], types: Mapping[str, onnx.TypeProto]) -> None:
         self.constants = constants
         self.terms = Terms(2**22 + 16 * sum(array.size for array in constants.values()))
-        self.reader = Reader(self.terms, types)
+        self.reader, self.types = Reader(self.terms, types), types
         self.parsed: dict[str, Any] = {}
         self.inputs: dict[str, Term] = {}
 
     def _coded(self, x: Term, dtype: int) -> Term | None:
         """Return the codes of x, if it is of float8, and dtype is that of codes."""
-        return self.terms.bits(x, dtype) if x.dtype in FLOAT8 and dtype == TensorProto.UINT8 else None
+        return self.terms.bits(x, dtype) if x.dtype in CODED and dtype == TensorProto.UINT8 else None
 
-    def read(self, state: State) -> Model:
+    def read(self, state: State, *, is_first: bool = False) -> Model:
+        self.reader.types = (
+            self.types if is_first else {}
+        )  # only the input model may say what an unknown operator makes
         parts: dict[str, dict[str, str]] = {}
         for key, text in state.items():
             kind, _, name = key.partition(" ")
@@ -1182,13 +1410,13 @@ class Checker:
             else:
                 env[name] = self.terms.constant(self.constants[content], int(dtype))
         functions = [self._parse(onnx.FunctionProto, text) for text in parts.get("function", {}).values()]
-        opsets = {"" if domain == "ai.onnx" else domain: int(version) for domain, version in parts["opset"].items()}
-        by_name = {(function.domain, function.name, function.overload): function for function in functions}
-        self.reader.count, self.reader.promoted = 0, []
+        opsets = {domain: int(version) for domain, version in parts["opset"].items()}
+        by_name = {(domain_of(function), function.name, function.overload): function for function in functions}
+        self.reader.count, self.reader.doubts = 0, {}
         nodes = [self._parse(onnx.NodeProto, text) for text in parts.get("node", {}).values()]
         self.reader.nodes(in_order(nodes), env, Scope(opsets, by_name, {}))
         names = [text.rpartition(" ")[0] for text in parts.get("output", {}).values()]
-        return Model(interface, {name: looked_up(env, name) for name in names})
+        return Model(interface, {name: looked_up(env, name) for name in names}, self.reader.doubts)
 
     def _parse(self, kind: Any, text: str) -> Any:
         if text not in self.parsed:
@@ -1203,23 +1431,36 @@ class Checker:
         changed -= {key for key in ports if self._repaired(one.get(key, ""), other.get(key, ""), after)}
         for name, term in before.outputs.items():
             value = after.outputs.get(name)
-            if value is not term and (value is None or value is not self._coded(term, value.dtype)):
+            forms = [term, None if value is None else self._coded(term, value.dtype)]
+            if value not in forms and not (term.dtype == FLOAT4 and value and self._refines(forms[-1], value)):
                 changed.add(name)
         return sorted(changed)
 
+    def _refines(self, old: Term | None, new: Term) -> bool:
+        """True if the terms are equal where the old one is defined: float4 has no NaN, for which any value may be."""
+        if old is None or old.args != new.args or not {old, new} <= self.terms.tables.keys():
+            return False
+        (array, defined), (other, also) = self.terms.tables[old], self.terms.tables[new]
+        whole = array.ndim < 2 or (settled(array, defined) and settled(other, also))
+        return whole and old.dtype == new.dtype and bool(np.all(~defined | (also & agree(array, other))))
+
     def _repaired(self, old: str, new: str, after: Model) -> bool:
         """True if an output is declared as its value is, or an input of float8 is now its code."""
-        name, _, kind = new.rpartition(" ")
+        name = new.rpartition(" ")[0]
         if not name or name != old.rpartition(" ")[0]:
             return False
+        was, now = (declared(self._parse(onnx.TypeProto, text.rpartition(" ")[2]), name) for text in (old, new))
         if name not in after.outputs:
-            was, now = (declared(self._parse(onnx.TypeProto, text.rpartition(" ")[2]), name) for text in (old, new))
-            return was[0] in FLOAT8 and now[0] == TensorProto.UINT8 and was[1] == now[1]
-        (dtype, shape), value = declared(self._parse(onnx.TypeProto, kind), name), after.outputs[name]
-        if dtype != value.dtype or not dtype or shape is None or value.shape is None:
-            return shape is None and dtype == value.dtype > 0
-        numbers = [(one, other) for one, other in zip(shape, value.shape, strict=False) if isinstance(one, int)]
-        return len(shape) == len(value.shape) and all(one == other for one, other in numbers)
+            return was[0] in CODED and now[0] == TensorProto.UINT8 and was[1] == now[1]
+        value = after.outputs[name]
+        if now[0] != value.dtype or not now[0] or now[1] is None or value.shape is None:
+            return now[0] == value.dtype > 0 and now[1] == was[1]
+        stated = was[1] if was[1] and len(was[1]) == len(now[1]) else now[1]
+        fits = (
+            new == true if isinstance(new, int) else new == old or (isinstance(old, int) and old != true)
+            for old, new, true in zip(stated, now[1], value.shape, strict=False)
+        )
+        return len(now[1]) == len(value.shape) and all(fits)
 
 
 def in_order(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -1232,12 +1473,14 @@ def in_order(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
         raise RefusedError("the nodes form a cycle") from None
 
 
-def names_in(node: onnx.NodeProto) -> Iterable[str]:
-    yield from node.input
+def names_in(node: onnx.NodeProto) -> set[str]:
+    """Return the names that a node, with its bodies, takes from around it."""
+    names = {*node.input}
     for graph in (attribute.g for attribute in node.attribute if attribute.HasField("g")):
-        yield from (value.name for value in graph.output)
-        for inner in graph.node:
-            yield from names_in(inner)
+        made = {name for inner in graph.node for name in inner.output}
+        made |= {value.name for value in (*graph.input, *graph.initializer)}
+        names |= {value.name for value in graph.output}.union(*map(names_in, graph.node)) - made
+    return names
 
 
 @dataclass
@@ -1290,22 +1533,31 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> 
     if wrong:
         raise RefusedError(f"the steps do not lead to the output model: {', '.join(wrong[:3])} differ")
     try:
-        types = {value.name: value.type for value in (*before.graph.value_info, *before.graph.output)}
-        return certified(Checker(pool, types), states, steps)
-    except (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError) as error:
+        return certified(checker_of(before, pool), states, steps)
+    except RefusedError:
+        raise
+    except MALFORMED as error:
         raise RefusedError(f"a model on the way is malformed: {error}") from error  # as no other check has found
+
+
+def checker_of(before: onnx.ModelProto, constants: dict[str, Array]) -> Checker:
+    """Return what reads the models of a certificate that starts from this one."""
+    types = {value.name: value.type for value in (*before.graph.value_info, *before.graph.output)}
+    return Checker(constants, types)
 
 
 def certified(checker: Checker, states: Sequence[State], steps: Sequence[tuple[str, list[str], Any]]) -> Report:
     """Return which of the steps from state to state are certified."""
-    report, models, place = Report(len(steps), []), list(map(checker.read, states)), 0
+    report, models, place = Report(len(steps), []), [checker.read(states[0], is_first=True)], 0
+    models += map(checker.read, states[1:])
     while place < len(steps):
         found = [checker.differing(models[place], model) for model in models[place + 1 :]]
         if [] not in found:
             report.left.append((steps[place][0], sorted(set(steps[place][1])), found[0]))
         place += found.index([]) + 1 if [] in found else 1  # several steps may be right together alone
-    if checker.reader.promoted:  # in the output model, which is the last that was read
-        report.left.append(("output", ["operands of mixed types"], checker.reader.promoted))
+    doubts = {name for key, name in models[-1].doubts.items() if key not in models[0].doubts}
+    if doubts:
+        report.left.append(("output", ["nodes that fail, or whose operands have mixed types"], sorted(doubts)))
     return report
 
 

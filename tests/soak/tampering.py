@@ -4,7 +4,8 @@
 
 Each of COUNT trials takes a run of optimize over a model of the folders, or over a golden model, and changes one thing:
 in the output, with the certificate of the run and with one that states the change; or in the certificate. A change
-after which the models are certified must change nothing: `verify` runs both.
+after which the models are certified must change nothing: `verify` runs both. The models of a run are read once: a
+tampered one is compared with the original as `checker.check` compares them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import onnx_ir
 
 import castsmith
 from castsmith.verification import checker
-from tests.certificates import certificate_between, forged, tampered
+from tests.certificates import forged, tampered
 from tests.passes.test_golden import CASES
 
 _TARGETS = (None, "onnxruntime-android", "tensorrt-11")
@@ -53,57 +54,78 @@ def runs(folders: list[Path], random: Random) -> Iterator[Run]:
             yield f"{name} for {target}", before, made, result.certificate
 
 
-def accepted(before: onnx.ModelProto, after: onnx.ModelProto, certificate: dict[str, Any]) -> bool:
-    try:
-        return checker.check(before, after, certificate).certified
-    except checker.RefusedError:
-        return False
+class Trials:
+    """Changed outputs and certificates of one run."""
 
+    def __init__(self, before: onnx.ModelProto, made: onnx.ModelProto, certificate: dict[str, Any]) -> None:
+        self.before, self.made, self.certificate = before, made, certificate
+        pool: dict[str, checker.Array] = {}
+        self.texts, self.last = checker.state_of(before, pool), checker.state_of(made, pool)
+        self.checker = checker.checker_of(before, pool)
+        self.first = self.checker.read(self.texts, is_first=True)
 
-def differ(before: onnx.ModelProto, after: onnx.ModelProto) -> bool:
-    """True if verify finds a difference, or cannot run the models."""
-    try:
-        return castsmith.verify(before, after, accept="all").outcome == "different"
-    except castsmith.CastsmithError:
-        return True
+    def accepted(self, certificate: dict[str, Any]) -> bool:
+        """True if the certificate is accepted for the run."""
+        try:
+            return checker.check(self.before, self.made, certificate).certified
+        except checker.RefusedError:
+            return False
+
+    def equal(self, other: onnx.ModelProto) -> bool:
+        """True if a certificate of one step from the original to the model would be accepted."""
+        try:
+            model = self.checker.read(checker.state_of(other, self.checker.constants))
+            return not self.checker.differing(self.first, model) and model.doubts.keys() <= self.first.doubts.keys()
+        except checker.MALFORMED:
+            return False
+
+    def differ(self, other: onnx.ModelProto) -> bool:
+        """True if verify finds a difference, or cannot run the models."""
+        try:
+            return castsmith.verify(self.made, other, accept="all").outcome == "different"
+        except castsmith.CastsmithError:
+            return True
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser("python -m tests.soak.tampering", description="See the module.")
     parser.add_argument("count", type=int)
     parser.add_argument("folders", type=Path, nargs="*")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    random, counts, trials = Random(arguments.seed), Counter[str](), 0
+    random, counts, kinds = Random(arguments.seed), Counter[str](), Counter[str]()
     for name, before, made, certificate in runs(arguments.folders, random):
-        for _ in range(10):
+        trials = Trials(before, made, certificate)
+        for _ in range(25):
             change = tampered(made, random)
             if change is None:
                 break
             kind, other = change
-            state = checker.state_of(other, {})
-            if state == checker.state_of(made, {}):
+            try:
+                unchanged = checker.state_of(other, {}) == trials.last
+            except checker.RefusedError:
+                unchanged = False
+            if unchanged:
                 continue
-            if accepted(before, other, certificate):
-                print(f"ACCEPTED with the certificate of the run: {name}: {kind}")
-                counts["accepted"] += 1
-            if accepted(before, other, certificate_between(before, other)):
+            kinds[kind] += 2  # with the certificate of the run, which leads to another model, and with its own
+            if trials.equal(other):
                 counts["equal"] += 1
-                if differ(before, other):
-                    print(f"ACCEPTED: {name}: {kind}")
+                if trials.differ(other):
+                    print(f"ACCEPTED: {name}: {kind}", flush=True)
                     counts["accepted"] += 1
-            kind, forgery = forged(certificate, random)
-            if accepted(before, made, forgery):  # another proof of the same
+        for _ in range(5):
+            kind, forgery = forged(certificate, random, trials.texts, trials.last)
+            kinds[f"certificate: {kind}"] += 1
+            if trials.accepted(forgery):  # another proof of the same
                 counts["proofs"] += 1
                 if kind in ("seal", "rule", "order", "constant"):
-                    print(f"ACCEPTED a forged certificate: {name}: {kind}")
+                    print(f"ACCEPTED a forged certificate: {name}: {kind}", flush=True)
                     counts["accepted"] += 1
-            trials += 3
-        if trials >= arguments.count:
+        if kinds.total() >= arguments.count:
             break
-    equal, proofs = counts["equal"], counts["proofs"]
     print(
-        f"{trials} trials: {counts['accepted']} accepted; {equal} changed no value, {proofs} were proofs all the same"
+        f"{kinds.total()} trials: {counts['accepted']} accepted; {counts['equal']} changed no value,"
+        f" {counts['proofs']} were proofs all the same; {dict(kinds.most_common())}"
     )
     return bool(counts["accepted"])
 
