@@ -109,9 +109,11 @@ def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> i
 
 
 def _with_help(words: list[str]) -> list[str]:
-    """Return the words with `help COMMAND` as `COMMAND --help`; no words ask for help, too."""
+    """Return the words with `help COMMAND` as `COMMAND --help` and `version` as an option; no words ask for help."""
     if not words:
         return ["--help"]
+    if words == ["version"]:
+        return ["--version"]
     return [*words[1:], "--help"] if words[0] == "help" else words
 
 
@@ -133,7 +135,8 @@ def _leaf(parser: Parser, words: Sequence[str]) -> tuple[str, Parser, list[str]]
             break
         word = rest.pop(index)
         if word not in inner:
-            raise UsageError(f"unknown command {word!r}; {did_you_mean(word, inner, f'see {parser.prog} --help')}")
+            others = f"try castsmith targets show {word}" if path == ["targets"] else f"see {parser.prog} --help"
+            raise UsageError(f"unknown command {word!r}; {did_you_mean(word, inner, others)}")
         path.append(word)
         parser = cast("Parser", inner[word])
     return path[1 if path[:1] == ["dev"] and path[1:] else 0] if path else "", parser, rest

@@ -33,6 +33,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, add_help=False, formatter_class=_formatter, **settings)
+        self.register("action", None, _Once)
         self.run = ""
         self.spell_out: Callable[[list[str]], list[str]] = list
         self.common: Sequence[str] = ()
@@ -94,6 +95,17 @@ def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 def flags_of(parser: argparse.ArgumentParser) -> list[str]:
     """Return the options of the parser in all their forms, hidden ones included."""
     return [flag for action in parser._actions for flag in action.option_strings]  # pyright: ignore[reportPrivateUsage]
+
+
+class _Once(argparse.Action):
+    """An option that takes one value: argparse would use the last of several, and say nothing."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        if self.option_strings and getattr(namespace, self.dest, self.default) is not self.default:
+            parser.error(f"{option_string} is given twice; pass it once")
+        setattr(namespace, self.dest, values)
 
 
 class _HelpOfAll(argparse.Action):

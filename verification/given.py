@@ -40,7 +40,8 @@ def given_sets(model: onnx_ir.Model, inputs: GivenInputs, *, partial: bool = Fal
 
     Raises:
         ModelError: A file cannot be read.
-        OptionError: A set has an unknown name or another value than an array or a list of arrays, or lacks an input.
+        OptionError: A set has an unknown name, another value than an array or a list of arrays, or an array of another
+            shape than the input; or it lacks an input.
     """
     names = [value.name or "" for value in model.graph.inputs]
     needed = [value.name or "" for value in model.graph.inputs if value.const_value is None]
@@ -55,7 +56,22 @@ def given_sets(model: onnx_ir.Model, inputs: GivenInputs, *, partial: bool = Fal
         missing = [wanted for wanted in needed if wanted not in feeds]
         if missing and not partial:
             raise OptionError(f"{told} lack {missing[0]!r}.")
-        yield name, {key: _content(value, f"{told}: {key!r}") for key, value in feeds.items()}
+        contents = {key: _content(value, f"{told}: {key!r}") for key, value in feeds.items()}
+        for value in model.graph.inputs:
+            _require_shape(value, contents.get(value.name or ""), told)
+        yield name, contents
+
+
+def _require_shape(value: onnx_ir.Value, content: object, told: str) -> None:
+    """Raise OptionError if an array does not have the shape that the input declares."""
+    if value.shape is None or not isinstance(content, np.ndarray):
+        return
+    shape = list(cast("Array", content).shape)
+    declared = [size if isinstance(size, int) else size.value for size in value.shape]
+    sizes = zip(declared, shape, strict=False)
+    if len(declared) != len(shape) or any(isinstance(size, int) and size != given for size, given in sizes):
+        expected = ", ".join("?" if size is None else str(size) for size in declared)
+        raise OptionError(f"{told}: {value.name!r} has the shape {shape}; expected [{expected}].")
 
 
 def _content(value: object, told: str) -> Any:

@@ -22,7 +22,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.casts import not_cast, way_out_of
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, OpKey, TypeGroup, actual_inputs, actual_outputs
-from castsmith.ir.ops.table import CASTS, input_kind, named_types, operators, restriction, traits_of
+from castsmith.ir.ops.table import input_kind, named_types, operators, restriction, traits_of
 from castsmith.ir.ops.traits import Input
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
@@ -145,7 +145,13 @@ def _versions(domain: str, op_type: str) -> tuple[int, ...]:
 _NEVER_SCALAR = operators(lambda row: row.never_scalar)
 """Operators without scalar operands and results, except Unsqueeze's operand, which is alone."""
 
-_SAME_RANK = CASTS | {"Identity"}
+_WITHOUT_SCALARS = _NEVER_SCALAR | {"MatMul"}
+"""Operators without scalar operands."""
+
+_ELEMENTWISE = operators(lambda row: row.elementwise and not row.keeps_shape)
+_SAME_RANK = operators(lambda row: row.keeps_shape)
+_MOST_VALUES = 64
+"""How many values are asked for their rank, so that long graphs without shapes take no quadratic time."""
 
 Ranks = Mapping[onnx_ir.Value, int | None]
 
@@ -285,18 +291,27 @@ def rank_of(value: onnx_ir.Value | None, ranks: Ranks) -> int | None:
 def _rank_at(node: onnx_ir.Node, value: onnx_ir.Value | None, ranks: Ranks) -> int | None:
     """Return the rank of an operand as far as it matters: 0 or more. Exporters do not always write shapes."""
     rank = rank_of(value, ranks)
-    if rank is None and (node.op_type in _NEVER_SCALAR or _made_with_dimensions(value, ranks)):
-        return 1
+    if rank is None:
+        return 1 if node.op_type in _WITHOUT_SCALARS else _computed_rank(value, ranks)
     return rank
 
 
-def _made_with_dimensions(value: onnx_ir.Value | None, ranks: Ranks) -> bool:
-    node = value.producer() if value is not None else None
-    while node is not None and node.op_type in _SAME_RANK and node.inputs[0] is not None:
-        if rank_of(node.inputs[0], ranks):
-            return True
-        node = node.inputs[0].producer()
-    return node is not None and node.op_type in _NEVER_SCALAR
+def _computed_rank(value: onnx_ir.Value | None, ranks: Ranks) -> int | None:
+    """Return 1 for the result of operators that keep the dimensions of a value that has some, 0 if none has any."""
+    asked, result = [value], 0
+    for source in asked:
+        rank = rank_of(source, ranks)
+        node = source.producer() if source is not None and rank is None else None
+        if rank or (node is not None and node.op_type in _NEVER_SCALAR):
+            return 1
+        if rank is None and (
+            node is None or node.op_type not in _ELEMENTWISE | _SAME_RANK or len(asked) > _MOST_VALUES
+        ):
+            result = None
+        elif node is not None:
+            inputs = node.inputs if node.op_type in _ELEMENTWISE else node.inputs[:1]
+            asked += [operand for operand in inputs if operand is not None and operand not in asked]
+    return result
 
 
 def _scalar(value: onnx_ir.Value | None, rules: PromotionRules) -> object | None:

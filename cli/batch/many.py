@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from castsmith.cli.batch import pool, unchanged
-from castsmith.cli.batch.inputs import models_of
+from castsmith.cli.batch.inputs import SUFFIX, is_folder, models_of
 from castsmith.cli.batch.table import print_table, summary_line, table_of
 from castsmith.cli.batch.worker import Done, Task
 from castsmith.cli.collisions import place, require_apart, settings_files
@@ -55,9 +55,13 @@ def run_many(arguments: argparse.Namespace) -> int:
     """Run a command that writes a model over all models; return the worst exit code.
 
     Raises:
-        OptionError: An argument names no model, or two files would be written in one place.
+        OptionError: An argument names no model, the output names a file, or two files would be written in one place.
     """
     folder = Path(arguments.output)
+    if folder.suffix == SUFFIX and not is_folder(arguments.output):
+        raise OptionError(
+            f"-o {folder} is one file, but there are several models: name a folder, such as -o {folder.stem}."
+        )
     _require_no_stream(arguments, (*arguments.input, arguments.output, arguments.report, arguments.external_data))
     tasks = list(_writing(arguments, folder))
     _require_places(arguments, tasks)

@@ -88,7 +88,7 @@ function graphMap(map, items, open, nodes) {
 
   show(0, 1);
   const text = `The graph by depth: ${count} nodes, changes at ${marked.size} of them`;
-  const hint = element("p", { class: "hint" }, "Drag to move, ctrl and wheel or double click to zoom; a click on a change opens it, a click on a module shows it.");
+  const hint = element("p", { class: "hint" }, "Drag to move. Double-click, or hold Ctrl and turn the wheel, to zoom. Click a change to open it, or a module to zoom to it.");
   return element("figure", { class: "map" }, element("figcaption", {}, text, buttons), legend, stack, strip, bars, hint);
 }
 

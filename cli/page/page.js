@@ -162,10 +162,10 @@ function start(data, prefix = "") {
     if (!(item.kind === "rewrite" && data.rules)) groups.set(key, (groups.get(key) || 0) + 1);
   }
   const kinds = [...new Set(items.map((item) => item.kind))];
-  byId("kind").append(element("option", { value: "" }, "everything"), ...kinds.map((kind) => element("option", { value: kind }, kind)));
+  byId("kind").append(element("option", { value: "" }, "everything"), ...kinds.map((kind) => element("option", { value: kind }, KINDS[kind])));
   byId("group").append(element("option", { value: "" }, "all rules"), ...[...groups].map(([key, count]) => {
     const [kind, group, rule] = JSON.parse(key);
-    return element("option", { value: key }, `${rule}${kind === "rewrite" || kind === "change" ? "" : " (" + kind + ")"} ${count}`);
+    return element("option", { value: key }, `${rule}${kind === "rewrite" || kind === "change" ? "" : " (" + KINDS[kind] + ")"} ${count}`);
   }));
   if (kinds.length < 2) byId("kind").hidden = true;
   if (groups.size) byId("summary").append(rulesTable(groups));
@@ -187,9 +187,9 @@ function start(data, prefix = "") {
       const pick = element("button", { type: "button", onclick: () => { byId("group").value = key; byId("kind").value = ""; filter(); byId("search").scrollIntoView(); } }, rule);
       const { casts = "", bytes = "" } = amounts.get(key) || {};
       const numbers = [String(count), ...(amounts.size ? [casts, bytes] : [])].map((text) => element("td", { class: "n" }, text));
-      return element("tr", {}, element("td", {}, pick), ...numbers, element("td", {}, group), element("td", {}, kind));
+      return element("tr", {}, element("td", {}, pick), ...numbers, element("td", {}, group), element("td", {}, KINDS[kind]));
     });
-    for (const rule of data.rules || []) if (!rule.rule) rows.push(element("tr", {}, element("td", {}, "beside its rules"),
+    for (const rule of data.rules || []) if (!rule.rule) rows.push(element("tr", {}, element("td", {}, "other changes"),
       ...["", rule.casts, rule.bytes].map((text) => element("td", { class: "n" }, text)), element("td", {}, rule.group), element("td", {}, "")));
     const numbers = ["count", ...(amounts.size ? ["casts", "constants"] : [])].map((name) => element("th", { class: "n" }, name));
     const head = element("tr", {}, element("th", {}, "rule"), ...numbers, element("th", {}, "where"), element("th", {}, "kind"));
@@ -201,7 +201,7 @@ function start(data, prefix = "") {
     if (searching) return chosen.map((item) => ({ item }));
     const sections = new Map(), found = [];
     for (const item of chosen) {
-      const key = item.kind === "change" ? "" : `${item.group}, ${item.rule}${item.kind === "rewrite" ? "" : ` (${item.kind})`}`;
+      const key = item.kind === "change" ? "" : `${item.group}, ${item.rule}${item.kind === "rewrite" ? "" : ` (${KINDS[item.kind]})`}`;
       if (!sections.has(key)) sections.set(key, new Map());
       const forms = sections.get(key);
       if (!forms.has(item.form)) forms.set(item.form, []);

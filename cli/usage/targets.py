@@ -9,6 +9,7 @@ def add_to(commands: Commands) -> None:
     parser = add_command(commands, "targets", "targets:run", "list the known targets")
     add_json(parser)
     inner = parser.add_subparsers(metavar="[show NAME | probe NAME]")
+    add_json(add_command(inner, "list", "targets:run", "list the known targets"))
     show = add_command(inner, "show", "targets:run_show", "show the facts about one target")
     show.add_argument("name", metavar="NAME", help="a target, or the path of a JSON file that describes one")
     add_json(show)

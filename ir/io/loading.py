@@ -40,7 +40,7 @@ class ModelHolder(Protocol):
     def model(self) -> onnx_ir.Model: ...
 
 
-ModelLike = onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str] | ModelHolder
+ModelLike = onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str] | bytes | ModelHolder
 """What every function takes as a model: an onnx_ir.Model, a ModelProto, a path, or an object that holds a model."""
 
 
@@ -77,7 +77,7 @@ def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
 def load_flawed(path: str | os.PathLike[str], flaws: list[Flaw] | None) -> onnx_ir.Model:
     """Load the model as `load` does; what is wrong with it goes into `flaws`, as long as it can be read."""
     if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without types
-        raise ArgumentTypeError(f"a model must be an onnx_ir.Model, a ModelProto or a path, not {described(path)}.")
+        raise ArgumentTypeError(f"load() reads a file: pass its path, not {described(path)}.")
     path = Path(path)
     for _ in range(_ATTEMPTS):
         before = identity(path)
@@ -172,7 +172,7 @@ _MOST_OPEN = 64
 
 
 def as_model(model: ModelLike, flaws: list[Flaw] | None = None) -> onnx_ir.Model:
-    """Return the model itself, the one that an object holds, or that of a ModelProto or a file.
+    """Return the model itself, the one that an object holds, or that of a ModelProto, its bytes or a file.
 
     flaws: Takes what is wrong with the model, which is then no error as long as it can be read.
 
@@ -188,10 +188,20 @@ def as_model(model: ModelLike, flaws: list[Flaw] | None = None) -> onnx_ir.Model
         if flaws is None or not flaws:
             _require_data(held)
         return held
-    proto = model if isinstance(model, onnx.ModelProto) else getattr(model, "model_proto", None)
-    if isinstance(proto, onnx.ModelProto):
+    proto = _proto_of(model)
+    if proto is not None:
         return from_proto(proto, "", flaws)
-    raise ArgumentTypeError(f"a model must be an onnx_ir.Model, a ModelProto or a path, not {described(model)}.")
+    raise ArgumentTypeError(
+        f"a model must be a path, an onnx_ir.Model, a ModelProto, its bytes or an ONNXProgram, not {described(model)}."
+    )
+
+
+def _proto_of(model: object) -> onnx.ModelProto | None:
+    """Return the ModelProto that the argument is, holds, or has the bytes of. Raises ModelError for other bytes."""
+    if isinstance(model, bytes):
+        return proto_from_bytes(model, "the bytes")
+    proto = model if isinstance(model, onnx.ModelProto) else getattr(model, "model_proto", None)
+    return proto if isinstance(proto, onnx.ModelProto) else None
 
 
 def _require_data(model: onnx_ir.Model) -> None:
@@ -211,8 +221,7 @@ def structure(model: ModelLike) -> onnx.ModelProto:
         return read_proto(Path(model))
     held = model_in_memory(model)
     if held is None:
-        proto = model if isinstance(model, onnx.ModelProto) else getattr(model, "model_proto", None)
-        return proto if isinstance(proto, onnx.ModelProto) else onnx.ModelProto()
+        return _proto_of(model) or onnx.ModelProto()
     bare = held.clone()
     for name, value in list(bare.graph.initializers.items()):
         if value.const_value is not None and value.const_value.nbytes > _LARGE_WEIGHT:

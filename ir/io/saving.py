@@ -156,7 +156,9 @@ def write(
             _link_beside(Path(os.path.realpath(path.parent)), where.model, dropped)
             return sorted(old - dropped)
     except OSError as error:
-        raise ModelError(f"{path}: the file cannot be written ({error.strerror}).") from None
+        folder = path.parent
+        why = f" ({error.strerror})" if folder.is_dir() else f", because the folder {folder} does not exist"
+        raise ModelError(f"{path}: the file cannot be written{why}.") from None
 
 
 def write_to(model: onnx_ir.Model, stream: IO[bytes], name: str) -> int:

@@ -116,7 +116,7 @@ def operator_findings(model: onnx_ir.Model, *, targeted: bool) -> Iterator[Diagn
 
 
 _OPTION_HINT = " (`promote_unsafe` allows it)"
-UNSAFE = "`optimize(promotion=PromotionRules(promote_unsafe=True))`"
+UNSAFE = "`optimize(promote_unsafe=True)`"
 
 
 def operand_findings(model: onnx_ir.Model, inference: Inference, rules: PromotionRules) -> Iterator[Diagnostic]:

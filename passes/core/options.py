@@ -128,10 +128,19 @@ def takes(
 
         model, _ = signature(work).parameters.values()
         by_name = signature(options).parameters
+        taking.__doc__ = _with_options(work.__doc__ or "", options.__doc__ or "")
         cast("Any", taking).__signature__ = signature(work).replace(parameters=[model, *by_name.values()])
         return taking
 
     return decorate
+
+
+def _with_options(text: str, options: str) -> str:
+    """Return the docstring of a function with the attributes of its options among its arguments, for `help`."""
+    described = options.partition("    Attributes:\n")[2].partition("\n\n")[0]
+    before, title, rest = text.partition("    Args:\n")
+    model, blank, after = rest.partition("\n\n")
+    return f"{before}{title}{model}\n{described}{blank}{after}" if title and described else text
 
 
 def _require_names(

@@ -74,7 +74,7 @@ def follow_types(
         else:
             message = f"the graph output {output.name} is declared {type_text(output)} but is {type_name(inferred)}"
             site = Site(graph.name or "", output.name or "", "output")
-            way_out = "keep_output_types casts it back to the declared type"
+            way_out = "`keep_output_types` casts it back to the declared type"
             records.diagnostics.append(Diagnostic(OUTPUT_TYPE_FOLLOWS.code, Severity.WARNING, site, message, way_out))
     ambiguous = {
         value for function, calls in inference.signatures.items() if len(calls) > 1 for value in _values_of(function)

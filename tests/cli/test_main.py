@@ -31,6 +31,7 @@ def run_process(*words: str | Path, **settings: object) -> subprocess.CompletedP
 def test_version(castsmith: Command) -> None:
     ended = castsmith("--version")
     assert (ended.code, ended.out) == (0, f"castsmith {package.__version__}\n")
+    assert castsmith("version") == ended
 
 
 @pytest.mark.parametrize("words", [("--help",), *((command, "--help") for command in COMMANDS)])
@@ -283,11 +284,21 @@ def test_a_signal_ends_the_processes_of_a_batch_too(tmp_path: Path, number: sign
     [
         (("chekc", "a.onnx"), "unknown command 'chekc'; did you mean 'check'?"),
         (("x", "a.onnx"), "unknown command 'x'; see castsmith --help."),
+        (("targets", "qonnx"), "unknown command 'qonnx'; try castsmith targets show qonnx."),
         (("check", "a.onnx", "--targt", "iree"), "unknown option --targt; did you mean --target?"),
         (("targets", "show", "x", "--jsno"), "unknown option --jsno; did you mean --json?"),
         (
             ("optimize", "a.onnx", "--xyzzy=1"),
             "unknown option --xyzzy; see castsmith optimize --help-all.",
+        ),
+        (("info", "a.onnx", "b.onnx"), "unrecognized arguments: b.onnx (see castsmith info --help)."),
+        (
+            ("optimize", "a.onnx", "-o", "b.onnx", "--output", "c.onnx"),
+            "--output is given twice; pass it once (see castsmith optimize --help).",
+        ),
+        (
+            ("check", "a.onnx", "--target", "qonnx", "--target=iree"),
+            "--target is given twice; pass it once (see castsmith check --help).",
         ),
         (("explain", "fold-constnt"), "unknown code 'fold-constnt'; did you mean 'fold-constant'?"),
         (("check", "a.onnx", "--select", "xyzzy"), "'xyzzy' of a finding; `castsmith explain` lists them."),

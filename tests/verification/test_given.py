@@ -67,6 +67,8 @@ def test_forms_of_inputs(inputs: Any, names: list[str], tmp_path: Path) -> None:
         ([("one", ["x"])], "the inputs of one must map names to arrays, not be of type list."),
         (["x"], "the inputs of set 1 must map names to arrays, not be of type str."),
         ({**GIVEN, "q": GIVEN["z"]}, "the inputs are for 'q'; expected x, z."),
+        ({**GIVEN, "z": GIVEN["x"]}, "the inputs: 'z' has the shape []; expected [n]."),
+        ([GIVEN, {**GIVEN, "x": GIVEN["z"]}], "the inputs of set 2: 'x' has the shape [3]; expected []."),
     ],
 )
 def test_inputs_that_do_not_fit(inputs: Any, message: str) -> None:

@@ -110,6 +110,9 @@ def test_a_folder_is_one_for_a_single_model_too(tmp_path: Path, capsys: pytest.C
     for word, reason in (("none*", "no file matches"), ("empty", "a folder without .onnx files")):
         assert main(["optimize", str(tmp_path / word), "-o", str(tmp_path / "x")]) == 2
         assert reason in capsys.readouterr().err
+    assert main(["optimize", source, source, "-o", str(tmp_path / "out.onnx"), UNSAFE]) == 2
+    assert "is one file, but there are several models: name a folder" in capsys.readouterr().err
+    assert not (tmp_path / "out.onnx").exists()
 
 
 def test_two_models_share_no_data_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -211,7 +211,20 @@ def test_the_proto_of_a_result_has_all_its_weights(tmp_path: Path) -> None:
         result.save(3)  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("wrong", [3, None, b"model.onnx", []])
+def test_the_bytes_of_a_model_are_a_model_everywhere(tmp_path: Path) -> None:
+    data = everything().SerializeToString()
+    assert (
+        castsmith.optimize(data).proto.SerializeToString() == castsmith.optimize(everything()).proto.SerializeToString()
+    )
+    assert castsmith.check(data) == castsmith.check(everything())
+    assert not castsmith.diff(data, everything())
+    castsmith.save(data, tmp_path / "out.onnx")
+    assert (tmp_path / "out.onnx").is_file()
+    with pytest.raises(castsmith.ModelError, match=r"^the bytes: not an ONNX model, or truncated\.$"):
+        castsmith.check(b"hello")
+
+
+@pytest.mark.parametrize("wrong", [3, None, bytearray(b"model.onnx"), []])
 def test_a_model_or_path_of_another_type_is_said(tmp_path: Path, wrong: Any) -> None:
     with pytest.raises(castsmith.ArgumentTypeError, match="a model must be"):
         castsmith.save(wrong, tmp_path / "out.onnx")

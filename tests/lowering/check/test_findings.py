@@ -10,7 +10,7 @@ from castsmith import PromotionRules, check
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
 UNSAFE = (
-    "`optimize(promotion=PromotionRules(promote_unsafe=True))` makes them float; int32 with float could lose precision:"
+    "`optimize(promote_unsafe=True)` makes them float; int32 with float could lose precision:"
     " a safe promotion to floating point needs twice the integer's bits"
 )
 SAFE = "optimize makes them float"
