@@ -23,8 +23,8 @@ from castsmith.ir.io.loading import from_proto
 from castsmith.ir.walks import all_tensors, files_read
 from castsmith.targets.target import Target
 from tests.graphs.nesting import NESTS, Nest, in_function, in_if, in_loop
-from tests.lowering.check.test_findings import HEAD as OPSET_21, MODELS as FOUND
-from tests.lowering.check.test_target_findings import AWAY, CASES, DEVICE, HEAD
+from tests.lowering.check.test_target import AWAY, CASES, DEVICE, HEAD
+from tests.lowering.check.test_types import HEAD as OPSET_21, MODELS as FOUND
 from tests.sampling import check_all
 
 DEEP: dict[str, Nest] = {

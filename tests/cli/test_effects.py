@@ -340,8 +340,8 @@ ROWS: dict[str, Rows] = {
 REFUSED = ("--pytorch-scalar-promotion", "--config", "--target")
 """Options by which a run is refused in a row above."""
 ELSEWHERE = {
-    "--help": "test_texts.py",
-    "--help-all": "test_texts.py",
+    "--help": "test_main.py",
+    "--help-all": "test_main.py",
     "--no-color": "a terminal has colours: test_main.py",
     "--jobs": "it only saves time",
     "--dask": "batch/test_many.py",

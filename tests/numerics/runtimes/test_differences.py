@@ -16,7 +16,7 @@ from castsmith.numerics.runtimes.dispatch import RUNTIMES, cast_as
 from castsmith.numerics.types import parse_type, type_name
 from tests.numerics import oracle
 from tests.numerics.runtimes.onnxruntime_node import run_node
-from tests.numerics.runtimes.test_runtimes import VERSION, attributes, given, same
+from tests.numerics.runtimes.test_dispatch import VERSION, attributes, given, same
 from tests.numerics.settings import settings_of
 
 OWN = [row for row in DIFFERENCES if VERSION or row.runtime != "onnxruntime"]

@@ -2,7 +2,7 @@
 
 The models are the standard's own node tests of one node. Each is unchanged, rewritten, written out, or refused with a
 reason, and computes the same bits as before; what is written out, close numbers. `python -m
-tests.lowering.opset.test_downward` moves all of them and writes the table `downward.txt`.
+tests.lowering.opset.test_obstacles` moves all of them and writes the table `downward.txt`.
 """
 
 from __future__ import annotations

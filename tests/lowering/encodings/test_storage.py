@@ -19,7 +19,7 @@ from castsmith.lowering.registry import OptionError
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import element_type, type_name
 from castsmith.targets.target import load_target
-from tests.lowering.float8.test_float8 import model_of
+from tests.lowering.float8.test_lower import model_of
 from tests.lowering.runtime import LEVELS, Array, run, session
 from tests.sampling import sampled
 

@@ -11,7 +11,7 @@ import pytest
 from castsmith import CastsmithError
 from castsmith.cli.failures import failure_of
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, write_model
-from tests.cli.report.json_schema import violations
+from tests.cli.text.json_schema import violations
 
 ROOT = Path(__file__).parents[3]
 UNDEFINED = """<ir_version: 10, opset_import: ["" : 18]>

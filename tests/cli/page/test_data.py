@@ -16,7 +16,7 @@ import pytest
 
 from castsmith.cli.page.data import html_text
 from tests.cli.helpers import MIXED, UNSAFE, Command, write_model
-from tests.cli.report.chromium import run_in_page
+from tests.cli.page.chromium import run_in_page
 from tests.sampling import complete_only
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>"

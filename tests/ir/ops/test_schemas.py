@@ -1,7 +1,7 @@
 """No operator is passed over: each that the installed onnx defines, in every domain, is one that somebody looked at.
 
 `operators.txt` says of each what Castsmith knows beyond its schema: whether a cast may pass, and whether results are
-bounded or reported as unknown. `python -m tests.ir.ops.test_operators` writes it again: read what it adds.
+bounded or reported as unknown. `python -m tests.ir.ops.test_schemas` writes it again: read what it adds.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from onnx_ir import DataType
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import OptionError
 from castsmith.lowering.results import Result
-from tests.lowering.float8.test_float8 import model_of
+from tests.lowering.float8.test_lower import model_of
 from tests.lowering.runtime import LEVELS, Array, run, session
 
 

@@ -1,6 +1,6 @@
 """Conversions written out: the whole model, its records and the reason at every node, default and with all converted.
 
-One file in `golden` for each model. `python -m tests.passes.precision.test_golden` writes them again, to be read.
+One file in `golden` for each model. `python -m tests.passes.precision.test_run` writes them again, to be read.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from onnx_ir import DataType
 
 import castsmith
 from tests.graphs.backend import array_of_case, cases_of
-from tests.lowering.float8.test_node_tests import as_fed, assert_same
+from tests.lowering.float8.test_casts import as_fed, assert_same
 from tests.lowering.runtime import LEVELS, Array, session
 
 TARGET = "onnxruntime-android"

@@ -13,7 +13,7 @@ import pytest
 
 import castsmith
 from castsmith.targets.target import load_target
-from tests.lowering.float8.test_float8 import model_of
+from tests.lowering.float8.test_lower import model_of
 from tests.lowering.runtime import run, session
 
 CPU = load_target("onnxruntime-cpu")

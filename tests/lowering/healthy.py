@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.lowering.convert.shipped import Case, draw, layer_norm, rms_norm
+from tests.lowering.shipped import Case, draw, layer_norm, rms_norm
 
 _WIDTH, _STEPS, _IMAGE = 32, 6, "float[1, 3, 16, 16]"
 _NORM: dict[str, Any] = {

@@ -14,7 +14,7 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
 from castsmith.numerics.types import CODED_TYPES, FLOAT8_TYPES, element_type, type_name
 from tests.lowering.encodings import patterns
-from tests.lowering.float8.test_float8 import CPU, lower, lowered_outputs, model_of
+from tests.lowering.float8.test_lower import CPU, lower, lowered_outputs, model_of
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 from tests.sampling import sampled
 

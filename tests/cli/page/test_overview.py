@@ -17,7 +17,7 @@ from castsmith.cli.page.overview import overview
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.verification.bounds import bounds
 from tests.cli.helpers import Command, write_model
-from tests.cli.report.test_page import data_of
+from tests.cli.page.test_data import data_of
 
 HEAD = '<ir_version: 10, opset_import: ["" : 18]>'
 

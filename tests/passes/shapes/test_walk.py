@@ -1,7 +1,7 @@
 """Shapes with symbols, and the elements computed from them: every rule beside where it says nothing.
 
 `inferred.txt` has one line for each: opset, nodes, shape of `y`, elements of `y`. `python -m
-tests.passes.shapes.test_inferred` writes the last two again, to be read.
+tests.passes.shapes.test_walk` writes the last two again, to be read.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from castsmith.passes.core.options import Interface
 from castsmith.targets.target import Target, load_target
 from tests.lowering.encodings import patterns
-from tests.lowering.encodings.test_codes import SOURCES
-from tests.lowering.float8.test_float8 import model_of
+from tests.lowering.encodings.test_choose import SOURCES
+from tests.lowering.float8.test_lower import model_of
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 from tests.lowering.widen.in_float import evaluated
 

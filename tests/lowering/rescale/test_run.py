@@ -18,8 +18,8 @@ from castsmith.lowering.rescale.run import Rescale, RescaleResult
 from castsmith.lowering.rescale.solve import Bound, solve
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
-from tests.lowering.convert.shipped import BROKEN, HEALTHY, SIBLINGS, Case, draw, rms_norm, run
-from tests.lowering.convert.test_healing import case_of, four_bits, in_float, nested
+from tests.lowering.shipped import BROKEN, HEALTHY, SIBLINGS, Case, draw, rms_norm, run
+from tests.lowering.test_healing import case_of, four_bits, in_float, nested
 
 
 @pytest.mark.parametrize("case", BROKEN + SIBLINGS, ids=str)

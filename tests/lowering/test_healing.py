@@ -14,8 +14,8 @@ from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.lowering.healing import computes_in_half
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
-from tests.lowering.convert.healthy import HEALTHY_EXPORTS
-from tests.lowering.convert.shipped import BROKEN, HEALTHY, SIBLINGS, Case, draw, run
+from tests.lowering.healthy import HEALTHY_EXPORTS
+from tests.lowering.shipped import BROKEN, HEALTHY, SIBLINGS, Case, draw, run
 
 
 def in_float(model: onnx_ir.Model) -> int:

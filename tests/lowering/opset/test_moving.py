@@ -16,7 +16,7 @@ from castsmith.ir.records import Effect, RewriteResult
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.targets.target import load_target
 from tests.evaluator import evaluate
-from tests.lowering.float8.test_float8 import model_of
+from tests.lowering.float8.test_lower import model_of
 from tests.lowering.runtime import LEVELS, run, session
 
 CPU = load_target("onnxruntime-cpu")

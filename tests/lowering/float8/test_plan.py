@@ -21,7 +21,7 @@ from castsmith.numerics.errors import OptionError
 from castsmith.numerics.types import CODED_TYPES
 from castsmith.targets.target import Target
 from tests.evaluator import evaluate
-from tests.lowering.float8.test_float8 import model_of
+from tests.lowering.float8.test_lower import model_of
 
 LACKS = Target("t", "", newest_opset=25, newest_ir_version=12, lacks=frozenset(CODED_TYPES))
 Q, DQ = "QuantizeLinear", "DequantizeLinear"
