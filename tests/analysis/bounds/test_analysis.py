@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from typing import Any, Literal
 
@@ -423,14 +422,12 @@ def test_a_slope_that_is_infinite_in_the_type() -> None:
         ("y = ReduceSum (x, nan)", "float[2,4] x"),
         ("y = Reshape (x, nan)", "float[2,4] x"),
         ("s = Mul (x, x) v = ReduceMean (s, nan) r = Sqrt (v) y = Div (x, r)", "float[2,4] x"),
-        ("y = Max ()", "float[2,4] x"),
     ],
 )
 def test_operands_of_no_use_are_no_error(body: str, inputs: str) -> None:
     model = _model(body, inputs, "int64 n = {4}", opset=18)
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([np.nan], np.float32), "nan"))
-    with contextlib.suppress(castsmith.CastsmithError):
-        bounds(model)
+    assert bounds(model)["y"].low <= bounds(model)["y"].high
 
 
 def test_operands_that_become_integers_may_lose_their_fraction() -> None:

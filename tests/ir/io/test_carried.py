@@ -11,7 +11,7 @@ import onnx
 import onnx_ir
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from onnx import TensorProto, helper
 
 import castsmith
@@ -293,6 +293,8 @@ def test_models_of_a_folder_come_through() -> None:
         try:
             written = to_proto(castsmith.load(path))
         except ModelError:
+            with pytest.raises((onnx.checker.ValidationError, DecodeError)):
+                onnx.checker.check_model(str(path))
             continue
         before = read_proto(path)
         if not before.graph.sparse_initializer and normal_form(written) != normal_form(before):
