@@ -109,17 +109,18 @@ def test_the_pre_commit_hooks_check_and_repair_each_file(tmp_path: Path, monkeyp
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a POSIX shell")
-@pytest.mark.parametrize("hostile", ["--help.onnx", "-q.onnx", "-o=x.onnx", "--exit-zero --.onnx", "--config=a.onnx"])
-def test_the_pre_commit_hooks_take_no_file_for_an_option(
-    hostile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_pre_commit_hooks_take_no_file_for_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hostile = ("--help.onnx", "-q.onnx", "-o=x.onnx", "--exit-zero --.onnx", "--config=a.onnx")
     hooks = {hook["id"]: shlex.split(hook["entry"]) for hook in read_yaml(".pre-commit-hooks.yaml")}
     (bad,) = models(tmp_path, BAD)
-    (tmp_path / bad).rename(tmp_path / hostile)
-    assert shell(tmp_path, monkeypatch, *hooks["castsmith-check"], "--target", "onnxruntime-cpu", hostile) == 1
+    before = (tmp_path / bad).read_bytes()
+    for name in hostile:
+        (tmp_path / name).write_bytes(before)
+    assert shell(tmp_path, monkeypatch, *hooks["castsmith-check"], "--target", "onnxruntime-cpu", *hostile) == 1
     (tmp_path / "castsmith.toml").write_text("promote-unsafe = true")
-    assert shell(tmp_path, monkeypatch, *hooks["castsmith-fix"], hostile) == 0
-    assert shell(tmp_path, monkeypatch, *hooks["castsmith-check"], "--target", "onnxruntime-cpu", hostile) == 0
+    assert shell(tmp_path, monkeypatch, *hooks["castsmith-fix"], *hostile) == 0
+    assert [name for name in hostile if (tmp_path / name).read_bytes() == before] == []
+    assert shell(tmp_path, monkeypatch, *hooks["castsmith-check"], "--target", "onnxruntime-cpu", *hostile) == 0
 
 
 PYTHON = f"""#!/bin/sh

@@ -111,7 +111,7 @@ def session(model: onnx.ModelProto, level: str) -> onnxruntime.InferenceSession:
         itertools.product(
             OPERATIONS, [DataType.FLOAT8E4M3FN, DataType.FLOAT8E5M2FNUZ], ["onnxruntime-cpu", "onnxruntime-android"]
         ),
-        20,
+        10,
         cover=enumerate,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -30,19 +30,14 @@ def extra(work: Callable[[], np.ndarray]) -> int:
         tracemalloc.stop()
 
 
-def kind(name: str) -> Iterable[object]:
-    """Return the properties of a target that decide how it is cast to: floating or not, and its size."""
-    return [(name in oracle.FLOATS, oracle.unsigned(name).itemsize)]
-
-
 @pytest.mark.parametrize("source", ["float", "double", "int64", "float16", "bfloat16", "float8e4m3fn", "bool"])
 def test_cast(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convert, "MOST_ALONE", SIZE - 1)
     array = cast(np.arange(SIZE, dtype=np.float32) % 100, source)
     targets = [target for target in oracle.TYPES if target != source]
-    for target in sampled(f"memory of casts [from {source}]", targets, 5, cover=kind):
+    for target in sampled(f"memory of casts [from {source}]", targets, 3):
         assert extra(lambda to=target: cast(array, to)) < LIMIT, target
-        assert extra(lambda to=target: cast(array[::-1], to)) < LIMIT, target
+    assert extra(lambda: cast(array[::-1], targets[0])) < LIMIT
 
 
 @pytest.mark.parametrize("granularity", ["tensor", "axis", "block"])

@@ -92,7 +92,7 @@ def repaired(model: onnx_ir.Model, rules: PromotionRules, *, keep: bool) -> onnx
 
 
 @settings(
-    max_examples=shortened("random graphs of mixed types", 240, 20),
+    max_examples=shortened("random graphs of mixed types", 240, 10),
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
     phases=PHASES,
@@ -105,7 +105,7 @@ def test_a_random_graph_is_valid_and_means_the_same(seed: int, keep: bool) -> No
 @pytest.mark.parametrize("rules", RULES[1:], ids=lambda rules: rules.library)
 def test_so_it_is_with_every_preset(rules: PromotionRules) -> None:
     @settings(
-        max_examples=shortened("random graphs for each preset", 40, 5),
+        max_examples=shortened("random graphs for each preset", 40, 3),
         deadline=None,
         suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
         phases=PHASES,
