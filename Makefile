@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 # Tests that take seconds and depend on how the libraries behave.
 QUICK := tests/passes/test_golden.py tests/ir tests/analysis tests/verification tests/lowering/test_custom.py \
 	tests/lowering/opset/test_version.py \
-	tests/targets/test_targets.py tests/numerics/cast/test_cast.py \
-	tests/numerics/promotion/test_promotion.py tests/numerics/promotion/test_promotion_files.py tests/cli/commands/test_optimize.py \
+	tests/targets/test_target.py tests/numerics/cast/test_convert.py \
+	tests/numerics/promotion/test_common.py tests/numerics/promotion/test_rules.py tests/cli/commands/test_optimize.py \
 	tests/cli/commands/test_check.py tests/cli/test_main.py tests/examples/test_composition.py \
 	tests/passes/test_managers.py tests/examples/test_extension.py tests/test_extensions.py \
 	tests/packaging/test_packaging.py tests/test_models.py

@@ -45,7 +45,13 @@ def models(op_type: str, opset: int, seed: int) -> list[tuple[onnx.ModelProto, d
 
 
 def found(model: onnx.ModelProto, ranges: dict[str, tuple[float, float]]) -> list[object]:
-    """Return what bounds, shapes and folding find in the model."""
+    """Return what bounds, shapes and folding find in the model; both tests ask of the same models."""
+    return _found(model.SerializeToString(deterministic=True), tuple(ranges.items()))
+
+
+@cache
+def _found(written: bytes, given: tuple[tuple[str, tuple[float, float]], ...]) -> list[object]:
+    model, ranges = onnx.ModelProto.FromString(written), dict(given)
     bounded = castsmith.bounds(model, ranges=ranges)
     bounds = [(name, each.low, each.high, each.may_be_nan) for name, each in bounded.items()]
     session = Session(from_proto(model))
@@ -99,7 +105,7 @@ def without(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def require_the_same_left_out(op_type: str, opset: int, seed: int) -> None:
     for model, ranges in models(op_type, opset, seed):
-        for each in (model, without(model)):
+        for each in {made.SerializeToString(): made for made in (model, without(model))}.values():
             written = with_defaults(each, opset)
             if written is not None:
                 same(found(each, ranges), found(written, ranges), op_type)
@@ -113,9 +119,9 @@ def require_the_same_up_to_the_next_version(op_type: str, opset: int, seed: int)
         versioned = {each for name in names for each in first_opsets(name)}
         last = min([last, *(each - 1 for each in versioned if each > opset)])
         before = found(model, ranges)
-        for between in {min(opset + 1, last), last} - {opset}:
-            model.opset_import[0].version = between
-            same(before, found(model, ranges), f"{op_type} at {between}")
+        if last > opset:
+            model.opset_import[0].version = last
+            same(before, found(model, ranges), f"{op_type} at {last}")
 
 
 def test_an_attribute_at_its_default_is_one_that_is_left_out() -> None:

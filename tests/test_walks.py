@@ -21,17 +21,17 @@ import castsmith
 from castsmith.cli.report.savings import measure
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.walks import all_tensors, files_read
+from castsmith.lowering.check import tried
 from castsmith.targets.target import Target
-from tests.graphs.nesting import NESTS, Nest, in_function, in_if, in_loop
-from tests.lowering.check.test_findings import HEAD as OPSET_21, MODELS as FOUND
-from tests.lowering.check.test_target_findings import AWAY, CASES, DEVICE, HEAD
+from tests.graphs.nesting import NESTS, Nest, in_function, in_if
+from tests.lowering.check.test_target import AWAY, CASES, DEVICE, HEAD
+from tests.lowering.check.test_types import HEAD as OPSET_21, MODELS as FOUND
 from tests.sampling import check_all
 
 DEEP: dict[str, Nest] = {
     "flat": lambda model: model,
     **NESTS,
     "If in function": lambda model: in_function(in_if(model)),
-    "Loop in function": lambda model: in_function(in_loop(model)),
 }
 _IMPORTS = '"": {}, "com.microsoft": 1, "com.example": 1, "qonnx.custom_op.general": 1'
 _F, _D, _B = (f"g ({name}[4] x) => ({name}[4] y)" for name in ("float", "double", "bfloat16"))
@@ -104,7 +104,9 @@ def codes(name: str, nest: str) -> set[str]:
 
 
 @pytest.mark.parametrize("nest", [nest for nest in DEEP if nest != "flat"])
-def test_check_finds_the_same(nest: str) -> None:
+def test_check_finds_the_same(nest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tried, "_MOST_NODES", 0)  # hints are not tried, which takes longer than all else
+
     def require_same(name: str) -> None:
         lacking = codes(name, "flat") - codes(name, nest) - {*OF_MODEL}
         # A function does not declare the types of its values.

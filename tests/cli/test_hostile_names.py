@@ -134,13 +134,13 @@ diff A MIXED
 diff A BAD
 diff A NAME
 diff NAME A 0000 100644 B 0000 100644
-verify A B
-verify A B --dim NAME=2
+verify A B --sets 1
+verify A B --dim NAME=2 --sets 1
 verify A A --prove
-verify A MIXED
+verify A MIXED --sets 1
 verify A B --inputs NAME
-verify A B --json
-verify FOLDER FOLDER
+verify A B --json --sets 1
+verify FOLDER FOLDER --sets 1
 bounds A
 bounds A --to float16 --all
 bounds A --range NAME=0:1

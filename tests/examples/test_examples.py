@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import runpy
 import shlex
@@ -18,6 +19,7 @@ from typing import Any
 import onnx
 import pytest
 
+from castsmith.cli.main import main
 from tests.sampling import complete_only
 
 ROOT = Path(__file__).parents[2]
@@ -109,17 +111,33 @@ def test_the_pre_commit_hooks_check_and_repair_each_file(tmp_path: Path, monkeyp
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a POSIX shell")
-@pytest.mark.parametrize("hostile", ["--help.onnx", "-q.onnx", "-o=x.onnx", "--exit-zero --.onnx", "--config=a.onnx"])
-def test_the_pre_commit_hooks_take_no_file_for_an_option(
-    hostile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_pre_commit_hooks_take_no_file_for_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they call is called in this process."""
+    hostile = ("--help.onnx", "-q.onnx", "-o=x.onnx", "--exit-zero --.onnx", "--config=a.onnx")
     hooks = {hook["id"]: shlex.split(hook["entry"]) for hook in read_yaml(".pre-commit-hooks.yaml")}
     (bad,) = models(tmp_path, BAD)
-    (tmp_path / bad).rename(tmp_path / hostile)
-    assert shell(tmp_path, monkeypatch, *hooks["castsmith-check"], "--target", "onnxruntime-cpu", hostile) == 1
+    before = (tmp_path / bad).read_bytes()
+    for name in hostile:
+        (tmp_path / name).write_bytes(before)
+    monkeypatch.chdir(tmp_path)
+    (check,) = called(hooks["castsmith-check"], *hostile)
+    assert main([*check, "--target", "onnxruntime-cpu"]) == 1
     (tmp_path / "castsmith.toml").write_text("promote-unsafe = true")
-    assert shell(tmp_path, monkeypatch, *hooks["castsmith-fix"], hostile) == 0
-    assert shell(tmp_path, monkeypatch, *hooks["castsmith-check"], "--target", "onnxruntime-cpu", hostile) == 0
+    assert [main(words) for words in called(hooks["castsmith-fix"], *hostile)] == [1, 0] * len(hostile)
+    assert main(check) == 0
+
+
+def called(hook: list[str], *files: str) -> list[list[str]]:
+    """Return the words with which a hook calls castsmith; a script notes them in its place, and ends check with 1."""
+    script = Path("bin/castsmith").absolute()
+    script.parent.mkdir(exist_ok=True)
+    script.write_text('#!/bin/sh\nprintf "%s\\n" "$@" "" >> called\ntest "$1" != check\n')
+    script.chmod(0o755)
+    path = os.pathsep.join((str(script.parent), os.environ["PATH"]))
+    subprocess.run([*hook, *files], env={**os.environ, "PATH": path}, check=False)
+    text = Path("called").read_text()
+    Path("called").unlink()
+    return [lines.split("\n") for lines in text.removesuffix("\n\n").split("\n\n")]
 
 
 PYTHON = f"""#!/bin/sh

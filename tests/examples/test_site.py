@@ -7,7 +7,7 @@ from pathlib import Path
 
 from docs.hero import PICTURE, changed, picture
 from docs.wrapping import keep_words
-from tests.cli.report.chromium import run_in_page
+from tests.cli.page.chromium import run_in_page
 
 STYLE = Path(__file__).parents[2] / "docs/style"
 

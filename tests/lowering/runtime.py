@@ -14,7 +14,9 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith.lowering.builder import Builder
-from castsmith.targets.target import Target
+from castsmith.lowering.check.run import findings
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.targets.target import Target, as_target
 
 Array = npt.NDArray[Any]
 LEVELS = (
@@ -25,8 +27,12 @@ _TRANSPORT = {16: np.uint16, 8: np.uint8}
 
 
 def errors(model: onnx_ir.Model, target: str | Target) -> list[castsmith.Diagnostic]:
-    """Return what `check` finds wrong, without what the data of the target leave open."""
-    return [found for found in castsmith.check(model, target=target) if found.code != "target-unknown"]
+    """Return what `check` finds wrong, without what the data of the target leave open.
+
+    Ways out are not tried, and onnx is not asked, for which `check` starts a process.
+    """
+    found = findings(model, PromotionRules(), as_target(target))
+    return [each for each in found if each.code != "target-unknown"]
 
 
 def session(model: onnx.ModelProto, level: Any = LEVELS[1]) -> onnxruntime.InferenceSession:

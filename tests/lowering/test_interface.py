@@ -20,7 +20,7 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import CODED_TYPES, type_name
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import load_target
-from tests.lowering.float8.test_float8 import model_of
+from tests.lowering.float8.test_lower import model_of
 from tests.lowering.runtime import LEVELS, Array, run, session
 
 ANDROID = load_target("onnxruntime-android")

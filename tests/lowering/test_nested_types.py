@@ -104,9 +104,9 @@ def require_valid(body: str, dtype: str, opset: int, declared: bool, change: str
 
 
 def test_sequences_and_optional_values_keep_their_structure() -> None:
-    def cover(case: tuple[str, str, int, bool, str]) -> tuple[object, object]:
+    def cover(case: tuple[str, str, int, bool, str]) -> tuple[object, ...]:
         body, *others, change = case
-        return (body, change), (*others, change)
+        return (body, change), (others[0], change), tuple(others[1:])
 
     check_all(require_valid, sampled("nested types", cases(), 0, cover=cover))
 

@@ -96,7 +96,7 @@ def same_number(x: Array, y: Array) -> Array:
 class Casts:
     """Casts of the sample of each type at one opset and rounding mode, each made once."""
 
-    def __init__(self, opset: int, round_mode: str = "up") -> None:
+    def __init__(self, opset: int, round_mode: str) -> None:
         self.options: dict[str, Any] = {"opset": opset, "round_mode": round_mode}
         self.first = cache(self._first)
 
@@ -136,6 +136,9 @@ class Casts:
         return a is b or bool(np.all(same_number(x[loose], y[loose])))
 
 
+casts_at = cache(Casts)
+
+
 def settings_of(dtype: DataType) -> tuple[bool, ...]:
     return (True, False) if dtype in HAS_SATURATE else (True,)
 
@@ -161,7 +164,7 @@ def chains(types: Iterable[DataType], targets: Iterable[DataType]) -> Iterator[t
 
 def wrong_decisions(opset: int, targets: tuple[DataType, ...], round_mode: str = "up") -> list[tuple[object, ...]]:
     types = [dtype for dtype in NUMERIC_TYPES if FIRST_OPSET[dtype] <= opset]
-    casts, wrong = Casts(opset, round_mode), list[tuple[object, ...]]()
+    casts, wrong = casts_at(opset, round_mode), list[tuple[object, ...]]()
     for a, b, c in chains(types, targets):
         for first, second in itertools.product(settings_of(b), settings_of(c)):
             decision = chain_collapses(
@@ -194,7 +197,7 @@ def test_every_chain_into_float8e8m0_is_decided_as_it_is_in_each_rounding_mode(r
 
 
 def test_every_chain_is_decided_as_it_is_where_it_is_fixed() -> None:
-    casts, wrong = Casts(28), list[tuple[object, ...]]()
+    casts, wrong = casts_at(28, "up"), list[tuple[object, ...]]()
     for a, b, c in chains(NUMERIC_TYPES, NUMERIC_TYPES):
         if a is b or b is c:
             continue
@@ -214,7 +217,7 @@ def test_the_types_that_peers_were_measured_on_have_973_chains() -> None:
 
 
 def test_a_type_holds_another_where_casting_to_it_keeps_every_number() -> None:
-    casts = Casts(28)
+    casts = casts_at(28, "up")
     for a, b in itertools.product(sampled("sources of chains", NUMERIC_TYPES, 4, cover=kind_and_width), NUMERIC_TYPES):
         x, y = sample(a), casts.first(a, b, False)[0]
         with np.errstate(all="ignore"):
@@ -224,7 +227,7 @@ def test_a_type_holds_another_where_casting_to_it_keeps_every_number() -> None:
 
 
 def test_a_witness_shows_the_difference() -> None:
-    casts = Casts(28)
+    casts = casts_at(28, "up")
     for a, b, c in chains(NUMERIC_TYPES, NUMERIC_TYPES):
         decision = chain_collapses(a, b, c)
         if decision.reason is Reason.VALUE and element_type(a).bits > 8:

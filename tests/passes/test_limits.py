@@ -15,7 +15,7 @@ from castsmith.passes import FoldConstants, PlaceCasts, SimplifyCasts
 from castsmith.passes.place.chains import Casting, start
 from castsmith.passes.place.sizes import Sizes, parse_sizes
 from castsmith.passes.shapes.walk import Shapes
-from tests.passes.shapes.test_inferred import shapes_of
+from tests.passes.shapes.test_walk import shapes_of
 
 
 def model(text: str, **arrays: NDArray[Any]) -> onnx_ir.Model:

@@ -37,26 +37,21 @@ LONG = {
 """Files that a command works on for a second and more."""
 NAMES = [
     *sampled("hostile files", sorted(set(HOSTILE) - LONG - {LONGEST}), 6 if QUICK else 12),
-    *sampled("long hostile files", sorted(LONG), 1),
-    *([] if QUICK else [LONGEST]),
+    *([] if QUICK else [*sampled("long hostile files", sorted(LONG), 1), LONGEST]),
 ]
-SHARES = 2
-"""Processes that run the files: one imports all that a command needs, and is then forked for each."""
 
 
-@pytest.mark.parametrize("share", range(SHARES))
-def test_commands_end_in_bounds(share: int, tmp_path: Path) -> None:
-    for name in NAMES[share::SHARES]:
+def test_commands_end_in_bounds(tmp_path: Path) -> None:
+    for name in NAMES:
         (tmp_path / name).write_bytes(HOSTILE[name])
     ended = list(_run("optimize,lower,check,diff", list(tmp_path.iterdir())))
     assert len(ended) == 4 * len(list(tmp_path.iterdir()))
 
 
-@pytest.mark.parametrize("share", range(2))
-def test_verify_ends_in_bounds(share: int, tmp_path: Path) -> None:
+def test_verify_ends_in_bounds(tmp_path: Path) -> None:
     left_out = {f"{name}.onnxtxt" for name in LONG_TO_VERIFY}
     names = sampled("hostile files to verify", sorted(HOSTILE.keys() - left_out), 4)
-    files = [tmp_path / name for name in names[share::2]]
+    files = [tmp_path / name for name in names]
     for file in files:
         file.write_bytes(HOSTILE[file.name])
     assert len(list(_run("verify", files))) == len(files)

@@ -1,28 +1,35 @@
-"""Mistakes that cosmic-ray plants in modules drawn at random, and those that the tests do not notice.
+"""Mistakes that cosmic-ray plants in functions of modules drawn at random, and those that the tests do not notice.
 
-    python -m tests.soak.planted 60 [SEED] [--package lowering] [--seconds 300]
+    python -m tests.soak.planted 60 [SEED] [--package lowering] [--seconds 60]
 
-Works on a copy of the files that git tracks. For each mistake the tests of the module's own name run first, then those
-of its folder, then those of its package. Prints each mistake that none of them notices, and the share by package. The
-exit code is 0: some mistakes change nothing, so a person reads the list.
+Each mistake is planted in a fork of this process, which has imported everything: the functions of the module get the
+code of the changed source. The tests of the module's name run first, then those of its package that import it, then
+those of its folder. Prints each mistake that none of them notices, and the share by package. The exit code is 0: some
+mistakes change nothing, so a person reads the list. None is planted outside of functions, nor in processes that tests
+start.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import gc
+import os
 import random
 import re
-import shutil
-import subprocess
+import signal
 import sys
-import tempfile
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 
-from cosmic_ray.ast import ast_nodes, get_ast_from_path  # pyright: ignore[reportMissingImports]
-from cosmic_ray.mutating import use_mutation  # pyright: ignore[reportMissingImports]
+import pytest
+from cosmic_ray.ast import ast_nodes, get_ast  # pyright: ignore[reportMissingImports]
+from cosmic_ray.mutating import mutate_code  # pyright: ignore[reportMissingImports]
 from cosmic_ray.plugins import get_operator  # pyright: ignore[reportMissingImports]
 
 ROOT = Path(__file__).parents[2]
@@ -41,21 +48,15 @@ OPERATORS = tuple(
     )
 )
 """One of each kind of mistake that people make."""
+SECONDS_OF_A_TEST = 30
+"""Seconds of the processor after which a test is taken not to end."""
+NO_END = "no end"
 
 
-def copy_of_the_project(folder: Path) -> Path:
-    """Return a copy of the files that git tracks."""
-    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
-    for name in names.decode().split("\0"):
-        if name:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
-    return folder
-
-
-def mistakes(module: Path) -> list[tuple[str, int]]:
-    """Return the mistakes that can be planted in the module: the operator, and which of its places."""
-    nodes = list(ast_nodes(get_ast_from_path(module)))
+@cache
+def mistakes(source: str) -> list[tuple[str, int]]:
+    """Return the mistakes that can be planted in the source: the operator, and which of its places."""
+    nodes = list(ast_nodes(get_ast(source)))
     return [
         (name, occurrence)
         for name in OPERATORS
@@ -63,29 +64,99 @@ def mistakes(module: Path) -> list[tuple[str, int]]:
     ]
 
 
-def tests_of(module: Path, tree: Path) -> Iterator[str]:
-    """Yield the tests of the module, the nearest first."""
-    folder = tree / "tests" / module.parent.relative_to(tree)
-    yield from (str(path) for path in sorted(folder.glob(f"test_{module.stem}*.py")))
-    for around in (folder, *folder.parents):
-        if around == tree / "tests":
-            return
-        if around.is_dir():
-            yield str(around)
+def codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
+    """Yield the code of each function, by its name and line."""
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield (const.co_qualname, const.co_firstlineno), const
+            yield from codes(const)
 
 
-def failing_test(tests: Iterable[str], tree: Path, seconds: int) -> str:
-    """Return the first of the tests that fails, `no end` if they take too long, or nothing."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests]
-    try:
-        ran = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
-        return "no end"
-    failed = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", ran.stdout, re.MULTILINE)
-    return failed[1] if failed else "" if ran.returncode == 0 else "no start"
+def changed_functions(module: ModuleType, source: str) -> list[tuple[FunctionType, CodeType]]:
+    """Return the functions of the module that differ in the source, each with its code there."""
+    file = str(module.__file__)
+    new = dict(codes(compile(source, file, "exec", dont_inherit=True)))
+    functions = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
+    old = [(each, each.__code__) for each in functions if each.__code__.co_filename == file]
+    pairs = [(each, new.get((code.co_qualname, code.co_firstlineno), code)) for each, code in old]
+    return [
+        (each, code) for each, code in pairs if code != each.__code__ and code.co_freevars == each.__code__.co_freevars
+    ]
 
 
-def _diff(before: str, after: str, name: str) -> str:
+def tests_of(path: Path) -> list[str]:
+    """Return the files of tests of a module, the nearest first."""
+    folder, package = ROOT / "tests" / path.parent, ROOT / "tests" / path.parts[0]
+    around = sorted(package.rglob("test_*.py"))
+    named = [each for each in around if re.fullmatch(rf"test_{path.stem}(_\w+)?", each.stem) and each.parent == folder]
+    pattern = re.compile(rf"from castsmith\.{'.'.join(path.with_suffix('').parts)} import")
+    importing = [each for each in around if pattern.search(each.read_text())]
+    beside = [each for each in around if each.is_relative_to(folder)]
+    return [str(each.relative_to(ROOT)) for each in dict.fromkeys([*named, *importing, *beside])]
+
+
+class Limits:
+    """Ends a run of pytest after so many seconds of the processor, and the process in a test without end."""
+
+    def __init__(self, seconds: float) -> None:
+        self.failed = ""
+        self._end = time.process_time() + seconds
+
+    def pytest_runtest_logstart(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, SECONDS_OF_A_TEST)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.failed = report.nodeid
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed = report.nodeid
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        yield
+        if time.process_time() > self._end:
+            item.session.shouldstop = "the time is over"
+
+
+def failing_test(tests: Sequence[str], changes: list[tuple[FunctionType, CodeType]], seconds: float) -> str:
+    """Return the first of the tests that fails with the changes, `no end`, or nothing."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(nowhere, stream)
+        for function, code in changes:
+            function.__code__ = code
+        limits = Limits(seconds)
+        pytest.main(["-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests], plugins=[limits])
+        os.write(writing, limits.failed.encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answer:
+        text = answer.read().decode()
+    _, status = os.waitpid(child, 0)
+    return NO_END if os.WIFSIGNALED(status) else text
+
+
+@cache
+def fails_anyway(test: str, seconds: float) -> bool:
+    return bool(failing_test([test], [], seconds))
+
+
+def noticing_test(path: Path, changes: list[tuple[FunctionType, CodeType]], seconds: float) -> str:
+    """Return the first test that fails because of the changes, or nothing."""
+    tests, ignored = tests_of(path), list[str]()
+    while True:
+        failed = failing_test([*tests, *(f"--deselect={each}" for each in ignored)], changes, seconds)
+        if failed in ("", NO_END) or not fails_anyway(failed, seconds):
+            return failed
+        ignored.append(failed)
+
+
+def difference(before: str, after: str, name: str) -> str:
     lines = before.splitlines(keepends=True), after.splitlines(keepends=True)
     return "".join(difflib.unified_diff(lines[0], lines[1], name, name, n=2))
 
@@ -95,29 +166,29 @@ def main(words: list[str]) -> int:
     parser.add_argument("count", type=int)
     parser.add_argument("seed", type=int, nargs="?", default=0)
     parser.add_argument("--package", action="append", choices=PACKAGES)
-    parser.add_argument("--seconds", type=int, default=300, help="time of the tests of one mistake")
+    parser.add_argument("--seconds", type=float, default=60, help="time of the processor for the tests of one mistake")
     arguments = parser.parse_args(words)
+    os.chdir(ROOT)
     draw, planted, noticed = random.Random(arguments.seed), Counter[str](), Counter[str]()
-    with tempfile.TemporaryDirectory() as folder:
-        tree = copy_of_the_project(Path(folder))
-        modules = [path for name in arguments.package or PACKAGES for path in sorted((tree / name).rglob("*.py"))]
-        sizes = [path.stat().st_size for path in modules]
-        while planted.total() < arguments.count:
-            (module,) = draw.choices(modules, sizes)
-            places = mistakes(module)
-            if not places:
-                continue
-            name, occurrence = draw.choice(places)
-            package = module.relative_to(tree).parts[0]
-            planted[package] += 1
-            with use_mutation(module, get_operator(name)(), occurrence) as (before, after):
-                failed = failing_test(tests_of(module, tree), tree, arguments.seconds)
-            if not failed:
-                print(f"not noticed, {name}:\n{_diff(before, str(after), str(module.relative_to(tree)))}", flush=True)
-            elif "::" in failed and failing_test([failed], tree, arguments.seconds):
-                sys.exit(f"{failed} fails without a mistake too: mend it first.")
-            else:
-                noticed[package] += 1
+    found = [path for name in arguments.package or PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
+    modules = {path: import_module(f"castsmith.{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}")
+               for path in found if path.stem not in ("__init__", "worker")}  # fmt: skip
+    sizes = [path.stat().st_size for path in modules]
+    while planted.total() < arguments.count:
+        (path,) = draw.choices(list(modules), sizes)
+        source, name = path.read_text(), path.relative_to(ROOT)
+        if not (places := mistakes(source)):
+            continue
+        operator, occurrence = draw.choice(places)
+        after = mutate_code(source, get_operator(operator)(), occurrence)
+        changes = changed_functions(modules[path], after)
+        if not changes:
+            continue
+        planted[name.parts[0]] += 1
+        failed = noticing_test(name, changes, arguments.seconds)
+        noticed[name.parts[0]] += bool(failed)
+        if not failed:
+            print(f"not noticed, {operator}:\n{difference(source, after, str(name))}", flush=True)
     for package in PACKAGES:
         if planted[package]:
             print(f"{package}: {noticed[package]} of {planted[package]} noticed")

@@ -14,7 +14,7 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from tests.passes.shapes.test_shape_random import Comparison, compare
+from tests.passes.shapes.test_run import Comparison, compare
 
 _CHUNK = 100
 

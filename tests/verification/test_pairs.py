@@ -34,7 +34,7 @@ def test_models_that_differ_are_not_called_equal(name: str) -> None:
     verdict = castsmith.verify(right, wrong)
     assert verdict.outcome == ("inconclusive" if name in INCONCLUSIVE else "different"), verdict.summary()
     assert not verdict
-    assert not castsmith.verify(right, right, sets=2).different
+    assert not castsmith.verify(right, right, sets=1).different
 
 
 @pytest.mark.parametrize("name", sampled("pairs of operators that differ", OPERATOR_PAIRS, len(OPERATOR_PAIRS) // 12))

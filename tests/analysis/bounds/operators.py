@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -417,13 +419,19 @@ _LIMITED = {"DynamicQuantizeLinear": FLOATS[:1], "MatMulInteger": FLOATS[:1], "C
 """The types of the operands from which a case makes those of an operator of 8-bit integers."""
 
 
+@cache
+def _history() -> dict[str, set[int]]:
+    """The opsets at which each operator changed."""
+    found = defaultdict[str, set[int]](set)
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == "":
+            found[schema.name].add(schema.since_version)
+    return found
+
+
 def versions(op_type: str) -> list[int]:
     """The first opset of each version of an operator that runtimes may support, and the newest opset but one."""
-    found = {
-        schema.since_version
-        for schema in onnx.defs.get_all_schemas_with_history()
-        if schema.name == op_type and schema.domain == ""
-    }
+    found = _history()[op_type]
     opsets = {max(each, _OLDEST) for each in found if each <= onnx.defs.onnx_opset_version()}
     return sorted(opsets - ({_OLDEST} if any(each <= _OLDEST for each in found) is False else set()))
 

@@ -12,7 +12,7 @@ from castsmith import __version__
 from castsmith.cli.text.rewrites import refusal_form
 from castsmith.ir.records import Refusal, Site
 from tests.cli.helpers import UNSAFE, Command, write_model
-from tests.cli.report.test_page import data_of
+from tests.cli.page.test_data import data_of
 
 GOLDEN = Path(__file__).parent / "golden"
 

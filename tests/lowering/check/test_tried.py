@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 
 import onnx
 import onnx.parser
@@ -59,9 +60,18 @@ def _models() -> Iterator[tuple[str, onnx.ModelProto, str | None]]:
             yield f"{text} in {target}", _model(text), target
 
 
-def _check_hints(model: onnx.ModelProto, target: str | None) -> None:
-    found = castsmith.check(model, target=target)
-    for finding in found:
+_MODELS = {name: (model, target) for name, model, target in _models()}
+
+
+@cache
+def _found(name: str) -> list[Diagnostic]:
+    model, target = _MODELS[name]
+    return castsmith.check(model, target=target)
+
+
+def _check_hints(name: str) -> None:
+    model, target = _MODELS[name]
+    for finding in _found(name):
         made = _made(finding.help, model)
         if made is not None:
             left = castsmith.check(made, target=target)
@@ -69,17 +79,12 @@ def _check_hints(model: onnx.ModelProto, target: str | None) -> None:
 
 
 def test_whoever_follows_a_hint_is_rid_of_the_finding() -> None:
-    models = {name: (model, target) for name, model, target in _models()}
-
-    def check(name: str) -> None:
-        _check_hints(*models[name])
-
-    check_all(check, models)
+    check_all(_check_hints, _MODELS)
 
 
 def test_each_call_that_a_hint_names_was_made() -> None:
     """No condition is left in a hint: the call helps, or the hint says that it does not, and what else there is."""
-    hints = [each.help for _, model, target in _models() for each in castsmith.check(model, target=target)]
+    hints = [each.help for name in _MODELS for each in _found(name)]
     called = [hint for hint in hints if "optimize" in hint]
     assert len(called) > 15
     assert not any(" if " in hint for hint in called)

@@ -17,7 +17,7 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import CODED_TYPES
 from castsmith.targets.target import Target
 from tests.evaluator import evaluate
-from tests.lowering.float8.test_float8 import ANDROID, X, lower, model_of
+from tests.lowering.float8.test_lower import ANDROID, X, lower, model_of
 from tests.lowering.runtime import LEVELS, run, session
 
 BODY = """agraph (float[N] x, float[M] z, float s, bool b) => (float[N] y, float8e4m3fn[N] c, float[M] d, float[N] i) {

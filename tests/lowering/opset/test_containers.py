@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lowering.float8.test_float8 import model_of
-from tests.lowering.opset.test_opset_moving import moved
+from tests.lowering.float8.test_lower import model_of
+from tests.lowering.opset.test_moving import moved
 
 SEQUENCE = "optional(seq(float[3])) v"
 LOOP = """agraph (float[3] x, int64 n, bool c, seq(float[3]) s) => (float[3] y) {

@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.targets.target import Target
-from tests.lowering.float8.test_float8 import model_of
+from tests.lowering.float8.test_lower import model_of
 from tests.lowering.opset.test_adapters import ANY, check_row
 
 M, Y = "float[3,4] x", "float[a,b] y"

@@ -16,7 +16,7 @@ from castsmith.lowering.qonnx.quant import LowerQuant
 from castsmith.lowering.qonnx.trunc import LowerTrunc
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from castsmith.targets.target import load_target
-from tests.lowering.float8.test_float8 import model_of
+from tests.lowering.float8.test_lower import model_of
 from tests.lowering.runtime import LEVELS, Array, run, session
 from tests.sampling import sampled
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lowering.quantized.test_limits import lowered
+from tests.lowering.quantized.test_tables import lowered
 
 
 @pytest.mark.parametrize(

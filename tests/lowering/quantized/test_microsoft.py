@@ -47,9 +47,15 @@ def assert_lowered_alike(model: onnx.ModelProto, x: Array, **options: Any) -> on
     return result.model
 
 
-@pytest.mark.parametrize("opset", [12, 13, 21])
-@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int16])
-@pytest.mark.parametrize("floats", [np.float32, np.float16])
+@pytest.mark.parametrize(
+    ("floats", "dtype", "opset"),
+    sampled(
+        "types of quantizers of a vendor",
+        itertools.product((np.float32, np.float16), (np.uint8, np.int8, np.uint16, np.int16), (12, 13, 21)),
+        6,
+        cover=lambda case: [case[:2], case[2]],
+    ),
+)
 def test_quantize_and_dequantize(floats: Any, dtype: Any, opset: int) -> None:
     rng, info = np.random.default_rng(opset), np.iinfo(dtype)
     x = rng.normal(0, 60, (4, 300)).astype(floats)

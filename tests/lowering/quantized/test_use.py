@@ -20,13 +20,13 @@ from castsmith.passes.core.options import Vendor
 from castsmith.targets.target import load_target
 from tests.lowering.quantized.random_products import MICROSOFT, TYPES, WITHOUT, blocked_model, check
 from tests.lowering.runtime import LEVELS, errors, run, session
-from tests.sampling import SEED
+from tests.sampling import SEED, sampled, shortened
 
 needs_opset_25 = pytest.mark.skipif(onnx.defs.onnx_opset_version() < 25, reason="onnx has no int2")
 
 
 @needs_opset_25
-@pytest.mark.parametrize("number", range(40))
+@pytest.mark.parametrize("number", range(shortened("random products of quantized weights", 40, 12)))
 def test_random_products_from_each_form_to_the_other(number: int) -> None:
     """Another draw in each run of what `python -m tests.lowering.quantized.random_products 2000` takes."""
     check(40 * random.Random(f"{SEED} {number}").randrange(1000) + number)
@@ -45,7 +45,8 @@ def written(model: onnx.ModelProto, **options: Any) -> tuple[onnx.ModelProto, li
 def test_the_kernel_multiplies_by_the_dequantized_weights(name: str, points: bool, transposed: bool) -> None:
     if onnx.defs.onnx_opset_version() < TYPES[name][2]:
         pytest.skip("onnx has no such type")
-    for size in ((70, 5, 32), (64, 3, 64), (33, 4, 16), (20, 2, 128)):
+    sizes = ((70, 5, 32), (64, 3, 64), (33, 4, 16), (20, 2, 128))
+    for size in sampled(f"sizes of blocked weights [{name} {points} {transposed}]", sizes, 2):
         model, weight = blocked_model(name, transposed=transposed, points=points, size=size)
         new, refused = written(model)
         assert not refused

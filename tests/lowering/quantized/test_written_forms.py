@@ -12,7 +12,7 @@ import pytest
 
 import castsmith
 from castsmith.targets.target import load_target
-from tests.lowering.float8.test_float8 import model_of
+from tests.lowering.float8.test_lower import model_of
 from tests.lowering.runtime import run, session
 
 RNG = np.random.default_rng(0)

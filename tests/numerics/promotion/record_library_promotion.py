@@ -3,7 +3,7 @@
     python tests/numerics/promotion/record_library_promotion.py torch > tests/numerics/torch_promotion.txt
 
 and so on for numpy, jax, tensorflow and tensorflow-safe; each needs its library. The recorded text is what
-`test_promotion_libraries.py` compares with. A block is a line `lhs-rank rhs-rank` for each setting that has the table
+`test_libraries.py` compares with. A block is a line `lhs-rank rhs-rank` for each setting that has the table
 below it: a row for each left and a column for each right type, `-` where the library refuses or has no such type. The
 right side `number` is a Python number: True, 1 and 1.5.
 """

@@ -2,7 +2,7 @@
 
     python tests/numerics/promotion/record_openvino_promotion.py > tests/numerics/openvino_promotion.txt
 
-Needs openvino; the recorded text is what `test_promotion_openvino.py` compares with. Settings with equal tables share
+Needs openvino; the recorded text is what `test_common_openvino.py` compares with. Settings with equal tables share
 one: a block is the lines of its settings (`unsafe scalar u64-target lhs-rank rhs-rank`; a rank is 0, 1 or ?), then a
 table with a row for each left and a column for each right type. `-` is a refusal, `?` an undecided type.
 """

@@ -1,0 +1,100 @@
+"""No operator is passed over: each that the installed onnx defines, in every domain, is one that somebody looked at.
+
+`operators.txt` says of each what Castsmith knows beyond its schema: whether a cast may pass, and whether results are
+bounded or reported as unknown. `python -m tests.ir.ops.test_schemas` writes it again: read what it adds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import onnx.defs
+import onnx.parser
+
+import castsmith
+from castsmith.analysis.bounds.analysis import FOREIGN, RULES
+from castsmith.ir.ops.table import GIVES_BOOL, RUNS_GRAPHS, traits_of
+from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
+from tests.sampling import check_all
+
+FILE = Path(__file__).with_name("operators.txt")
+
+
+def _operators() -> dict[tuple[str, str], list[int]]:
+    """Return the versions of each operator, by its domain and name."""
+    versions: dict[tuple[str, str], list[int]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        versions.setdefault((schema.domain, schema.name), []).append(schema.since_version)
+    return {key: sorted(versions[key]) for key in sorted(versions)}
+
+
+def _what_is_known(domain: str, op_type: str) -> str:
+    row = traits_of(domain, op_type)
+    bounded = (domain, op_type) in FOREIGN
+    if not domain:
+        bounded = op_type in RULES or op_type in GIVES_BOOL | RUNS_GRAPHS or row.moves is not None
+    return f"{'passes casts, ' if row.cast_passes else ''}{'bounded' if bounded else 'bounds unknown'}"
+
+
+def _lines() -> dict[str, str]:
+    return {
+        f"{domain or 'ai.onnx'} {op_type} {' '.join(map(str, versions))}": _what_is_known(domain, op_type)
+        for (domain, op_type), versions in _operators().items()
+    }
+
+
+def test_every_operator_and_version_was_looked_at() -> None:
+    written = dict[str, tuple[set[str], str]]()
+    for line in FILE.read_text(encoding="utf-8").splitlines():
+        name, known = line.split(": ")
+        domain, op_type, *versions = name.split()
+        written[f"{domain} {op_type}"] = set(versions), known
+    for name, known in _lines().items():
+        domain, op_type, *versions = name.split()
+        seen, said = written.get(f"{domain} {op_type}", (set(), ""))
+        assert set(versions) <= seen, f"new: {name}; what do inference, bounds and casts make of it?"
+        assert known == said, name
+
+
+# What is in subgraphs.
+
+_BODY = "h = Add (x, i) r = Cast <to = 1> (h)"
+_MODELS: dict[tuple[str, str], str] = {
+    ("", "If"): f"y = If (c) <then_branch = t () => (float r) {{ {_BODY} }},"
+    " else_branch = e () => (float s) { s = Neg (x) }>",
+    ("", "Loop"): f"y = Loop (, c) <body = b (int64 n, bool d) => (bool k, float r) {{ k = Not (d) {_BODY} }}>",
+    ("", "Scan"): f"y = Scan <num_scan_inputs = 1, body = b (float u) => (float r) {{ {_BODY} }}> (v)",
+    ("", "SequenceMap"): "w = SequenceConstruct (x)"
+    f" z = SequenceMap <body = b (float u) => (float r) {{ {_BODY} }}> (w) y = SequenceAt (z, n)",
+    ("ai.onnx.preview", "FlexAttention"): "y = ai.onnx.preview.FlexAttention"
+    f" <score_mod = b (float[1,1,2,2] u) => (float[1,1,2,2] r) {{ {_BODY} }}> (q, q, q)",
+}
+"""An operator that runs a subgraph, in which operands disagree."""
+
+
+def _check_subgraph(domain: str, op_type: str) -> None:
+    text = (
+        '<ir_version: 10, opset_import: ["": 20, "ai.onnx.preview": 1]>'
+        f" g (float x, int16 i, bool c, float[2] v, int64 n, float[1,1,2,4] q) => (y) {{ {_MODELS[domain, op_type]} }}"
+    )
+    model = onnx.parser.parse_model(text)
+    (found,) = (each for each in castsmith.check(model) if each.code == MIXED_OPERAND_TYPES.code)
+    assert found.site.op == "Add"
+    repaired = castsmith.optimize(model)
+    assert not any(each.code == MIXED_OPERAND_TYPES.code for each in castsmith.check(repaired.model))
+    assert {"h", "r"} <= castsmith.bounds(model).keys()
+    assert "r" in castsmith.convert(repaired.model, to="float16").precisions
+
+
+def test_what_is_in_a_subgraph_is_not_passed_over() -> None:
+    runs = [
+        (schema.domain, schema.name)
+        for schema in onnx.defs.get_all_schemas()
+        if any(attribute.type == onnx.defs.OpSchema.AttrType.GRAPH for attribute in schema.attributes.values())
+    ]
+    check_all(_check_subgraph, sorted(runs))
+
+
+if __name__ == "__main__":
+    FILE.write_text("".join(f"{name}: {known}\n" for name, known in _lines().items()), encoding="utf-8")

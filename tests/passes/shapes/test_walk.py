@@ -1,0 +1,105 @@
+"""Shapes with symbols, and the elements computed from them: every rule beside where it says nothing.
+
+`inferred.txt` has one line for each: opset, nodes, shape of `y`, elements of `y`. `python -m
+tests.passes.shapes.test_walk` writes the last two again, to be read.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import onnx.parser
+import onnx_ir
+
+from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.ir.walks import holders, imports_by_scope
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.shapes.targets import constant_target
+from castsmith.passes.shapes.walk import Shapes
+
+FILE = Path(__file__).with_name("inferred.txt")
+HEAD = (
+    "float[N,4,M] x, float[3,4] w, float[7,N] z, float[0,5] e, float[1,N] o, int64[2] s, int64[65] many, int64[K] l,"
+    " int64 n, int32[2] m, bool c, float h, float16[N] half"
+)
+
+
+def inferred(opset: str, nodes: str) -> str:
+    """Return shape and elements of `y`; a symbol without a name is `?`."""
+    model, shapes = shapes_of(opset, nodes)
+    shape, content = shapes.shape(model.graph.outputs[0]), shapes.content(model.graph.outputs[0])
+    elements = "-" if content is None else str(content.tolist())
+    text = f"{'-' if shape is None else str(list(shape))} | {elements}"
+    return re.sub(r"[\w?]+(\*[\w?]+)+", lambda found: "*".join(sorted(found[0].split("*"))), text)
+
+
+def shapes_of(opset: str, nodes: str) -> tuple[onnx_ir.Model, Shapes]:
+    text = f'<ir_version: 8, opset_import: ["": {opset}, "local": 1]> g ({HEAD}) => (y) {{ {nodes} }}'
+    model = onnx_ir.from_proto(onnx.parser.parse_model(text))
+    held, inference = holders(model), infer_element_types(model, PromotionRules(promote_unsafe=True))
+    return model, Shapes(model, inference, imports_by_scope(model, held), held)
+
+
+def lines() -> list[list[str]]:
+    return [line.split(" | ") for line in FILE.read_text(encoding="utf-8").splitlines() if line[:1] not in ("#", "")]
+
+
+def test_shapes_and_elements() -> None:
+    for opset, nodes, *expected in lines():
+        assert inferred(opset, nodes) == " | ".join(expected), nodes
+
+
+TARGETS: list[tuple[str, tuple[int, list[int]] | None]] = [
+    ("d = Shape (x) f = Add (d, zero) y = Reshape (x, f)", (1, [0, 4, 0])),
+    ("d = Shape (x) f = Identity (d) y = Reshape <allowzero = 1> (x, f)", None),  # two of three are unknown
+    ("d = Shape (z) f = Identity (d) y = Reshape <allowzero = 1> (z, f)", (1, [7, -1])),
+    ("d = Shape (z) y = Reshape (z, d)", None),  # nothing is computed
+    ("d = Shape (w) f = Identity (d) y = Reshape (w, f)", None),  # a constant already
+    ("y = Reshape (w, s)", None),
+    ("d = Shape (z) f = Gather (d, swapped) y = Reshape (z, f)", (1, [-1, 7])),
+    ("d = Shape (z) f = Gather (d, swapped) y = Reshape <allowzero = 1> (z, f)", (1, [-1, 7])),
+    ("d = Shape (z) f = Gather (d, twice) y = Reshape (z, f)", None),  # the rest may be 0
+    ("d = Shape (z) f = Gather (d, swapped) t = Concat <axis = 0> (f, minus) y = Reshape (z, t)", None),
+    ("d = Shape (z) f = Identity (d) t = Concat <axis = 0> (f, one) y = Reshape (z, t)", (1, [7, 0, 1])),
+    ("d = Shape (x) y = If (c) <then_branch = t () => (a) { a = Identity (w) }, else_branch = f () => (b)"
+     " { b = Identity (h) }> f = Identity (d) r = Reshape (y, f)", None),
+    ("d = Shape (z) f = Identity (d) y = Expand (z, f)", (1, [7, 1])),
+    ("d = Shape (z) f = Identity (d) y = Expand (o, f)", (1, [7, 1])),
+    ("d = Shape (z) f = Identity (d) y = Expand (w, f)", (1, [7, 1])),  # 4 is above 1
+    ("d = Shape (z) f = Gather (d, swapped) y = Expand (o, f)", None),
+    ("d = Shape (z) f = Gather (d, swapped) y = Expand (w, f)", (1, [1, 7])),
+    ("d = Shape (x) f = Identity (d) y = Expand (w, f)", None),  # more dimensions than the operand
+    ("d = Shape (x) f = Gather (d, one) y = Expand (x, f)", None),  # a number already
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f)", (2, [2**63 - 1])),
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, none)", (2, [2**63 - 1])),
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, none, one)", (2, [2**63 - 1])),
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, none, minus)", None),
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, first)", (2, [2**63 - 1])),
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, one)", None),  # another dimension
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, beyond)", None),
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, swapped)", None),
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, l)", None),
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, none, l)", None),
+    ("d = Shape (x) f = Gather (d, none) t = Concat <axis = 0> (f, one) y = Slice (x, twice, t)", (2, [2**63 - 1, 1])),
+    ("d = Shape (x) f = Gather (d, none) t = Concat <axis = 0> (f, one) y = Slice (x, twice, t, swapped)", None),
+    ("d = Shape (x) f = Identity (d) y = Relu (x)", None),
+]  # fmt: skip
+LISTS = {"one": "1", "none": "0", "minus": "-1", "swapped": "1, 0", "twice": "1, 1", "first": "-3", "beyond": "-4"}
+
+
+def test_operands_of_shapes() -> None:
+    given = " ".join(f"{name} = Constant <value_ints = [{text}]> ()" for name, text in LISTS.items())
+    given = f"{given} zero = Constant <value_int = 0> ()"
+    for nodes, expected in TARGETS:
+        model, shapes = shapes_of("21", f"{given} {nodes}")
+        last = list(model.graph)[-1]
+        assert constant_target(last, shapes) == expected, nodes
+
+
+if __name__ == "__main__":
+    made: list[str] = []
+    for line in FILE.read_text(encoding="utf-8").splitlines():
+        first = line.split(" | ")[:2]
+        made.append(line if line[:1] in ("#", "") else " | ".join((*first, inferred(*first))))
+    FILE.write_text("\n".join(made) + "\n", encoding="utf-8")
