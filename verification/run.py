@@ -304,7 +304,7 @@ class _Comparison:
                 self.confirmed.add(output)
         verdict.runs.append(name)
         if self.whole is not None and not verdict.runtime and len(verdict.runs) <= _MOST_WHOLE:
-            verdict.runtime += self.whole.differences(name, theirs, found, self.budget.call, self.how)
+            verdict.runtime += self.whole.differences(name, theirs, found, self.second, self.how)
 
     # ---- the place of a difference
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import onnx
 import onnx_ir
 
 from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined
@@ -13,12 +14,17 @@ from castsmith.numerics.cast.codec import Array
 from castsmith.verification.compare import EXACT, Difference, How, difference
 from castsmith.verification.evaluate.conversions import Content, Tensor
 from castsmith.verification.evaluate.engines import TITLES, EngineError, Prepared
+from castsmith.verification.evaluate.evaluator import Evaluator, Path
 
 _LEVELS = {
     "onnxruntime": {"": "onnxruntime", ", with its default optimization,": "onnxruntime optimized"},
     "openvino": {"": "openvino whole"},
 }
 _INVALID = ("Type Error", "INVALID_GRAPH", "bound to different types")
+_MOST_CUTS, _PART = 48, 0.1
+"""The search for the node at which a difference starts: models that are cut off, and part of the time that is left."""
+_LARGEST_CUT = 1 << 22
+"""Bytes of a model that is cut: the process of the engine keeps those of the search for a while."""
 
 
 @dataclass
@@ -29,6 +35,7 @@ class Whole:
     engine: str
     seconds: float
     reason: str = ""
+    _proto: onnx.ModelProto | None = None
     _runs: dict[str, Prepared] = field(default_factory=dict[str, Prepared])
 
     def __post_init__(self) -> None:
@@ -37,7 +44,8 @@ class Whole:
             self.reason = f"it has {inlined} nodes once its functions are inlined, more than {MOST_INLINED}"
             return
         try:
-            data = onnx_ir.to_proto(self.model).SerializeToString()
+            self._proto = onnx_ir.to_proto(self.model)
+            data = self._proto.SerializeToString()
         except (ValueError, TypeError, RuntimeError) as error:
             self.reason = " ".join(str(error).split())[:200]
             return
@@ -59,14 +67,13 @@ class Whole:
         name: str,
         feeds: Mapping[str, Array | list[Array] | None],
         meant: Mapping[str, Content],
-        seconds: float,
+        evaluator: Evaluator,
         how: How,
     ) -> list[str]:
-        """Return one sentence for each level at which an output differs from the meaning.
+        """Yield one sentence for each level at which an output differs from the meaning, with the node that caused it.
 
         Args:
             meant: The outputs that the model means.
-            seconds: The time for one run.
         """
         title = TITLES[self.engine]
         if self.reason:
@@ -77,27 +84,70 @@ class Whole:
         found: list[str] = []
         for level, run in self._runs.items():
             try:
-                results = run.run(plain, seconds)
+                results = run.run(plain, evaluator.budget.call)
             except EngineError as error:
                 found.append(f"{title}{level} does not run the whole model: {error}")
                 continue
             for value, array in zip(self.model.graph.outputs, results, strict=True):
-                here = _difference(meant, value, array, how)
+                here = self._difference(meant, value, value, array, how)
                 if here is None:
                     continue
                 place, who = list(here.index) if here.index else "", f"{title}{level}".removesuffix(",")
+                cause = self._cause(run.kind, evaluator, plain, value, how)
                 found.append(
                     f"run as a whole by {who}, {value.name}{place} is {here.b} instead of {here.a}"
-                    f" ({name}; {here.elements} of {here.of} elements)"
+                    f" ({name}; {here.elements} of {here.of} elements){cause}"
                 )
                 break
         return found
 
+    def _difference(
+        self, meant: Mapping[str, Content], value: onnx_ir.Value, output: onnx_ir.Value, array: object, how: How
+    ) -> Difference | None:
+        """Return the first difference of a value, within the tolerance of an output."""
+        known = meant.get(value.name or "")
+        if not isinstance(known, Tensor) or isinstance(array, list | dict):
+            return None
+        tolerance = how.tolerances.get(output.name or "", EXACT)
+        return difference(known.array, np.asarray(array), known.undefined, nan_bits=how.nan_bits, tolerance=tolerance)
 
-def _difference(meant: Mapping[str, Content], output: onnx_ir.Value, array: object, how: How) -> Difference | None:
-    """Return the first difference of an output, within its tolerance."""
-    known = meant.get(output.name or "")
-    if not isinstance(known, Tensor) or isinstance(array, list | dict):
-        return None
-    tolerance = how.tolerances.get(output.name or "", EXACT)
-    return difference(known.array, np.asarray(array), known.undefined, nan_bits=how.nan_bits, tolerance=tolerance)
+    def _cause(
+        self,
+        kind: str,
+        evaluator: Evaluator,
+        feeds: Mapping[str, Array],
+        output: onnx_ir.Value,
+        how: How,
+    ) -> str:
+        """Return the first node whose result, as the only output, the runtime changes; of a large model, about that."""
+        if self._proto is None or self._proto.ByteSize() > _LARGEST_CUT:
+            return ""
+        meant: dict[str, Tensor] = {key: Tensor(array) for key, array in feeds.items()}
+
+        def watch(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
+            if not path:
+                meant[value.name or ""] = tensor
+
+        try:
+            evaluator.run(feeds, watch)
+        except EngineError:
+            return ""
+        makers = [node for node in self.model.graph if node.outputs and node.outputs[0].name in meant]
+        if output.producer() in makers:
+            makers = makers[: makers.index(output.producer()) + 1]  # pyright: ignore[reportArgumentType]
+        least = evaluator.budget.left * (1 - _PART)
+        steps = makers if len(makers) <= _MOST_CUTS else makers[:: len(makers) // _MOST_CUTS + 1]
+        for node in steps:
+            if evaluator.budget.left <= max(least, 0):
+                break
+            try:
+                cut = onnx.ModelProto()
+                cut.CopyFrom(self._proto)
+                del cut.graph.output[:]
+                cut.graph.output.append(onnx.ValueInfoProto(name=node.outputs[0].name or ""))
+                array = Prepared(kind, cut.SerializeToString()).run(feeds, evaluator.budget.call)[0]
+            except EngineError:
+                continue
+            if self._difference(meant, node.outputs[0], output, array, how) is not None:
+                return f"; it starts at {node.outputs[0].name}, made by {node.op_type} {node.name or ''}".rstrip()
+        return ""
