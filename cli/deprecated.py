@@ -18,7 +18,7 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
 }
 """Options by command and former name, with their name now."""
 
-RETIRED = frozenset(("--max-total-growth", "--pytorch-scalar-promotion", "--u64-integer-promotion-target"))
+RETIRED = frozenset(("--max-total-growth", "--fold-as", "--pytorch-scalar-promotion", "--u64-integer-promotion-target"))
 """Options that no help shows: `castsmith.optimize` has them, and the last two may stand in a file of --promotion."""
 
 

@@ -15,6 +15,7 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.cast.settings import FIRST_OPSET, NEWEST_OPSET, policy_for
 from castsmith.numerics.exactness import Reason, chain_collapses, is_exact
 from castsmith.numerics.quantize.schema import ATTRIBUTES, TYPES
+from castsmith.numerics.runtimes.differences import DIFFERENCES
 from castsmith.numerics.status import Definedness, rules_for, text_rules_for
 from castsmith.numerics.types import (
     ELEMENT_TYPES,
@@ -45,6 +46,7 @@ def page() -> str:
         ("Special values", special_values),
         ("Types and attributes by opset", opsets),
         ("Elements without a defined result", open_ends),
+        ("Differences of runtimes from the schema", departures),
         ("ONNX backend node tests", backend),
         ("Exact casts", exact_casts),
         ("Chains equal to one cast", chains),
@@ -52,8 +54,8 @@ def page() -> str:
     lines = [
         "# Numbers: formats and conversions",
         "",
-        "Look up the range of a type, the result of a cast of a special value, and the opset that supports a type.",
-        "`python -m docs.generate_numerics` writes this page from the code.",
+        "Look up the range of a type, the result of a cast of a special value, the opset that supports a type, and",
+        "where a runtime differs from the standard. `python -m docs.generate_numerics` writes this page from the code.",
     ]
     for title, body in sections:
         lines += ["", f"## {title}", "", *body()]
@@ -203,6 +205,42 @@ def _note(found: dict[tuple[str, str], list[str]], standing: Definedness, reason
     names = found.setdefault((standing.name, general), [])
     if name not in names:
         names.append(name)
+
+
+def departures() -> Iterator[str]:
+    yield "`castsmith.numerics.runtimes.dispatch.cast_as` converts as a runtime does."
+    yield "Each row shows one value, for the first"
+    yield "types of the row. Unless a row says that the schema leaves the result open, the schema is right and the"
+    yield "runtime is wrong. Two results depend on the position in the vector, so that no runtime reproduces them: a"
+    yield "floating-point number outside the range of an integer of 8 bits or more, and the sign and payload of a NaN."
+    yield "`astype` of ml_dtypes behaves like the reference evaluator, but never saturates to float8."
+    yield ""
+    yield from table(
+        ("runtime", "from", "to", "difference", "value", "schema", "runtime's result"),
+        (
+            (
+                row.runtime,
+                _sorts(row.sources),
+                _sorts(row.targets),
+                row.what,
+                *(f"`{text}`" for text in (row.value, row.schema, row.result)),
+            )
+            for row in DIFFERENCES
+        ),
+    )
+
+
+def _sorts(dtypes: tuple[DataType, ...]) -> str:
+    groups = {
+        "any number": set(NUMERIC_TYPES),
+        "any floating point": {row.dtype for row in FLOATS},
+        "bool and integers of 8 bits and more": {DataType.BOOL} | {row.dtype for row in INTEGERS if row.bits >= 8},
+        "integers of 8 bits and more": {row.dtype for row in INTEGERS if row.bits >= 8},
+    }
+    for name, members in groups.items():
+        if members == set(dtypes):
+            return name
+    return ", ".join(type_name(dtype) for dtype in dtypes)
 
 
 def backend() -> Iterator[str]:

@@ -31,6 +31,7 @@ OPTIONS = (
         "max_growth",
         "max_total_growth",
         "fold_disputed",
+        "fold_as",
         "fold_quantized",
     ),
     *("interface", "storage", "emit_functions", "vendor", "narrow", "narrow_interface", "largest_dim"),

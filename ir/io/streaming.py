@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from math import prod
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -35,6 +36,11 @@ _THREADS = min(4, os.cpu_count() or 1)
 def is_large(tensor: onnx_ir.TensorProtocol) -> bool:
     """True if the tensor has more than one piece."""
     return tensor.size > PIECE
+
+
+def piece_elements() -> int:
+    """Return the largest number of elements of a piece."""
+    return PIECE
 
 
 def pieces(tensor: onnx_ir.TensorProtocol) -> Iterator[Array]:
@@ -96,6 +102,21 @@ def computed(
     tensor = onnx_ir.LazyTensor(whole, dtype, shape, name=name)
     many = is_large(source)
     tensor.meta[_RECIPE] = lambda: in_threads(convert, pieces(source)) if many else map(convert, pieces(source))
+    return tensor
+
+
+def streamed(
+    shape: Sequence[int], dtype: onnx_ir.DataType, recipe: Callable[[], Iterator[Array]], name: str
+) -> onnx_ir.LazyTensor:
+    """Return a tensor whose elements, in C order, are those of the one-dimensional arrays of `recipe`."""
+
+    def whole() -> onnx_ir.TensorProtocol:
+        return onnx_ir.tensor(np.concatenate(list(recipe())).reshape(shape), dtype=dtype, name=name)
+
+    size = prod(shape)
+    lengths = [min(PIECE, size - start) for start in range(0, size, PIECE)]
+    tensor = onnx_ir.LazyTensor(whole, dtype, onnx_ir.Shape(shape, frozen=True), name=name)
+    tensor.meta[_RECIPE] = lambda: regrouped(recipe(), lengths)
     return tensor
 
 

@@ -17,6 +17,7 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, cast, get_args
 
 from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError, OptionError, did_you_mean
+from castsmith.numerics.runtimes.names import Runtime
 from castsmith.verification.evaluate.names import EngineName
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ Check = Callable[[str, object], object]
 
 Encoding = Literal["auto", "table", "bitcast", "ladder"]
 """Encodings in which lower-float8 writes conversions."""
+FoldAs = Literal["", Runtime]
+"""The runtime whose casts fold-constants computes; empty for the schema's."""
 Interface = Literal["stored", "wide"]
 """Replacement of inputs and outputs of a type that the target lacks."""
 Narrowed = Literal["int64", "double"]
@@ -372,6 +375,7 @@ class Options:
         max_growth: Bytes by which folding one node may grow the file.
         max_total_growth: Bytes by which all folding may grow the file.
         fold_disputed: Fold casts on which runtimes disagree, too.
+        fold_as: Fold casts that the standard leaves open as `onnxruntime` or `reference` computes them.
         fold_quantized: Fold the weights of quantized operators, too.
         interface: Replacement of graph inputs and outputs of a type that the target lacks: `stored` keeps them as
             stored, uint8 codes or, of 16 bits, floats; `wide` makes those of at most 8 bits that the target lacks, and
@@ -429,6 +433,14 @@ class Options:
     max_growth: int = option(4096, count_info("largest growth of the file by folding one node", "BYTES"))
     max_total_growth: int = option(1 << 20, count_info("largest growth of the file by all folding", "BYTES"))
     fold_disputed: bool = option(False, flag_info("also fold casts on which runtimes disagree"))
+    fold_as: FoldAs = option(
+        "",
+        choice_info(
+            "fold casts that the standard leaves open as onnxruntime or reference computes them",
+            FoldAs,
+            metavar="RUNTIME",
+        ),
+    )
     fold_quantized: bool = option(False, flag_info("also fold the weights of quantized operators"))
     interface: Interface = option(
         "stored",

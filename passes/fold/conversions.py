@@ -16,7 +16,8 @@ from castsmith.numerics.cast.convert import bit_cast, cast
 from castsmith.numerics.errors import TruncError
 from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
 from castsmith.numerics.quantize.status import dequantize_reason, quantize_reason
-from castsmith.numerics.status import Definedness, Finding, status_reason
+from castsmith.numerics.runtimes.dispatch import cast_as
+from castsmith.numerics.status import Definedness, Finding, cast_status, status_reason
 from castsmith.numerics.trunc import trunc
 from castsmith.numerics.types import type_name
 
@@ -58,6 +59,15 @@ class CastTo:
     def compute(self, arrays: Sequence[Array]) -> Array:
         saturate, round_mode = self.saturate, self.round_mode
         return cast(arrays[0], self.to, saturate=saturate, round_mode=round_mode, opset=self.opset)
+
+    def compute_as(self, runtime: str, array: Array, tolerated: Definedness) -> Array:
+        """Compute, but elements whose status is worse than `tolerated` as the runtime computes them."""
+        saturate, round_mode, opset = self.saturate, self.round_mode, self.opset
+        status = cast_status(array, self.to, saturate=saturate, round_mode=round_mode, opset=opset)
+        theirs = cast_as(array, self.to, runtime, saturate=saturate, round_mode=round_mode, opset=opset)
+        result = self.compute([array])
+        result[status > tolerated] = theirs[status > tolerated]
+        return result
 
     def text(self, types: Sequence[DataType]) -> str:
         kinds = f"{type_name(types[0])} to {type_name(self.to)}"

@@ -29,6 +29,7 @@ from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import Replacement, lacking_identity
 from castsmith.passes.fold.conversions import CastTo, Reading
 from castsmith.passes.fold.reading import Reader
+from castsmith.passes.fold.together import Together
 from castsmith.passes.fold.values import Constants, FoldError, Known
 from castsmith.targets.kernels import takes_identity
 from castsmith.targets.target import Target
@@ -90,8 +91,12 @@ class Folding:
     max_total_growth: int
     tolerated: Definedness
     target: Target | None = None
+    fold_as: str = ""
+    as_runtime: set[Known] = field(default_factory=set[Known])
     grown: int = 0
     refused: dict[tuple[Known, ...], Refusal] = field(default_factory=dict[tuple[Known, ...], Refusal])
+    ready: Together = field(default_factory=Together)
+    """The casts of small constants, which were computed together."""
 
     def fold(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
         """Return the replacement of the node; None if it does not convert constants."""
@@ -124,7 +129,7 @@ class Folding:
         values = tuple(constant.value for constant in new if constant.value is not None)
         return Replacement(
             FOLD_CONSTANT.code,
-            _reason(derivations, new),
+            _reason(derivations, new) + self._runtime_note(new),
             nodes=tuple(map(constant_node, values)) if as_nodes else (),
             constants=() if as_nodes else values,
             outputs=tuple(value for value in outputs if value is not None),
@@ -141,7 +146,7 @@ class Folding:
         """Return the constant of each output. An unused output is left as its operand."""
         if node.op_type == "Cast" and self.constants.of(node.inputs[0]) is None:  # as in most cases
             return None
-        readings = self.reader.read(node)
+        readings = self.ready.readings.get(node) or self.reader.read(node)
         used = _used(node)
         if readings is None or not any(used):
             return None
@@ -202,7 +207,7 @@ class Folding:
         tensor = present(tensor, "the tensor of the constant")
         self.grown += tensor.nbytes - dropped
         value = new_constant(f"{node.outputs[0].name}_value", tensor)
-        reason = _reason([derivation], {derivation.known: derivation})
+        reason = _reason([derivation], {derivation.known: derivation}) + self._runtime_note([derivation.known])
         return Replacement(FOLD_CONSTANT.code, reason, nodes=(constant_node(value),), outputs=(value,))
 
     def _without_place(
@@ -255,17 +260,31 @@ class Folding:
     def _computed(self, derivation: Derivation) -> onnx_ir.TensorProtocol | Finding:
         """Return the constant, or the element that prevents folding."""
         conversion = derivation.reading[0]
-        from castsmith.passes.fold.streaming import streamed_cast
+        ready = self.ready.arrays.get(derivation.known)
+        if ready is not None:
+            return onnx_ir.Tensor(ready, derivation.known.dtype)
+        from castsmith.passes.fold.streaming import streamed_conversion
 
-        streamed = streamed_cast(conversion, derivation.operands[0], derivation.known.dtype)
+        streamed = streamed_conversion(conversion, derivation.operands, derivation.known.dtype, self.constants.array)
         if streamed is not None:
             finding = streamed.finding()
-            return streamed.tensor() if finding is None or finding.standing <= self.tolerated else finding
+            if finding is None or finding.standing <= self.tolerated:
+                return streamed.tensor()
+            if not self.fold_as or not isinstance(conversion, CastTo):
+                return finding
         arrays = [self.constants.array(constant) for constant in derivation.operands]
         finding = conversion.finding(arrays)
         if finding is None or finding.standing <= self.tolerated:
             return _tensor(conversion.compute(arrays), derivation.known.dtype)
-        return finding
+        if not self.fold_as or not isinstance(conversion, CastTo):
+            return finding
+        self.as_runtime.add(derivation.known)
+        return _tensor(conversion.compute_as(self.fold_as, arrays[0], self.tolerated), derivation.known.dtype)
+
+    def _runtime_note(self, new: Container[Known]) -> str:
+        if not any(constant in new for constant in self.as_runtime):
+            return ""
+        return f"; what the standard leaves open as {self.fold_as} computes it"
 
     def _give_value(self, constant: Known, name: str) -> None:
         constant.value = new_constant(name, present(constant.tensor, "the tensor of the folded constant"))

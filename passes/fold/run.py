@@ -33,12 +33,13 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_tensors
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.status import Definedness
-from castsmith.passes.core.options import shared
+from castsmith.passes.core.options import FoldAs, shared
 from castsmith.passes.core.rewrite_pass import SessionPass, is_stored_weight
 from castsmith.passes.core.rewriting import Replacement, apply_replacement
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.reading import CONVERTING, Reader, may_convert
 from castsmith.passes.fold.rule import FOLD_CONSTANT, FOLD_GROWTH, FOLD_INVALID, FOLD_UNDEFINED, NAME, Folding
+from castsmith.passes.fold.together import casts_computed
 from castsmith.passes.fold.values import Constants
 from castsmith.targets.target import Target
 
@@ -92,6 +93,8 @@ class FoldConstants(SessionPass):
         max_growth: Bytes of tensor data by which folding one node may make the file grow.
         max_total_growth: Bytes by which folding all of them may make it grow.
         fold_disputed: Fold elements on which runtimes disagree, by the schema's own table.
+        fold_as: Fold casts that the standard leaves open as this runtime computes them (`onnxruntime` or `reference`),
+            if reproducible.
         fold_quantized: Fold the weights of quantized operators too, which runtimes then no longer recognise.
         target: The runtime whose kernels limit the added nodes; `onnxruntime-cpu` if None.
     """
@@ -108,6 +111,7 @@ class FoldConstants(SessionPass):
     max_growth: int = shared("max_growth")
     max_total_growth: int = shared("max_total_growth")
     fold_disputed: bool = shared("fold_disputed")
+    fold_as: FoldAs = shared("fold_as")
     fold_quantized: bool = shared("fold_quantized")
     target: Target | None = None
 
@@ -117,6 +121,7 @@ class FoldConstants(SessionPass):
         found = session.survey
         nodes = [node for node in (found.nodes if found.domains else found.of(CONVERTING)) if may_convert(node)]
         nodes = [node for node in nodes if not node.metadata_props or not is_stored_weight(node)]
+        folding.ready = casts_computed(nodes, folding.reader)
         types = folding.reader.inference.types
         for node in nodes:
             if node.graph is None:  # removed meanwhile
@@ -156,7 +161,7 @@ class FoldConstants(SessionPass):
         reader = Reader(constants, inference, imports, called_with_several_types(inference))
         tolerated = Definedness.DISPUTED if self.fold_disputed else Definedness.DEFINED
         limits = self.max_growth, self.max_total_growth
-        return Folding(constants, reader, held, namer, *limits, tolerated, self.target)
+        return Folding(constants, reader, held, namer, *limits, tolerated, self.target, self.fold_as)
 
 
 def _diagnostic(refusal: Refusal) -> Diagnostic:

@@ -52,7 +52,7 @@ def test_an_option_that_was_renamed_does_the_same(
 
 def test_a_retired_option_works_and_no_help_shows_it(castsmith: Command, tmp_path: Path) -> None:
     model = write_model(tmp_path / "a.onnx", MIXED)
-    values = {"--max-total-growth": ["9"], "--pytorch-scalar-promotion": []}
+    values = {"--max-total-growth": ["9"], "--fold-as": ["reference"], "--pytorch-scalar-promotion": []}
     for flag in sorted(RETIRED):
         extra = values.get(flag, ["float"])
         needed = ["--promote-unsafe"] if flag == "--u64-integer-promotion-target" else []

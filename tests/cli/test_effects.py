@@ -185,6 +185,7 @@ ROWS: dict[str, Rows] = {
         "--max-growth": ("growing.onnx -o out.onnx", "--max-growth=0"),
         "--max-total-growth": ("growing.onnx -o out.onnx", "--max-total-growth=0"),
         "--fold-disputed": ("disputed.onnx -o out.onnx", "--fold-disputed"),
+        "--fold-as": ("disputed.onnx -o out.onnx", "--fold-as=onnxruntime"),
         "--fold-quantized": ("quantized.onnx -o out.onnx", "--fold-quantized"),
         "--interface": (f"float8.onnx -o out.onnx {_ANDROID}", "--interface=wide"),
         "--storage": ("four.onnx -o out.onnx --target=no-int4.json", "--storage=byte"),

@@ -56,7 +56,7 @@ def value(spec: str, option: str, **settings: Any) -> Any:
 def test_options_in_text_override_settings() -> None:
     assert value("fold-constants", "max_growth", max_growth=5) == 5
     assert value("fold-constants{max_growth=7}", "max_growth", max_growth=5) == 7
-    assert value("fold-constants{max_growth=7 fold_disputed=true}", "max_growth") == 7
+    assert value("fold-constants{max_growth=7 fold_as=onnxruntime}", "max_growth") == 7
     name, flag = "insert-promote-types", "promote_unsafe"
     for text, meant in {"true": True, "TRUE": True, "1": True, "": True, "false": False, "0": False}.items():
         assert value(f"{name}{{{flag}={text}}}", flag) is meant

@@ -33,7 +33,8 @@ def test_a_case(case: Case) -> None:
     _gives_what_the_file_says(case, model, records)
     onnx.checker.check_model(onnx_ir.to_proto(model), full_check="insert-promote-types" not in case.spec)
     _second_run_changes_nothing(case, model)
-    _computes_the_same_bits(case, after)
+    if "fold_as" not in case.spec:  # as a runtime computes, which is not what the standard says
+        _computes_the_same_bits(case, after)
 
 
 def _gives_what_the_file_says(case: Case, model: onnx_ir.Model, records: Records) -> None:

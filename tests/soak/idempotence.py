@@ -53,7 +53,7 @@ EXTRAS: Mapping[str, Mapping[str, Any]] = {
     "wide": {"interface": "wide", "target": "onnxruntime-android"},
     "functions": {"emit_functions": True, "target": "onnxruntime-android"},
     "byte": {"storage": "byte", "target": "onnxruntime-webgpu"},
-    "disputed": {"fold_disputed": True, "fold_quantized": True},
+    "disputed": {"fold_disputed": True, "fold_quantized": True, "fold_as": "onnxruntime"},
 }
 """Options by name: all that add passes, or change what passes do."""
 

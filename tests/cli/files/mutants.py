@@ -163,7 +163,7 @@ OPTIONS = (
     ("--narrow", "int64", "--narrow-interface"),
     ("--narrow", "double"),
     ("--interface", "wide", "--storage", "byte", "--emit-functions"),
-    ("--fold-disputed", "--fold-quantized"),
+    ("--fold-as", "onnxruntime", "--fold-quantized"),
     ("--promotion", "torch", "--pytorch-scalar-promotion"),
     ("--keep-output-types", "--json"),
 )

@@ -15,7 +15,7 @@ from castsmith.numerics.quantize.status import dequantize_status, quantize_statu
 from castsmith.numerics.types import parse_type
 from tests.graphs.backend import array_of_case, node_cases
 from tests.numerics import oracle
-from tests.numerics.quantize.onnxruntime_node import run_node
+from tests.numerics.runtimes.onnxruntime_node import run_node
 
 CASES = node_cases("test_(de)?quantizelinear")
 

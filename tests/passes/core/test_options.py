@@ -26,6 +26,10 @@ from castsmith.lowering.narrow.run import NarrowTypes
 from castsmith.lowering.pipeline import rules_of
 from castsmith.lowering.registry import PASSES, make_pass, option_names, pass_class
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.runtimes.dispatch import (
+    _RUNTIMES as DONE,  # pyright: ignore[reportPrivateUsage]
+    RUNTIMES,
+)
 from castsmith.numerics.types import type_name
 from castsmith.passes.core import options
 from castsmith.passes.core.options import PASS_OPTIONS, Options, option_info
@@ -90,6 +94,8 @@ def test_choices_are_what_the_code_knows() -> None:
     assert get_args(options.Encoding) == ("auto", *[each for each in get_args(options.Encoding) if each != "auto"])
     assert set(get_args(options.Encoding)) == {"auto", *(each.value for each in Encoding)}
     assert {*get_args(options.Narrowed)} == {type_name(dtype) for dtype in NARROWER}
+    assert get_args(options.FoldAs) == ("", *RUNTIMES)
+    assert tuple(DONE) == RUNTIMES
     assert option_info(Options, "verify").choices == ENGINES
 
 
@@ -104,7 +110,7 @@ def test_the_command_line_has_the_choices_and_defaults() -> None:
         assert action.help in ((argparse.SUPPRESS,) if retired else (info.help, f"do not {info.help}"))
         assert (*(action.choices or ()),) == info.choices
     flags = [word for word in parser.format_usage().split() if word.startswith("[--")]
-    assert len(flags) == len(ON_COMMAND_LINE) - len({"--max-total-growth"} & RETIRED)
+    assert len(flags) == len(ON_COMMAND_LINE) - len({"--max-total-growth", "--fold-as"} & RETIRED)
     elsewhere = {
         *RULES,
         "promotion",
@@ -124,7 +130,7 @@ FLAGS = [name for name in FIELDS if isinstance(getattr(PromotionRules, name, FIE
 WRONG_TYPES: dict[str, list[Any]] = {
     **{name: ["yes", None, 1.0, [], "1"] for name in FLAGS},
     **{name: ["1", None, 1.5, True, np.float32(1)] for name in ("max_growth", "max_total_growth", "largest_dim")},
-    **{name: [1, None, True, b"packed", ["packed"]] for name in ("interface", "storage", "vendor")},
+    **{name: [1, None, True, b"packed", ["packed"]] for name in ("fold_as", "interface", "storage", "vendor")},
     "narrow": [None, 1.5, True, b"int64", [1.5], [None], [["int64"]], {"int64": 1.5}.values()],
     "ranges": [1, "ids=0:1", [("ids", 0, 1)]],
     "target": [1, True, Path("cpu.json"), ["cpu"]],
@@ -144,6 +150,7 @@ WRONG_VALUES: dict[str, list[Any]] = {
     "u64_integer_promotion_target": ["f9", "", 99, 0, int],
     **{name: [-1, np.int64(-5)] for name in ("max_growth", "max_total_growth", "largest_dim")},
     "ranges": [{"ids": (1, 0)}, {"ids": (0,)}, {"ids": 1}, {"ids": (0, np.inf)}, {"ids": ("0", 1)}, {1: (0, 1)}],
+    "fold_as": ["tvm", "ONNXRUNTIME", " "],
     "interface": ["", "codes", "Wide", "wide "],
     "storage": ["", "bytes", "bits", "PACKED"],
     "vendor": ["microsoft", "trt ", "ai.onnx", "TRT"],
@@ -273,7 +280,7 @@ def test_types_to_narrow_on_the_command_line(words: list[str], tmp_path: Path, c
     assert "narrow" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [["--storage=bytes"], ["--narrow=int32"], ["--max-growth=-1"]])
+@pytest.mark.parametrize("words", [["--storage=bytes"], ["--fold-as=tvm"], ["--narrow=int32"], ["--max-growth=-1"]])
 def test_the_command_line_refuses(words: list[str], tmp_path: Path, capsys: Any) -> None:
     onnx.save(model(), tmp_path / "in.onnx")
     try:
@@ -287,7 +294,7 @@ def test_the_command_line_refuses(words: list[str], tmp_path: Path, capsys: Any)
 
 def test_a_pass_by_name_is_refused_as_in_python() -> None:
     target = load_target("onnxruntime-cpu")
-    for spec in ("lower-float8{storage=bytes}", "lower-float8{sequence=ramp}"):
+    for spec in ("lower-float8{storage=bytes}", "fold-constants{fold_as=tvm}", "lower-float8{sequence=ramp}"):
         name, _, value = spec.partition("{")[2].rstrip("}").partition("=")
         with pytest.raises(OptionError, match=f"unknown {name} '{value}'; expected one of|expected 'packed' or 'byte'"):
             make_pass(spec, {"target": target})
@@ -301,15 +308,15 @@ from castsmith.passes import FoldConstants
 target = castsmith.load_target("onnxruntime-cpu")
 castsmith.optimize("m", storage="bytes")  # error
 castsmith.optimize("m", interface="codes")  # error
-castsmith.optimize("m", interface="tvm")  # error
+castsmith.optimize("m", fold_as="tvm")  # error
 castsmith.optimize("m", verify="tvm")  # error
 castsmith.optimize("m", max_growth="4096")  # error
 castsmith.optimize("m", narrow=1.5)  # error
 LowerFloat8(target, storage="bytes")  # error
 LowerFloat8(target, sequence="ramp")  # error
-FoldConstants(max_growth="tvm")  # error
+FoldConstants(fold_as="tvm")  # error
 NarrowTypes(largest_dim="many")  # error
-castsmith.optimize("m", storage="byte", interface="wide", verify="openvino")
+castsmith.optimize("m", storage="byte", interface="wide", fold_as="reference", verify="openvino")
 castsmith.optimize("m", narrow="int64")
 castsmith.optimize("m", narrow=["int64", "double"], max_growth=0)
 LowerFloat8(target, sequence="ladder", storage="byte")

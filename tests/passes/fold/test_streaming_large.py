@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,11 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith.ir.io import streaming as pieces
+from castsmith.ir.io.streaming import is_large
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
+from castsmith.numerics.types import FLOAT8_TYPES
+from tests.sampling import sampled
 
 COUNT = 1000
 TARGETS = [DataType.FLOAT16, DataType.FLOAT8E4M3FN, DataType.INT4, DataType.DOUBLE, DataType.UINT8]
@@ -55,6 +61,56 @@ def only_constant(model: onnx_ir.Model) -> onnx_ir.TensorProtocol:
 
 
 SHAPE = (4, 30, 10)
+GRANULARITIES = [  # axis, block size and the shape of the scale
+    (1, 0, ()),
+    (0, 0, (4,)),
+    (1, 0, (30,)),
+    (-1, 0, (10,)),
+    (1, 7, (4, 5, 10)),
+    (0, 3, (2, 30, 10)),
+    (2, 4, (4, 30, 3)),
+]
+QUANTIZED = [DataType.UINT8, DataType.INT4, DataType.FLOAT8E4M3FN]
+
+
+@pytest.mark.parametrize(
+    ("to", "granularity", "piece"),
+    sampled(
+        "pieces of quantized tensors", itertools.product(QUANTIZED, GRANULARITIES, [8, 64, 320]), 10, cover=enumerate
+    ),
+)
+def test_quantizing_in_pieces_is_quantizing(
+    to: DataType, granularity: tuple[int, int, tuple[int, ...]], piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axis, block, scales = granularity
+    monkeypatch.setattr(pieces, "PIECE", piece)
+    random = np.random.default_rng(0)
+    x = random.standard_normal(SHAPE, np.float32)
+    scale = random.uniform(0.1, 2, scales).astype(np.float32)
+    zero = cast(random.integers(0, 1 if to in FLOAT8_TYPES else 3, scales).astype(np.float32), to)
+    quantized = _folded("QuantizeLinear", [x, scale, zero], to, axis, block)
+    assert quantized.tobytes() == quantize_linear(x, scale, zero, axis=axis, block_size=block, opset=25).tobytes()
+    back = _folded("DequantizeLinear", [quantized, scale, zero], DataType.FLOAT, axis, block)
+    expected = dequantize_linear(quantized, scale, zero, axis=axis, block_size=block, opset=25)
+    assert back.tobytes() == expected.tobytes()
+
+
+def _folded(op_type: str, operands: list[np.ndarray], to: DataType, axis: int, block: int) -> np.ndarray:
+    """Return the operator's results for constants, folded in pieces."""
+    values = [
+        onnx_ir.Value(name=name, const_value=onnx_ir.tensor(array, name=name), shape=onnx_ir.Shape(array.shape))
+        for name, array in zip("xsz", operands, strict=True)
+    ]
+    node = onnx_ir.node(op_type, values, {"axis": axis, "block_size": block}, name="n")
+    node.outputs[0].name, node.outputs[0].dtype = "y", to
+    graph = onnx_ir.Graph([], node.outputs, nodes=[node], initializers=values, opset_imports={"": 25}, name="g")
+    assert is_large(onnx_ir.tensor(operands[0]))
+    result = castsmith.optimize(onnx_ir.Model(graph, ir_version=13), max_growth=1 << 20)
+    assert [rewrite.rule for rewrite in result.rewrites] == ["fold-constant"]
+    made = only_constant(result.model)
+    assert isinstance(made, onnx_ir.LazyTensor)
+    assert {array.size % 8 for array in list(pieces.pieces(made))[:-1]} <= {0}
+    return made.numpy()
 
 
 def test_the_element_that_cannot_be_quantized_is_named() -> None:

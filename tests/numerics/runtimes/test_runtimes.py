@@ -1,0 +1,147 @@
+"""Cast as in a named runtime, against that runtime: every code of narrow types, the boundaries of wide ones."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx.reference.ops.op_cast import cast_to
+
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.errors import CastError
+from castsmith.numerics.runtimes.dispatch import RUNTIMES, cast_as
+from castsmith.numerics.status import Definedness, cast_status
+from castsmith.numerics.types import parse_type
+from tests.numerics import oracle
+from tests.numerics.runtimes.onnxruntime_node import run_node
+from tests.numerics.samples import samples
+from tests.numerics.settings import settings_of
+from tests.sampling import check_all, sampled
+from tests.versions import ONNXRUNTIME
+
+LACKING = {"float4e2m1", "float6e2m3", "float6e3m2"}
+PAIRS = [(a, b) for a in oracle.TYPES for b in oracle.TYPES if a != b]
+IN_ORT = [pair for pair in PAIRS if not LACKING & set(pair)]
+VERSION = ONNXRUNTIME == (1, 32)
+same_version = pytest.mark.skipif(not VERSION, reason="describes ONNX Runtime 1.32")
+
+
+def given(source: str, target: str) -> np.ndarray:
+    """Codes whose cast is reproducible."""
+    codes = list(oracle.all_codes(source)) if source in oracle.NARROW_TYPES else samples(source, target)
+    array = oracle.array_of(source, codes)
+    if source in oracle.FLOATS and target in oracle.INTS and oracle.INTS[target].bits >= 8:
+        return array[cast_status(array, target) != Definedness.UNDEFINED]
+    return array
+
+
+def same(got: np.ndarray, want: np.ndarray, target: str) -> np.ndarray:
+    """Bit for bit, and any NaN like any other."""
+    assert got.dtype == want.dtype
+    assert got.shape == want.shape
+    equal = got.view(oracle.unsigned(target)) == want.view(oracle.unsigned(target))
+    if target in oracle.FLOATS and oracle.FLOATS[target].nan is not None:
+        with np.errstate(all="ignore"):
+            equal |= np.isnan(cast(got, "float")) & np.isnan(cast(want, "float"))
+    return equal
+
+
+def attributes(target: str, settings: oracle.Settings) -> dict[str, Any]:
+    float8 = target.startswith("float8")
+    found: dict[str, Any] = {"saturate": int(settings.saturate)} if float8 else {}
+    return found | ({"round_mode": settings.round_mode} if target == "float8e8m0" else {})
+
+
+@same_version
+def test_onnxruntime() -> None:
+    check_all(require_cast_of_onnxruntime, sampled("casts of ONNX Runtime", IN_ORT, 40, cover=enumerate))
+
+
+def require_cast_of_onnxruntime(source: str, target: str) -> None:
+    array = given(source, target)
+    for settings in settings_of(target):
+        opset = 25 if settings.opset == 28 or "int2" in source + target or "e8m0" in source else 23
+        want = run_node("Cast", [array], target, opset, to=parse_type(target).value, **attributes(target, settings))
+        got = cast_as(
+            array, target, "onnxruntime", saturate=settings.saturate, round_mode=settings.round_mode, opset=opset
+        )
+        differs = np.flatnonzero(~same(got, want, target))
+        assert not differs.size, (array[differs[0]], got[differs[0]], want[differs[0]], settings, differs.size)
+
+
+def test_reference() -> None:
+    check_all(require_cast_of_reference, sampled("casts of the reference evaluator", PAIRS, 60, cover=enumerate))
+
+
+def require_cast_of_reference(source: str, target: str) -> None:
+    array = given(source, target)
+    for settings in settings_of(target):
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                to: Any = parse_type(target).value
+                want = cast_to(array, to, settings.saturate, settings.round_mode)
+            except TypeError:
+                with pytest.raises(CastError, match=f"fails to cast {source} to {target}"):
+                    cast_as(array, target, "reference", saturate=settings.saturate)
+                continue
+        got = cast_as(array, target, "reference", saturate=settings.saturate, round_mode=settings.round_mode)
+        assert same(got, want, target).all()
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("source", ["float", "float16", "float8e5m2", "double"])
+@pytest.mark.parametrize("target", ["int8", "uint8", "int64", "uint32"])
+def test_what_varies_with_the_lane_is_refused(source: str, target: str, runtime: str) -> None:
+    array = cast(np.array([[1.0, np.nan], [np.inf, 2.0]]), source)
+    with pytest.raises(CastError, match=rf"gives for nan at \[0, 1\] in {target} is not reproducible"):
+        cast_as(array, target, runtime)
+    assert cast_as(array[:, :0], target, runtime).shape == (2, 0)
+    assert cast_as(array[:1, :1], target, runtime).tolist() == [[1]]
+
+
+TEXTS = ["1", "-1", "100.5", "1e5", "INF", "-inf", "NaN", "300", "3000000000", "0.1", "1e-50", "2.0009765626", "-0"]
+
+
+@same_version
+@pytest.mark.parametrize("target", [name for name in oracle.TYPES if name not in LACKING])
+def test_onnxruntime_reads_text(target: str) -> None:
+    for text in [*TEXTS, "1e400", "1e-320", "99999999999999999999", "-18446744073709551615", "+5", " 5", "5x"]:
+        array = np.array([text], object)
+        try:
+            want = run_node("Cast", [array], target, 25, to=parse_type(target).value)
+        except Exception:
+            with pytest.raises(CastError, match="onnxruntime"):
+                cast_as(array, target, "onnxruntime")
+            continue
+        if text in (" 5", "5x") and (target in oracle.FLOATS or "nt2" in target or "nt4" in target):
+            with pytest.raises(CastError, match="is unknown"):
+                cast_as(array, target, "onnxruntime")
+            continue
+        assert same(cast_as(array, target, "onnxruntime"), want, target).all(), text
+
+
+@same_version
+@pytest.mark.parametrize("source", [name for name in oracle.TYPES if name not in LACKING])
+def test_onnxruntime_prints(source: str) -> None:
+    codes = list(oracle.all_codes(source))[::7] if source in oracle.NARROW_TYPES else samples(source, "int8")[::3]
+    array = oracle.array_of(source, codes)
+    want = run_node("Cast", [array], "string", 25, to=parse_type("string").value)
+    assert cast_as(array, "string", "onnxruntime").tolist() == want.tolist()
+
+
+def test_reference_prints_and_reads_as_numpy() -> None:
+    array = np.array([0.1, 1e-5, 1e20, np.nan, -np.inf], np.float32)
+    assert cast_as(array, "string", "reference").tolist() == ["0.1", "1e-05", "1e+20", "nan", "-inf"]
+    assert cast_as(["1.5", "1e3"], "float", "reference").tolist() == [1.5, 1000.0]
+    with pytest.raises(CastError, match="fails to cast string to int32"):
+        cast_as(["1.5"], "int32", "reference")
+
+
+def test_what_is_unknown_is_refused_by_name() -> None:
+    with pytest.raises(CastError, match="unknown runtime 'tvm'; expected onnxruntime, reference"):
+        cast_as(1.0, "float", "tvm")
+    with pytest.raises(CastError, match="no Cast for float4e2m1"):
+        cast_as(1.0, "float4e2m1", "onnxruntime")
