@@ -16,9 +16,11 @@ from castsmith.numerics.runtimes.dispatch import RUNTIMES, cast_as
 from castsmith.numerics.types import parse_type, type_name
 from tests.numerics import oracle
 from tests.numerics.runtimes.onnxruntime_node import run_node
-from tests.numerics.runtimes.test_runtimes import VERSION, attributes, given, same
+from tests.numerics.runtimes.test_dispatch import VERSION, attributes, given, same
 from tests.numerics.settings import settings_of
 
+LACKING = {"float4e2m1", "float6e2m3", "float6e3m2"}
+"""Types that ONNX Runtime has no Cast for."""
 OWN = [row for row in DIFFERENCES if VERSION or row.runtime != "onnxruntime"]
 
 
@@ -85,6 +87,9 @@ def test_no_departure_is_without_a_row(source: str, runtime: str) -> None:
             try:
                 theirs = cast_as(array, target, runtime, **keywords)
             except CastError:
+                # The reference evaluator fails on some pairs of small types, other ones in each of its versions.
+                assert runtime == "reference" or not LACKING.isdisjoint((source, target))
                 continue
+            assert runtime == "reference" or LACKING.isdisjoint((source, target))
             if not same(theirs, cast(array, target, **keywords), target).all():
                 assert explained(runtime, source, target, settings), (target, settings)
