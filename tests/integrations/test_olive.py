@@ -61,8 +61,8 @@ def test_a_workflow_lowers_and_converts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "halves"),
     [
-        ({}, {"x", "a", "d", "y"}),
-        ({"keep_io_types": ["x"]}, {"a", "d", "y"}),
+        ({}, {"x", "a", "c", "d", "y"}),
+        ({"keep_io_types": ["x"]}, {"a", "c", "d", "y"}),
         ({"op_block_list": ["MatMul", "Conv"], "keep_io_types": True}, set()),
         ({"op_include_list": ["MatMul"], "keep_io_types": True}, {"a", "d"}),
         ({"node_block_list": ["second, third"], "keep_io_types": True}, {"a"}),
