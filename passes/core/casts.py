@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.intervals import Range
+from castsmith.analysis.inference.intervals import Range, Ranges
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.casts import CastNode, read_cast
 from castsmith.numerics.types import Kind, element_type
@@ -43,3 +43,9 @@ def harmless(range_: Range, start: DataType, first: CastNode, last: CastNode) ->
     whole = max(element_type(start).kind, element_type(first.target).kind) <= Kind.INTEGER and row.kind <= Kind.INTEGER
     wide_float = row.kind is Kind.FLOATING and row.bits > _NARROW_FLOAT
     return whole or range_.fits(last.target) or row.kind is Kind.BOOLEAN or wide_float
+
+
+def held(value: onnx_ir.Value, ranges: Ranges, source: DataType, to: DataType) -> bool:
+    """True if the value is known to be integers that the cast from `source` does not change."""
+    range_ = ranges.get(value)
+    return range_ is not None and range_.fits(source) and range_.fits(to)

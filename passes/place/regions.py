@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.naming import Namer
@@ -20,7 +21,7 @@ from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
-from castsmith.passes.core.casts import cast_before
+from castsmith.passes.core.casts import cast_before, held
 from castsmith.passes.core.cost import Legality
 from castsmith.passes.place.chains import Casting, Castings, Chain, is_fixed, start
 from castsmith.passes.place.choices import Choice, Mode, choice_of
@@ -57,7 +58,9 @@ class Region:
         return [node for node in self.nodes if node not in self.casts]
 
 
-def find_regions(graph: onnx_ir.Graph, inference: Inference, imports: Mapping[str, int]) -> list[Region]:
+def find_regions(
+    graph: onnx_ir.Graph, inference: Inference, imports: Mapping[str, int], ranges: Ranges
+) -> list[Region]:
     """Yield the regions of one graph, without its subgraphs, that have both a cast and a move."""
     casts: dict[onnx_ir.Node, CastNode] = {}
     members: dict[onnx_ir.Node, list[int]] = {}
@@ -65,7 +68,7 @@ def find_regions(graph: onnx_ir.Graph, inference: Inference, imports: Mapping[st
         if node.op_type not in _MEMBERS:
             continue
         indexes = data_inputs(node)
-        meaning = _movable_cast(node, inference, imports) if indexes is None else None
+        meaning = _movable_cast(node, inference, imports, ranges) if indexes is None else None
         if meaning is not None:
             casts[node], indexes = meaning, [0]
         elif not indexes or any(inference.type_of(node.inputs[index]) is None for index in indexes):
@@ -119,6 +122,7 @@ def pose(
     numbers = {node: number for number, node in enumerate(region.moves)}
     histories: dict[onnx_ir.Value, Chain] = {}
     moves: list[MovingNode] = []
+    unmoved: list[onnx_ir.Node] = []
     for node in region.nodes:
         indexes = region.inputs[node]
         operands = [value for index in indexes if (value := node.inputs[index]) is not None]
@@ -127,7 +131,10 @@ def pose(
                 histories[value] = _history_of_source(value, inference, casting)
         if node in region.casts:
             extended = casting.extend(histories[operands[0]], _to(region.casts[node]))
-            histories[node.outputs[0]] = present(extended, "the history of a cast that the standard fixes")
+            if extended is None:
+                unmoved.append(node)
+            else:
+                histories[node.outputs[0]] = extended
             continue
         sizes.note_move(operands, node.outputs)
         dtype = inference.type_of(operands[0])
@@ -137,6 +144,9 @@ def pose(
             histories[output] = histories[operands[0]] if alike else start(dtype)
         choices = tuple(_choices(node, indexes, dtype, casting, imports, legality))
         moves.append(MovingNode(node, dtype, choices, elements_moved(node, indexes, sizes)))
+    for node in unmoved:
+        # Fixed for the actual values, by a range that is not in their history: it bounds the region.
+        del region.nodes[node], region.inputs[node], region.casts[node]
     # A value cast at optimization time must be a constant for any choice of types in the region.
     cast_now = all(namer.takes_constant(graph, dtype) for dtype in casting.types())
     roots = [
@@ -163,13 +173,16 @@ def _leave_casts_ahead(moves: list[MovingNode], roots: Iterable[Root]) -> None:
             moves[root.move] = replace(move, choices=(kept, *(c for c in others if c.dtype == wanted)))
 
 
-def _movable_cast(node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int]) -> CastNode | None:
-    """Return the node's cast, if it is a Cast that the standard fixes for all values."""
+def _movable_cast(
+    node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], ranges: Ranges
+) -> CastNode | None:
+    """Return the node's cast, if it is a Cast that the standard fixes for all actual values."""
     step = cast_before(node.outputs[0], inference) if node.op_type == "Cast" and node.outputs else None
     if step is None:
         return None
-    _, source, meaning = step
-    return meaning if is_fixed(source, meaning, opset_of(imports, "") or 1) else None
+    value, source, meaning = step
+    fixed = is_fixed(source, meaning, opset_of(imports, "") or 1) or held(value, ranges, source, meaning.target)
+    return meaning if fixed else None
 
 
 def _longest_row(region: Region) -> int:

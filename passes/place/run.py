@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
+from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference, called_with_several_types
 from castsmith.ir.codes import Rule
 from castsmith.ir.naming import Namer
@@ -84,6 +85,7 @@ class PlaceCasts(SessionPass):
             Sizes(
                 Shapes(model, inference, session.imports, session.holders), self.default_size, parse_sizes(self.sizes)
             ),
+            Ranges(inference),
             Legality(self.target, narrowed_types("narrow", self.narrow)),
         )
         several, records = called_with_several_types(inference), Records()
@@ -101,13 +103,14 @@ class _Work:
     imports: Mapping[onnx_ir.Graph | onnx_ir.Function, Mapping[str, int]]
     namer: Namer
     sizes: Sizes
+    ranges: Ranges
     legality: Legality
     castings: Castings = field(default_factory=dict[tuple[tuple[CastNode, ...], int], Casting])
 
     def place_regions(self, graph: onnx_ir.Graph, records: Records) -> None:
         """Solve each region of the graph."""
         inference, imports = self.inference, self.imports[graph]
-        for region in find_regions(graph, inference, imports):
+        for region in find_regions(graph, inference, imports, self.ranges):
             problem = pose(
                 region,
                 inference,

@@ -55,17 +55,3 @@ def test_a_cast_is_not_moved_back_and_forth_across_a_reshape_of_unknown_size() -
     model.graph.initializer.append(onnx.helper.make_tensor("w", 17, [2], bytes([0x3C, 0xFE]), raw=True))
     rules = [rewrite.rule for rewrite in optimize(model, target="onnxruntime-android").rewrites]
     assert "place-casts" not in rules
-
-
-@pytest.mark.parametrize(
-    ("source", "to"), [("int16", "uint64"), ("int8", "uint8"), ("int32", "uint32"), ("int64", "int8")]
-)
-@pytest.mark.parametrize("body", ["y = Sign (k)", "t = Transpose (k) y = Sign (t)", "y = Max (k, l)", "y = Min (k, l)"])
-def test_no_order_is_asked_ahead_of_a_cast_that_wraps(source: str, to: str, body: str) -> None:
-    """Sign of -1 that becomes the largest unsigned number is 1, and not that of -1."""
-    code = int(onnx_ir.DataType[to.upper()])
-    casts = f"k = Cast <to = {code}> (x) l = Cast <to = {code}> (z)"
-    text = f"g ({source}[64,64] x, {source}[64,64] z) => ({to}[64,64] y) {{ {casts} {body} }}"
-    model = onnx_ir.from_onnx_text(f'<ir_version: 10, opset_import: ["": 21]> {text}')
-    moved = [node.op_type for node in optimize(model).model.graph]
-    assert moved[-1] in ("Sign", "Max", "Min")
