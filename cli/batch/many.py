@@ -58,12 +58,12 @@ def run_many(arguments: argparse.Namespace) -> int:
         OptionError: An argument names no model, the output names a file, or two files would be written in one place.
     """
     folder = Path(arguments.output)
+    _require_no_stream(arguments, (*arguments.input, arguments.output, arguments.report, arguments.external_data))
+    tasks = list(_writing(arguments, folder))
     if folder.suffix == SUFFIX and not is_folder(arguments.output):
         raise OptionError(
             f"-o {folder} is one file, but there are several models: name a folder, such as -o {folder.stem}."
         )
-    _require_no_stream(arguments, (*arguments.input, arguments.output, arguments.report, arguments.external_data))
-    tasks = list(_writing(arguments, folder))
     _require_places(arguments, tasks)
     report = None if arguments.report is None else Path(arguments.report)
     if report is not None:

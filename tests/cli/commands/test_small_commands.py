@@ -158,7 +158,9 @@ def test_trunc(castsmith: Command, words: tuple[str, ...], results: list[str]) -
     ],
 )
 def test_trunc_refuses_in_a_sentence(castsmith: Command, words: tuple[str, ...], said: str) -> None:
-    ended = castsmith("dev", "trunc", "--in-bitwidth", "8", "--out-bitwidth", "4", *words)
+    widths = {"--in-bitwidth": "8", "--out-bitwidth": "4"}
+    usual = [word for option in widths.items() if option[0] not in words for word in option]
+    ended = castsmith("dev", "trunc", *usual, *words)
     assert (ended.code, ended.out) == (2, "")
     assert is_one_sentence(ended.err)
     assert said in ended.err

@@ -237,7 +237,7 @@ def duplicate_attribute(proto: onnx.ModelProto) -> None:
 
 
 def duplicate_initializer(proto: onnx.ModelProto) -> None:
-    proto.graph.initializer.append(proto.graph.initializer[0])
+    proto.graph.initializer.add(name=proto.graph.initializer[0].name, data_type=7, dims=[1], int64_data=[1])
 
 
 def duplicate_function(proto: onnx.ModelProto) -> None:
