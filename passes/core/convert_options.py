@@ -94,10 +94,10 @@ class ConvertOptions:
         inputs: Arrays to measure the error on: by name, several sets, an .npz, a folder, or `made-up`.
         max_error: The relative error that outputs may have: the fewest nodes that reach it keep their type. It is
             measured on `inputs`, by default on generated ones.
-        rescale: Scale values by powers of two instead of computing nodes in float.
         measure: Measure the error on generated inputs if no `inputs` are given.
         weights_only: Store the weights alone in float16 or bfloat16, each with one Cast back, so that the file has half
             the size and every node computes as before.
+        rescale: Scale values by powers of two instead of computing nodes in float.
         dims: Sizes of symbolic dimensions, and shapes of inputs, by name, for generated inputs.
         io: `keep`, `convert`, or the names of inputs and outputs to convert, instead of `keep_io_types`.
         provenance: Note in the metadata of new nodes which rule made them.
