@@ -36,7 +36,8 @@ _TOUCHED: dict[tuple[str, int], list[tuple[dict[str, Any], tuple[Any, ...], bool
     **{(op_type, 13): [({}, (_F, _F), True)] for op_type in ("Softmax", "LogSoftmax", "Hardmax")},
     ("BatchNormalization", 14): [({"outputs": 2}, (_F,), True), ({"training_mode": 1}, (_F,), True), ({}, (_F,), False),
                                  ({"training_mode": 0}, (_F,), False)],
-    ("RoiAlign", 16): [({}, (_F,), True), ({"coordinate_transformation_mode": "half_pixel"}, (_F,), False)],
+    ("RoiAlign", 16): [({}, (_F,), True), ({"coordinate_transformation_mode": "half_pixel"}, (_F,), True),
+                       ({"coordinate_transformation_mode": "output_half_pixel"}, (_F,), False)],
     **{(op_type, 18): [({"reduction": mode}, (_F,), mode in ("max", "min")) for mode in ("max", "min", "add", "none")]
        + [({}, (_F,), False)] for op_type in ("ScatterElements", "ScatterND")},
     ("Pad", 19): [({"mode": "wrap"}, (_F,), True), ({"mode": "edge"}, (_F,), False), ({}, (_F,), False)],
