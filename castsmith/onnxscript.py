@@ -22,7 +22,7 @@ from onnxscript.rewriter import MatchContext, MatchResult, RewriteRuleClassBase,
 from castsmith.ir.ops.casts import CastNode, chain_verdict, read_cast
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.numerics.errors import present
-from castsmith.passes.place.movable import ORDER, data_inputs
+from castsmith.passes.place.movable import data_inputs
 from castsmith.targets.kernels import takes_type
 
 
@@ -105,7 +105,7 @@ def _moves_before(value: onnx_ir.Value) -> tuple[onnx_ir.Value | None, list[onnx
         if read_cast(node, None) is not None:
             return node.inputs[0], moves[::-1]
         alone = len(value.uses()) == 1 and not value.is_graph_output() and len(node.outputs) == 1
-        if not alone or node.op_type in ORDER or data_inputs(node) != [0]:
+        if not alone or data_inputs(node) != [0]:
             break
         moves.append(node)
         value = present(node.inputs[0], "the operand of a move")
