@@ -214,11 +214,10 @@ class LowerCustom(SessionPass):
         from castsmith.lowering.quantized.tables import LOWERINGS
 
         replaced = sorted(names & LOWERINGS.keys())
-        run = {name for name in replaced if name.rpartition(".")[0] in self.target.domains}
         return {
             name: cast("Lowering", LOWERINGS[name].lower)
             for name in replaced
-            if name not in run or LOWERINGS[name].of_exporter
+            if name.rpartition(".")[0] not in self.target.domains
         }
 
 

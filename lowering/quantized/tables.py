@@ -10,7 +10,6 @@ from castsmith.lowering.quantized.operands import Lower, refusing
 from castsmith.lowering.quantized.tensorrt import (
     DOMAIN,
     dequantize,
-    quantize_and_dequantize_fp4,
     quantize_float8,
     quantize_fp4_dynamically,
     quantize_int4,
@@ -25,12 +24,10 @@ class VendorLowering:
         lower: The lowering.
         opset: The oldest opset with the operators of the replacement, 0 if any has them. The model is moved to that
             opset if no other node changes its meaning.
-        of_exporter: No runtime has the operator: it is replaced for all targets, also for those that run its domain.
     """
 
     lower: Lower
     opset: int = 0
-    of_exporter: bool = False
 
 
 _MICROSOFT = {
@@ -45,7 +42,6 @@ _TENSORRT = {
     "TRT_INT4DequantizeLinear": VendorLowering(refusing(dequantize), 21),
     "DequantizeLinear": VendorLowering(refusing(dequantize), 23),
     "TRT_FP4DynamicQuantize": VendorLowering(refusing(quantize_fp4_dynamically), 23),
-    "TRT_FP4QDQ": VendorLowering(refusing(quantize_and_dequantize_fp4), 23, of_exporter=True),
 }
 LOWERINGS: dict[str, VendorLowering] = {
     f"{domain}.{name}": row

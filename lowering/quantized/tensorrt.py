@@ -7,11 +7,6 @@ DequantizeLinear to and from float8e4m3fn and int4 are those of the standard, wh
 TensorRT does not document how TRT_FP4DynamicQuantize computes scales. Here, as in the models of TensorRT Edge-LLM:
 scale = (amax / 6) / global, as float8e4m3fn, and x / (scale * global) as float4e2m1.
 
-TRT_FP4QDQ marks a weight that ModelOpt quantizes before it saves a model; no runtime has it. Its replacement has the
-codes and scales that ModelOpt computes then, in float: global = amax / 6 / 448, or 1 for 0; for each block of a row
-scale = (amax / 6) / global, or 1 for a block of zeros, stored as float8e4m3fn; x / (scale * global) as float4e2m1, with
-the scale before it is rounded, and 0 for -0.
-
 Where a scale of float8e4m3fn is 0, all products with it are 0: the codes are those for a scale of 1.
 """
 
@@ -19,7 +14,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
@@ -35,7 +29,6 @@ from castsmith.lowering.quantized.operands import (
     required_float,
     scalar,
 )
-from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import Replacement
 
@@ -100,39 +93,6 @@ def quantize_fp4_dynamically(node: onnx_ir.Node, build: NodeBuilder) -> Replacem
     y = _quantized(build, x, divisor, DataType.FLOAT4E2M1, layout)
     reason = "scales of amax / 6, quantized to float8e4m3fn, as TensorRT Edge-LLM models them; QuantizeLinear"
     return build.replace(y, scale, reason=reason, effect=Effect.AS_DEFINED)
-
-
-def quantize_and_dequantize_fp4(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
-    """Write TRT_FP4QDQ of a constant as its codes and two DequantizeLinear."""
-    need_opset(build, _FIRST[DataType.FLOAT4E2M1], "float4e2m1")
-    x, block = required_float(node, 0), node.attributes.get_int("block_size", 0)
-    held = build.known(x)
-    if held is None or held.ndim != 2:
-        raise ModelError(f"{node.op_type} marks constant matrices, and {x.name} is not one")
-    if block < 1 or held.shape[1] % block or not held.size:
-        raise ModelError(f"rows of {held.shape[1]} have no blocks of {block}")
-    weights = held.astype(np.float32)
-    if not np.isfinite(weights).all():
-        raise ModelError(f"{x.name} has elements that are not finite")
-    six, most = np.float32(_LARGEST[DataType.FLOAT4E2M1]), np.float32(_LARGEST[DataType.FLOAT8E4M3FN])
-    whole = np.abs(weights).max() / six / most or np.float32(1)
-    parts = weights.reshape(len(weights), -1, block)
-    exact = np.abs(parts).max(axis=2) / six
-    scales = np.where(exact == 0, np.float32(1), exact / whole)
-    # Adding 0 makes -0 positive.
-    divisor = scales[:, :, None] * whole
-    quotient = parts / np.where(divisor == 0, np.float32(1), divisor) + np.float32(0)
-    codes = cast(quotient.reshape(held.shape), DataType.FLOAT4E2M1)
-    stored = build.constant(cast(scales, DataType.FLOAT8E4M3FN), "scales")
-    used = build.op("DequantizeLinear", stored, build.constant(np.asarray(whole), "scale"))
-    used.type = onnx_ir.TensorType(DataType.FLOAT)
-    y = build.op("DequantizeLinear", build.constant(codes, "codes"), used, axis=-1, block_size=block)
-    y.type, y.shape = onnx_ir.TensorType(DataType.FLOAT), onnx_ir.Shape(held.shape)
-    y = build.cast(y, dtype_of(x))
-    reason = (
-        "no runtime has the operator: the codes and scales are those that ModelOpt computes before it saves a model"
-    )
-    return build.replace(y, reason=reason, effect=Effect.AS_DEFINED)
 
 
 def _quantized(

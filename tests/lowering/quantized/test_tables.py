@@ -33,10 +33,6 @@ NEEDS: dict[str, tuple[str, int, castsmith.Effect]] = {
     "trt.TRT_INT4DequantizeLinear": ("(int4[2,32] x, float s) => (float[2,32] y) { y = OP (x, s) }", 21, EXACT),
     "trt.DequantizeLinear": ("(int8[2,32] x, float s) => (float[2,32] y) { y = OP (x, s) }", 23, EXACT),
     "trt.TRT_FP4DynamicQuantize": (f"{X} => (float4e2m1[2,32] y, {FP8}[2,2] z) {{ y, z = OP (x, s) }}", 23, DEFINED),
-    "trt.TRT_FP4QDQ": (
-        f"() => (float[2,32] y) <float[2,32] w = {{{', '.join(map(str, range(64)))}}}>"
-        " { y = OP <block_size = 16> (w) }", 23, DEFINED
-    ),
     "com.microsoft.QuantizeLinear": (f"{X} => (uint8[2,32] y) {{ y = OP (x, s) }}", 20, EXACT),
     "com.microsoft.DequantizeLinear": ("(uint8[2,32] x, float s) => (float[2,32] y) { y = OP (x, s) }", 20, EXACT),
     "com.microsoft.MatMulNBits": (

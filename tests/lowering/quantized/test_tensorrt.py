@@ -153,35 +153,6 @@ def test_fp4(floats: Any) -> None:
     assert_gives(model, {"x": x}, codes * spread)
 
 
-@pytest.mark.skipif(onnx.defs.onnx_opset_version() < 23, reason="onnx has no QuantizeLinear to float4e2m1")
-@pytest.mark.parametrize("floats", [np.float32, np.float16, ml_dtypes.bfloat16])
-def test_fp4_weights_that_modelopt_has_not_replaced(floats: Any) -> None:
-    w = np.clip(numbers(6, 64), -60000, 60000).astype(floats)
-    w[5] = [0.75, -1.75, 3.5, 5, 6, -0.25, -0.0, 1e-3] * 8
-    model = model_of(
-        [node("TRT_FP4QDQ", "w", "d", block_size=16), helper.make_node("Cast", ["d"], ["e"], to=1)],
-        {"x": np.zeros(1, np.float32)},
-        {"w": w},
-        1,
-        21,
-    )
-    model.graph.node.append(helper.make_node("Add", ["e", "x"], ["y"]))
-    wide = w.astype(np.float32)
-    whole = np.abs(wide).max() / np.float32(6) / np.float32(448)
-    exact = scales_of(wide, 1, 16) / np.float32(6) / whole
-    exact = np.where(exact == 0, np.float32(1), exact)
-    assert (exact == 1).any()
-    codes = np.clip(wide / (np.repeat(exact, 16, 1) * whole), -6, 6).astype(E2M1).astype(np.float32)
-    assert len(np.unique(codes)) > 12
-    held = codes * np.repeat(exact.astype(E4M3).astype(np.float32) * whole, 16, 1)
-    assert_gives(model, {"x": np.zeros(1, np.float32)}, held.astype(floats).astype(np.float32) + np.float32(0))
-    kept = castsmith.optimize(model, target="tensorrt-11", max_growth=0).model
-    assert not any(each.domain for each in kept.graph)
-    result = castsmith.optimize(kept, target="tensorrt-11", vendor="trt", max_growth=0)
-    assert [each.op_type for each in result.model.graph][:2] == ["TRT_FP8DequantizeLinear", "DequantizeLinear"]
-    assert not result.diagnostics
-
-
 @pytest.mark.parametrize(
     ("nodes", "constants", "reason"),
     [
