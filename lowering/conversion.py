@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.bounds.remembered import Remembered
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
 from castsmith.ir.ops.schemas import opset_of
@@ -106,6 +107,7 @@ class Request:
     provenance: bool
     progress: Callable[[str], None]
     weights_only: bool = False
+    remembered: Remembered = field(default_factory=Remembered)
 
 
 @takes(ConvertOptions)
@@ -135,11 +137,11 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
     if inputs is not None:
         tell("measuring")
         known = reference(given.clone(), inputs, options.dims, ranges=options.ranges, target=as_target(options.target))
-    fates = Fates(to)
+    fates, remembered = Fates(to), Remembered()
     stated = _stated(given, options.ranges or {})
     # The weights are read for the bounds, and the effects of rounding are found in the same pass.
     bounded = not options.weights_only and (to == DataType.FLOAT16 or stated)
-    proven = _bounds_of(given, stated, fates.reader) if bounded else {}
+    proven = _bounds_of(given, stated, remembered, fates.reader) if bounded else {}
     evidence = _evidence(known, to, made_up=isinstance(inputs, str) and inputs == "made-up", search=search)
     request = Request(
         to,
@@ -154,6 +156,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         options.provenance,
         tell,
         options.weights_only,
+        remembered,
     )
     if known is None or options.max_error is None:
         work = given if options.in_place or model_in_memory(model) is None else given.clone()
@@ -275,7 +278,7 @@ class _Attempt:
         """The bounds before and after; None if nothing was proven before."""
         if not request.proven:
             return None
-        after = _bounds_of(self.result.model, request.stated)
+        after = _bounds_of(self.result.model, request.stated, request.remembered)
         return Proof(self.result.model, request.to, request.proven, after, self.keys)
 
     def told(self, request: Request, proof: Proof | None) -> ConvertResult:
@@ -606,12 +609,15 @@ def _stated(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) -> 
 
 
 def _bounds_of(
-    model: onnx_ir.Model, stated: Mapping[str, tuple[float, float]], also: Also | None = None
+    model: onnx_ir.Model, stated: Mapping[str, tuple[float, float]], remembered: Remembered, also: Also | None = None
 ) -> dict[str, Bound]:
-    """The bounds that hold for every input in the stated ranges, by name; empty if the model cannot be bounded."""
+    """The bounds that hold for every input in the stated ranges, by name; empty if the model cannot be bounded.
+
+    remembered: What was found of the weights before, so that those of the converted model are not read.
+    """
     ranges = {name: ends for value in model.graph.inputs if (ends := stated.get(name := value.name or ""))}
     try:
-        found = bounds_and(model, ranges=ranges, promotion=_RULES, also=also)
+        found = bounds_and(model, ranges=ranges, promotion=_RULES, also=also, remembered=remembered)
     except CastsmithError:  # no bound is needed for a conversion
         return {}
     return {name: bound for name, bound in found.items() if bound.how == "proven"}

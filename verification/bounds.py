@@ -16,6 +16,7 @@ from castsmith.analysis.bounds.analysis import Also, Analysis, opset_of_model
 from castsmith.analysis.bounds.calls import Calls
 from castsmith.analysis.bounds.defaults import default_ranges
 from castsmith.analysis.bounds.interval import Interval, absolute
+from castsmith.analysis.bounds.remembered import Remembered
 from castsmith.analysis.bounds.rounding import is_float, largest, smallest, unit_roundoff
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.io.loading import ModelLike, as_model
@@ -160,25 +161,32 @@ def bounds_and(
     inputs: GivenInputs | None = None,
     promotion: PromotionRules | str | None = None,
     also: Also | None = None,
+    remembered: Remembered | None = None,
 ) -> Bounds:
     """Return the result of `bounds`, and compute something else from each large constant while it is read.
 
-    also: Returns what computes it from a constant; None for nothing.
+    Args:
+        also: Returns what computes it from a constant; None for nothing.
+        remembered: What was found of large constants in another model; takes what is found in this one.
     """
     model, rules = as_model(model), as_rules(promotion)
-    analysis = analysed(model, mapping("ranges", ranges), rules, also)
+    analysis = analysed(model, mapping("ranges", ranges), rules, also, remembered)
     return _result(model, analysis, {} if inputs is None else _measured(model, rules, inputs))
 
 
 def analysed(
-    model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]], rules: PromotionRules, also: Also | None = None
+    model: onnx_ir.Model,
+    ranges: Mapping[str, tuple[float, float]],
+    rules: PromotionRules,
+    also: Also | None = None,
+    remembered: Remembered | None = None,
 ) -> Analysis:
     """Return the intervals of all values of a model."""
     require_known_opset(model)
     declared, inference = _checked(model, ranges), infer_element_types(model, rules)
     defaults = default_ranges(model, inference, declared)
     opset, shapes = opset_of_model(model), inferred_shapes(model, calls=False)
-    analysis = Analysis(inference, declared, defaults, opset, shapes, also, Calls(model.functions))
+    analysis = Analysis(inference, declared, defaults, opset, shapes, also, remembered, Calls(model.functions))
     analysis.run(model.graph)
     return analysis
 

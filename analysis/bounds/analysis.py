@@ -30,6 +30,7 @@ from castsmith.analysis.bounds.interval import (
     whole,
 )
 from castsmith.analysis.bounds.reading import Reader, interval_of_tensor, is_read_in_parts, read_constant
+from castsmith.analysis.bounds.remembered import Remembered
 from castsmith.analysis.bounds.rounding import is_float, is_integer, limits_of, rounded, widest
 from castsmith.analysis.bounds.rules import (
     arithmetic,
@@ -128,6 +129,7 @@ class Analysis:
         opset: The opset of the default domain where the walk is.
         shapes: Inferred shapes, for values that declare none.
         also: What else is computed from large constants.
+        remembered: What was found of large constants in another model; takes what is found in this one.
         calls: The functions, and what calls of them gave.
         known: What was found so far in the turns and calls that are walked now.
         seen: What was found in all turns and calls.
@@ -141,6 +143,7 @@ class Analysis:
     opset: int
     shapes: Mapping[onnx_ir.Value, onnx_ir.Shape]
     also: Also | None = None
+    remembered: Remembered | None = None
     calls: Calls = field(default_factory=lambda: Calls({}))
     known: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
     seen: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
@@ -175,6 +178,8 @@ class Analysis:
         tensor = constant_tensor(value)
         if tensor is None or not is_read_in_parts(tensor):
             self._note(value, self._constant(value))
+        elif self.remembered is not None and (interval := self.remembered.interval(tensor)) is not None:
+            self._note(value, interval)
         else:
             self.unread[value] = tensor
             self.seen[value] = whole(tensor.dtype, None)  # its place in the order of the model
@@ -186,7 +191,9 @@ class Analysis:
             if sums:
                 read_constant(value, sums)
             return
-        self.known[value] = self.seen[value] = self._of_tensor(tensor, sums)
+        self.known[value] = self.seen[value] = interval = self._of_tensor(tensor, sums)
+        if self.remembered is not None:
+            self.remembered.keep_interval(tensor, interval)
         del self.unread[value]
 
     def _of_tensor(self, tensor: onnx_ir.TensorProtocol, sums: Sequence[Reader] = ()) -> Interval:
@@ -292,7 +299,7 @@ class Analysis:
         dtypes = [self.inference.type_of(value) for value in node.outputs]
         if None in dtypes:
             dtypes = [_type_by_operands(node, inputs) if dtype is None else dtype for dtype in dtypes]
-        step = Step(node, inputs, self.opset, dims, dtypes, self.known, self._read, self._constants)
+        step = Step(node, inputs, self.opset, dims, dtypes, self.known, self._read, self._constants, self.remembered)
         try:
             results = self._results(step)
         except (UnknownRangeError, MisfitError):

@@ -30,6 +30,7 @@ from castsmith.analysis.bounds.interval import (
     whole,
 )
 from castsmith.analysis.bounds.reading import has_rows, read_constant
+from castsmith.analysis.bounds.remembered import Remembered
 from castsmith.analysis.bounds.rounding import (
     Array,
     held,
@@ -96,6 +97,7 @@ class Step:
         known: The intervals of all values before it.
         read: Computes sums from the rows of a large constant, in the same pass as its interval if that is not known.
         constants: The constants that the inputs of functions are, in this call.
+        remembered: What was found of large constants in another model.
     """
 
     node: onnx_ir.Node
@@ -106,6 +108,7 @@ class Step:
     known: Mapping[onnx_ir.Value, Interval]
     read: Callable[[onnx_ir.Value, Sequence[BlockSums[Any]]], None] = read_constant
     constants: Mapping[onnx_ir.Value, onnx_ir.Value] = field(default_factory=dict[onnx_ir.Value, onnx_ir.Value])
+    remembered: Remembered | None = None
 
     # Operands.
 
@@ -148,7 +151,8 @@ class Step:
         value, tensor = self._source(index), self.tensor(index)
         if value is not None and tensor is not None and is_followed(tensor) and has_rows(tensor):
             k, n = (int(each) for each in tensor.shape.numpy())
-            return Weights(Layout(k, n), lambda: np.asarray(tensor.numpy()), partial(self.read, value))
+            read = partial(self.read, value)
+            return Weights(Layout(k, n), lambda: np.asarray(tensor.numpy()), read, tensor, self.remembered)
         array = self.array(index)
         return None if array is None or array.ndim != 2 else weights_of(array)
 

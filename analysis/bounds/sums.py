@@ -252,10 +252,15 @@ class _BoxInFloat(BlockSums[Sums]):
         return sums if np.isfinite(size).all() else None
 
 
+Operand = Ball | Ends
+"""What the rows that are multiplied by a matrix are in."""
+
+
 @dataclass
 class Product(Generic[Found]):
     """Bounds of a product with a matrix: known without reading it, or found by the first attempt that succeeds."""
 
+    operand: Operand
     attempts: list[BlockSums[Found]]
     found: Found | None = None
 
@@ -279,21 +284,21 @@ def box_product(low: Array, high: Array, layout: Layout) -> Product[Sums]:
     """Bounds of x @ W for x in [low, high] (rows, k or 1) and finite W."""
     in_double = _BoxInDouble(low, high, layout)
     if not layout.is_large:
-        return Product([in_double])
+        return Product((low, high), [in_double])
     shape = len(low), layout.n
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         ends = np.full(shape, np.inf)  # but for columns that do not meet what is unbounded
-        return Product([], Sums(-ends, ends, ends))
+        return Product((low, high), [], Sums(-ends, ends, ends))
     greatest = float(np.maximum(np.abs(low), np.abs(high)).max(initial=0.0))
     if not greatest:
-        return Product([], Sums(np.zeros(shape), np.zeros(shape), np.zeros(shape)))
-    return Product([_BoxInFloat(low, high, greatest, layout), in_double])
+        return Product((low, high), [], Sums(np.zeros(shape), np.zeros(shape), np.zeros(shape)))
+    return Product((low, high), [_BoxInFloat(low, high, greatest, layout), in_double])
 
 
 def ball_product(ball: Ball, layout: Layout) -> Product[tuple[Ends, Array]]:
     """Bounds of x @ W for rows x in the ball and finite W, by Cauchy-Schwarz, and the size of the sums."""
     in_double = _BallInDouble(ball, layout)
-    return Product([_BallInFloat(ball, layout), in_double] if layout.is_large else [in_double])
+    return Product(ball, [_BallInFloat(ball, layout), in_double] if layout.is_large else [in_double])
 
 
 def _gamma(count: int) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.bounds.remembered import Remembered
 from castsmith.analysis.bounds.rounding import is_float, is_integer
 from castsmith.analysis.bounds.sums import BlockSums, Layout, Product, compute
 from castsmith.ir.constants import constant_tensor
@@ -43,11 +44,15 @@ class Weights:
         layout: Its size, and the order of its elements.
         stored: Returns the elements as they are stored.
         read: Computes sums in one pass over the elements.
+        tensor: The large constant that holds them; None for others.
+        remembered: What was found of large constants in another model.
     """
 
     layout: Layout
     stored: Callable[[], Array]
     read: Callable[[Sequence[BlockSums[Any]]], None]
+    tensor: onnx_ir.TensorProtocol | None = None
+    remembered: Remembered | None = None
 
     @property
     def transposed(self) -> Weights:
@@ -60,7 +65,16 @@ class Weights:
 
     def compute(self, *products: Product[Any]) -> None:
         """Find the bounds of products with the matrix."""
-        compute(products, self.read)
+        tensor, remembered = self.tensor, self.remembered
+        if tensor is None or remembered is None:
+            compute(products, self.read)
+            return
+        unknown = [product for product in products if product.found is None]
+        for product in unknown:
+            product.found = remembered.product(tensor, self.layout, product.operand)
+        compute(unknown, self.read)
+        for product in unknown:
+            remembered.keep_product(tensor, self.layout, product.operand, product.result)
 
 
 def weights_of(matrix: Array) -> Weights:

@@ -29,7 +29,7 @@ PIECE = 1 << 20
 _MAPPED = 1 << 16
 """Elements of a tensor in a file that is read as a whole: mapped pages count as memory of the process."""
 
-_RECIPE = "castsmith.pieces"
+_RECIPE, _SOURCE = "castsmith.pieces", "castsmith.rounded"
 _THREADS = min(4, os.cpu_count() or 1)
 
 
@@ -103,6 +103,17 @@ def computed(
     many = is_large(source)
     tensor.meta[_RECIPE] = lambda: in_threads(convert, pieces(source)) if many else map(convert, pieces(source))
     return tensor
+
+
+def rounded_from(tensor: onnx_ir.LazyTensor, source: onnx_ir.TensorProtocol) -> onnx_ir.LazyTensor:
+    """Note that the elements of a tensor are those of the other one, each rounded to the type, and return it."""
+    tensor.meta[_SOURCE] = source
+    return tensor
+
+
+def source_of(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol | None:
+    """Return the tensor of which this one is a rounded copy; None if it is none."""
+    return tensor.meta.get(_SOURCE)
 
 
 def streamed(

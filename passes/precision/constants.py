@@ -12,7 +12,7 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.io.streaming import computed, in_threads, is_large, is_stored, pieces
+from castsmith.ir.io.streaming import computed, in_threads, is_large, is_stored, pieces, rounded_from
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import element_type, type_name
@@ -239,5 +239,6 @@ def rounded(
         return array if DataType.from_numpy(array.dtype) == to else cast(array, to, opset=max(opset, 6))
 
     if is_large(tensor) or is_stored(tensor):
-        return computed(tensor, to, convert, name)
+        lazy = computed(tensor, to, convert, name)
+        return lazy if lowest is not None else rounded_from(lazy, tensor)
     return onnx_ir.tensor(np.array(convert(tensor.numpy()), order="C"), dtype=to, name=name)

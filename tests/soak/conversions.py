@@ -66,6 +66,10 @@ def _enter(end: Connection, step: Callable[..., str], *arguments: str) -> None:
         end.send(f"{type(error).__name__}: {error}")
 
 
+_LEAVING = 10.0
+"""Seconds in which a process ends after it has answered."""
+
+
 def outcome(step: Callable[..., str], *arguments: str, seconds: float) -> str:
     """Run a step in a process of its own: `fine`, or how it failed."""
     here, there = _CONTEXT.Pipe(duplex=False)
@@ -77,8 +81,8 @@ def outcome(step: Callable[..., str], *arguments: str, seconds: float) -> str:
     except EOFError:
         process.join()
         text = f"the process ended with {process.exitcode}"
-    if process.is_alive() and text == "takes too long":
-        process.kill()
+    process.join(0 if text == "takes too long" else _LEAVING)
+    process.kill()  # an engine may keep it from ending
     process.join()
     return text
 

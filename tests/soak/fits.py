@@ -25,7 +25,7 @@ import numpy as np
 
 from tests.soak.conversions import outcome
 
-_TARGETS = (
+TARGETS = (
     "tensorrt-11",
     "onnxruntime-webgpu",
     "coreml",
@@ -155,7 +155,7 @@ def main(words: list[str]) -> int:
     paths = [path for folder in arguments.folder for path in sorted(Path(folder).rglob("*.onnx"))]
     counts = Counter[str]()
     for path in (path for path in paths if arguments.match in str(path)):
-        for target in arguments.target or _TARGETS:
+        for target in arguments.target or TARGETS:
             text = outcome(fitted, str(path), target, arguments.max_error, seconds=arguments.seconds)
             kind = text.split(":")[0] if text.startswith(("fine", "refused", "not run")) else "WRONG"
             counts[kind] += 1
