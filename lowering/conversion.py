@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 import onnx_ir
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 _RULES = PromotionRules(promote_unsafe=True)
 _MOST = 65504.0
 """The largest float16."""
+_MARGIN = 8.0
+"""How much more than on the inputs a value may reach before it is lost, where only a proof says that it may be."""
 MOST_ATTEMPTS = 64
 """Conversions that the search for `max_error` tries at most."""
 _CAREFUL_ATTEMPTS = 3
@@ -104,6 +106,13 @@ class Request:
     provenance: bool
     progress: Callable[[str], None]
     weights_only: bool = False
+    measured: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
+    """What values reach on the inputs of the caller, if there are no ranges for which a proof would have to hold."""
+
+    def fits_by_far(self, node: onnx_ir.Node, keys: Mapping[onnx_ir.Value, str]) -> bool:
+        """True if all results of the node were measured, with a magnitude that leaves a margin."""
+        bounds = [self.measured.get(keys.get(value, "")) for value in node.outputs]
+        return all(bound is not None and bound.magnitude * _MARGIN <= _MOST for bound in bounds)
 
 
 @takes(ConvertOptions)
@@ -152,6 +161,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         options.provenance,
         tell,
         options.weights_only,
+        {} if stated or options.inputs is None or options.inputs == "made-up" else evidence,
     )
     if known is None or options.max_error is None:
         work = given if options.in_place or model_in_memory(model) is None else given.clone()
@@ -328,7 +338,8 @@ def _without_losses(model: onnx_ir.Model, request: Request, known: Reference | N
         asked = Asked(request.lower, "", losses).with_all_inside(attempt.result.model) if request.lower else {}
         names = defaultdict[str, set[str]](set)
         for node, why in losses.items():
-            if node not in asked and converted[node] not in (*kept, ""):
+            sound = request.fits_by_far(node, attempt.keys)
+            if not sound and node not in asked and converted[node] not in (*kept, ""):
                 names[why].add(converted[node])
         if not names and known is not None and request.to == DataType.FLOAT16:
             for fault in faults(known, attempt.result.model):
