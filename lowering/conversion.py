@@ -21,7 +21,7 @@ from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
 from castsmith.lowering.fault_search import WRONG, faults
-from castsmith.lowering.faults import Fault
+from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
 from castsmith.lowering.healing import Healing, computes_in_half, reference_of
@@ -154,7 +154,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         _io_of(given, options),
         parse_patterns(options.keep, "keep"),
         parse_patterns(options.lower, "lower"),
-        _known(stated, evidence, proven),
+        _known(to, stated, evidence, proven),
         stated,
         proven,
         fates,
@@ -583,13 +583,22 @@ def _evidence(known: Reference | None, to: DataType, *, made_up: bool, search: b
 
 
 def _known(
-    stated: Mapping[str, tuple[float, float]], measured: Mapping[str, Bound], proven: Mapping[str, Bound]
+    to: DataType,
+    stated: Mapping[str, tuple[float, float]],
+    measured: Mapping[str, Bound],
+    proven: Mapping[str, Bound],
 ) -> Callable[[str], Known | None] | None:
     """What the caller states, else what is proven to fit, else what was measured, by name.
 
-    A proven bound beyond the precision may be far from what the value reaches, so that it keeps no node.
+    A proven bound beyond the precision may be far from what the value reaches, so that it keeps no node. If there are
+    measurements, what vanishes keeps none either: where that does harm is found by running the result.
     """
     safe = {name: bound for name, bound in proven.items() if bound.magnitude < _MOST}
+    if measured and to == DataType.FLOAT16:
+        measured, safe = (
+            {name: bound for name, bound in bounds.items() if not 0 < bound.magnitude < LIMITS.normal}
+            for bounds in (measured, safe)
+        )
     known: dict[str, Known] = {**measured, **safe, **{name: Stated(*ends) for name, ends in stated.items()}}
     return known.get if known else None
 
