@@ -23,7 +23,7 @@ from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
 from castsmith.lowering.fault_search import WRONG, faults
-from castsmith.lowering.faults import Fault
+from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
 from castsmith.lowering.healing import Healing, computes_in_half, reference_of
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 _RULES = PromotionRules(promote_unsafe=True)
 _MOST = 65504.0
 """The largest float16."""
+_MARGIN = 8.0
+"""How much more than on the inputs a value may reach before it is lost, where only a proof says that it may be."""
 MOST_ATTEMPTS = 64
 """Conversions that the search for `max_error` tries at most."""
 _CAREFUL_ATTEMPTS = 3
@@ -108,6 +110,13 @@ class Request:
     progress: Callable[[str], None]
     weights_only: bool = False
     remembered: Remembered = field(default_factory=Remembered)
+    measured: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
+    """What values reach on the inputs of the caller, if there are no ranges for which a proof would have to hold."""
+
+    def fits_by_far(self, node: onnx_ir.Node, keys: Mapping[onnx_ir.Value, str]) -> bool:
+        """True if all results of the node were measured, with a magnitude that leaves a margin."""
+        bounds = [self.measured.get(keys.get(value, "")) for value in node.outputs]
+        return all(bound is not None and bound.magnitude * _MARGIN <= _MOST for bound in bounds)
 
 
 @takes(ConvertOptions)
@@ -149,7 +158,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         _io_of(given, options),
         parse_patterns(options.keep, "keep"),
         parse_patterns(options.lower, "lower"),
-        _known(stated, evidence, proven),
+        _known(to, stated, evidence, proven),
         stated,
         proven,
         fates,
@@ -157,6 +166,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         tell,
         options.weights_only,
         remembered,
+        {} if stated or options.inputs is None or options.inputs == "made-up" else evidence,
     )
     if known is None or options.max_error is None:
         work = given if options.in_place or model_in_memory(model) is None else given.clone()
@@ -333,7 +343,8 @@ def _without_losses(model: onnx_ir.Model, request: Request, known: Reference | N
         asked = Asked(request.lower, "", losses).with_all_inside(attempt.result.model) if request.lower else {}
         names = defaultdict[str, set[str]](set)
         for node, why in losses.items():
-            if node not in asked and converted[node] not in (*kept, ""):
+            sound = request.fits_by_far(node, attempt.keys)
+            if not sound and node not in asked and converted[node] not in (*kept, ""):
                 names[why].add(converted[node])
         if not names and known is not None and request.to == DataType.FLOAT16:
             for fault in faults(known, attempt.result.model):
@@ -582,13 +593,22 @@ def _evidence(known: Reference | None, to: DataType, *, made_up: bool, search: b
 
 
 def _known(
-    stated: Mapping[str, tuple[float, float]], measured: Mapping[str, Bound], proven: Mapping[str, Bound]
+    to: DataType,
+    stated: Mapping[str, tuple[float, float]],
+    measured: Mapping[str, Bound],
+    proven: Mapping[str, Bound],
 ) -> Callable[[str], Known | None] | None:
     """What the caller states, else what is proven to fit, else what was measured, by name.
 
-    A proven bound beyond the precision may be far from what the value reaches, so that it keeps no node.
+    A proven bound beyond the precision may be far from what the value reaches, so that it keeps no node. If there are
+    measurements, what vanishes keeps none either: where that does harm is found by running the result.
     """
     safe = {name: bound for name, bound in proven.items() if bound.magnitude < _MOST}
+    if measured and to == DataType.FLOAT16:
+        measured, safe = (
+            {name: bound for name, bound in bounds.items() if not 0 < bound.magnitude < LIMITS.normal}
+            for bounds in (measured, safe)
+        )
     known: dict[str, Known] = {**measured, **safe, **{name: Stated(*ends) for name, ends in stated.items()}}
     return known.get if known else None
 

@@ -151,8 +151,9 @@ def _conversion(result: ConvertResult) -> Iterator[str]:
 def fault_lines(faults: Sequence[Fault], cure: str) -> Iterator[str]:
     """Yield the nodes that float16 does not do, those first at which a fault begins."""
     if faults:
-        yield f"  {counted(len(faults), 'node')} {cure}, because float16 goes wrong there on these inputs:"
-        firsts = [fault for fault in faults if fault.kind != "operand"]
+        firsts = [fault for fault in faults if fault.kind != "operand"] or faults
+        behind = f" ({len(faults) - len(firsts)} of them behind others)" if len(faults) > len(firsts) else ""
+        yield f"  {counted(len(faults), 'node')} {cure}{behind}, because float16 goes wrong there on these inputs:"
         yield from (f"    {fault.place}: {fault.reason}" for fault in firsts[:_MOST_ROWS])
         if len(firsts) > _MOST_ROWS:
             yield f"    {len(firsts) - _MOST_ROWS} more (--json has all)"

@@ -60,6 +60,8 @@ _FEWEST_BITS = 4
 """The bits above the least normal number to which what vanishes is raised."""
 _MOST_AT_ONCE = 14
 """The largest power by which one multiplication scales: its factor is a normal float16."""
+_AXIS_ALONE = 13
+"""The opset from which Softmax is over one axis."""
 _AXES_ARE_AN_OPERAND = 18
 """The opset from which ReduceMax takes its axes as an operand."""
 
@@ -93,7 +95,7 @@ SCALE_EPSILON = Rule(
 )
 SHIFT_SOFTMAX = Rule(
     "shift-softmax",
-    "The maximum is subtracted below the Exp of a softmax that is written out without it.",
+    "The maximum is subtracted before a softmax whose operand, or whose exponentials, would not fit float16.",
     why="The quotient of exponentials stays the same, apart from rounding, and no exponential exceeds 1.",
     example="- e = Exp (x)\n+ m = ReduceMax <axes = [-1]> (x)\n+ d = Sub (x, m)\n+ e = Exp (d)",
     advice="Convert without --rescale to compute the Exp in float instead.",
@@ -265,9 +267,12 @@ def _of_constant(edge: Edge, tensor: onnx_ir.TensorProtocol) -> Iterator[Bound]:
 
 
 def _shift_softmax(model: onnx_ir.Model, found: list[Fault], records: Records, namer: Namer) -> set[onnx_ir.Node]:
-    """Subtract the maximum below each Exp that overflows and is part of a softmax; return the nodes of those."""
+    """Subtract the maximum before what overflows and is a softmax, or the Exp of one; return the nodes of those."""
     done = set[onnx_ir.Node]()
     for fault in found:
+        if fault.node.op_type in ("Softmax", "LogSoftmax") and fault.magnitude >= LIMITS.overflow:
+            done |= _shift_operand(model, fault, records, namer)
+            continue
         softmax = None if fault.node.op_type != "Exp" or fault.node in done else softmax_of(fault.node)
         axes = None if softmax is None else _axes(model, softmax.total)
         if softmax is None or axes is None:
@@ -291,6 +296,38 @@ def _shift_softmax(model: onnx_ir.Model, found: list[Fault], records: Records, n
         )
         done |= {node, *softmax.nodes, *made}
     return done
+
+
+def _shift_operand(model: onnx_ir.Model, fault: Fault, records: Records, namer: Namer) -> set[onnx_ir.Node]:
+    """Subtract the maximum from a scaled operand, and put a factor behind it which takes the scale away.
+
+    What is beyond float16 is minus infinity then, whose exponential is 0.
+    """
+    node, opset = fault.node, opset_of(model.graph.opset_imports, "") or 0
+    axis = node.attributes.get_int("axis", -1 if opset >= _AXIS_ALONE else 1)
+    if axis != -1 and opset < _AXIS_ALONE:  # all axes from there on
+        return set()
+    before, operand = node_item(node), present(node.inputs[0], "the operand of Softmax")
+    axes, attributes = list[onnx_ir.Value](), dict[str, Any]({"keepdims": 1})
+    if opset < _AXES_ARE_AN_OPERAND:
+        attributes["axes"] = [axis]
+    else:
+        axes.append(new_constant(namer.fresh(f"{operand.name}_axes"), onnx_ir.tensor(np.array([axis]))))
+    greatest = onnx_ir.node("ReduceMax", [operand, *axes], attributes)
+    shifted = onnx_ir.node("Sub", [operand, greatest.outputs[0]])
+    one = np.array(1, np.float32 if operand.dtype == DataType.FLOAT else np.float16)
+    factor = new_constant(namer.fresh(f"{operand.name}_factor"), onnx_ir.tensor(one))
+    made = [greatest, shifted, onnx_ir.node("Mul", [shifted.outputs[0], factor])]
+    for each in made:
+        name_node(each, namer)
+        node.prepend(each)
+    for constant, user in (*((each, greatest) for each in axes), (factor, made[-1])):
+        place_constant(constant, user, namer)
+    node.replace_input_with(0, made[-1].outputs[0])
+    reason = f"{fault.reason}; the result does not change if the maximum is subtracted first"
+    after = node_items([*made, node])
+    records.rewrites.append(Rewrite(NAME, SHIFT_SOFTMAX.code, site_of(node), before, after, reason, Effect.CONVERTED))
+    return {node, *made}
 
 
 def _raised_log(log: onnx_ir.Node, greatest: onnx_ir.Value, namer: Namer) -> onnx_ir.Node:

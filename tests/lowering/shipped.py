@@ -313,6 +313,44 @@ SIBLINGS = [
         scale=8e-4,
     ),
     Case(
+        "attention by Einsum",
+        "",
+        'q = MatMul (x, wq) k = MatMul (x, wk) s = Einsum <equation = "bqd,bkd->bqk"> (q, k) z = Mul (s, small)'
+        " p = Softmax (z) y = MatMul (p, x)",
+        {"wq": _square(70), "wk": _square(70, 5), "small": np.float32(1e-5)},
+    ),
+    Case(
+        "a softmax of scores that do not fit, after a mask",
+        "",
+        f"{attention('b = Mul (scores, ten) scaled = Add (b, mask)')} y = Add (x, mixed)",
+        {"wq": _square(20), "wk": _square(20, 5), "wv": _square(0.2, 6), "ten": np.float32(10)},
+        more={"mask": np.triu(np.full((6, 6), -30000, np.float32), 1)},
+        opset=18,
+    ),
+    Case(
+        "the logarithm of a sum of exponentials, without its axis",
+        "",
+        "h = MatMul (x, w0) e = Exp (h) s = ReduceSum <keepdims = 0> (e, axes) l = Log (s) u = Unsqueeze (l, axes)"
+        " d = Sub (h, u) y = MatMul (d, w1)",
+        {**_LAST, "w0": _square(1.5), "axes": np.array([-1])},
+    ),
+    Case(
+        "a masked softmax written out, by a reciprocal",
+        "",
+        "h = MatMul (x, w0) e = Exp (h) m = Mul (e, kept) s = ReduceSum (m, axes) r = Reciprocal (s) p = Mul (m, r)"
+        " y = MatMul (p, w1)",
+        {**_LAST, "w0": _square(1.5), "axes": np.array([-1]), "kept": (np.arange(32) % 3 > 0).astype(np.float32)},
+        opset=13,
+    ),
+    Case(
+        "a stream that grows between LayerNormalizations, whose squares overflow where they are in float16",
+        "",
+        "a = LayerNormalization (x, gain, shift) u = MatMul (a, w0) h = Add (x, u)"
+        " b = LayerNormalization (h, gain, shift) v = MatMul (b, w5) k = Add (h, v)"
+        " n = LayerNormalization (k, gain, shift) y = MatMul (n, w1)",
+        {**_NORM, **_LAST, "w0": _square(4000), "w5": _square(8000, 8)},
+    ),
+    Case(
         "squares between Elu, which is not homogeneous, each with its root",
         "",
         "h0 = MatMul (x, w0) "

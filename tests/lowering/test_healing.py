@@ -184,6 +184,18 @@ def test_four_bit_models_with_float16_arithmetic() -> None:
     assert {tensor.name for tensor in result.proto.graph.initializer} == {t.name for t in model.graph.initializer}
 
 
+def test_healthy_four_bit_models_are_not_changed() -> None:
+    model, feeds = four_bits()
+    for scales in (tensor for tensor in model.graph.initializer if tensor.name in ("scale", "scales")):
+        small = (numpy_helper.to_array(scales) / 16).astype(np.float16)
+        scales.CopyFrom(numpy_helper.from_array(small, scales.name))
+    for rescale in (False, True):
+        result = castsmith.convert(model, to="float16", inputs=feeds, rescale=rescale)
+        assert (result.rewrites, result.faults) == ([], ())
+        assert result.error is not None
+        assert result.error.worst < 5e-3
+
+
 def test_models_in_float_or_without_arithmetic_are_not_healed() -> None:
     case = case_of("a plain network")
     assert not computes_in_half(onnx_ir.from_proto(case.original()))

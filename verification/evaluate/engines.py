@@ -381,6 +381,8 @@ def _is_half(operands: Sequence[Array | None]) -> bool:
 def adds_up(node: onnx_ir.Node) -> bool:
     """True if the node makes few elements of many: a sum, a mean, a norm. A product of matrices adds up in float."""
     row = traits_of(node.domain, node.op_type)
+    if node.op_type == "ReduceLogSumExp":
+        return False  # kernels subtract the maximum first
     if row.reduces or node.domain not in DEFAULT_DOMAINS:
         return row.reduces and not row.ordered
     if Role.COMPUTE in type_attributes(node.domain, node.op_type).values():

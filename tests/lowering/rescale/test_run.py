@@ -15,6 +15,7 @@ from castsmith.ir.records import Effect
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.healing import reference_of, widened
 from castsmith.lowering.rescale.run import Rescale, RescaleResult
+from castsmith.lowering.rescale.softmax import softmax_of
 from castsmith.lowering.rescale.solve import Bound, solve
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -154,6 +155,36 @@ def test_exponents(body: str, needs: dict[str, int], expected: dict[str, int]) -
     names = {"w": W, "v": W, "s": scalar if "LayerNorm" in body or "Gemm" in body else np.float16(1)}
     used = {name: array for name, array in names.items() if f" {name}" in body or f"({name}" in body}
     assert exponents(text + body, needs, **used) == expected
+
+
+SOFTMAXES = [
+    ("t = ReduceSum (e, a) y = Div (e, t)", True),
+    ("t = ReduceSum (e, a) r = Reciprocal (t) y = Mul (r, e)", True),
+    ("t = ReduceSum (e, a) s = Add (t, eps) y = Div (e, s)", True),
+    ("m = Mul (e, z) t = ReduceSum (m, a) y = Div (m, t)", True),
+    ("t = ReduceSum <keepdims = 0> (e, a) l = Log (t) u = Unsqueeze (l, a) y = Sub (x, u)", True),
+    ("t = ReduceSum (e, a) l = Log (t) d = Div (e, t) y = Sub (d, l)", True),
+    ("t = ReduceSum (e, a) y = Mul (e, t)", False),  # of the degree 2
+    ("t = ReduceSum (e, a) s = Add (t, one) y = Div (e, s)", False),  # 1 is no epsilon
+    ("m = Mul (e, z) t = ReduceSum (m, a) s = Add (t, eps) y = Div (m, s)", False),  # the sum may be below it
+    ("t = ReduceSum (e, a) d = Div (t, t) l = Log (e) y = Add (d, l)", True),
+    ("t = ReduceSum (e, a) d = Div (e, t) y = Add (d, e)", False),
+    ("t = ReduceSum (e, a) u = ReduceSum (e, b) d = Div (e, t) f = Div (e, u) y = Add (d, f)", False),  # two axes
+    ("t = ReduceSum <keepdims = 0> (e, a) y = Div (e, t)", False),  # of other axes
+    ("t = ReduceMax (e) y = Div (e, t)", False),
+]
+
+
+@pytest.mark.parametrize(("body", "is_one"), SOFTMAXES, ids=str)
+def test_what_stays_the_same_if_a_number_is_subtracted_below_the_exponential(body: str, is_one: bool) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float16[4, 4] x, float16[4, 4] z) => (float16[4, 4] y)'
+        f" {{ e = Exp (x) {body} }}"
+    )
+    constants = {"a": np.array([-1]), "b": np.array([0]), "eps": np.float16(1e-5), "one": np.float16(1)}
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items())
+    exponential = next(iter(onnx_ir.from_proto(model).graph))
+    assert (softmax_of(exponential) is not None) == is_one
 
 
 def test_four_bit_weights_take_the_scale() -> None:
