@@ -65,8 +65,6 @@ _UNLISTED = ("Constant",)
 _INTERNAL = ("com.microsoft.nchwc", "com.ms.internal.nhwc")
 """Domains of the operators that ONNX Runtime's optimizer makes."""
 
-_INLINE = "`onnx.inliner.inline_local_functions(model)`"
-
 Typed = tuple[str, str]
 """The name of a type variable, or of a parameter, and the type that it has."""
 
@@ -132,7 +130,9 @@ def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
             message = f"{target} does not load {node.op_type} of {domain}: {fault}"
             way_out = "correct the node, or export the model again"
             yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
-    yield from noted(functions, UNREGISTERED_OPERATOR, Severity.ERROR, f"inline them: {_INLINE}")
+    yield from noted(
+        functions, UNREGISTERED_OPERATOR, Severity.ERROR, f"`optimize(target={str(target)!r})` inlines them"
+    )
     for name, each in found.items():
         message = f"{target} has no operator {name}{each.more()}"
         way_out = f"register an extension that has it: `{target.extension}`"

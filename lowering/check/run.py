@@ -23,8 +23,8 @@ from castsmith.lowering.check.casts import cast_findings
 from castsmith.lowering.check.causes import with_causes
 from castsmith.lowering.check.loaded import as_loaded
 from castsmith.lowering.check.malformed import malformed_findings, readable_model
-from castsmith.lowering.check.pairs import TARGET_MISCOMPUTES_CAST
-from castsmith.lowering.check.registered import registered_findings
+from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL, TARGET_MISCOMPUTES_CAST
+from castsmith.lowering.check.registered import UNREGISTERED_OPERATOR, registered_findings
 from castsmith.lowering.check.standard import declaration_findings, operator_fits
 from castsmith.lowering.check.target import target_findings
 from castsmith.lowering.check.tried import with_tried_hints
@@ -235,4 +235,6 @@ def _findings_for(
         for each in (*everywhere, *found)
         if each.severity is Severity.ERROR and each.code != TARGET_MISCOMPUTES_CAST.code  # which loads
     }
-    return [*found, *registered_findings(model, inference, target, errors)]
+    registered = list(registered_findings(model, inference, target, errors))
+    missing = {each.site for each in registered if each.code == UNREGISTERED_OPERATOR.code}
+    return [*(each for each in found if each.code != TARGET_LACKS_KERNEL.code or each.site not in missing), *registered]
