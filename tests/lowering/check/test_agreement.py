@@ -263,6 +263,16 @@ def test_an_error_is_what_openvino_refuses():
     assert not wrong
 
 
+def test_optimize_inlines_functions_for_openvino():
+    model = onnx.parser.parse_model(IMPORTS + _filled(_CALL, FUNCTION="lib.f", OPERATOR="Neg"))
+    (found,) = castsmith.check(model, target="openvino-cpu")
+    assert found.help == "`optimize(target='openvino-cpu')` inlines them"
+    result = castsmith.optimize(model, target="openvino-cpu")
+    assert "openvino-cpu does not load calls of functions" in [rewrite.reason for rewrite in result.rewrites]
+    assert (openvino_refusal(result.proto), errors(result.proto, "openvino-cpu")) == ("", [])
+    assert len(castsmith.optimize(model, target="onnxruntime-cpu").model.functions) == 1
+
+
 VALUES = """g (float[1,1,4,4] x, uint8[2] u, uint8[2] v) => (float[1,1,{size},{size}] y, uint8[2] w) {{
     y = Resize <mode = "{mode}", antialias = {antialias}> (x, , s) w = BitShift <direction = "{direction}"> (u, v) }}"""
 
