@@ -8,14 +8,17 @@ from typing import cast
 
 import onnx_ir
 
+from castsmith.analysis.inference.disagreement import rank_of
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.io.protos import REPEATED
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_in
+from castsmith.lowering.check.branches import known_before_run
 from castsmith.lowering.check.device import values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
 from castsmith.lowering.check.malformed import MALFORMED_MODEL, SURPLUS
@@ -98,13 +101,23 @@ def _has_other_scales(node: onnx_ir.Node, _: Inference) -> bool:
     return None not in (length, scales[0]) and scales[0] not in (1, length)
 
 
-def _wraps(node: onnx_ir.Node, _: Inference) -> bool:
-    return node.op_type == "Pad" and node.attributes.get_string("mode", "constant") == "wrap"
+_CONSTANTS = {
+    "SplitToSequence": 1,
+    "STFT": 1,
+    "Unsqueeze": 1,
+    "MatMulNBits": 1,
+}
+"""Inputs that a runtime reads while it loads the model."""
 
 
-def _crops(node: onnx_ir.Node, _: Inference) -> bool:
-    mode = node.attributes.get_string("coordinate_transformation_mode", "") if node.op_type == "Resize" else ""
-    return mode == "tf_crop_and_resize"
+def _computes_parameter(node: onnx_ir.Node, _: Inference) -> bool:
+    index = _CONSTANTS.get(node.op_type, len(node.inputs))
+    value = node.inputs[index] if index < len(node.inputs) else None
+    return value is not None and known_before_run(value) is False
+
+
+def _is_volumetric(node: onnx_ir.Node, inference: Inference) -> bool:
+    return node.op_type == "GridSample" and rank_of(node.inputs[0], inference.ranks) == 5
 
 
 _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str]] = {
@@ -135,12 +148,12 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
         "correct the scale, or the attribute axis",
     ),
     "integer-mod-of-floats": (_is_integer_mod_of_floats, "fmod is 0, and its operands are floats", "set fmod to 1"),
-    "wrapping-pad": (_wraps, "its mode is wrap", "write it as Slice and Concat"),
-    "cropping-resize": (
-        _crops,
-        "its coordinate_transformation_mode is tf_crop_and_resize",
-        "crop with Slice before it",
+    "computed-parameters": (
+        _computes_parameter,
+        "an input is computed that it reads while it loads the model",
+        "make it a constant",
     ),
+    "volumetric-gridsample": (_is_volumetric, "its operand has five dimensions", "write it as other operators"),
 }
 """By hazard: which nodes the target does not load, why, and what to do."""
 
@@ -149,7 +162,7 @@ def refused_findings(model: onnx_ir.Model, inference: Inference, target: Target)
     """Yield the nodes, and the declarations of values, that the target does not load."""
     stated = [(hazard, *_REFUSED[hazard]) for hazard in _REFUSED if hazard in target.hazards]
     for node in all_nodes(model) if stated else ():
-        if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions:
+        if node.domain not in (*DEFAULT_DOMAINS, CONTRIB_DOMAIN) or node.op_identifier() in model.functions:
             continue
         for hazard, is_refused, why, way_out in stated:
             if is_refused(node, inference):

@@ -126,8 +126,8 @@ def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
             continue
         if not has:
             note(found, f"{node.op_type}{domain and f' of {domain}'}", node)
-        elif schema is not None and (fault := _wrong_count(node, schema)):
-            message = f"{target} does not load {node.op_type} of {domain}: {fault}"
+        elif fault := attribute_fault(node, target) if schema is None else _wrong_count(node, schema):
+            message = f"{target} does not load {node.op_type}{domain and f' of {domain}'}: {fault}"
             way_out = "correct the node, or export the model again"
             yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
     yield from noted(

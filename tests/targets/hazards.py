@@ -317,16 +317,6 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
         _loads(f"{_SCAN} {{ r = Neg (u) }}> (x) }}") and not _loads(f"{_SCAN} {{ r = Add (u, z) }}> (x) }}")
     ),
     "integer-mod-of-floats": lambda: not _loads("(float[2] x) => (float[2] y) { y = Mod (x, x) }"),
-    "wrapping-pad": lambda: (
-        not _loads('(float[4] x) => (float[n] y) <int64[2] p = {1, 1}> { y = Pad <mode = "wrap"> (x, p) }')
-    ),
-    "cropping-resize": lambda: (
-        not _loads(
-            "(float[1,1,4,4] x) => (float[a,b,c,d] y)"
-            " <float[8] r = {0,0,0,0,1,1,1,1}, int64[4] s = {1,1,2,2}, float[0] e = {}>"
-            ' { y = Resize <coordinate_transformation_mode = "tf_crop_and_resize"> (x, r, e, s) }'
-        )
-    ),
     "branch-inputs-unchecked": lambda: _loads(
         _IF.replace("t ()", "t (float[1,2] x)").format("float[1,2] v", "Neg (x)")
     ),
@@ -340,6 +330,10 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
     "scales-unlike-axis": lambda: (
         _loads("(uint8[2,3] x, float[3] s) => (float[2,3] y) { y = DequantizeLinear (x, s) }")
         and not _loads("(uint8[2,3] x, float[2] s) => (float[2,3] y) { y = DequantizeLinear (x, s) }")
+    ),
+    "computed-parameters": lambda: not _loads("(float[2] x, int64[1] a) => (float[m,n] y) { y = Unsqueeze (x, a) }"),
+    "volumetric-gridsample": lambda: (
+        not _loads("(float[1,1,2,2,2] x, float[1,2,2,2,3] g) => (float[1,1,2,2,2] y) { y = GridSample (x, g) }")
     ),
     "functions-unconverted": lambda: (
         not _loads(
