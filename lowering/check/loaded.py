@@ -21,7 +21,7 @@ from castsmith.ir.walks import all_nodes, graphs_in
 from castsmith.lowering.check.branches import known_before_run
 from castsmith.lowering.check.device import values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
-from castsmith.lowering.check.malformed import MALFORMED_MODEL, SURPLUS
+from castsmith.lowering.check.malformed import MALFORMED_MODEL, SURPLUS, UNIMPORTED, UNVERSIONED
 from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
 from castsmith.lowering.check.types import OUTPUT_TYPE_MISMATCH
 from castsmith.numerics.types import Kind, element_type
@@ -222,5 +222,7 @@ def as_loaded(found: Iterable[Diagnostic], target: Target | None) -> Iterator[Di
 _UNCHECKED = {
     (OUTPUT_TYPE_MISMATCH.code, ""): "output-types-unchecked",
     (MALFORMED_MODEL.code, SURPLUS): "surplus-operands-unchecked",
+    (MALFORMED_MODEL.code, UNIMPORTED): "imports-unchecked",
+    (MALFORMED_MODEL.code, UNVERSIONED): "ir-version-unchecked",
     (INVALID_MODEL.code, BRANCH_INPUTS): "branch-inputs-unchecked",
 }

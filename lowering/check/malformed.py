@@ -8,7 +8,7 @@ import onnx_ir
 
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
+from castsmith.ir.io.loading import NO_IMPORTS, NO_IR_VERSION, ModelLike, as_model, model_in_memory
 from castsmith.ir.records import Diagnostic, Flaw, Severity
 from castsmith.ir.validation import require_sound
 
@@ -24,6 +24,10 @@ MALFORMED_MODEL = FindingCode(
 )
 SURPLUS = "surplus"
 """The subject of a finding about operands or results beyond those of the operator."""
+UNIMPORTED = "imports"
+UNVERSIONED = "version"
+"""The subjects of findings about a model that imports no operator set, and about one without IR version."""
+_SUBJECTS = {NO_IMPORTS: UNIMPORTED, NO_IR_VERSION: UNVERSIONED}
 _APART = "castsmith.malformed"
 """The domain of nodes that mean nothing, while the rest of the model is checked."""
 
@@ -32,7 +36,7 @@ def malformed_findings(flaws: Iterable[Flaw]) -> Iterator[Diagnostic]:
     """Yield an error for each flaw."""
     for flaw in dict.fromkeys(flaws):
         way_out = "export the model again, or correct it"
-        subject = SURPLUS if flaw.surplus else ""
+        subject = SURPLUS if flaw.surplus else _SUBJECTS.get(flaw.text, "")
         yield Diagnostic(MALFORMED_MODEL.code, Severity.ERROR, flaw.site, flaw.text, way_out, subject)
 
 

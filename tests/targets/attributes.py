@@ -61,9 +61,9 @@ def _set(model: ModelProto, name: str, value: str | int) -> ModelProto:
 
 def _values(schema: onnx.defs.OpSchema) -> Iterator[tuple[str, tuple[str, ...] | tuple[int, ...]]]:
     for name, attribute in schema.attributes.items():
-        if attribute.type.name == "STRING" and name in _TEXTS:
+        if attribute.type == onnx.defs.OpSchema.AttrType.STRING and name in _TEXTS:
             yield name, (*_TEXTS[name], "nonsense")
-        elif attribute.type.name == "INT" and name in _NUMBERS:
+        elif attribute.type == onnx.defs.OpSchema.AttrType.INT and name in _NUMBERS:
             yield name, (0, 1)
 
 
