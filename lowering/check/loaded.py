@@ -17,7 +17,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, graphs_in
+from castsmith.ir.walks import all_nodes, graphs_in, graphs_with_initializers
 from castsmith.lowering.check.branches import known_before_run
 from castsmith.lowering.check.device import values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
@@ -192,6 +192,11 @@ def _misdeclared(model: onnx_ir.Model) -> Iterator[tuple[onnx_ir.Value, str, str
         elif tensor is None and value.shape is None and isinstance(value.type, onnx_ir.TensorType):
             way_out = "declare its shape, with a name for each unknown size"
             yield value, "inputs-without-rank", f"input {value.name}, whose rank is not declared", way_out
+    inner = [graph for graph in graphs_with_initializers(model) if graph is not model.graph]
+    for value in (value for graph in inner for value in graph.initializers.values()) if model.ir_version < 4 else ():
+        if not value.is_graph_input():
+            why = f"initializer {value.name} of a subgraph, which is no input of it, at IR version {model.ir_version}"
+            yield value, "subgraph-initializers-below-4", why, "raise the IR version to 4"
     for value in values_of(model):
         if value.dtype == onnx_ir.DataType.UNDEFINED:
             why = f"value {value.name}, which is declared with the element type 0"

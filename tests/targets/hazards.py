@@ -98,6 +98,17 @@ def _is_refused_with(change: Callable[[onnx.GraphProto], object]) -> bool:
     return _refused(made, x=_f(1, 2))
 
 
+def subgraph_initializers() -> bool:
+    branch = "b () => (float[2] r) <float[2] k = {1, 2}> { r = Add (x, k) }"
+    made = model(
+        f"(float[2] x, bool c) => (float[2] y) {{ y = If <then_branch = {branch}, else_branch = {branch}> (c) }}", 10
+    )
+    made.ir_version = 4
+    loads = not _refused(made, x=_f(1, 2), c=np.array(True))
+    made.ir_version = 3
+    return loads and _refused(made, x=_f(1, 2), c=np.array(True))
+
+
 def _stated(value: onnx.ValueInfoProto, elem_type: int) -> None:
     value.type.tensor_type.elem_type = elem_type
 
@@ -361,6 +372,7 @@ ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
     "same-node-names": same_node_names,
     "inputs-without-type": lambda: _is_refused_with(lambda graph: graph.input[0].ClearField("type")),
     "repeated-nodes": lambda: _is_refused_with(lambda graph: graph.node.append(graph.node[0])),
+    "subgraph-initializers-below-4": subgraph_initializers,
     "undefined-types": lambda: _is_refused_with(lambda graph: _stated(graph.output[0], 0)),
     "initializers-unlike-inputs": lambda: _is_refused_with(lambda graph: _stated(graph.input[1], 7)),
     "attributes-without-effect": idle_attributes,
