@@ -339,8 +339,7 @@ def _read_skeleton(path: Path) -> tuple[onnx.ModelProto, _OwnWeights]:
 
 
 NO_IR_VERSION = "the model has no IR version"
-NO_IMPORTS = "the model imports no operator set, so its operators have no meaning"
-"""What is wrong with a model without its version, or without operator sets."""
+"""What is wrong with a model without its version."""
 _FIRST_WITH_IMPORTS = 3
 """The first IR version in which a model imports operator sets."""
 
@@ -362,8 +361,9 @@ def _deserialize(path: Path, proto: onnx.ModelProto, flaws: list[Flaw] | None = 
         missing = "graph" if proto.ir_version else "IR version"
         raise ModelError(f"{path}: not an ONNX model: it has no {missing}.")
     if not proto.opset_import:
-        _note_flaw(flaws, proto, NO_IMPORTS)
-        raise ModelError(f"{path}: {NO_IMPORTS}.")
+        fault = "the model imports no operator set, so its operators have no meaning."
+        _note_flaw(flaws, proto, fault)
+        raise ModelError(f"{path}: {fault}")
     try:
         with paused_collection():
             model = protos.from_proto(proto, flaws)

@@ -21,7 +21,7 @@ from castsmith.ir.walks import all_nodes, graphs_in, graphs_with_initializers
 from castsmith.lowering.check.branches import known_before_run
 from castsmith.lowering.check.device import values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
-from castsmith.lowering.check.malformed import MALFORMED_MODEL, SURPLUS, UNIMPORTED, UNVERSIONED
+from castsmith.lowering.check.malformed import MALFORMED_MODEL, SURPLUS, UNVERSIONED
 from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
 from castsmith.lowering.check.types import OUTPUT_TYPE_MISMATCH
 from castsmith.numerics.types import Kind, element_type
@@ -198,7 +198,7 @@ def _misdeclared(model: onnx_ir.Model) -> Iterator[tuple[onnx_ir.Value, str, str
             why = f"initializer {value.name} of a subgraph, which is no input of it, at IR version {model.ir_version}"
             yield value, "subgraph-initializers-below-4", why, "raise the IR version to 4"
     for value in values_of(model):
-        if value.dtype == onnx_ir.DataType.UNDEFINED:
+        if type(value.type) is onnx_ir.TensorType and value.dtype == onnx_ir.DataType.UNDEFINED:  # a map has none
             why = f"value {value.name}, which is declared with the element type 0"
             yield value, "undefined-types", why, "declare its type, or remove the declaration"
 
@@ -227,7 +227,6 @@ def as_loaded(found: Iterable[Diagnostic], target: Target | None) -> Iterator[Di
 _UNCHECKED = {
     (OUTPUT_TYPE_MISMATCH.code, ""): "output-types-unchecked",
     (MALFORMED_MODEL.code, SURPLUS): "surplus-operands-unchecked",
-    (MALFORMED_MODEL.code, UNIMPORTED): "imports-unchecked",
     (MALFORMED_MODEL.code, UNVERSIONED): "ir-version-unchecked",
     (INVALID_MODEL.code, BRANCH_INPUTS): "branch-inputs-unchecked",
 }

@@ -50,6 +50,9 @@ BODIES = {
         "g (uint8[2,2] x, float s, uint8 z, int8[2,2] b, uint16 o) => (uint16[2,2] y)"
         " { y = QLinearMatMul (x, s, z, b, s, z, s, o) }"
     ),
+    "a sequence of maps": (
+        "g (float[1,2] x) => (seq(map(int64, float)) y) { y = ai.onnx.ml.ZipMap <classlabels_int64s = [0, 1]> (x) }"
+    ),
     "an attribute that the operator lacks": "g (float[2] x) => (float[2] y) { y = Relu <alpha = 1.0> (x) }",
 }
 HEADERS = {
