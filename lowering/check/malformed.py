@@ -70,7 +70,7 @@ def readable_model(model: ModelLike) -> tuple[onnx_ir.Model | None, list[Flaw]]:
         if not flaws:
             raise
         return None, flaws
-    if any(flaw.node is None for flaw in flaws):
+    if any(flaw.node is None and flaw.text != NO_IR_VERSION for flaw in flaws):
         return None, flaws
     for flaw in again or flaws:
         if flaw.node is not None and not (flaw.surplus and _drop_surplus(flaw.node, loaded)):

@@ -126,7 +126,7 @@ def check(
         return list(as_loaded((*malformed_findings(flaws), newer), runtime))
     if found and loaded is not None and not flaws:
         found = with_tried_hints(loaded, found, rules, runtime, partial(all_findings, rules=rules, target=runtime))
-    flawed = {(flaw.site, flaw.site.output) for flaw in flaws if not flaw.surplus}
+    flawed = {(flaw.site, flaw.site.output) for flaw in flaws if flaw.node is not None and not flaw.surplus}
     others = (each for each in found if (each.site, each.site.output) not in flawed)
     told = list(as_loaded((*malformed_findings(flaws), *others), runtime))
     return told if loaded is None or flaws or inputs is None else [*told, *_half_findings(loaded, inputs, runtime)]
