@@ -116,6 +116,21 @@ def _computes_parameter(node: onnx_ir.Node, _: Inference) -> bool:
     return value is not None and known_before_run(value) is False
 
 
+def _splits_into_more(node: onnx_ir.Node, _: Inference) -> bool:
+    """True for a Split into more parts than its axis has elements."""
+    parts, dims = node.attributes.get_int("num_outputs", 0), _dims(node, 0) if node.inputs else None
+    axis = node.attributes.get_int("axis", 0)
+    if node.op_type != "Split" or not dims or not -len(dims) <= axis < len(dims):
+        return False
+    length = dims[axis]
+    return length is not None and parts > length
+
+
+def _masks_each_head(node: onnx_ir.Node, inference: Inference) -> bool:
+    is_attention = node.op_type == "Attention" and node.domain == CONTRIB_DOMAIN and len(node.inputs) > 3
+    return is_attention and rank_of(node.inputs[3], inference.ranks) == 4
+
+
 def _is_volumetric(node: onnx_ir.Node, inference: Inference) -> bool:
     return node.op_type == "GridSample" and rank_of(node.inputs[0], inference.ranks) == 5
 
@@ -152,6 +167,12 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
         _computes_parameter,
         "an input is computed that it reads while it loads the model",
         "make it a constant",
+    ),
+    "split-into-more": (_splits_into_more, "it has more parts than the axis has elements", "correct num_outputs"),
+    "attention-masks-of-rank-4": (
+        _masks_each_head,
+        "its mask has four dimensions",
+        "give it a mask of fewer dimensions",
     ),
     "volumetric-gridsample": (_is_volumetric, "its operand has five dimensions", "write it as other operators"),
 }

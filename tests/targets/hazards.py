@@ -298,6 +298,7 @@ def _loads(body: str, *, ir_version: int = 10, opset: int = 21, typed: bool = Tr
     made = model(body)
     made.ir_version = ir_version
     made.opset_import[0].version = opset
+    made.opset_import.add(domain="com.microsoft", version=1)
     if not typed:
         made.graph.input[0].ClearField("type")
     with tempfile.TemporaryDirectory() as folder:
@@ -312,6 +313,8 @@ def _loads(body: str, *, ir_version: int = 10, opset: int = 21, typed: bool = Tr
 _SCAN = "(float[2] x, float z) => (float[2] y) { y = Scan <num_scan_inputs = 1, body = b (float u) => (float r)"
 _LOOP = """(int64 n, bool c, float[2] s) => (float[2] y) {{ y = Loop (n, c, s)
     <body = b (int64 i, bool k, float[2] u) => ({}) {{ r = Identity (k) v = Neg (u) }}> }}"""
+_ATTENTION = """(float[2,2,4] x, float[4,12] w, float[12] b, int32[MASK] m) => (float[2,2,4] y)
+    { y = com.microsoft.Attention <num_heads = 2> (x, w, b, m) }"""
 _IF = """(float[1,2] x, bool c) => (float[n] y) <int64[1] a = {{0}}> {{ y = If (c)
     <then_branch = t () => ({}) {{ v = {} }}, else_branch = e () => (float[1,2] u) {{ u = Abs (x) }}> }}"""
 _PARAMETERS = "float s = {{1}}, uint8 z = {{0}}, float[4] v = {{1, 1, 1, 1}}, uint8[4] u = {{0, 0, 0, 0}}"
@@ -345,6 +348,12 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
         and not _loads("(uint8[2,3] x, float[2] s) => (float[2,3] y) { y = DequantizeLinear (x, s) }")
     ),
     "computed-parameters": lambda: not _loads("(float[2] x, int64[1] a) => (float[m,n] y) { y = Unsqueeze (x, a) }"),
+    "split-into-more": lambda: (
+        not _loads("(float[2] x) => (float[n] y, float[m] z, float[k] w) { y, z, w = Split <num_outputs = 3> (x) }")
+    ),
+    "attention-masks-of-rank-4": lambda: (
+        _loads(_ATTENTION.replace("MASK", "2,2")) and not _loads(_ATTENTION.replace("MASK", "2,1,4,4"))
+    ),
     "volumetric-gridsample": lambda: (
         not _loads("(float[1,1,2,2,2] x, float[1,2,2,2,3] g) => (float[1,1,2,2,2] y) { y = GridSample (x, g) }")
     ),

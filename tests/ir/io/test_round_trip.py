@@ -238,6 +238,7 @@ def duplicate_attribute(proto: onnx.ModelProto) -> None:
 
 def duplicate_initializer(proto: onnx.ModelProto) -> None:
     proto.graph.initializer.append(proto.graph.initializer[0])
+    proto.graph.initializer[-1].dims.append(1)  # of one type and shape, the last is meant
 
 
 def duplicate_function(proto: onnx.ModelProto) -> None:
