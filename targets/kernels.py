@@ -93,9 +93,11 @@ def broken_block_rule(node: onnx_ir.Node, target: Target) -> str | None:
     block = node.attributes.get("block_size")
     if block is None or block.is_ref() or block.as_int() < 1 or node.op_type not in LINEAR:
         return None
-    if node.op_type == "QuantizeLinear" and "no-blocks-to-quantize" in target.quantization:
-        return "no-blocks-to-quantize"
     shape = None if node.inputs[0] is None else node.inputs[0].shape
+    if node.op_type == "QuantizeLinear" and "zero-points-of-blocks" in target.quantization:
+        has_zero_point = len(node.inputs) > 2 and node.inputs[2] is not None
+        if not has_zero_point or shape is None or not shape.is_static():
+            return "zero-points-of-blocks"
     if "whole-blocks" not in target.quantization or shape is None:
         return None
     axis = node.attributes.get_int("axis", 1)

@@ -18,7 +18,7 @@ QUANTIZATION_RULES = {
     "blocks-of-the-last-two-axes": "blocks must lie along one of the last two axes",
     "constant-scales": "every scale must be a constant",
     "whole-blocks": "block_size must divide the axis, of a tensor of two or more dimensions",
-    "no-blocks-to-quantize": "QuantizeLinear has no block_size",
+    "zero-points-of-blocks": "QuantizeLinear with block_size must have a zero point, and an operand of known sizes",
 }
 """The rules of quantization that a target may have, with their descriptions."""
 

@@ -347,6 +347,8 @@ def _read_skeleton(path: Path) -> tuple[onnx.ModelProto, _OwnWeights]:
     return onnx.ModelProto.FromString(skeleton(whole, own.location, _LARGE_WEIGHT)), own
 
 
+NO_IR_VERSION = "the model has no IR version"
+"""What is wrong with a model without its version."""
 _FIRST_WITH_IMPORTS = 3
 """The first IR version in which a model imports operator sets."""
 
@@ -360,7 +362,7 @@ def _note_flaw(flaws: list[Flaw] | None, proto: onnx.ModelProto, fault: str) -> 
 def _deserialize(path: Path, proto: onnx.ModelProto, flaws: list[Flaw] | None = None) -> tuple[onnx_ir.Model, Tensors]:
     """Return the model, which is sound, and its tensors with their places. Raises ModelError."""
     if flaws is not None and proto.HasField("graph") and not proto.ir_version:
-        flaws.append(Flaw(Site(proto.graph.name), "the model has no IR version"))
+        flaws.append(Flaw(Site(proto.graph.name), NO_IR_VERSION))
         given, proto = proto, onnx.ModelProto()
         proto.CopyFrom(given)
         proto.ir_version = _FIRST_WITH_IMPORTS
@@ -368,7 +370,9 @@ def _deserialize(path: Path, proto: onnx.ModelProto, flaws: list[Flaw] | None = 
         missing = "graph" if proto.ir_version else "IR version"
         raise ModelError(f"{path}: not an ONNX model: it has no {missing}.")
     if not proto.opset_import:
-        raise ModelError(f"{path}: the model imports no operator set, so its operators have no meaning.")
+        fault = "the model imports no operator set, so its operators have no meaning."
+        _note_flaw(flaws, proto, fault)
+        raise ModelError(f"{path}: {fault}")
     try:
         with paused_collection():
             model = protos.from_proto(proto, flaws)

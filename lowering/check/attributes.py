@@ -17,6 +17,14 @@ _EVEN: dict[str, tuple[tuple[str, ...], ...]] = {
     "TreeEnsembleRegressor": (_NODES, tuple(f"target_{name}" for name in _LEAVES)),
 }
 """Attributes of operators of ai.onnx.ml that must have as many entries as each other."""
+_NEEDED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), ("hidden_size",)),
+    "LabelEncoder": ("keys_strings", "keys_int64s", "keys_floats", "keys_tensor", "classes_strings"),
+    "RegexFullMatch": ("pattern",),
+    "TfIdfVectorizer": ("pool_int64s", "pool_strings"),
+    "TreeEnsemble": ("n_targets",),
+}
+"""Attributes of which an operator needs one, though its schema calls each optional."""
 _LISTS = (onnx_ir.AttributeType.INTS, onnx_ir.AttributeType.FLOATS, onnx_ir.AttributeType.STRINGS)
 _TEXT = onnx_ir.AttributeType.STRING
 
@@ -28,9 +36,20 @@ def attribute_fault(node: onnx_ir.Node, target: Target) -> str | None:
         if attribute is None or attribute.is_ref() or attribute.value in allowed:
             continue
         listed = ", ".join(map(str, allowed)) if attribute.type == _TEXT else " or ".join(map(str, allowed))
-        return f"its {name} is {attribute.value!r}, expected {listed}"
+        return f"its {name} is {attribute.value!r}, expected {listed or 'none'}"
+    return _fault_of_kernel(node) if target.registry else None
+
+
+def _fault_of_kernel(node: onnx_ir.Node) -> str | None:
+    """Return what is wrong with the attributes for the kernel of ONNX Runtime."""
     if node.op_type == "Resize" and _is_antialiased_nearest(node):
         return "its antialias needs the mode linear or cubic"
+    attributes = node.attributes
+    if node.op_type == "ReverseSequence" and attributes.get_int("batch_axis", 1) == attributes.get_int("time_axis", 0):
+        return "its batch_axis and time_axis are the same"
+    needed = _NEEDED.get(node.op_type, ())
+    if needed and not any(name in attributes for name in needed):
+        return f"it lacks the attribute {' or '.join(needed)}"
     return _uneven(node) if node.domain == "ai.onnx.ml" else None
 
 

@@ -27,7 +27,7 @@ def branch_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
         outputs = [graph.outputs for attribute in node.attributes.values() for graph in graphs_in(attribute)]
         ranks = [{rank_of(value, inference.ranks) for value in values} for values in zip(*outputs, strict=False)]
         differ = any(len(by_branch) > 1 and None not in by_branch for by_branch in ranks)
-        if differ and (is_known := _is_known(node.inputs[0], {})) is not True:
+        if differ and (is_known := known_before_run(node.inputs[0])) is not True:
             certain = is_known is False
             message = (
                 f"{target} {'does' if certain else 'may'} not load this If: the results of its branches differ in rank"
@@ -37,8 +37,12 @@ def branch_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
             yield Diagnostic(TARGET_LACKS_FORM.code, severity, site_of(node), message, way_out, _HAZARD)
 
 
-def _is_known(value: onnx_ir.Value, seen: dict[onnx_ir.Value, bool | None]) -> bool | None:
+def known_before_run(value: onnx_ir.Value) -> bool | None:
     """Return whether the value is computed from constants and fixed sizes alone; None if a shape is not declared."""
+    return _is_known(value, {})
+
+
+def _is_known(value: onnx_ir.Value, seen: dict[onnx_ir.Value, bool | None]) -> bool | None:
     if value not in seen:
         seen[value] = None
         seen[value] = _is_made_known(value, seen)

@@ -28,7 +28,7 @@ _OTHER_BLOCKS = "choose blocks that it takes; types of at most 4 bits and float8
 _WAYS_OUT = {
     "constant-scales": "quantize with scales from calibration, or write the arithmetic out",
     "whole-blocks": _OTHER_BLOCKS,
-    "no-blocks-to-quantize": _OTHER_BLOCKS,
+    "zero-points-of-blocks": _OTHER_BLOCKS,
 }
 
 TARGET_LACKS_FORM = FindingCode(

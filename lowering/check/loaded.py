@@ -8,17 +8,20 @@ from typing import cast
 
 import onnx_ir
 
+from castsmith.analysis.inference.disagreement import rank_of
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.io.protos import REPEATED
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, graphs_in
+from castsmith.ir.walks import all_nodes, graphs_in, graphs_with_initializers
+from castsmith.lowering.check.branches import known_before_run
 from castsmith.lowering.check.device import values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
-from castsmith.lowering.check.malformed import MALFORMED_MODEL, SURPLUS
+from castsmith.lowering.check.malformed import MALFORMED_MODEL, SURPLUS, UNVERSIONED
 from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
 from castsmith.lowering.check.types import OUTPUT_TYPE_MISMATCH
 from castsmith.numerics.types import Kind, element_type
@@ -98,13 +101,38 @@ def _has_other_scales(node: onnx_ir.Node, _: Inference) -> bool:
     return None not in (length, scales[0]) and scales[0] not in (1, length)
 
 
-def _wraps(node: onnx_ir.Node, _: Inference) -> bool:
-    return node.op_type == "Pad" and node.attributes.get_string("mode", "constant") == "wrap"
+_CONSTANTS = {
+    "SplitToSequence": 1,
+    "STFT": 1,
+    "Unsqueeze": 1,
+    "MatMulNBits": 1,
+}
+"""Inputs that a runtime reads while it loads the model."""
 
 
-def _crops(node: onnx_ir.Node, _: Inference) -> bool:
-    mode = node.attributes.get_string("coordinate_transformation_mode", "") if node.op_type == "Resize" else ""
-    return mode == "tf_crop_and_resize"
+def _computes_parameter(node: onnx_ir.Node, _: Inference) -> bool:
+    index = _CONSTANTS.get(node.op_type, len(node.inputs))
+    value = node.inputs[index] if index < len(node.inputs) else None
+    return value is not None and known_before_run(value) is False
+
+
+def _splits_into_more(node: onnx_ir.Node, _: Inference) -> bool:
+    """True for a Split into more parts than its axis has elements."""
+    parts, dims = node.attributes.get_int("num_outputs", 0), _dims(node, 0) if node.inputs else None
+    axis = node.attributes.get_int("axis", 0)
+    if node.op_type != "Split" or not dims or not -len(dims) <= axis < len(dims):
+        return False
+    length = dims[axis]
+    return length is not None and parts > length
+
+
+def _masks_each_head(node: onnx_ir.Node, inference: Inference) -> bool:
+    is_attention = node.op_type == "Attention" and node.domain == CONTRIB_DOMAIN and len(node.inputs) > 3
+    return is_attention and rank_of(node.inputs[3], inference.ranks) == 4
+
+
+def _is_volumetric(node: onnx_ir.Node, inference: Inference) -> bool:
+    return node.op_type == "GridSample" and rank_of(node.inputs[0], inference.ranks) == 5
 
 
 _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str]] = {
@@ -135,12 +163,18 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
         "correct the scale, or the attribute axis",
     ),
     "integer-mod-of-floats": (_is_integer_mod_of_floats, "fmod is 0, and its operands are floats", "set fmod to 1"),
-    "wrapping-pad": (_wraps, "its mode is wrap", "write it as Slice and Concat"),
-    "cropping-resize": (
-        _crops,
-        "its coordinate_transformation_mode is tf_crop_and_resize",
-        "crop with Slice before it",
+    "computed-parameters": (
+        _computes_parameter,
+        "an input is computed that it reads while it loads the model",
+        "make it a constant",
     ),
+    "split-into-more": (_splits_into_more, "it has more parts than the axis has elements", "correct num_outputs"),
+    "attention-masks-of-rank-4": (
+        _masks_each_head,
+        "its mask has four dimensions",
+        "give it a mask of fewer dimensions",
+    ),
+    "volumetric-gridsample": (_is_volumetric, "its operand has five dimensions", "write it as other operators"),
 }
 """By hazard: which nodes the target does not load, why, and what to do."""
 
@@ -149,7 +183,7 @@ def refused_findings(model: onnx_ir.Model, inference: Inference, target: Target)
     """Yield the nodes, and the declarations of values, that the target does not load."""
     stated = [(hazard, *_REFUSED[hazard]) for hazard in _REFUSED if hazard in target.hazards]
     for node in all_nodes(model) if stated else ():
-        if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions:
+        if node.domain not in (*DEFAULT_DOMAINS, CONTRIB_DOMAIN) or node.op_identifier() in model.functions:
             continue
         for hazard, is_refused, why, way_out in stated:
             if is_refused(node, inference):
@@ -179,8 +213,13 @@ def _misdeclared(model: onnx_ir.Model) -> Iterator[tuple[onnx_ir.Value, str, str
         elif tensor is None and value.shape is None and isinstance(value.type, onnx_ir.TensorType):
             way_out = "declare its shape, with a name for each unknown size"
             yield value, "inputs-without-rank", f"input {value.name}, whose rank is not declared", way_out
+    inner = [graph for graph in graphs_with_initializers(model) if graph is not model.graph]
+    for value in (value for graph in inner for value in graph.initializers.values()) if model.ir_version < 4 else ():
+        if not value.is_graph_input():
+            why = f"initializer {value.name} of a subgraph, which is no input of it, at IR version {model.ir_version}"
+            yield value, "subgraph-initializers-below-4", why, "raise the IR version to 4"
     for value in values_of(model):
-        if value.dtype == onnx_ir.DataType.UNDEFINED:
+        if type(value.type) is onnx_ir.TensorType and value.dtype == onnx_ir.DataType.UNDEFINED:  # a map has none
             why = f"value {value.name}, which is declared with the element type 0"
             yield value, "undefined-types", why, "declare its type, or remove the declaration"
 
@@ -209,5 +248,6 @@ def as_loaded(found: Iterable[Diagnostic], target: Target | None) -> Iterator[Di
 _UNCHECKED = {
     (OUTPUT_TYPE_MISMATCH.code, ""): "output-types-unchecked",
     (MALFORMED_MODEL.code, SURPLUS): "surplus-operands-unchecked",
+    (MALFORMED_MODEL.code, UNVERSIONED): "ir-version-unchecked",
     (INVALID_MODEL.code, BRANCH_INPUTS): "branch-inputs-unchecked",
 }

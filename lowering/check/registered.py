@@ -65,8 +65,6 @@ _UNLISTED = ("Constant",)
 _INTERNAL = ("com.microsoft.nchwc", "com.ms.internal.nhwc")
 """Domains of the operators that ONNX Runtime's optimizer makes."""
 
-_INLINE = "`onnx.inliner.inline_local_functions(model)`"
-
 Typed = tuple[str, str]
 """The name of a type variable, or of a parameter, and the type that it has."""
 
@@ -116,7 +114,7 @@ def registered_findings(
 def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     """Yield the operators that are not among those which the target has, if these are known."""
     found, functions = dict[str, Occurrences](), dict[str, Occurrences]()
-    calls_fail = "functions-unconverted" in target.hazards
+    calls_fail, counts = "functions-unconverted" in target.hazards, "surplus-operands-unchecked" not in target.hazards
     nodes = nodes_of(model.graph) if calls_fail else all_nodes(model)
     for node in nodes if target.operators else ():
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
@@ -128,11 +126,13 @@ def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
             continue
         if not has:
             note(found, f"{node.op_type}{domain and f' of {domain}'}", node)
-        elif schema is not None and (fault := _wrong_count(node, schema)):
-            message = f"{target} does not load {node.op_type} of {domain}: {fault}"
+        elif fault := attribute_fault(node, target) if schema is None else _wrong_count(node, schema, surplus=counts):
+            message = f"{target} does not load {node.op_type}{domain and f' of {domain}'}: {fault}"
             way_out = "correct the node, or export the model again"
             yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
-    yield from noted(functions, UNREGISTERED_OPERATOR, Severity.ERROR, f"inline them: {_INLINE}")
+    yield from noted(
+        functions, UNREGISTERED_OPERATOR, Severity.ERROR, f"`optimize(target={str(target)!r})` inlines them"
+    )
     for name, each in found.items():
         message = f"{target} has no operator {name}{each.more()}"
         way_out = f"register an extension that has it: `{target.extension}`"
@@ -202,12 +202,12 @@ def _misfit(node: onnx_ir.Node, schema: ContribSchema) -> str | None:
     return None
 
 
-def _wrong_count(node: onnx_ir.Node, schema: ContribSchema) -> str | None:
-    """Return which inputs or outputs are missing, or too many."""
+def _wrong_count(node: onnx_ir.Node, schema: ContribSchema, *, surplus: bool = True) -> str | None:
+    """Return which inputs or outputs are missing, or with `surplus` too many."""
     for what, values, formals in (("input", node.inputs, schema.inputs), ("output", node.outputs, schema.outputs)):
         needed = (at + 1 for at, formal in enumerate(formals) if not formal.optional and not formal.variadic)
         least = max(needed, default=0)
-        if len(values) < least or (len(values) > len(formals) and not formals[-1].variadic):
+        if len(values) < least or (surplus and len(values) > len(formals) and not formals[-1].variadic):
             return f"it has {len(values)} {what}s, expected {least} to {len(formals)}"
     for index, formal in enumerate(schema.inputs[: len(node.inputs)]):
         if node.inputs[index] is None and not formal.optional and not formal.variadic:

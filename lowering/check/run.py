@@ -13,8 +13,9 @@ import onnx_ir
 
 from castsmith.analysis.inference.walk import Inference, infer_element_types
 from castsmith.ir.codes import FindingCode, Outcome
-from castsmith.ir.errors import ModelError
+from castsmith.ir.errors import ModelError, OpsetError
 from castsmith.ir.io.loading import ModelLike, structure
+from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.validation import require_known_opset
@@ -23,20 +24,22 @@ from castsmith.lowering.check.casts import cast_findings
 from castsmith.lowering.check.causes import with_causes
 from castsmith.lowering.check.loaded import as_loaded
 from castsmith.lowering.check.malformed import malformed_findings, readable_model
-from castsmith.lowering.check.pairs import TARGET_MISCOMPUTES_CAST
-from castsmith.lowering.check.registered import registered_findings
+from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL, TARGET_MISCOMPUTES_CAST
+from castsmith.lowering.check.registered import UNREGISTERED_OPERATOR, registered_findings
 from castsmith.lowering.check.standard import declaration_findings, operator_fits
-from castsmith.lowering.check.target import target_findings
+from castsmith.lowering.check.target import OPSET_TOO_NEW, target_findings
 from castsmith.lowering.check.tried import with_tried_hints
 from castsmith.lowering.check.trunc import trunc_findings
 from castsmith.lowering.check.types import (
     MIXED_OPERAND_TYPES,
+    UNKNOWN_OPERATOR,
     declared_findings,
     operand_findings,
     operator_findings,
     result_findings,
 )
 from castsmith.numerics.arguments import flag
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import CastsmithError, OptionError, PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.passes.fold.run import UNDEFINED_CONSTANT_CAST, FoldConstants
@@ -106,7 +109,7 @@ def check(
         the fix, and in `follows` the index of the finding from which it follows.
 
     Raises:
-        ModelError: The model cannot be read, or its opset is unsupported.
+        ModelError: The model cannot be read, or its opset is none.
         TargetError: The target is unknown.
         PromotionError: The preset is unknown.
     """
@@ -114,13 +117,31 @@ def check(
     rules, runtime = as_rules(promotion), as_target(target, strict=strict_device)
     loaded, flaws = readable_model(model)
     written = None if flaws else (lambda: structure(model))
-    found = [] if loaded is None else findings(loaded, rules, runtime, written)
+    try:
+        found = [] if loaded is None else findings(loaded, rules, runtime, written)
+    except OpsetError as error:
+        newer = None if loaded is None else _newer_opset(loaded, runtime, str(error))
+        if newer is None:
+            raise
+        return list(as_loaded((*malformed_findings(flaws), newer), runtime))
     if found and loaded is not None and not flaws:
         found = with_tried_hints(loaded, found, rules, runtime, partial(all_findings, rules=rules, target=runtime))
-    flawed = {(flaw.site, flaw.site.output) for flaw in flaws}
+    flawed = {(flaw.site, flaw.site.output) for flaw in flaws if flaw.node is not None and not flaw.surplus}
     others = (each for each in found if (each.site, each.site.output) not in flawed)
     told = list(as_loaded((*malformed_findings(flaws), *others), runtime))
     return told if loaded is None or flaws or inputs is None else [*told, *_half_findings(loaded, inputs, runtime)]
+
+
+def _newer_opset(model: onnx_ir.Model, target: Target | None, why: str) -> Diagnostic | None:
+    """Return the finding about a model of a newer opset than those that are known; None for another fault."""
+    opset, site = opset_of(model.graph.opset_imports, "") or 0, Site(model.graph.name or "")
+    if opset <= NEWEST_OPSET:
+        return None
+    if target is None or "newest_opset" in target.unknown or target.has_hazard("opset-unchecked"):
+        message = f"{why.rstrip('.')}, so nothing else is checked"
+        return Diagnostic(UNKNOWN_OPERATOR.code, Severity.WARNING, site, message, "export the model at an older opset")
+    message = f"the model is of opset {opset} and {target} accepts at most {target.newest_opset}"
+    return Diagnostic(OPSET_TOO_NEW.code, Severity.ERROR, site, message, "export the model at an older opset")
 
 
 def _half_findings(model: onnx_ir.Model, inputs: Inputs, target: Target | None) -> Iterator[Diagnostic]:
@@ -235,4 +256,6 @@ def _findings_for(
         for each in (*everywhere, *found)
         if each.severity is Severity.ERROR and each.code != TARGET_MISCOMPUTES_CAST.code  # which loads
     }
-    return [*found, *registered_findings(model, inference, target, errors)]
+    registered = list(registered_findings(model, inference, target, errors))
+    missing = {each.site for each in registered if each.code == UNREGISTERED_OPERATOR.code}
+    return [*(each for each in found if each.code != TARGET_LACKS_KERNEL.code or each.site not in missing), *registered]

@@ -209,9 +209,10 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
     imports = imports_by_scope(model)
     for value in dict.fromkeys(values_of(model)):
         dtype = inference.type_of(value) if inference is not None else None
-        dtype = dtype or value.dtype
-        if dtype is not None and dtype in where and not is_prescribed(value, imports):
-            where[dtype].append(value.name or "(unnamed)")
+        declared = value.dtype if value.is_graph_output() else None  # which may be false
+        for each in dict.fromkeys((dtype or value.dtype, declared)):
+            if each is not None and each in where and not is_prescribed(value, imports):
+                where[each].append(value.name or "(unnamed)")
     for dtype, names in where.items():
         if names:
             have = "has" if len(names) == 1 else "have"

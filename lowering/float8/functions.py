@@ -36,10 +36,12 @@ _FIRST_IR_VERSION = 8
 
 INLINE_FUNCTIONS = Rule(
     "inline-functions",
-    "Model-local functions in which something is lowered become their nodes, at each call.",
+    "Model-local functions in which something is lowered, or that the target does not load, become their nodes.",
     why="Functions have no constants of their own, and different calls may need different nodes.",
     example="- y = local.f (x)\n+ the nodes of f",
 )
+BY_CALL = "the lowering of codes in a function depends on each call"
+"""Why functions are inlined in which something is lowered."""
 
 
 class Functions:
@@ -176,7 +178,9 @@ def obstacle_to_inlining(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdenti
     return None
 
 
-def inline_functions(session: Session, names: set[onnx_ir.OperatorIdentifier], pass_name: str) -> Rewrite:
+def inline_functions(
+    session: Session, names: set[onnx_ir.OperatorIdentifier], pass_name: str, reason: str = BY_CALL
+) -> Rewrite:
     """Replace each call of these functions by their nodes.
 
     Each caller of one of them is inlined too, so that calls are in the main graph only.
@@ -198,7 +202,6 @@ def inline_functions(session: Session, names: set[onnx_ir.OperatorIdentifier], p
         del model.functions[name]
     session.changed()
     text = ", ".join(sorted(f"{domain}.{name}" for domain, name, _ in names))
-    reason = "the lowering of codes in a function depends on each call"
     return Rewrite(
         pass_name, INLINE_FUNCTIONS.code, Site(model.graph.name or ""), text, "its nodes, at each call", reason
     )

@@ -18,7 +18,7 @@ from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResul
 from castsmith.ir.text import constant_item, site_of
 from castsmith.ir.walks import all_nodes, drop_unused_domains
 from castsmith.lowering.encodings.storage import inferred_declared
-from castsmith.lowering.float8.functions import INLINE_FUNCTIONS, inline_functions, obstacle_to_inlining
+from castsmith.lowering.float8.functions import BY_CALL, INLINE_FUNCTIONS, inline_functions, obstacle_to_inlining
 from castsmith.numerics.errors import TruncError, present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import Kind, element_type, type_name
@@ -86,12 +86,16 @@ def lower_quantizers(
     Nodes that the target runs itself stay. The pass has the name of its rule.
     """
     model, records, pass_name = session.model, Records(), rule.code
-    names = _functions_with_parameters(model, operators)
+    names, reason = _functions_with_parameters(model, operators), BY_CALL
+    if target.has_hazard("functions-unconverted") and any(
+        node.op_identifier() in model.functions for node in all_nodes(model)
+    ):
+        names, reason = set(model.functions), f"{target} does not load calls of functions"
     obstacle = obstacle_to_inlining(model, names) if names else None
     if obstacle is not None:
         records.refusals.append(Refusal(pass_name, INLINE_FUNCTIONS.code, Site(model.graph.name or ""), obstacle))
     elif names:
-        records.rewrites.append(inline_functions(session, names, pass_name))
+        records.rewrites.append(inline_functions(session, names, pass_name, reason))
     imports = session.imports
 
     def replaced(node: onnx_ir.Node) -> bool:

@@ -98,6 +98,17 @@ def _is_refused_with(change: Callable[[onnx.GraphProto], object]) -> bool:
     return _refused(made, x=_f(1, 2))
 
 
+def subgraph_initializers() -> bool:
+    branch = "b () => (float[2] r) <float[2] k = {1, 2}> { r = Add (x, k) }"
+    made = model(
+        f"(float[2] x, bool c) => (float[2] y) {{ y = If <then_branch = {branch}, else_branch = {branch}> (c) }}", 10
+    )
+    made.ir_version = 4
+    loads = not _refused(made, x=_f(1, 2), c=np.array(True))
+    made.ir_version = 3
+    return loads and _refused(made, x=_f(1, 2), c=np.array(True))
+
+
 def _stated(value: onnx.ValueInfoProto, elem_type: int) -> None:
     value.type.tensor_type.elem_type = elem_type
 
@@ -280,12 +291,14 @@ def float8_nan_is_lost() -> bool:
     return not np.isnan(in_openvino(made, x=_f(np.nan, 1))[0][0])
 
 
-def _loads(body: str, *, ir_version: int = 10, typed: bool = True) -> bool:
+def _loads(body: str, *, ir_version: int = 10, opset: int = 21, typed: bool = True) -> bool:
     """True if OpenVINO compiles the file: it loads more of bytes in memory. typed: With a type of its first input."""
     import openvino
 
     made = model(body)
     made.ir_version = ir_version
+    made.opset_import[0].version = opset
+    made.opset_import.add(domain="com.microsoft", version=1)
     if not typed:
         made.graph.input[0].ClearField("type")
     with tempfile.TemporaryDirectory() as folder:
@@ -300,6 +313,8 @@ def _loads(body: str, *, ir_version: int = 10, typed: bool = True) -> bool:
 _SCAN = "(float[2] x, float z) => (float[2] y) { y = Scan <num_scan_inputs = 1, body = b (float u) => (float r)"
 _LOOP = """(int64 n, bool c, float[2] s) => (float[2] y) {{ y = Loop (n, c, s)
     <body = b (int64 i, bool k, float[2] u) => ({}) {{ r = Identity (k) v = Neg (u) }}> }}"""
+_ATTENTION = """(float[2,2,4] x, float[4,12] w, float[12] b, int32[MASK] m) => (float[2,2,4] y)
+    { y = com.microsoft.Attention <num_heads = 2> (x, w, b, m) }"""
 _IF = """(float[1,2] x, bool c) => (float[n] y) <int64[1] a = {{0}}> {{ y = If (c)
     <then_branch = t () => ({}) {{ v = {} }}, else_branch = e () => (float[1,2] u) {{ u = Abs (x) }}> }}"""
 _PARAMETERS = "float s = {{1}}, uint8 z = {{0}}, float[4] v = {{1, 1, 1, 1}}, uint8[4] u = {{0, 0, 0, 0}}"
@@ -312,21 +327,12 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
     "output-types-unchecked": lambda: _loads("(float[2] x) => (int64[2] y) { y = Neg (x) }"),
     "surplus-operands-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x, x) }"),
     "ir-version-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", ir_version=99),
+    "opset-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", opset=99),
     "training-dropout": lambda: not _loads("(float[2] x, float r, bool t) => (float[2] y) { y = Dropout (x, r, t) }"),
     "scan-of-outer-values": lambda: (
         _loads(f"{_SCAN} {{ r = Neg (u) }}> (x) }}") and not _loads(f"{_SCAN} {{ r = Add (u, z) }}> (x) }}")
     ),
     "integer-mod-of-floats": lambda: not _loads("(float[2] x) => (float[2] y) { y = Mod (x, x) }"),
-    "wrapping-pad": lambda: (
-        not _loads('(float[4] x) => (float[n] y) <int64[2] p = {1, 1}> { y = Pad <mode = "wrap"> (x, p) }')
-    ),
-    "cropping-resize": lambda: (
-        not _loads(
-            "(float[1,1,4,4] x) => (float[a,b,c,d] y)"
-            " <float[8] r = {0,0,0,0,1,1,1,1}, int64[4] s = {1,1,2,2}, float[0] e = {}>"
-            ' { y = Resize <coordinate_transformation_mode = "tf_crop_and_resize"> (x, r, e, s) }'
-        )
-    ),
     "branch-inputs-unchecked": lambda: _loads(
         _IF.replace("t ()", "t (float[1,2] x)").format("float[1,2] v", "Neg (x)")
     ),
@@ -340,6 +346,16 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
     "scales-unlike-axis": lambda: (
         _loads("(uint8[2,3] x, float[3] s) => (float[2,3] y) { y = DequantizeLinear (x, s) }")
         and not _loads("(uint8[2,3] x, float[2] s) => (float[2,3] y) { y = DequantizeLinear (x, s) }")
+    ),
+    "computed-parameters": lambda: not _loads("(float[2] x, int64[1] a) => (float[m,n] y) { y = Unsqueeze (x, a) }"),
+    "split-into-more": lambda: (
+        not _loads("(float[2] x) => (float[n] y, float[m] z, float[k] w) { y, z, w = Split <num_outputs = 3> (x) }")
+    ),
+    "attention-masks-of-rank-4": lambda: (
+        _loads(_ATTENTION.replace("MASK", "2,2")) and not _loads(_ATTENTION.replace("MASK", "2,1,4,4"))
+    ),
+    "volumetric-gridsample": lambda: (
+        not _loads("(float[1,1,2,2,2] x, float[1,2,2,2,3] g) => (float[1,1,2,2,2] y) { y = GridSample (x, g) }")
     ),
     "functions-unconverted": lambda: (
         not _loads(
@@ -359,6 +375,7 @@ ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
     "same-node-names": same_node_names,
     "inputs-without-type": lambda: _is_refused_with(lambda graph: graph.input[0].ClearField("type")),
     "repeated-nodes": lambda: _is_refused_with(lambda graph: graph.node.append(graph.node[0])),
+    "subgraph-initializers-below-4": subgraph_initializers,
     "undefined-types": lambda: _is_refused_with(lambda graph: _stated(graph.output[0], 0)),
     "initializers-unlike-inputs": lambda: _is_refused_with(lambda graph: _stated(graph.input[1], 7)),
     "attributes-without-effect": idle_attributes,

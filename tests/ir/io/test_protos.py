@@ -253,6 +253,18 @@ def test_repeated_nodes_everywhere_are_named() -> None:
     assert REPEATED not in from_proto(parsed(_CAST)).meta
 
 
+def test_of_initializers_of_one_name_and_type_the_last_is_read() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21]>
+        g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add (x, w) }""")
+    for numbers in ([3.0, 4.0], [5.0, 6.0]):
+        model.graph.initializer.append(onnx.helper.make_tensor("w", 1, [2], numbers))
+    loaded = from_proto(model)
+    tensor = loaded.graph.initializers["w"].const_value
+    assert tensor is not None
+    assert tensor.numpy().tolist() == [5, 6]
+    assert loaded.meta[REPEATED] == ["initializer w"] * 2
+
+
 # Back to protobuf.
 
 

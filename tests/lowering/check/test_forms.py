@@ -13,8 +13,9 @@ import pytest
 import castsmith
 from castsmith.targets.statements import QUANTIZATION_RULES, TargetError
 from castsmith.targets.target import load_target
+from tests.lowering.check.test_agreement import openvino_refusal
 
-ZERO, SCALE, INT4, BLOCKS, CONSTANT, WHOLE, UNQUANTIZED = QUANTIZATION_RULES
+ZERO, SCALE, INT4, BLOCKS, CONSTANT, WHOLE, SCALED = QUANTIZATION_RULES
 PLAIN = """<ir_version: 10, opset_import: ["": 21]>
     g (float[2,4,8] x) => (float[2,4,8] y) <float s = {0.5}, int8 zero = {0}> {
         q = QuantizeLinear (x, s, zero) y = DequantizeLinear (q, s, zero) }"""
@@ -90,16 +91,22 @@ def test_openvino_takes_whole_blocks_and_narrow_types_in_others_are_lowered(
     assert bool(kept) == (not rules or kind == "int8")
 
 
-def test_openvino_has_no_blocks_of_vectors_and_none_to_quantize() -> None:
-    for text, rule in ((VECTOR, WHOLE), (BLOCKED, UNQUANTIZED)):
-        found = castsmith.check(onnx.parser.parse_model(text), target="openvino-cpu")
-        assert [each.subject for each in found] == [rule]
+ZERO_POINTS = """<ir_version: 10, opset_import: ["": 21]> g (float[SIZE,LAST] x, float[SIZE,2] s, uint8[SIZE,2] z)
+    => (uint8[SIZE,LAST] y) { y = QuantizeLinear <axis = 1, block_size = 2> (x, s, z) }"""
+
+
+def test_openvino_has_no_blocks_of_vectors_and_few_to_quantize() -> None:
+    quantized = [(ZERO_POINTS, "3", "4", []), (ZERO_POINTS, "N", "4", [SCALED]), (ZERO_POINTS, "3", "3", [WHOLE])]
+    for text, size, last, rules in [(VECTOR, "", "", [WHOLE]), (BLOCKED, "", "", [SCALED]), *quantized]:
+        model = onnx.parser.parse_model(text.replace("SIZE", size).replace("LAST", last))
+        assert [each.subject for each in castsmith.check(model, target="openvino-cpu")] == rules
+        assert bool(openvino_refusal(model)) == bool(rules)
 
 
 def test_every_rule_has_a_source_and_an_unknown_one_is_named(tmp_path: Path) -> None:
     assert set(load_target("tensorrt-11").quantization) == {ZERO, SCALE, INT4, BLOCKS}
     assert set(load_target("tract").quantization) == {CONSTANT}
-    assert set(load_target("openvino-cpu").quantization) == {WHOLE, UNQUANTIZED}
+    assert set(load_target("openvino-cpu").quantization) == {WHOLE, SCALED}
     known = [load_target(name).quantization for name in ("tensorrt-11", "tract", "openvino-cpu")]
     assert all(source for rules in known for source in rules.values())
     path = tmp_path / "mine.json"

@@ -106,3 +106,22 @@ def test_an_attribute_of_any_other_kind_is_found(target: str | None) -> None:
         proto = onnx.parser.parse_model(text)
         proto.graph.node[0].attribute[0].CopyFrom(onnx.helper.make_attribute("to", value))
         assert castsmith.check(proto, target=target)
+
+
+def test_a_model_without_opset_or_of_a_newer_one_is_a_finding() -> None:
+    model = proto_of("g (float[2] x) => (float[2] y) { y = Relu (x) }")
+
+    def found(target: str | None) -> list[tuple[str, Severity]]:
+        return [(each.code, each.severity) for each in castsmith.check(model, target=target)]
+
+    model.opset_import[0].version = 99
+    assert found("onnxruntime-cpu") == [("opset-too-new", Severity.ERROR)]
+    for target in (None, "openvino-cpu", "coreml"):
+        assert found(target) == [("unknown-operator", Severity.WARNING)]
+    del model.opset_import[:]
+    for target in (None, "onnxruntime-cpu", "openvino-cpu"):
+        assert found(target) == [("malformed-model", Severity.ERROR)]
+    model.opset_import.add(version=20)
+    model.ClearField("ir_version")
+    assert found("onnxruntime-cpu") == [("malformed-model", Severity.ERROR)]
+    assert found("openvino-cpu") == [("malformed-model", Severity.WARNING)]

@@ -50,6 +50,9 @@ BODIES = {
         "g (uint8[2,2] x, float s, uint8 z, int8[2,2] b, uint16 o) => (uint16[2,2] y)"
         " { y = QLinearMatMul (x, s, z, b, s, z, s, o) }"
     ),
+    "a sequence of maps": (
+        "g (float[1,2] x) => (seq(map(int64, float)) y) { y = ai.onnx.ml.ZipMap <classlabels_int64s = [0, 1]> (x) }"
+    ),
     "an attribute that the operator lacks": "g (float[2] x) => (float[2] y) { y = Relu <alpha = 1.0> (x) }",
 }
 HEADERS = {
@@ -261,6 +264,16 @@ def test_an_error_is_what_openvino_refuses():
         if bool(theirs) != bool(ours):
             wrong.append(f"{text}: {theirs[-200:] or 'loads'}; check: {ours}")
     assert not wrong
+
+
+def test_optimize_inlines_functions_for_openvino():
+    model = onnx.parser.parse_model(IMPORTS + _filled(_CALL, FUNCTION="lib.f", OPERATOR="Neg"))
+    (found,) = castsmith.check(model, target="openvino-cpu")
+    assert found.help == "`optimize(target='openvino-cpu')` inlines them"
+    result = castsmith.optimize(model, target="openvino-cpu")
+    assert "openvino-cpu does not load calls of functions" in [rewrite.reason for rewrite in result.rewrites]
+    assert (openvino_refusal(result.proto), errors(result.proto, "openvino-cpu")) == ("", [])
+    assert len(castsmith.optimize(model, target="onnxruntime-cpu").model.functions) == 1
 
 
 VALUES = """g (float[1,1,4,4] x, uint8[2] u, uint8[2] v) => (float[1,1,{size},{size}] y, uint8[2] w) {{
