@@ -499,6 +499,8 @@ class Terms:
         root = roots.pop() if len(roots) == 1 else None
         constant = root is not None and root.is_constant and len(args) == 1
         wide = root is not None and not constant and root.dtype == TensorProto.FLOAT
+        if wide and monotone is None and not self.tables.keys() >= {*varying}:
+            return None
         values = None if root is None else root.array if constant else pieces() if wide else values_of(root.dtype)
         if root is None or values is None or (root.array is not None and not constant):
             return None
@@ -619,8 +621,12 @@ def table_key(to: int, array: Array, defined: Array) -> object:
 
 def digest(array: Array) -> str:
     """Return the hash of an array: its type, shape and elements."""
-    content = repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
-    return hashlib.sha256(f"{array.dtype} {array.shape} ".encode() + content).hexdigest()
+    whole = hashlib.sha256(f"{array.dtype} {array.shape} ".encode())
+    if array.dtype == object:
+        whole.update(repr(array.tolist()).encode())
+    else:
+        whole.update(cast("Any", np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+    return whole.hexdigest()
 
 
 def objects(elements: Sequence[Any], shape: tuple[int, ...]) -> Array:
@@ -1293,8 +1299,11 @@ def elements_of(tensor: onnx.TensorProto) -> Array:
         raise RefusedError(f"the tensor {tensor.name} cannot be read: {error}") from None
 
 
-def state_of(model: onnx.ModelProto, pool: dict[str, Array]) -> State:
-    """Return the model as texts; its constants are added to the pool by their hash."""
+def state_of(model: onnx.ModelProto, pool: dict[str, Array], known: Mapping[str, str] | None = None) -> State:
+    """Return the model as texts; its constants are added to the pool by their hash.
+
+    known: The texts of constants that need not be read.
+    """
     parts: list[tuple[str, str]] = [("IR version", str(model.ir_version))]
     if model.graph.sparse_initializer:
         raise RefusedError("sparse initializers are not supported")
@@ -1302,9 +1311,13 @@ def state_of(model: onnx.ModelProto, pool: dict[str, Array]) -> State:
     for kind, values in (("input", model.graph.input), ("output", model.graph.output)):
         parts += [(f"{kind} {index}", f"{value.name} {text_of(value.type)}") for index, value in enumerate(values)]
     for tensor in model.graph.initializer:
-        array = elements_of(tensor)
-        pool[digest(array)] = array
-        parts.append((f"constant {tensor.name}", f"{tensor.data_type} {digest(array)}"))
+        text = known.get(tensor.name) if known else None
+        if text is None:
+            array = elements_of(tensor)
+            content = digest(array)
+            pool[content] = array
+            text = f"{tensor.data_type} {content}"
+        parts.append((f"constant {tensor.name}", text))
     for node in model.graph.node:
         parts.append((f"node {next(filter(None, node.output), node.name)}", text_of(bare(node))))
     for function in model.functions:
