@@ -468,6 +468,12 @@ class Terms:
         how = replace(how, saturate=how.saturate or how.to not in FLOAT8, latest=how.latest or how.to not in FNUZ)
         return self.term("Cast", [x], {"how": how}, (how.to, x.shape))
 
+    def narrower(self, x: Term) -> Term | None:
+        """Return the value that x is in a wider type; None if there is none."""
+        source = x.args[0] if x.op in ("Cast", "Table") else None
+        fits = source is not None and embeds(source.dtype, x.dtype) and self.cast(source, Conversion(x.dtype)) is x
+        return source if fits else None
+
     def pointwise(
         self,
         args: Sequence[Term],
@@ -809,6 +815,8 @@ class Call:
     def results(self) -> list[Term]:
         first, op = self.args[0] if self.args else None, self.node.op_type
         if self.schema and self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
+            index = self.args[1] if op in ("Gather", "GatherElements") and len(self.args) > 1 else None
+            self.args[1:2] = [self.terms.narrower(index) or index] if index is not None else self.args[1:2]
             rules = [RULES.get(op), Call.arithmetic if op in ELEMENTWISE else None]
             result = next(filter(None, (rule(self, first) for rule in rules if rule is not None)), None)
             result = self.tabled() if result is None and op in POINTWISE else result
@@ -986,14 +994,25 @@ class Call:
         pairs = self.opset >= 8 and (len(args) < 3 or x.dtype in INTEGERS)  # else in any order
         return reduce(partial(self.made, "Add"), args) if pairs else None
 
-    def classified(self, x: Term) -> Term | None:
-        """IsInf or IsNaN of a value before it was made wider."""
-        source = x.args[0] if x.op == "Cast" else None
-        fits = source is not None and embeds(source.dtype, x.dtype)
-        return self.made(self.node.op_type, source, **self.attrs) if fits else None
-
-    def equal(self, x: Term) -> Term | None:
-        return self.made("Not", self.made("Xor", *self.args)) if x.dtype == BOOL and self.opset >= 7 else None
+    def ordered(self, x: Term) -> Term | None:
+        """Return what sees only the order of values, or which they are, of the values before they were made wider."""
+        if self.node.op_type == "Equal" and x.dtype == BOOL and self.opset >= 7:
+            return self.made("Not", self.made("Xor", *self.args))
+        sources: dict[Term, Term | None] = {arg: self.terms.narrower(arg) for arg in self.args if arg is not None}
+        source = x.args[0] if x.op == "Cast" and self.node.op_type == "IsNaN" else None
+        if source is not None and {x.dtype, source.dtype} <= {*FLOATS[:4]}:  # which keep NaN, rounded too
+            sources[x] = source
+        kinds = {source.dtype for source in sources.values() if source is not None}
+        if len(kinds) != 1:
+            return None
+        back = Conversion(kinds.pop())
+        for arg in (arg for arg in self.args if arg is not None and arg.is_constant):
+            sources[arg] = self.terms.cast(arg, back)
+            if self.terms.cast(sources[arg], Conversion(arg.dtype)) is not arg:
+                return None
+        args = [sources.get(arg) for arg in self.args if arg is not None]
+        fits = all(arg is not None and arg.dtype == back.to for arg in args)
+        return self.made(self.node.op_type, *args, **self.attrs) if fits else None
 
     def quantize(self, x: Term) -> Term | None:
         """QuantizeLinear and DequantizeLinear by one scale."""
@@ -1150,9 +1169,8 @@ RULES: Mapping[str, Callable[[Call, Term], Term | None]] = dict(
     **dict.fromkeys(("Expand", "ConstantOfShape"), Call.expand),
     **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), Call.quantize),
     Slice=Call.slice,
-    **dict.fromkeys(("IsInf", "IsNaN"), Call.classified),
+    **dict.fromkeys(("IsInf", "IsNaN", "ArgMax", "ArgMin", "NonZero", *COMPARISONS), Call.ordered),
     Sum=Call.sum,
-    Equal=Call.equal,
     **dict.fromkeys(("ReduceProd", "ReduceSum"), Call.reduce),
 )
 

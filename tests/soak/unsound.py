@@ -2,15 +2,15 @@
 
     python -m tests.soak.unsound 50 [SEED]
 
-Plants one-line mistakes by cosmic-ray in the modules that rewrite, each in a process of its own, until so many of them
-made the result of a golden case compute other values, as `verify` finds. Prints each, and whether all such results were
-left uncertified. The exit code is 1 if one was certified.
+Plants one-line mistakes in functions that golden cases call, each in a process of its own, until so many of them made
+the result of a case compute other values, as `verify` finds. Prints each, and whether all such results were left
+uncertified. The exit code is 1 if one was certified.
 """
 
 from __future__ import annotations
 
 import argparse
-import difflib
+import ast
 import importlib
 import multiprocessing
 import random
@@ -20,22 +20,24 @@ import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import onnx
 import onnx_ir
-from cosmic_ray.mutating import mutate_code  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
-from cosmic_ray.plugins import get_operator  # pyright: ignore[reportMissingImports]
 
 import castsmith
 from castsmith.verification import checker
 from tests.graphs.golden import Case
 from tests.passes.test_golden import CASES
-from tests.soak.planted import ROOT, mistakes
+from tests.soak.planted import ROOT
 
 FOLDERS = ("passes/fold", "passes/place", "passes/promote", "passes/shapes", "passes/simplify", "lowering/float8")
 _SECONDS = 120
+_SWAPS: dict[type[ast.AST], type[ast.AST]] = {
+    **{ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt},
+    **{ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And},
+    **{ast.Add: ast.Sub, ast.Sub: ast.Add},
+}
 
 
 @dataclass
@@ -108,12 +110,28 @@ def codes(space: dict[str, Any]) -> Iterator[tuple[str, types.FunctionType]]:
                 yield function.__qualname__, function
 
 
-def plant(name: str, source: str) -> set[str]:
+def mistakes(tree: ast.Module, called: set[str]) -> Iterator[tuple[Any, str, Any]]:
+    """Yield nodes of the functions that are called, a field of each, and a wrong value for it."""
+    for scope in ast.walk(tree):
+        if not isinstance(scope, ast.FunctionDef) or not any(name.endswith(scope.name) for name in called):
+            continue
+        for node in (node for statement in scope.body for node in ast.walk(statement)):
+            if isinstance(node, ast.Compare) and type(node.ops[0]) in _SWAPS:
+                yield node, "ops", [_SWAPS[type(node.ops[0])](), *node.ops[1:]]
+            elif isinstance(node, ast.BoolOp | ast.BinOp) and type(node.op) in _SWAPS:
+                yield node, "op", _SWAPS[type(node.op)]()
+            elif isinstance(node, ast.If | ast.IfExp):
+                yield node, "test", ast.UnaryOp(ast.Not(), node.test)
+            elif isinstance(node, ast.Constant) and type(node.value) in (bool, int):
+                yield node, "value", not node.value if type(node.value) is bool else node.value + 1
+
+
+def plant(name: str, tree: ast.Module) -> set[str]:
     """Give the functions of a module the code that they have in the source; return the names of those that change."""
     module = importlib.import_module(name)
     mutant = types.ModuleType(name)
     mutant.__file__ = module.__file__
-    exec(compile(source, str(module.__file__), "exec"), mutant.__dict__)
+    exec(compile(ast.fix_missing_locations(tree), str(module.__file__), "exec"), mutant.__dict__)
     new, changed = dict(codes(mutant.__dict__)), set[str]()
     for qualified, function in codes(module.__dict__):
         other = new.get(qualified)
@@ -123,11 +141,11 @@ def plant(name: str, source: str) -> set[str]:
     return changed
 
 
-def results_with(name: str, source: str, cases: list[Golden], pipe: Connection) -> None:
+def results_with(name: str, tree: ast.Module, cases: list[Golden], pipe: Connection) -> None:
     """Send the results of the cases that are others with the mistake."""
     signal.alarm(_SECONDS)
     try:
-        planted = plant(name, source)
+        planted = plant(name, tree)
     except Exception:  # the mistake ends the import
         planted = set[str]()
     for index, golden in enumerate(cases):
@@ -142,10 +160,10 @@ def results_with(name: str, source: str, cases: list[Golden], pipe: Connection) 
     pipe.send(None)
 
 
-def changed_results(name: str, source: str, cases: list[Golden]) -> list[tuple[Golden, onnx.ModelProto]]:
+def changed_results(name: str, tree: ast.Module, cases: list[Golden]) -> list[tuple[Golden, onnx.ModelProto]]:
     here, there = multiprocessing.Pipe(duplex=False)
     context = multiprocessing.get_context("fork")
-    process = context.Process(target=results_with, args=(name, source, cases, there))
+    process = context.Process(target=results_with, args=(name, tree, cases, there))
     process.start()
     there.close()
     changed = list[tuple[Golden, onnx.ModelProto]]()
@@ -164,40 +182,30 @@ def main(words: list[str]) -> int:
     parser.add_argument("seed", type=int, nargs="?", default=0)
     arguments = parser.parse_args(words)
     draw, cases = random.Random(arguments.seed), list(goldens())
-    modules = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-    places = [(path, *mistake) for path in modules for mistake in mistakes(path)]
+    called = set[str]().union(*(golden.calls for golden in cases))
+    paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    places = [(path, *mistake) for path, tree in trees.items() for mistake in mistakes(tree, called)]
     draw.shuffle(places)
     unsound = missed = planted = 0
-    for path, operator, occurrence in places:
+    for path, node, place, value in places:
         if unsound >= arguments.count:
             break
-        source = path.read_text(encoding="utf-8")
-        mutant: str | None = mutate_code(source, get_operator(operator)(), occurrence)
-        if mutant is None:
-            continue
+        right, line = getattr(node, place), ast.unparse(node).partition("\n")[0]
+        setattr(node, place, value)
+        name = ".".join(("castsmith", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+        changed = changed_results(name, trees[path], cases)
+        change = f"{path.name}:{node.lineno}: {line} -> {ast.unparse(node).partition(chr(10))[0]}"
+        setattr(node, place, right)
         planted += 1
-        name = ".".join(("castsmith", *Path(path).relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
-        changed = changed_results(name, mutant, cases)
-        certified = [golden.certified(after) for golden, after in changed]
-        wrong = [
-            golden.case.path.name
-            for (golden, after), fits in zip(changed, certified, strict=True)
-            if fits and golden.differs(after)
-        ]
-        caught = next(
-            (
-                golden.case.path.name
-                for (golden, after), fits in zip(changed, certified, strict=True)
-                if not fits and golden.differs(after)
-            ),
-            "",
-        )
-        if not wrong and not caught:
-            continue
-        unsound, missed = unsound + 1, missed + bool(wrong)
-        lines = difflib.unified_diff(source.splitlines(), mutant.splitlines(), n=0, lineterm="")
-        change = " ".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
-        print(f"{'CERTIFIED ' + wrong[0] if wrong else 'caught, ' + caught}: {path.name}: {change}", flush=True)
+        certified, left = list[tuple[Golden, onnx.ModelProto]](), list[tuple[Golden, onnx.ModelProto]]()
+        for golden, after in changed:
+            (certified if golden.certified(after) else left).append((golden, after))
+        wrong = next((golden.case.path.name for golden, after in certified if golden.differs(after)), "")
+        caught = next((golden.case.path.name for golden, after in left if golden.differs(after)), "")
+        if wrong or caught:
+            unsound, missed = unsound + 1, missed + bool(wrong)
+            print(f"{planted}: {'CERTIFIED ' + wrong if wrong else 'caught, ' + caught}: {change}", flush=True)
     print(f"{planted} mistakes planted, {unsound} make a golden case wrong, {missed} of them certified")
     return bool(missed)
 
