@@ -900,7 +900,7 @@ class Call:
         """Return the elements of an operand, or of the attribute that older opsets have instead; None if unknown."""
         arg = self.args[place] if place < len(self.args) else None
         if arg is not None:
-            return None if arg.array is None else arg.elements
+            return None if arg.array is None or arg.array.ndim > 1 else arg.elements
         return list(self.attrs[name]) if name in self.attrs else None
 
     def arithmetic(self, x: Term) -> Term | None:
@@ -1288,6 +1288,8 @@ class Reader:
                 raise RefusedError(f"{tensor.name} is made twice")
             inner[tensor.name] = self.terms.constant(elements_of(tensor), tensor.data_type)
         self.nodes(in_order(graph.node), inner, scope.inside(node, depth=scope.depth + bool(graph.input)))
+        for name in (value.name for value in graph.output if value.name not in inner.maps[0]):
+            self.doubts[name, "a body"] = f"{name}, which the body does not make,"  # onnx wants it to, runtimes do not
         return [looked_up(inner, value.name) for value in graph.output]
 
     def _constant(self, protos: Mapping[str, onnx.AttributeProto]) -> Term:

@@ -39,6 +39,7 @@ INLINE_FUNCTIONS = Rule(
     "Model-local functions in which something is lowered become their nodes, at each call.",
     why="Functions have no constants of their own, and different calls may need different nodes.",
     example="- y = local.f (x)\n+ the nodes of f",
+    certified=True,
 )
 
 
