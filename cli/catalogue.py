@@ -32,6 +32,11 @@ _EFFECTS = {
     Effect.INTERFACE: ("bit-exact, but a graph input or output changes its type, so callers must use the new one"),
     Effect.UNKNOWN: "unknown, because the pass wrote no record",
 }
+_PROOFS = {
+    True: "That no value changes, for all inputs (`castsmith certificate`).",
+    False: "Nothing: `castsmith verify` compares such models by running them.",
+    None: "For some models, that no value changes; `castsmith certificate` names the steps that it does not prove.",
+}
 _FIXES = {
     "automatic": "safe: optimize does it without changing a value, or skips it with a reason",
     "promoted": "safe if the common type holds every value, otherwise opt-in",
@@ -103,6 +108,7 @@ def code_data(code: Code) -> dict[str, object]:
         "example": code.example,
         "advice": code.advice,
         "safety": safety_names(code),
+        "certified": code.is_certified if isinstance(code, Rule) else None,
         "silence": code.silence,
         "severities": [each.severity.value for each in code.outcomes] if isinstance(code, FindingCode) else [],
         "passes": [] if isinstance(code, FindingCode) else passes_with(code),
@@ -118,12 +124,13 @@ def safety_names(code: Code) -> list[str]:
 
 
 def parts(code: Code) -> Iterator[tuple[str, str]]:
-    """Yield the title and the text of the four parts of a page; the example belongs to the first."""
+    """Yield the title and the text of the parts of a page; the example belongs to the first."""
     if isinstance(code, Rule):
         yield "What it does", code.what
         yield "Why it matters", code.why
         safety = _safety(code)
         yield "How safe it is", f"{safety[0].upper()}{safety[1:]}. {code.advice}".strip()
+        yield "What a certificate proves", _PROOFS[code.is_certified]
         passes = " and ".join(passes_with(code))
         yield "How to prevent it", code.silence or f"Leave out {passes} (--passes)."
     else:

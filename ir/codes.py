@@ -71,11 +71,19 @@ class Rule(Code):
 
     Attributes:
         safety: Its possible effects on values.
+        certified: True if the checker of certificates proves every such rewrite, False if none, None if some.
     """
 
     kind = "rewrite"
 
     safety: tuple[Effect, ...] = (Effect.BIT_EXACT,)
+    certified: bool | None = None
+
+    @property
+    def is_certified(self) -> bool | None:
+        """As `certified`, and False if every such rewrite may change values."""
+        exact = {Effect.BIT_EXACT, Effect.BIT_EXACT_BUT_NAN, Effect.REPAIR, Effect.INTERFACE}
+        return self.certified if exact & {*self.safety} else False
 
 
 @dataclass(frozen=True)

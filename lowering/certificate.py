@@ -15,33 +15,54 @@ from typing import Any
 import onnx
 import onnx.numpy_helper
 import onnx_ir
+from onnx import TensorProto
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.saving import whole_proto
+from castsmith.ir.io.saving import light_proto, whole_proto
 from castsmith.ir.records import Rewrite
 from castsmith.verification import checker
 
 
 @dataclass
 class Certifier:
-    """Collects the steps of one run.
+    """Collects the steps of one run. Large weights are hashed once, and never copied.
 
     Attributes:
-        original: The model before all passes.
+        original: The model before all passes, perhaps without the elements of the weights of `model`.
+        model: The same as it was loaded.
     """
 
     original: onnx.ModelProto
+    model: onnx_ir.Model
     _constants: dict[str, checker.Array] = field(init=False, default_factory=dict[str, "checker.Array"])
     _steps: list[dict[str, Any]] = field(init=False, default_factory=list[dict[str, Any]])
     _state: checker.State = field(init=False)
     _first: checker.State = field(init=False)
 
+    _texts: dict[int, tuple[onnx_ir.TensorProtocol, str]] = field(
+        init=False, default_factory=dict[int, "tuple[onnx_ir.TensorProtocol, str]"]
+    )
+    """The texts of large weights, which are kept, by their identity."""
+
     def __post_init__(self) -> None:
-        self._state = self._first = checker.state_of(self.original, self._constants)
+        _, weights = light_proto(self.model)
+        elsewhere = {one.name for one in self.original.graph.initializer if one.data_location == TensorProto.EXTERNAL}
+        texts = {name: self._text(weights[name]) for name in elsewhere & weights.keys()}
+        self._state = self._first = checker.state_of(self.original, self._constants, texts)
+        self.step("read", self.model)
+
+    def _text(self, tensor: onnx_ir.TensorProtocol) -> str:
+        if id(tensor) not in self._texts:
+            content = checker.digest(tensor.numpy())
+            self._constants[content] = tensor.numpy()
+            self._texts[id(tensor)] = tensor, f"{int(tensor.dtype)} {content}"
+        return self._texts[id(tensor)][1]
 
     def step(self, name: str, model: onnx_ir.Model, rewrites: Iterable[Rewrite] = ()) -> None:
         """Note what a pass made of the model."""
-        state = checker.state_of(whole_proto(model), self._constants)
+        proto, weights = light_proto(model)
+        texts = {name: self._text(tensor) for name, tensor in weights.items()}
+        state = checker.state_of(proto, self._constants, texts)
         edit = checker.edit_between(self._state, state)
         records = [
             {
@@ -78,11 +99,9 @@ def certifier_of(model: onnx_ir.Model, path: str | os.PathLike[str] | None) -> C
         ModelError: The model has what certificates do not support.
     """
     try:
-        certifier = Certifier(whole_proto(model) if path is None else checker.model_in(path))
-        certifier.step("read", model)
+        return Certifier(whole_proto(model) if path is None else onnx.load(path, load_external_data=False), model)
     except checker.RefusedError as error:
         raise ModelError(f"{path or 'the model'}: there is no certificate of it: {error}.") from None
-    return certifier
 
 
 def _hashes(texts: checker.State) -> set[str]:

@@ -252,7 +252,8 @@ def forged(
         name = random.choice([name for name in first if name.startswith(("input ", "output ", "opset "))])
         wrong = first[name] + "1" if name.startswith("opset ") else first[name].replace(" ", "x ", 1)
         steps.insert(0, {"pass": "forged", "rewrites": [], "edit": {"drop": [], "put": {name: wrong}}})
-        steps.append({"pass": "forged", "rewrites": [], "edit": {"drop": [], "put": {name: last[name]}}})
+        back = {"drop": [], "put": {name: last[name]}} if name in last else {"drop": [name], "put": {}}
+        steps.append({"pass": "forged", "rewrites": [], "edit": back})
     elif kind == "order" and len(steps) > 1:
         steps.reverse()
         return kind, copy

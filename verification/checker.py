@@ -468,6 +468,12 @@ class Terms:
         how = replace(how, saturate=how.saturate or how.to not in FLOAT8, latest=how.latest or how.to not in FNUZ)
         return self.term("Cast", [x], {"how": how}, (how.to, x.shape))
 
+    def narrower(self, x: Term) -> Term | None:
+        """Return the value that x is in a wider type; None if there is none."""
+        source = x.args[0] if x.op in ("Cast", "Table") else None
+        fits = source is not None and embeds(source.dtype, x.dtype) and self.cast(source, Conversion(x.dtype)) is x
+        return source if fits else None
+
     def pointwise(
         self,
         args: Sequence[Term],
@@ -499,6 +505,8 @@ class Terms:
         root = roots.pop() if len(roots) == 1 else None
         constant = root is not None and root.is_constant and len(args) == 1
         wide = root is not None and not constant and root.dtype == TensorProto.FLOAT
+        if wide and monotone is None and not self.tables.keys() >= {*varying}:
+            return None
         values = None if root is None else root.array if constant else pieces() if wide else values_of(root.dtype)
         if root is None or values is None or (root.array is not None and not constant):
             return None
@@ -619,8 +627,12 @@ def table_key(to: int, array: Array, defined: Array) -> object:
 
 def digest(array: Array) -> str:
     """Return the hash of an array: its type, shape and elements."""
-    content = repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
-    return hashlib.sha256(f"{array.dtype} {array.shape} ".encode() + content).hexdigest()
+    whole = hashlib.sha256(f"{array.dtype} {array.shape} ".encode())
+    if array.dtype == object:
+        whole.update(repr(array.tolist()).encode())
+    else:
+        whole.update(cast("Any", np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+    return whole.hexdigest()
 
 
 def objects(elements: Sequence[Any], shape: tuple[int, ...]) -> Array:
@@ -803,6 +815,8 @@ class Call:
     def results(self) -> list[Term]:
         first, op = self.args[0] if self.args else None, self.node.op_type
         if self.schema and self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
+            index = self.args[1] if op in ("Gather", "GatherElements") and len(self.args) > 1 else None
+            self.args[1:2] = [self.terms.narrower(index) or index] if index is not None else self.args[1:2]
             rules = [RULES.get(op), Call.arithmetic if op in ELEMENTWISE else None]
             result = next(filter(None, (rule(self, first) for rule in rules if rule is not None)), None)
             result = self.tabled() if result is None and op in POINTWISE else result
@@ -886,7 +900,7 @@ class Call:
         """Return the elements of an operand, or of the attribute that older opsets have instead; None if unknown."""
         arg = self.args[place] if place < len(self.args) else None
         if arg is not None:
-            return None if arg.array is None else arg.elements
+            return None if arg.array is None or arg.array.ndim > 1 else arg.elements
         return list(self.attrs[name]) if name in self.attrs else None
 
     def arithmetic(self, x: Term) -> Term | None:
@@ -980,14 +994,25 @@ class Call:
         pairs = self.opset >= 8 and (len(args) < 3 or x.dtype in INTEGERS)  # else in any order
         return reduce(partial(self.made, "Add"), args) if pairs else None
 
-    def classified(self, x: Term) -> Term | None:
-        """IsInf or IsNaN of a value before it was made wider."""
-        source = x.args[0] if x.op == "Cast" else None
-        fits = source is not None and embeds(source.dtype, x.dtype)
-        return self.made(self.node.op_type, source, **self.attrs) if fits else None
-
-    def equal(self, x: Term) -> Term | None:
-        return self.made("Not", self.made("Xor", *self.args)) if x.dtype == BOOL and self.opset >= 7 else None
+    def ordered(self, x: Term) -> Term | None:
+        """Return what sees only the order of values, or which they are, of the values before they were made wider."""
+        if self.node.op_type == "Equal" and x.dtype == BOOL and self.opset >= 7:
+            return self.made("Not", self.made("Xor", *self.args))
+        sources: dict[Term, Term | None] = {arg: self.terms.narrower(arg) for arg in self.args if arg is not None}
+        source = x.args[0] if x.op == "Cast" and self.node.op_type == "IsNaN" else None
+        if source is not None and {x.dtype, source.dtype} <= {*FLOATS[:4]}:  # which keep NaN, rounded too
+            sources[x] = source
+        kinds = {source.dtype for source in sources.values() if source is not None}
+        if len(kinds) != 1:
+            return None
+        back = Conversion(kinds.pop())
+        for arg in (arg for arg in self.args if arg is not None and arg.is_constant):
+            sources[arg] = self.terms.cast(arg, back)
+            if self.terms.cast(sources[arg], Conversion(arg.dtype)) is not arg:
+                return None
+        args = [sources.get(arg) for arg in self.args if arg is not None]
+        fits = all(arg is not None and arg.dtype == back.to for arg in args)
+        return self.made(self.node.op_type, *args, **self.attrs) if fits else None
 
     def quantize(self, x: Term) -> Term | None:
         """QuantizeLinear and DequantizeLinear by one scale."""
@@ -1144,9 +1169,8 @@ RULES: Mapping[str, Callable[[Call, Term], Term | None]] = dict(
     **dict.fromkeys(("Expand", "ConstantOfShape"), Call.expand),
     **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), Call.quantize),
     Slice=Call.slice,
-    **dict.fromkeys(("IsInf", "IsNaN"), Call.classified),
+    **dict.fromkeys(("IsInf", "IsNaN", "ArgMax", "ArgMin", "NonZero", *COMPARISONS), Call.ordered),
     Sum=Call.sum,
-    Equal=Call.equal,
     **dict.fromkeys(("ReduceProd", "ReduceSum"), Call.reduce),
 )
 
@@ -1264,6 +1288,8 @@ class Reader:
                 raise RefusedError(f"{tensor.name} is made twice")
             inner[tensor.name] = self.terms.constant(elements_of(tensor), tensor.data_type)
         self.nodes(in_order(graph.node), inner, scope.inside(node, depth=scope.depth + bool(graph.input)))
+        for name in (value.name for value in graph.output if value.name not in inner.maps[0]):
+            self.doubts[name, "a body"] = f"{name}, which the body does not make,"  # onnx wants it to, runtimes do not
         return [looked_up(inner, value.name) for value in graph.output]
 
     def _constant(self, protos: Mapping[str, onnx.AttributeProto]) -> Term:
@@ -1293,8 +1319,11 @@ def elements_of(tensor: onnx.TensorProto) -> Array:
         raise RefusedError(f"the tensor {tensor.name} cannot be read: {error}") from None
 
 
-def state_of(model: onnx.ModelProto, pool: dict[str, Array]) -> State:
-    """Return the model as texts; its constants are added to the pool by their hash."""
+def state_of(model: onnx.ModelProto, pool: dict[str, Array], known: Mapping[str, str] | None = None) -> State:
+    """Return the model as texts; its constants are added to the pool by their hash.
+
+    known: The texts of constants that need not be read.
+    """
     parts: list[tuple[str, str]] = [("IR version", str(model.ir_version))]
     if model.graph.sparse_initializer:
         raise RefusedError("sparse initializers are not supported")
@@ -1302,9 +1331,13 @@ def state_of(model: onnx.ModelProto, pool: dict[str, Array]) -> State:
     for kind, values in (("input", model.graph.input), ("output", model.graph.output)):
         parts += [(f"{kind} {index}", f"{value.name} {text_of(value.type)}") for index, value in enumerate(values)]
     for tensor in model.graph.initializer:
-        array = elements_of(tensor)
-        pool[digest(array)] = array
-        parts.append((f"constant {tensor.name}", f"{tensor.data_type} {digest(array)}"))
+        text = known.get(tensor.name) if known else None
+        if text is None:
+            array = elements_of(tensor)
+            content = digest(array)
+            pool[content] = array
+            text = f"{tensor.data_type} {content}"
+        parts.append((f"constant {tensor.name}", text))
     for node in model.graph.node:
         parts.append((f"node {next(filter(None, node.output), node.name)}", text_of(bare(node))))
     for function in model.functions:

@@ -191,6 +191,20 @@ def whole_proto(model: onnx_ir.Model) -> onnx.ModelProto:
     return _proto(model, _Layout({place: _inlined(tensor) for place, tensor in tensors.items() if is_external(tensor)}))
 
 
+def light_proto(model: onnx_ir.Model) -> tuple[onnx.ModelProto, dict[str, onnx_ir.TensorProtocol]]:
+    """Return the model as a ModelProto in which the large initializers of its graph have no elements, and these."""
+    model = _settled(model)
+    initializers = set(model.graph.initializers.values())
+    layout = _Layout()
+    for place, tensor in tensor_places(model):
+        large = tensor.nbytes >= _LARGE or is_external(tensor)
+        if large and place in initializers and tensor.dtype != onnx_ir.DataType.STRING:
+            layout.copied[place] = tensor
+        elif is_external(tensor):
+            layout.stand_ins[place] = _inlined(tensor)
+    return _proto(model, layout), _by_name(layout.copied)
+
+
 def _require_inline(tensors: Tensors, name: str, way_out: str) -> None:
     """Raise ModelError if the weights exceed one message."""
     size = sum(tensor.nbytes for place, tensor in tensors.items() if _has_bytes(place, tensor))

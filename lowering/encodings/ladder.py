@@ -37,6 +37,7 @@ ROUND_IN_PLACE = Rule(
     why="The next operator expects a value of that type.",
     example="+ y = the float nearest to s that bfloat16 has",
     safety=(Effect.BIT_EXACT, Effect.BIT_EXACT_BUT_NAN, Effect.IN_WIDER_TYPE),
+    certified=False,
 )
 
 

@@ -39,6 +39,7 @@ INLINE_FUNCTIONS = Rule(
     "Model-local functions in which something is lowered, or that the target does not load, become their nodes.",
     why="Functions have no constants of their own, and different calls may need different nodes.",
     example="- y = local.f (x)\n+ the nodes of f",
+    certified=True,
 )
 BY_CALL = "the lowering of codes in a function depends on each call"
 """Why functions are inlined in which something is lowered."""

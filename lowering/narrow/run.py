@@ -77,6 +77,7 @@ NARROW_OPERATOR = Rule(
     example="- k = Add (n, one)  # int64\n+ k = Cast <to = int64> (Add (n_int32, one_int32))",
     advice="If it is skipped, insert a Clip, pass `--largest-dim`, or request a narrow interface.",
     silence="Leave out --narrow.",
+    certified=False,
 )
 
 

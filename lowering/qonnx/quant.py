@@ -46,6 +46,7 @@ LOWER_QUANT = Rule(
     why="Only qonnx runs them; each step becomes one operator, in the order and type in which QONNX computes.",
     example="- y = qonnx.custom_op.general.Quant (x, scale, zeropt, bits)\n+ Div, Add, two Where, Round, Sub, Mul",
     advice="If it is skipped, the reason names the parameter that must be constant, or the inexact rounding mode.",
+    certified=False,
 )
 
 

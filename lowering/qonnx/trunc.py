@@ -52,6 +52,7 @@ LOWER_TRUNC = Rule(
         "- y = qonnx.custom_op.general.Trunc (x, scale, zeropt, in_bits, out_bits)\n+ Div, Add, Round, Floor, Mul ..."
     ),
     advice="If it is skipped, raise the opset to 11, or make the parameters named in the reason constants.",
+    certified=False,
 )
 
 

@@ -54,6 +54,7 @@ UNIFY_OPERANDS = Rule(
         "operand in the model."
     ),
     safety=(Effect.BIT_EXACT, Effect.IN_WIDER_TYPE, Effect.AS_DEFINED),
+    certified=False,
 )
 
 

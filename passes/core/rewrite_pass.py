@@ -38,6 +38,7 @@ DROP_UNUSED = Rule(
     "An opset import, or a function made by a pass, that no node uses any more is dropped.",
     why="Runtimes may refuse a model that imports an unknown domain.",
     example="- qonnx.custom_op.general 1",
+    certified=True,
 )
 
 

@@ -61,6 +61,7 @@ FOLD_SHAPE_ARITHMETIC = Rule(
     why="The declared shapes determine every element: Shape, Gather, Cast, arithmetic of integers and others.",
     example="- s = Shape (x)  # (float[N, 3, 4])\n- d = Gather (s, 1)\n+ int64 d = {3}",
     advice="--max-growth 0 keeps arithmetic that makes constants.",
+    certified=True,
 )
 FIX_SHAPE_OPERAND = Rule(
     "fix-shape-operand",

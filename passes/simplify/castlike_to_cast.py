@@ -29,4 +29,5 @@ CASTLIKE_TO_CAST = NodeRule(
     example="- y = CastLike (x, t)  # (float[N], float16[M])\n+ y = Cast <to = float16> (x)",
     operators=frozenset({"CastLike"}),
     apply=to_cast,
+    certified=True,
 )

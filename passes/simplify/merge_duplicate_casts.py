@@ -40,4 +40,5 @@ MERGE_DUPLICATE_CASTS = NodeRule(
     example="- b = Cast <to = float> (x)  where  a = Cast <to = float> (x)",
     operators=CASTS,
     apply=merge,
+    certified=True,
 )

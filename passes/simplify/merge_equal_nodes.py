@@ -24,4 +24,5 @@ MERGE_EQUAL_NODES = NodeRule(
     example="- b = Abs (x); d = Cast <to = float16> (b)  where  a = Abs (x); c = Cast <to = float16> (a)",
     operators=None,
     apply=merge,
+    certified=True,
 )

@@ -26,4 +26,5 @@ REMOVE_IDENTITY_CAST = NodeRule(
     example="- y = Cast <to = float> (x)  # (float[N]) -> float[N]",
     operators=CASTS,
     apply=remove_identity,
+    certified=True,
 )

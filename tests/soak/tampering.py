@@ -50,6 +50,8 @@ def runs(folders: list[Path], random: Random) -> Iterator[Run]:
             made = result.proto
         except (castsmith.CastsmithError, checker.RefusedError):
             continue
+        if before is not None and any(value.type.tensor_type.elem_type == 23 for value in before.graph.input):
+            continue  # of the codes of float4 a caller may give 16, but verify tries all 256
         if before is not None and result.certificate is not None and result.rewrites:
             yield f"{name} for {target}", before, made, result.certificate
 

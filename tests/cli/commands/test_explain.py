@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from castsmith.cli.catalogue import all_codes, code_data, code_named, parts, passes_with, safety_names
-from castsmith.ir.codes import Code
+from castsmith.ir.codes import Code, Rule
 from docs.reference import pages
 from tests.cli.codes_in_source import described_codes, literal_codes
 from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, write_model
@@ -29,7 +29,7 @@ def _is_whole(code: Code) -> bool:
     texts = [text for _, text in parts(code)]
     by_comparison = code.code == "unrecorded-change"
     return (
-        len(texts) == 4
+        len(texts) == (5 if isinstance(code, Rule) else 4)
         and all(re.search(r"[.)]$", text) and "  " not in text for text in texts)
         and bool(code.silence) >= (code.kind == "finding")
         and (by_comparison or bool(passes_with(code)) >= (code.kind != "finding"))
