@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 import onnx_ir
@@ -104,6 +104,8 @@ class Request:
     provenance: bool
     progress: Callable[[str], None]
     weights_only: bool = False
+    measured: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
+    """What the inputs show, also made-up ones, for the report."""
 
 
 @takes(ConvertOptions)
@@ -138,7 +140,8 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
     # The weights are read for the bounds, and the effects of rounding are found in the same pass.
     bounded = not options.weights_only and (to == DataType.FLOAT16 or stated)
     proven = _bounds_of(given, stated, fates.reader) if bounded else {}
-    evidence = _evidence(known, to, made_up=isinstance(inputs, str) and inputs == "made-up", search=search)
+    measured = {} if known is None else known.measured()
+    evidence = _evidence(measured, to, made_up=isinstance(inputs, str) and inputs == "made-up", search=search)
     request = Request(
         to,
         as_target(options.target),
@@ -152,6 +155,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         options.provenance,
         tell,
         options.weights_only,
+        measured,
     )
     if known is None or options.max_error is None:
         work = given if options.in_place or model_in_memory(model) is None else given.clone()
@@ -297,10 +301,10 @@ class _Attempt:
         return replace(self.result, precisions=precisions, diagnostics=diagnostics, magnitudes=magnitudes)
 
     def _magnitudes(self, request: Request) -> Iterator[tuple[str, float]]:
-        """Yield the name of each node whose first result was bounded before, and its largest magnitude."""
+        """Yield the name of each node whose first result was measured or bounded before, and its largest magnitude."""
         for name, node in self.nodes.items():
             key = self.keys.get(node.outputs[0], "") if node.outputs else ""
-            bound = None if request.bound is None else request.bound(key)
+            bound = request.measured.get(key) or (None if request.bound is None else request.bound(key))
             if bound is not None and bound.how != "unknown":
                 yield name, magnitude(bound)
 
@@ -562,13 +566,12 @@ def _without_kernel(session: Session, request: Request) -> Iterator[Diagnostic]:
             return
 
 
-def _evidence(known: Reference | None, to: DataType, *, made_up: bool, search: bool) -> dict[str, Bound]:
+def _evidence(measured: Mapping[str, Bound], to: DataType, *, made_up: bool, search: bool) -> Mapping[str, Bound]:
     """The measured bounds; on made-up inputs only a search uses them, and only those that exceed the precision."""
-    if known is None or (made_up and not search):
-        return {}
-    found = known.measured()
+    if not made_up:
+        return measured
     most = float(element_type(to).max)
-    return {name: bound for name, bound in found.items() if not made_up or bound.magnitude > most}
+    return {name: bound for name, bound in measured.items() if search and bound.magnitude > most}
 
 
 def _known(
