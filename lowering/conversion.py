@@ -375,7 +375,7 @@ NOT_RESCALED = FindingCode(
     advice="Convert without --rescale, which computes such nodes in float.",
     outcomes=(Outcome.LOSSY,),
     fix="none",
-    silence="Where the error on your inputs is small.",
+    silence="If the error on your inputs is small.",
 )
 _MOST_ROUNDS = 8
 _NO_FLOAT = "converted, so that no node is in float"
@@ -561,7 +561,7 @@ def _without_kernel(session: Session, request: Request) -> Iterator[Diagnostic]:
         return
     for each in unreported_errors(session.model, session.inference(_RULES), load_target("onnxruntime-cpu"), ()):
         if each.code == TARGET_LACKS_KERNEL.code:
-            way_out = "give a target to leave the nodes in float for which it has no kernel"
+            way_out = "`target=` keeps nodes without a kernel in float"
             yield replace(each, severity=Severity.NOTE, help=way_out)
             return
 
@@ -596,7 +596,7 @@ def _stated(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) -> 
         if not named:
             known = sorted({each.name for each in keys if each.name})
             way_out = did_you_mean(name, known, "expected the name of a value")
-            raise OptionError(f"`ranges` names {name!r}, which is no value of the model; {way_out}")
+            raise OptionError(f"`ranges` names {name!r}, which is not a value of the model; {way_out}")
         found.update(dict.fromkeys(named, (low, high)))
     return found
 

@@ -35,7 +35,7 @@ INVALID_MODEL = FindingCode(
     advice="Export the model again, or correct the node that the message names.",
     outcomes=(Outcome.REFUSED,),
     fix="manual",
-    silence="Where the runtime loads the model as it is: check with --target T says whether it does.",
+    silence="If the runtime loads the model as it is, which check --target T tells you.",
 )
 _LARGE = 1 << 12
 """Bytes from which a constant is left out: shape inference reads small ones only."""
