@@ -160,7 +160,7 @@ def add_jobs(parser: Any) -> None:
 
 def add_promotion(parser: argparse.ArgumentParser) -> None:
     """Add the options of ConvertPromoteTypes."""
-    group = parser.add_argument_group("promotion of operands whose types disagree")
+    group = parser.add_argument_group("promotion of mixed operand types")
     group.add_argument(
         "--promotion",
         metavar="PRESET",

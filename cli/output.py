@@ -31,7 +31,7 @@ def is_html(path: Path) -> bool:
 def require_report(path: Path) -> None:
     """Raise OptionError if the name of a report does not say whether it is JSON or a page."""
     if not is_html(path) and path.suffix.lower() != ".json":
-        raise OptionError(f"--report {path}: a report is JSON or a page, so its name ends in .json or .html.")
+        raise OptionError(f"--report {path}: the name must end in .json or .html.")
 
 
 def write_file(path: Path, text: str) -> None:

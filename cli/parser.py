@@ -103,8 +103,9 @@ class _Once(argparse.Action):
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
     ) -> None:
-        if self.option_strings and getattr(namespace, self.dest, self.default) is not self.default:
-            parser.error(f"{option_string} is given twice; pass it once")
+        before = getattr(namespace, self.dest, self.default)
+        if self.option_strings and before is not self.default and before != values:
+            parser.error(f"{option_string} is given twice, with two values; pass it once")
         setattr(namespace, self.dest, values)
 
 

@@ -6,7 +6,7 @@ Names in models are untrusted, so every text is escaped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 _MOST_ROWS = 200
@@ -16,10 +16,10 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 """The titles of the columns, and the rows."""
 
 
-def notebook_html(summary: str, tables: Iterable[Table], lines: Iterable[str] = ()) -> str:
-    """Return the summary in bold, each table that has rows, folded below its first title, and the lines as a list."""
+def notebook_html(summary: str, tables: Mapping[str, Table], lines: Iterable[str] = ()) -> str:
+    """Return the summary in bold, each table that has rows, folded below its title, and the lines as a list."""
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    shown = "".join(folded(f"{head[0]} ({len(rows)})", (head, rows)) for head, rows in tables if rows)
+    shown = "".join(folded(f"{title} ({len(rows)})", (head, rows)) for title, (head, rows) in tables.items() if rows)
     return f"<p><b>{escape(summary)}</b></p>{shown}{f'<ul>{items}</ul>' if items else ''}"
 
 

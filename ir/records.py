@@ -295,6 +295,9 @@ class Rewrite:
         """The new items, as ONNX text."""
         return items_text(self.made)
 
+    def __str__(self) -> str:
+        return f"{self.site}: {self.rule} {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -313,6 +316,9 @@ class Refusal:
     site: Site
     reason: str
     witness: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.site}: {self.rule} {self.reason}{f' (example value: {self.witness})' if self.witness else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +344,9 @@ class Diagnostic:
     help: str = ""
     subject: str = field(default="", compare=False, repr=False)
     follows: int | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.site}: {self.code} {self.message}{f' ({self.help})' if self.help else ''}"
 
 
 @dataclass

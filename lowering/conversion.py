@@ -110,12 +110,14 @@ class Request:
     progress: Callable[[str], None]
     weights_only: bool = False
     remembered: Remembered = field(default_factory=Remembered)
-    measured: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
+    reached: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
     """What values reach on the inputs of the caller, if there are no ranges for which a proof would have to hold."""
+    measured: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
+    """What the inputs show, also made-up ones, for the report."""
 
     def fits_by_far(self, node: onnx_ir.Node, keys: Mapping[onnx_ir.Value, str]) -> bool:
         """True if all results of the node were measured, with a magnitude that leaves a margin."""
-        bounds = [self.measured.get(keys.get(value, "")) for value in node.outputs]
+        bounds = [self.reached.get(keys.get(value, "")) for value in node.outputs]
         return all(bound is not None and bound.magnitude * _MARGIN <= _MOST for bound in bounds)
 
 
@@ -151,7 +153,8 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
     # The weights are read for the bounds, and the effects of rounding are found in the same pass.
     bounded = not options.weights_only and (to == DataType.FLOAT16 or stated)
     proven = _bounds_of(given, stated, remembered, fates.reader) if bounded else {}
-    evidence = _evidence(known, to, made_up=isinstance(inputs, str) and inputs == "made-up", search=search)
+    measured = {} if known is None else known.measured()
+    evidence = _evidence(measured, to, made_up=isinstance(inputs, str) and inputs == "made-up", search=search)
     request = Request(
         to,
         as_target(options.target),
@@ -167,6 +170,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         options.weights_only,
         remembered,
         {} if stated or options.inputs is None or options.inputs == "made-up" else evidence,
+        measured,
     )
     if known is None or options.max_error is None:
         work = given if options.in_place or model_in_memory(model) is None else given.clone()
@@ -312,10 +316,10 @@ class _Attempt:
         return replace(self.result, precisions=precisions, diagnostics=diagnostics, magnitudes=magnitudes)
 
     def _magnitudes(self, request: Request) -> Iterator[tuple[str, float]]:
-        """Yield the name of each node whose first result was bounded before, and its largest magnitude."""
+        """Yield the name of each node whose first result was measured or bounded before, and its largest magnitude."""
         for name, node in self.nodes.items():
             key = self.keys.get(node.outputs[0], "") if node.outputs else ""
-            bound = None if request.bound is None else request.bound(key)
+            bound = request.measured.get(key) or (None if request.bound is None else request.bound(key))
             if bound is not None and bound.how != "unknown":
                 yield name, magnitude(bound)
 
@@ -387,7 +391,7 @@ NOT_RESCALED = FindingCode(
     advice="Convert without --rescale, which computes such nodes in float.",
     outcomes=(Outcome.LOSSY,),
     fix="none",
-    silence="Where the error on your inputs is small.",
+    silence="If the error on your inputs is small.",
 )
 _MOST_ROUNDS = 8
 _NO_FLOAT = "converted, so that no node is in float"
@@ -578,18 +582,17 @@ def _without_kernel(session: Session, request: Request) -> Iterator[Diagnostic]:
         return
     for each in unreported_errors(session.model, session.inference(_RULES), load_target("onnxruntime-cpu"), ()):
         if each.code == TARGET_LACKS_KERNEL.code:
-            way_out = "give a target to leave the nodes in float for which it has no kernel"
+            way_out = "`target=` keeps nodes without a kernel in float"
             yield replace(each, severity=Severity.NOTE, help=way_out)
             return
 
 
-def _evidence(known: Reference | None, to: DataType, *, made_up: bool, search: bool) -> dict[str, Bound]:
+def _evidence(measured: Mapping[str, Bound], to: DataType, *, made_up: bool, search: bool) -> Mapping[str, Bound]:
     """The measured bounds; on made-up inputs only a search uses them, and only those that exceed the precision."""
-    if known is None or (made_up and not search):
-        return {}
-    found = known.measured()
+    if not made_up:
+        return measured
     most = float(element_type(to).max)
-    return {name: bound for name, bound in found.items() if not made_up or bound.magnitude > most}
+    return {name: bound for name, bound in measured.items() if search and bound.magnitude > most}
 
 
 def _known(
@@ -623,7 +626,7 @@ def _stated(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) -> 
         if not named:
             known = sorted({each.name for each in keys if each.name})
             way_out = did_you_mean(name, known, "expected the name of a value")
-            raise OptionError(f"`ranges` names {name!r}, which is no value of the model; {way_out}")
+            raise OptionError(f"`ranges` names {name!r}, which is not a value of the model; {way_out}")
         found.update(dict.fromkeys(named, (low, high)))
     return found
 

@@ -74,14 +74,14 @@ class Result:
 
         told = [(each.severity.value, each.code, str(each.site), each.message, each.help) for each in self.diagnostics]
         net = net_rewrites(self.rewrites, self.model)
-        head = ("rewrite", "place", "before", "after", "reason", "effect")
+        head = ("rule", "place", "before", "after", "reason", "effect")
         steps = f"every rewrite of every pass ({len(self.rewrites)})"
         left = [(each.rule, str(each.site), each.reason, each.witness) for each in self.refusals]
-        tables = [
-            (("severity", "diagnostic", "place", "message", "help"), told),
-            (head, _rows(net)),
-            (("refusal", "place", "reason", "witness"), left),
-        ]
+        tables = {
+            "findings": (("severity", "code", "place", "message", "help"), told),
+            "rewrites": (head, _rows(net)),
+            "skipped": (("rule", "place", "reason", "example value"), left),
+        }
         shown = notebook_html(self.summary(), tables)
         return shown if net == self.rewrites else shown + folded(steps, (head, _rows(self.rewrites)))
 

@@ -77,12 +77,16 @@ def _result_of(rewrite_pass: PassBase, name: str, session: Session) -> RewriteRe
 def leftovers(session: Session, rules: PromotionRules, target: Target | None) -> list[Diagnostic]:
     """Return the errors of the model of the session, for any runtime or for the target, that no pass reported."""
     from castsmith.lowering.check.trunc import trunc_findings
-    from castsmith.lowering.check.types import result_findings
+    from castsmith.lowering.check.types import result_findings, undecided_findings
 
     inference, told = session.inference(rules), session.records.diagnostics
     sites = {(finding.code, finding.site) for finding in told}
     nodes, imports = session.nodes, session.imports
-    findings = (*result_findings(nodes, imports, inference), *trunc_findings(session.nodes_of(TRUNCS), imports))
+    findings = (
+        *undecided_findings(inference, rules),
+        *result_findings(nodes, imports, inference),
+        *trunc_findings(session.nodes_of(TRUNCS), imports),
+    )
     left = [
         finding
         for finding in findings

@@ -115,7 +115,7 @@ class Bounds(Mapping[str, Bound]):
         head = ("value", "node", "type", "low", "high", "how")
         rows = [(name, self.makers[name], *_cells(self[name])) for name in names]
         lines = [f"{count} unknown values depend on the range of {name}" for name, count in self.settling]
-        return notebook_html(self.summary(), [(head, rows)], lines)
+        return notebook_html(self.summary(), {"values": (head, rows)}, lines)
 
 
 def _cells(bound: Bound) -> tuple[str, str, str, str]:

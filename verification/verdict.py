@@ -152,7 +152,7 @@ class Verdict:
             for name, count in self.outputs.items()
         ]
         lines = [*self.interface, *self.unsure, *self.advice, *self.not_reached, *self.runtime, *self.notes]
-        return notebook_html(self.summary(), [(head, rows)], lines)
+        return notebook_html(self.summary(), {"outputs": (head, rows)}, lines)
 
 
 def evidence_of(verdict: Verdict) -> tuple[str, str]:

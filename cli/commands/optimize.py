@@ -69,7 +69,7 @@ def run_each(arguments: argparse.Namespace, work: Work, steps: Callable[[argpars
         arguments.output = f"{_NOWHERE}/" if means_many(arguments.input) else _NOWHERE
     if arguments.dask is not None or arguments.skip_unchanged or means_many(arguments.input):
         if getattr(arguments, "certificate", None) is not None:
-            raise OptionError("--certificate is of one model: name one model for IN.")
+            raise OptionError("--certificate covers one model: name one for IN.")
         if not means_many(arguments.input, arguments.output):
             option = "--dask" if arguments.dask is not None else "--skip-unchanged"
             raise OptionError(f"{option} is for many models: name a folder to write to, as -o {arguments.output}/.")
@@ -367,12 +367,12 @@ def _certificate_path(arguments: argparse.Namespace) -> Path | None:
     if name is None:
         return None
     if STREAM in (name, arguments.input, arguments.output):
-        raise OptionError("--certificate is about files: name files for IN, OUT and the certificate, not -.")
+        raise OptionError("--certificate does not work with -: name files for IN, OUT and the certificate.")
     files = [Path(arguments.input), Path(arguments.output)]
     files += [] if arguments.report is None else [Path(arguments.report)]
     require_apart({**settings_files(arguments), "the model": files}, {"--certificate": [Path(name)]})
     if same_name(files[0], files[1]):
-        raise OptionError("--certificate is about two files: name another file than IN for OUT.")
+        raise OptionError("--certificate needs IN after the run: choose another name for OUT.")
     return Path(name)
 
 

@@ -55,7 +55,7 @@ def run_completion(arguments: argparse.Namespace) -> int:
     try:
         import shtab  # an extra
     except ImportError:
-        raise OptionError("the completion script is made by shtab: `pip install shtab`, and try again.") from None
+        raise OptionError("completion needs shtab: run `pip install shtab`, then try again.") from None
     parser = whole_parser()
     _list_values(parser, known_values(), shtab.FILE)
     script = shtab.complete(parser, arguments.shell)

@@ -29,10 +29,10 @@ _CODES = {"equal": DONE, "different": REFUSED, "inconclusive": INCONCLUSIVE}
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.certificate is not None and STREAM in (arguments.a, arguments.b, arguments.certificate):
-        raise OptionError("--certificate is about files: name files for A, B and the certificate, not -.")
+        raise OptionError("--certificate cannot read standard input: name files for A, B and the certificate.")
     if os.path.isdir(arguments.a) and os.path.isdir(arguments.b):
         if arguments.certificate is not None:
-            raise OptionError("--certificate is of two models, not of two folders: name the models.")
+            raise OptionError("--certificate compares two models, not two folders: name the models.")
         require_names_somewhere(arguments, (arguments.a, arguments.b))
         from castsmith.cli.batch.many import run_pairs
 

@@ -32,6 +32,7 @@ function graphMap(map, items, open, nodes) {
 
   const types = [...new Set((nodes || []).map((node) => node.type))];
   for (const type of types) legend.append(element("span", {}, element("i", { class: `swatch t-${type}` }), `${nodes.filter((node) => node.type === type).length} compute in ${type}`));
+  if ((nodes || []).some((node) => node.magnitude !== undefined)) legend.append(element("span", {}, element("i", { class: "swatch refusal" }), "largest magnitude"));
   if ((nodes || []).some((node) => node.magnitude > 65504)) legend.append(element("span", {}, element("i", { class: "swatch diagnostic" }), "more than float16 holds"));
   const tip = element("output", { class: "tip", hidden: "" }), bars = element("div", { class: "bars" });
   const stack = element("div", { class: "stack" }, svg, tip);

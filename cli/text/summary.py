@@ -157,6 +157,8 @@ def fault_lines(faults: Sequence[Fault], cure: str) -> Iterator[str]:
         yield from (f"    {fault.place}: {fault.reason}" for fault in firsts[:_MOST_ROWS])
         if len(firsts) > _MOST_ROWS:
             yield f"    {len(firsts) - _MOST_ROWS} more (--json has all)"
+        if firsts and len(firsts) < len(faults):
+            yield f"    and {counted(len(faults) - len(firsts), 'node')} because of these"
 
 
 def _type_kept(result: Result) -> str:

@@ -20,8 +20,8 @@ FAIL_ON = "warning"
 def add_to(commands: Commands) -> None:
     parser = add_command(commands, "check", "check:run", "find type errors, and what a target would reject")
     parser.epilog = (
-        "Settings of a project: castsmith.toml, or [tool.castsmith] in pyproject.toml, may set target, the promotion,"
-        f" --select, --ignore, --fail-on and --baseline. Options win. {parser.epilog}"
+        "Settings of a project: castsmith.toml, or [tool.castsmith] in pyproject.toml, may set the target, the"
+        f" promotion, --select, --ignore, --fail-on and --baseline. Options win. {parser.epilog}"
     )
     parser.add_argument(
         "input",
@@ -32,7 +32,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--target", metavar="T", help="the runtime that the model is for (see castsmith targets)")
     help_text = "report nodes that leave the device as errors"
     parser.add_argument("--strict-device", action="store_true", help=help_text)
-    help_text = "arrays to run a model in float16 on, to find what overflows or vanishes: an .npz, or a folder"
+    help_text = "arrays to run a float16 model on, to find values that overflow or vanish: an .npz, or a folder"
     parser.add_argument("--inputs", metavar="FILE.npz", type=text_value, help=help_text)
     select = parser.add_argument_group("findings (castsmith explain lists the codes)")
     help_text = "show only these codes, separated by commas"

@@ -40,7 +40,7 @@ def add_to(commands: Commands) -> None:
     work.add_argument("--max-error", metavar="E", type=positive, help=help_text)
     help_text = "store weights in 16 bits and compute as before: half the file size"
     work.add_argument("--weights-only", action="store_true", help=help_text)
-    help_text = "scale values by powers of two, so that no node is in float"
+    help_text = "scale values by powers of two instead of computing in float"
     work.add_argument("--rescale", action="store_true", help=help_text)
     work.add_argument("--measure", action="store_true", help="measure the error on generated inputs")
     add_inputs(work)

@@ -41,7 +41,7 @@ def add_to(commands: Commands) -> None:
     work.add_argument("--target", metavar="T", required=True, help=help_text)
     help_text = "allow rounding, with a relative error below E"
     work.add_argument("--max-error", metavar="E", type=positive, help=help_text)
-    work.add_argument("--exact", action="store_true", help="do not use operators that add in another order")
+    work.add_argument("--exact", action="store_true", help="do not use operators that add in a different order")
     work.add_argument("--plan", action="store_true", help="list all ways with their costs, and write nothing")
     add_ranges(work)
     add_inputs(work)

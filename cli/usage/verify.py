@@ -30,41 +30,41 @@ def add_to(commands: Commands) -> None:
     parser = add_command(commands, "verify", "verify:run", summary)
     parser.epilog = f"{_EPILOG} {parser.epilog}"
     parser.add_argument("a", metavar="A", help="an ONNX model; mixed types are allowed; - for standard input")
-    parser.add_argument("b", metavar="B", help="the model to compare it with; of two folders, the models of one path")
+    parser.add_argument("b", metavar="B", help="the model to compare with; two folders are compared file by file")
     add_engine(parser)
     parser.add_argument("--sets", metavar="N", type=integer(1), default=12, help="number of input sets (default: 12)")
     parser.add_argument(
         "--seed", metavar="N", type=integer(0), default=0, help="seed of the random inputs (default: 0)"
     )
     add_inputs(parser)
-    for name, text in (("rtol", "relative to the element of A"), ("atol", "added to that")):
+    for name, text in (("rtol", "relative"), ("atol", "absolute")):
         parser.add_argument(
             f"--{name}",
             metavar="[NAME=]X",
             action="append",
             default=[],
             type=_tolerance,
-            help=f"how far elements of outputs, or of the output NAME, may be apart, {text}",
+            help=f"allow this {text} difference, for all outputs or for the output NAME",
         )
     parser.add_argument(
         "--time-limit",
         metavar="SECONDS",
         type=_seconds,
-        help="stop after this processor time (default: 20 to 120, by size)",
+        help="stop after this much processor time (default: 20 to 120, by size)",
     )
     parser.add_argument(
         "--memory",
         metavar="MIB",
         type=integer(1),
         default=MEMORY,
-        help=f"skip what takes more memory, the models apart (default: {MEMORY})",
+        help=f"skip what needs more memory than this, not counting the models (default: {MEMORY})",
     )
     parser.add_argument(
         "--allow-type-change",
         metavar="NAME",
         action="append",
         default=[],
-        help="an input or output whose element type may differ, compared through its code or value; `all` for any",
+        help="allow this input or output another element type, and compare its codes or values; `all` for any",
     )
     help_text = "ignore differences in code that no input reached"
     parser.add_argument("--allow-unreached", action="store_true", help=help_text)

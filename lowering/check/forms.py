@@ -24,7 +24,7 @@ from castsmith.targets.target import Target
 
 _QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 _WAY_OUT = "quantize the model symmetrically, as this target requires"
-_OTHER_BLOCKS = "choose blocks that it takes; types of at most 4 bits and float8 are replaced by optimize"
+_OTHER_BLOCKS = "choose supported blocks; optimize replaces float8 and types of up to 4 bits"
 _WAYS_OUT = {
     "constant-scales": "quantize with scales from calibration, or write the arithmetic out",
     "whole-blocks": _OTHER_BLOCKS,

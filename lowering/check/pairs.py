@@ -83,7 +83,7 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
             message = f"{target} computes {pair} wrongly: it holds {type_name(to)} in a wider type, and does not wrap"
             yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), message, replaced)
         if "casts-are-merged" in target.hazards and _follows_wide_integer(x, source, to, inference):
-            note(left, f"{target} makes this cast and the one before it one: numbers beyond int32 change", node)
+            note(left, f"{target} merges this cast with the one before it, so numbers beyond int32 change", node)
         if target.leaves_unrounded(source, to):
             note(left, f"{target} holds {type_name(to)} in a wider type, so this cast does not round", node)
     yield from noted(refused, TARGET_LACKS_KERNEL, Severity.ERROR, f"{replaced} if there is an exact replacement")

@@ -48,7 +48,7 @@ UNREGISTERED_OPERATOR = FindingCode(
     ),
     outcomes=(Outcome.REFUSED,),
     fix="manual",
-    silence="Where your application registers the operator.",
+    silence="If your application registers the operator.",
 )
 MALFORMED_OPERATOR = FindingCode(
     "malformed-operator",

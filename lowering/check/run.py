@@ -74,13 +74,13 @@ CONSTANT_MALFORMED = FindingCode(
 
 WRONG_IN_FLOAT16 = FindingCode(
     "wrong-in-float16",
-    "A value of a model in float16 overflows, vanishes or becomes NaN on the inputs, and the outputs are wrong by it.",
+    "A value of a float16 model overflows, vanishes or becomes NaN on the inputs, which makes the outputs wrong.",
     why="float16 ends at 65504, and loses bits below 6e-5. Outputs may be finite and wrong all the same.",
     example="x_sq reaches 2.1e+06 (measured), beyond float16",
     advice="castsmith convert --to float16 computes such nodes in float; with --rescale it scales values instead.",
     outcomes=(Outcome.LOSSY,),
     fix="automatic",
-    silence="Where the runtime computes these nodes in float by itself.",
+    silence="If the runtime computes these nodes in float itself.",
 )
 
 

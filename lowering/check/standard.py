@@ -36,7 +36,7 @@ INVALID_MODEL = FindingCode(
     advice="Export the model again, or correct the node that the message names.",
     outcomes=(Outcome.REFUSED,),
     fix="manual",
-    silence="Where the runtime loads the model as it is: check with --target T says whether it does.",
+    silence="If the runtime loads the model as it is, which check --target T tells you.",
 )
 BRANCH_INPUTS = "branch-inputs"
 """The subject of a finding about branches of If that have inputs."""

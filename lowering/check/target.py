@@ -99,7 +99,7 @@ SAME_NODE_NAMES = FindingCode(
     "same-node-names",
     "Several nodes have the same name, and the target rejects that.",
     why="ONNX Runtime rejects the model with `two nodes with same node name`. ONNX's checker accepts it.",
-    example="three Casts of the name graph_input_cast0",
+    example="three Casts named graph_input_cast0",
     advice="Run optimize --target, which renames them.",
     outcomes=(Outcome.REFUSED,),
     fix="automatic",

@@ -139,6 +139,14 @@ def operand_findings(model: onnx_ir.Model, inference: Inference, rules: Promotio
         yield Diagnostic(MIXED_OPERAND_TYPES.code, Severity.ERROR, site, message, "optimize casts it", subject)
 
 
+def undecided_findings(inference: Inference, rules: PromotionRules) -> Iterator[Diagnostic]:
+    """Yield operands of several types that have no common type until their ranks are known."""
+    for disagreements in inference.disagreements.values():
+        for disagreement in disagreements:
+            if disagreement.common is None and disagreement.error is None:
+                yield _mixed(disagreement, rules, None)
+
+
 def result_findings(
     nodes: Iterable[onnx_ir.Node], imports: Mapping[Scope, Mapping[str, int]], inference: Inference
 ) -> Iterator[Diagnostic]:
@@ -230,7 +238,10 @@ def _way_out(disagreement: Disagreement, rules: PromotionRules, torch: Promotion
     if torch is not None and _allows(torch, disagreement):
         return f"`optimize(promotion={TORCH!r})` promotes them as PyTorch does"
     if disagreement.common is None:
-        reason = disagreement.error or "their ranks are unknown, and the result depends on which of them are scalars"
+        reason = (
+            disagreement.error
+            or "their ranks are unknown, and the result depends on which of them are scalars: declare their shapes"
+        )
         return str(reason).rstrip(".")
     makes = f"makes them {_name(disagreement.common)}"
     try:

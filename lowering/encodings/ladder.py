@@ -33,7 +33,7 @@ _BULGE = 1 - 1 / math.log(2) - math.log2(math.log(2))
 
 ROUND_IN_PLACE = Rule(
     "round-in-place",
-    "A result in float is rounded to the precision of the type that it stands for.",
+    "A result in float is rounded to the precision of the type it replaces.",
     why="The next operator expects a value of that type.",
     example="+ y = the float nearest to s that bfloat16 has",
     safety=(Effect.BIT_EXACT, Effect.BIT_EXACT_BUT_NAN, Effect.IN_WIDER_TYPE),

@@ -146,7 +146,7 @@ def _stated(
     for name, (low, high) in ranges.items():
         if name not in inputs:
             way_out = did_you_mean(name, inputs, f"expected {', '.join(inputs)}")
-            raise OptionError(f"`ranges` names {name!r}, which is no input of the model; {way_out}")
+            raise OptionError(f"`ranges` names {name!r}, which is not an input of the model; {way_out}")
         dtype = inference.type_of(inputs[name])
         if dtype is not None and element_type(dtype).kind is Kind.INTEGER:
             ranges_found[inputs[name]] = Range(math.ceil(low), math.floor(high))

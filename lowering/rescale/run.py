@@ -72,7 +72,7 @@ SCALE_CONSTANT = Rule(
     example="- float16[2] w = {300, 2}\n+ float16[2] w_scaled = {37.5, 0.25}",
     advice="Convert without --rescale to keep the constant and compute nodes in float instead.",
     safety=(Effect.SCALED, Effect.CONVERTED),
-    silence="Only castsmith convert --rescale makes it.",
+    silence="Only castsmith convert --rescale does this.",
 )
 SCALE_VALUE = Rule(
     "scale-value",
@@ -81,7 +81,7 @@ SCALE_VALUE = Rule(
     example="+ x_scaled = Mul (x, {0.125})",
     advice="Convert without --rescale to compute nodes in float instead.",
     safety=(Effect.SCALED,),
-    silence="Only castsmith convert --rescale makes it.",
+    silence="Only castsmith convert --rescale does this.",
 )
 SCALE_EPSILON = Rule(
     "scale-epsilon",
@@ -91,7 +91,7 @@ SCALE_EPSILON = Rule(
     "+ y = LayerNormalization <epsilon = 1.5e-07> (x_scaled, w)",
     advice="Nothing.",
     safety=(Effect.SCALED,),
-    silence="Only castsmith convert --rescale makes it.",
+    silence="Only castsmith convert --rescale does this.",
 )
 SHIFT_SOFTMAX = Rule(
     "shift-softmax",
@@ -100,7 +100,7 @@ SHIFT_SOFTMAX = Rule(
     example="- e = Exp (x)\n+ m = ReduceMax <axes = [-1]> (x)\n+ d = Sub (x, m)\n+ e = Exp (d)",
     advice="Convert without --rescale to compute the Exp in float instead.",
     safety=(Effect.CONVERTED,),
-    silence="Only castsmith convert --rescale makes it.",
+    silence="Only castsmith convert --rescale does this.",
 )
 
 

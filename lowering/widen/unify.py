@@ -99,7 +99,7 @@ def _unified(
     names = " and ".join(type_name(dtype) for dtype in dict.fromkeys(operands.values()))
     dtype, effect = _common_type(node, operands, target, opset_of(imports, "") or 0)
     if dtype is None:
-        reason = f"{target} has no {node.op_type} of {names}, and of no type that holds both"
+        reason = f"{target} has no {node.op_type} of {names}, nor of a type that holds both"
         return Refusal(NAME, UNIFY_OPERANDS.code, site_of(node), reason)
     reason = f"{target} requires one type of the operands of {node.op_type}, which are {names}"
     return _in_one_type(node, operands, dtype, types, reason, effect)

@@ -127,7 +127,7 @@ class ConvertOptions:
     )
     measure: bool = option(False, flag_info("measure the error on generated inputs"))
     weights_only: bool = option(False, flag_info("store weights in 16 bits, and compute as before"))
-    rescale: bool = option(False, flag_info("scale values by powers of two, so that no node is in float"))
+    rescale: bool = option(False, flag_info("scale values by powers of two instead of computing in float"))
     dims: Mapping[str, int] | None = shared("verify_dims")
     io: str | None = option(
         None, text_info("keep or convert the types of inputs and outputs, or names of those to convert", optional=True)

@@ -417,14 +417,14 @@ class Options:
     )
     promote_unsafe: bool | None = option(None, OptionInfo("allow promotions that can lose precision", _optional_flag))
     pytorch_scalar_promotion: bool | None = option(
-        None, OptionInfo("ignore scalars beside operands with dimensions", _optional_flag)
+        None, OptionInfo("ignore the type of scalars next to operands with dimensions", _optional_flag)
     )
     u64_integer_promotion_target: TypeLike | None = option(
         None, OptionInfo("common type of uint64 and a signed integer", _type)
     )
     library: str | None = option(None, text_info("the library whose common types are used", optional=True))
     weak_scalars: bool | None = option(
-        None, OptionInfo("let scalar constants widen no operand that holds them", _optional_flag)
+        None, OptionInfo("keep scalar constants from widening operands that can hold them", _optional_flag)
     )
     half_constants: bool | None = option(
         None, OptionInfo("give constants the 16-bit type of the other operands", _optional_flag)

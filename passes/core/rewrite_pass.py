@@ -245,7 +245,7 @@ STORE_WEIGHT = Rule(
     ),
     advice="Measure the error: --inputs FILE.npz or --measure; --keep leaves the weights of nodes as they are.",
     safety=(Effect.CONVERTED,),
-    silence="Only castsmith convert --weights-only makes it.",
+    silence="Only castsmith convert --weights-only does this.",
 )
 
 

@@ -166,6 +166,6 @@ class FoldConstants(SessionPass):
 
 def _diagnostic(refusal: Refusal) -> Diagnostic:
     what = f"the result of this {refusal.site.op} of a constant"
-    message = f"the ONNX standard does not fix {what}, so it is kept: {refusal.reason}"
+    message = f"the ONNX standard does not define {what}, so it is kept: {refusal.reason}"
     way_out = "change the constant, or let the runtime decide"
     return Diagnostic(UNDEFINED_CONSTANT_CAST.code, Severity.WARNING, refusal.site, message, way_out)

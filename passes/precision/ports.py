@@ -222,7 +222,7 @@ def _unasked(node: onnx_ir.Node, aim: Aim, *, inputs_follow: bool) -> str:
     name = operator_name(node)
     if target is None or inputs_follow or not target.probed or name in target.probed:
         return ""
-    return f"it is unknown if {target} has {name} of {type_name(aim.to)}"
+    return f"it is unknown whether {target} has {name} of {type_name(aim.to)}"
 
 
 def _not_taken(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:

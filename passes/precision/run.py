@@ -336,8 +336,8 @@ def _precisions(change: Change, *, sparing: bool) -> dict[onnx_ir.Node, Precisio
             continue
         preferred = problem.sensitivity.following.get(node, "")
         if node in change.converted:
-            follows = f"its operands and results are {to} beside it" if preferred else ""
-            why = reason or follows or (_BETWEEN if sparing else f"{to} is taken, and its constants fit")
+            follows = f"its neighbors are {to}" if preferred else ""
+            why = reason or follows or (_BETWEEN if sparing else f"{to} is supported, and its constants fit")
             found[node] = Precision(change.to, why, numbers[node])
         elif node in problem.nodes:
             dtype = _type_before(problem, node)

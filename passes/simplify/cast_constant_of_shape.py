@@ -61,7 +61,7 @@ def _fills(dtype: DataType, opset: int, target: Target | None) -> bool:
 CAST_CONSTANT_OF_SHAPE = NodeRule(
     "cast-constant-of-shape",
     "A ConstantOfShape fills with the cast value, and the Cast after it is removed.",
-    why="The standard fixes the cast of the value that fills all elements.",
+    why="The standard defines the cast of the value that fills all elements.",
     example=(
         "- a = ConstantOfShape <value = {1.5}> (n); y = Cast <to = float16> (a)\n"
         "+ y = ConstantOfShape <value = float16 {1.5}> (n)"

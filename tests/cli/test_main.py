@@ -294,11 +294,11 @@ def test_a_signal_ends_the_processes_of_a_batch_too(tmp_path: Path, number: sign
         (("info", "a.onnx", "b.onnx"), "unrecognized arguments: b.onnx (see castsmith info --help)."),
         (
             ("optimize", "a.onnx", "-o", "b.onnx", "--output", "c.onnx"),
-            "--output is given twice; pass it once (see castsmith optimize --help).",
+            "--output is given twice, with two values; pass it once (see castsmith optimize --help).",
         ),
         (
             ("check", "a.onnx", "--target", "qonnx", "--target=iree"),
-            "--target is given twice; pass it once (see castsmith check --help).",
+            "--target is given twice, with two values; pass it once (see castsmith check --help).",
         ),
         (("explain", "fold-constnt"), "unknown code 'fold-constnt'; did you mean 'fold-constant'?"),
         (("check", "a.onnx", "--select", "xyzzy"), "'xyzzy' of a finding; `castsmith explain` lists them."),

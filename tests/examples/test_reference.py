@@ -168,3 +168,23 @@ def test_results_have_a_short_repr() -> None:
         assert shown.startswith(f"<{type(result).__name__}: ")
         assert len(shown) < 200
         assert "<b>" in result._repr_html_()  # pyright: ignore[reportPrivateUsage]
+
+
+def test_records_print_as_a_sentence() -> None:
+    text = '<ir_version: 10, opset_import: ["": 21]> g (int64[n] x, float[n] z) => (float[n] y) { y = Add (x, z) }'
+    mixed = onnx.parser.parse_model(text)
+    (finding,) = castsmith.check(mixed, promotion="torch")
+    assert str(finding) == (
+        "g: y (Add): mixed-operand-types Add needs operands of one type, but has x (int64) and z (float)"
+        f" ({finding.help})"
+    )
+    first = castsmith.optimize(mixed, promotion="torch").rewrites[0]
+    assert str(first) == f"g: y (Add): promote-operands {first.reason}"
+    chain = "g (float[n] x) => (float[n] y) { a = Cast <to = 10> (x) y = Cast <to = 1> (a) }"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {chain}')
+    (skipped,) = castsmith.optimize(model).refusals
+    assert str(skipped) == f"{skipped.site}: {skipped.rule} {skipped.reason} (example value: {skipped.witness})"
+    with pytest.raises(
+        castsmith.PromotionError, match=r"^g: y \(Add\): operands x \(int64, an input\) and z \(float, an"
+    ):
+        castsmith.verify(mixed, mixed)

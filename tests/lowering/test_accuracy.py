@@ -32,6 +32,17 @@ def test_nothing_is_measured_without_inputs() -> None:
     assert convert(onnx.parser.parse_model(CHAIN), to="float16").error is None
 
 
+def test_a_magnitude_beyond_the_precision_is_told_for_generated_inputs_too() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y)
+    <float k = {1e4}> { a = Mul (x, k) b = Mul (a, k) y = Tanh (b) }"""
+    scaled = onnx.parser.parse_model(text)
+    for found in (
+        convert(scaled, to="float16", measure=True),
+        convert(scaled, to="float16", inputs={"x": np.full(4, 2, np.float32)}),
+    ):
+        assert max(found.magnitudes.values()) > 65504
+
+
 def test_each_output_has_its_error() -> None:
     found = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds(0.001)).error
     assert found is not None
@@ -157,8 +168,12 @@ def test_inputs_that_do_not_fit_are_refused(inputs: dict[str, Any], message: str
 
 
 def test_inputs_on_which_the_model_does_not_run_are_refused() -> None:
-    with pytest.raises(ModelError, match="cannot be measured"):
+    with pytest.raises(OptionError, match=r"'x' has the shape \[3, 3\]; expected \[4, 4\]"):
         convert(onnx.parser.parse_model(CHAIN), to="float16", inputs={"x": np.zeros((3, 3), np.float32)})
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (int64[1] i) => (float[1] y) <float[2] w = {1, 2}>
+    { a = Gather (w, i) y = Relu (a) }"""
+    with pytest.raises(ModelError, match="cannot be measured"):
+        convert(onnx.parser.parse_model(text), to="float16", inputs={"i": np.array([9])})
 
 
 def test_measured_mask_values_keep_nothing_in_float() -> None:

@@ -26,7 +26,7 @@ g (float[2,2] x, float[2,2] v, float16[2,2] h) => (float[2,2] y, float[2,2] z) {
     a = Add (x, h) [n] b = MatMul (a, v) [n] c = MatMul (b, v) y = local.f (c) z = Erf (b) }
 <domain: "local", opset_import: ["" : 21]> f (u) => (w) { t = Relu (u) [n_1] w = Tanh (t) }"""
 SOUND = MODEL.replace("(x, h)", "(x, v)")
-TAKEN = "{} is taken, and its constants fit"
+TAKEN = "{} is supported, and its constants fit"
 
 
 def converted(text: str, **options: Any) -> ConvertResult:
@@ -146,7 +146,7 @@ def test_a_bfloat16_model_of_no_target_has_a_note_about_the_first_operator_witho
         a = Add (x, x) y = Mul (a, x) }"""
     (note,) = converted(text, to="bfloat16").diagnostics
     assert (note.code, note.severity.value, note.site.op) == ("target-lacks-kernel", "note", "Add")
-    assert note.help == "give a target to leave the nodes in float for which it has no kernel"
+    assert note.help == "`target=` keeps nodes without a kernel in float"
     assert note.message.startswith("onnxruntime-cpu has no Add of bfloat16 at opset 21")
     assert converted(text, to="float16").diagnostics == []
     mine = Target("mine", "", newest_opset=21, newest_ir_version=10)
@@ -224,7 +224,7 @@ def test_a_range_that_is_stated_keeps_a_node_before_what_is_measured_or_proven()
 @pytest.mark.parametrize(
     ("name", "ends", "message"),
     [
-        ("b", (0, 1), "`ranges` names 'b', which is no value of the model; "),
+        ("b", (0, 1), "`ranges` names 'b', which is not a value of the model; "),
         ("a", (1, 0), "invalid range 1:0 for a; expected two finite numbers, the lower first."),
         ("a", (0, float("inf")), "invalid range 0:inf for a; expected two finite numbers, the lower first."),
         ("a", (float("nan"), 1), "invalid range nan:1 for a; expected two finite numbers, the lower first."),

@@ -74,7 +74,7 @@ class ModelDiff:
     def _repr_html_(self) -> str:
         head = ("place", "what", "before", "after", "detail")
         rows = [(c.place, c.subject, c.before, c.after, c.detail) for c in self.changes]
-        return notebook_html(self.summary(), [(head, rows)])
+        return notebook_html(self.summary(), {"differences": (head, rows)})
 
 
 def diff(a: ModelLike, b: ModelLike, *, everything: bool = False) -> ModelDiff:

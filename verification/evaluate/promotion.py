@@ -23,6 +23,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import operators
+from castsmith.ir.text import located, site_of
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError, present
@@ -66,7 +67,11 @@ def promote_operands(
             continue
         if len({array.dtype for array in arrays.values()}) > 1:
             constant = [constant_tensor(node.inputs[index]) is not None for index in arrays]
-            arrays = dict(zip(arrays, promote(list(arrays.values()), rules, constant), strict=True))
+            try:
+                arrays = dict(zip(arrays, promote(list(arrays.values()), rules, constant), strict=True))
+            except PromotionError as refusal:
+                mixed = [(node.inputs[index], dtype_of(array)) for index, array in arrays.items()]
+                raise located(site_of(node), "operands", mixed, refusal) from None
         dtype = dtype_of(next(iter(arrays.values())))
         bound = any(formal.type_str == variable for formal in schema.outputs)
         declared = node.outputs[0].dtype if bound else None

@@ -212,9 +212,9 @@ def test_in_chromium_filters_by_kind_and_rule(castsmith: Command, tmp_path: Path
         page,
         """
         const shown = () => document.getElementById('count').textContent, counts = {};
-        for (const kind of [...document.querySelectorAll('#kind option')].slice(1).map((each) => each.value)) {
-            choose('kind', kind);
-            counts[kind] = shown();
+        for (const option of [...document.querySelectorAll('#kind option')].slice(1)) {
+            choose('kind', option.textContent);
+            counts[option.value] = shown();
         }
         choose('kind', 'everything');
         choose('group', 'lower-Cast');

@@ -6,7 +6,7 @@ import onnx
 import onnx_ir
 import pytest
 
-from castsmith import PromotionRules, check
+from castsmith import PromotionRules, check, optimize
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
 UNSAFE = (
@@ -157,7 +157,7 @@ def test_a_result_that_the_opset_lacks() -> None:
         ("h, k", "optimize makes them float16"),
         ("k, h", "optimize makes them float16"),
         ("h, v", "optimize makes them float"),
-        ("h, u", "their ranks are unknown, and the result depends on which of them are scalars"),
+        ("h, u", "their ranks are unknown, and the result depends on which of them are scalars: declare their shapes"),
     ],
 )
 def test_the_way_out_under_a_rule_that_depends_on_ranks(operands: str, way_out: str) -> None:
@@ -195,3 +195,13 @@ def test_operands_of_a_model_of_pytorch(producer: str) -> None:
     safe = PromotionRules(promote_unsafe=True)
     assert findings(text, producer, safe) == [expected[0].replace(UNSAFE, SAFE)]
     assert findings(text, "tensorflow") == expected
+
+
+def test_what_optimize_leaves_undecided_is_an_error_of_the_result() -> None:
+    text = "g (float16[N] x, float z) => (float16[N] y) { u = ReduceMax (z) y = Add (x, u) }"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 18]> {text}')
+    result = optimize(model, promotion="torch")
+    assert [str(finding) for finding in result.diagnostics] == [
+        "g: y (Add): mixed-operand-types Add needs operands of one type, but has x (float16) and u (float) (their ranks"
+        " are unknown, and the result depends on which of them are scalars: declare their shapes)"
+    ]

@@ -99,7 +99,7 @@ def test_the_ends_of_a_range_are_exact(ranges: dict[str, tuple[float, float]], f
 
 
 def test_a_range_of_what_is_no_input_is_refused():
-    with pytest.raises(OptionError, match="names 'idz', which is no input of the model; did you mean 'ids'"):
+    with pytest.raises(OptionError, match="names 'idz', which is not an input of the model; did you mean 'ids'"):
         narrowed(INDICES, weights=WEIGHTS, ranges={"idz": (0, 1)})
 
 
