@@ -571,6 +571,10 @@ def test_inputs_and_outputs_that_are_held_in_two_types() -> None:
     half = parsed("g (float16[N] x) => (float16[N] y) { y = Abs (x) }")
     assert proven(half, single, held={"y": wide})
     assert proven(single, half, held={"y": narrow})
+    near = _K.format(1.0000001)  # a product with it rounds to the same float16
+    beside = parsed(f"g (float16[N] x) => (float[N] y) {{ a = Abs (x) c = Cast <to = 1> (a) {near} y = Mul (c, k) }}")
+    assert not proven(half, beside, held={"y": wide})
+    assert not proven(beside, half, held={"y": narrow})
     assert not proven(half, parsed("g (float16[N] x) => (float[N] y) { y = Cast <to = 1> (x) }"), held={"y": wide})
 
 
