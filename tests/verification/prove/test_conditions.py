@@ -379,6 +379,10 @@ RULES: dict[str, tuple[str, str, list[str], list[str]]] = {
     "numbers whose NaN is looked at before": (
         _U, f"{_WIDE} c = BitCast <to = 12> (b) y = BitwiseNot (c)", [], ["c = BitCast <to = 12> (x) y = BitwiseNot (c)"],
     ),
+    "numbers whose NaN a function looks at": (
+        "g (float[N] x) => (uint16[N] y)", "h = Cast <to = 10> (x) y = BitCast <to = 4> (h)",
+        ["i = Identity (x) h = Cast <to = 10> (i) y = BitCast <to = 4> (h)"], [f"{_WIDE.partition('b =')[0]} h = Cast <to = 10> (a) y = BitCast <to = 4> (h)"],
+    ),
     "numbers whose NaN is looked at in a branch": (
         "g (float[N] x, bool c) => (uint32[N] y)", f"{_WIDE} {_IF_BITS.format('b', 'b')}", [],
         [_IF_BITS.format("x", "x"), f"{_WIDE} {_IF_BITS.format('b', 'x')}"],
