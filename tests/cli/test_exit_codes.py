@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import onnx.parser
@@ -82,9 +83,22 @@ ENDINGS = {
 }
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The models of `FILES`, and certificates."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, text in FILES.items():
+        write_model(folder / name, text)
+    for name, made in (("same.json", CLEAN), ("other.json", LOSSY)):
+        certificate = certificate_between(*map(onnx.parser.parse_model, (CLEAN, made)))
+        (folder / name).write_text(json.dumps(certificate))
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The models of `FILES` in the current folder; a probe asks nothing."""
+def folder(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files in the current folder; a probe asks nothing."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     real = probing.probe
     shipped = {"onnxruntime-cpu": {"name": "onnxruntime-cpu"}}
@@ -93,11 +107,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return shipped.get(name) or real(name)
 
     monkeypatch.setattr(probing, "probe", probe)
-    for name, text in FILES.items():
-        write_model(tmp_path / name, text)
-    for name, made in (("same.json", CLEAN), ("other.json", LOSSY)):
-        certificate = certificate_between(*map(onnx.parser.parse_model, (CLEAN, made)))
-        (tmp_path / name).write_text(json.dumps(certificate))
     return tmp_path
 
 

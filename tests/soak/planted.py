@@ -1,6 +1,7 @@
 """Mistakes that cosmic-ray plants in functions of modules drawn at random, and those that the tests do not notice.
 
     python -m tests.soak.planted 60 [SEED] [--package lowering] [--seconds 60]
+    python -m tests.soak.planted --every verification/prove/proof.py ...     # each one that can be planted there
 
 Each mistake is planted in a fork of this process, which has imported everything: the functions of the module get the
 code of the changed source. The tests of the module's name run first, then those of its package that import it, then
@@ -156,6 +157,25 @@ def noticing_test(path: Path, changes: list[tuple[FunctionType, CodeType]], seco
         ignored.append(failed)
 
 
+def module_of(name: Path) -> ModuleType:
+    return import_module(f"castsmith.{'.'.join(name.with_suffix('').parts)}")
+
+
+def drawn(arguments: argparse.Namespace) -> Iterator[tuple[Path, str, int]]:
+    """Yield modules, each with a mistake that can be planted in it, without end if they are drawn."""
+    found = [path for name in arguments.package or PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
+    paths = [path for path in found if path.stem not in ("__init__", "worker")]
+    for path in paths:
+        module_of(path.relative_to(ROOT))
+    for path in map(ROOT.joinpath, arguments.every):
+        yield from ((path, *mistake) for mistake in mistakes(path.read_text()))
+    draw, sizes = random.Random(arguments.seed), [path.stat().st_size for path in paths]
+    while not arguments.every:
+        (path,) = draw.choices(paths, sizes)
+        if places := mistakes(path.read_text()):
+            yield path, *draw.choice(places)
+
+
 def difference(before: str, after: str, name: str) -> str:
     lines = before.splitlines(keepends=True), after.splitlines(keepends=True)
     return "".join(difflib.unified_diff(lines[0], lines[1], name, name, n=2))
@@ -163,25 +183,18 @@ def difference(before: str, after: str, name: str) -> str:
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m tests.soak.planted", description="See the module.")
-    parser.add_argument("count", type=int)
+    parser.add_argument("count", type=int, nargs="?", default=60)
     parser.add_argument("seed", type=int, nargs="?", default=0)
     parser.add_argument("--package", action="append", choices=PACKAGES)
+    parser.add_argument("--every", nargs="+", type=Path, default=[], help="modules, in each of which all are planted")
     parser.add_argument("--seconds", type=float, default=60, help="time of the processor for the tests of one mistake")
     arguments = parser.parse_args(words)
     os.chdir(ROOT)
-    draw, planted, noticed = random.Random(arguments.seed), Counter[str](), Counter[str]()
-    found = [path for name in arguments.package or PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
-    modules = {path: import_module(f"castsmith.{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}")
-               for path in found if path.stem not in ("__init__", "worker")}  # fmt: skip
-    sizes = [path.stat().st_size for path in modules]
-    while planted.total() < arguments.count:
-        (path,) = draw.choices(list(modules), sizes)
+    planted, noticed = Counter[str](), Counter[str]()
+    for path, operator, occurrence in drawn(arguments):
         source, name = path.read_text(), path.relative_to(ROOT)
-        if not (places := mistakes(source)):
-            continue
-        operator, occurrence = draw.choice(places)
-        after = mutate_code(source, get_operator(operator)(), occurrence)
-        changes = changed_functions(modules[path], after)
+        after = mutate_code(source, get_operator(operator)(), occurrence) or source
+        changes = changed_functions(module_of(name), after)
         if not changes:
             continue
         planted[name.parts[0]] += 1
@@ -189,6 +202,8 @@ def main(words: list[str]) -> int:
         noticed[name.parts[0]] += bool(failed)
         if not failed:
             print(f"not noticed, {operator}:\n{difference(source, after, str(name))}", flush=True)
+        if planted.total() == arguments.count and not arguments.every:
+            break
     for package in PACKAGES:
         if planted[package]:
             print(f"{package}: {noticed[package]} of {planted[package]} noticed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -199,8 +200,10 @@ SCAN = (
 )
 
 
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("directions", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize(
+    ("axis", "directions"),
+    sampled("axes and directions of Scan", product((0, 1, -1), product((0, 1), repeat=2)), 6, cover=enumerate),
+)
 def test_scan_along_any_axis_and_backwards(axis: int, directions: tuple[int, int]) -> None:
     """ONNX Runtime, which knows Scan as a whole, gives the same bits."""
     text = SCAN.replace("scan_input_directions = [1]", f"scan_input_directions = [{directions[0]}]")

@@ -14,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.targets.target import Target
+from tests.sampling import check_all
 
 NEWEST = onnx.defs.onnx_opset_version()
 Row = tuple[int, int, str, str]
@@ -204,6 +205,5 @@ def check_row(now: int, to: int, body: str, expected: str) -> None:
         assert np.asarray(old).tobytes() == np.asarray(new).tobytes()
 
 
-@pytest.mark.parametrize(("now", "to", "body", "expected"), ROWS)
-def test_a_node_in_the_form_of_an_older_opset(now: int, to: int, body: str, expected: str) -> None:
-    check_row(now, to, body, expected)
+def test_a_node_in_the_form_of_an_older_opset() -> None:
+    check_all(check_row, (row for row in ROWS if row[0] <= NEWEST))

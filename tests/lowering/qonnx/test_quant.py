@@ -272,7 +272,7 @@ def test_what_qonnx_runs_stays_for_it():
         *itertools.product(("Trunc of version 2",), known[:2], (2,)),
     }
     every = itertools.product(NODES, DOMAINS, (0, 1, 2))
-    for name, domain, version in sampled("nodes for qonnx", every, 30, cover=enumerate):
+    for name, domain, version in sampled("nodes for qonnx", every, 14, cover=enumerate):
         if name.startswith("Trunc of version") and version not in (0, int(name[-1])):
             continue
         node = NODES[name].format(d=domain)

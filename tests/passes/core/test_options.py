@@ -36,6 +36,7 @@ from castsmith.passes.core.options import PASS_OPTIONS, Options, option_info
 from castsmith.targets.target import load_target
 from castsmith.verification.evaluate.engines import ENGINES
 from docs.docstrings import descriptions
+from tests.sampling import check_all
 
 FIELDS = {each.name: each for each in dataclasses.fields(Options)}
 MODEL = """<ir_version: 10, opset_import: ["": 21]>
@@ -163,10 +164,8 @@ def test_each_option_is_given_wrong_values() -> None:
     assert {*WRONG_TYPES} == {*FIELDS}
 
 
-def wrong(table: dict[str, list[Any]]) -> list[Any]:
-    return [
-        pytest.param(n, each, id=f"{n}-{number}") for n, values in table.items() for number, each in enumerate(values)
-    ]
+def wrong(table: dict[str, list[Any]]) -> list[tuple[str, Any]]:
+    return [(name, each) for name, values in table.items() for each in values]
 
 
 def refusal_of(name: str, value: object) -> str:
@@ -196,16 +195,18 @@ def refusal_of(name: str, value: object) -> str:
     return text
 
 
-@pytest.mark.parametrize(("name", "value"), wrong(WRONG_VALUES))
-def test_a_wrong_value_is_refused(name: str, value: Any) -> None:
-    refusal_of(name, value)
+def test_a_wrong_value_is_refused() -> None:
+    check_all(refusal_of, wrong(WRONG_VALUES))
 
 
-@pytest.mark.parametrize(("name", "value"), [each for each in wrong(WRONG_TYPES) if each.values[1] is not None])
-def test_a_wrong_type_is_refused(name: str, value: Any) -> None:
+def require_type_refused(name: str, value: Any) -> None:
     refusal_of(name, value)
     with pytest.raises(TypeError):
         Options(**{name: value})
+
+
+def test_a_wrong_type_is_refused() -> None:
+    check_all(require_type_refused, (case for case in wrong(WRONG_TYPES) if case[1] is not None))
 
 
 @pytest.mark.parametrize("name", [name for name in FIELDS if FIELDS[name].default is not None])

@@ -40,6 +40,8 @@ _DRAW = "g () => (float[2] y)"
 _TRUE, _FALSE = (f"t = Constant <value = bool {{{each}}}> ()" for each in (1, 0))
 _IF = "y = If (c) <then_branch = a () => (float[N] p) {{ {} }}, else_branch = b () => (float[N] q) {{ {} }}>"
 _LOOP = """{} y = Loop (n, t, x) <body = s (int64 i, bool c, float[N] a) => (bool d, float[N] b) {{ d = Identity (c) {} }}>"""
+_WIDE = "a = Cast <to = 11> (x) b = Cast <to = 1> (a)"
+_IF_BITS = "y = If (c) <then_branch = t () => (uint32[N] p) {{ p = BitCast <to = 12> ({}) }}, else_branch = e () => (uint32[N] q) {{ q = BitCast <to = 12> ({}) }}>"
 _SCAN = "y, w = Scan <num_scan_inputs = 1, body = s (float a, float e) => (float b, float o) {{ {} }}> (x, z)"
 
 # By rule: the head of the models, a body, bodies proven to be equal to it, and different ones.
@@ -374,6 +376,22 @@ RULES: dict[str, tuple[str, str, list[str], list[str]]] = {
     "numbers whose NaN is looked at": (
         _U, "a = Cast <to = 11> (x) b = Cast <to = 1> (a) y = BitCast <to = 12> (b)", [], ["y = BitCast <to = 12> (x)"],
     ),
+    "numbers whose NaN is looked at before": (
+        _U, f"{_WIDE} c = BitCast <to = 12> (b) y = BitwiseNot (c)", [], ["c = BitCast <to = 12> (x) y = BitwiseNot (c)"],
+    ),
+    "numbers whose NaN a function looks at": (
+        "g (float[N] x) => (uint16[N] y)", "h = Cast <to = 10> (x) y = BitCast <to = 4> (h)",
+        ["i = Identity (x) h = Cast <to = 10> (i) y = BitCast <to = 4> (h)"], [f"{_WIDE.partition('b =')[0]} h = Cast <to = 10> (a) y = BitCast <to = 4> (h)"],
+    ),
+    "numbers whose NaN is looked at in a branch": (
+        "g (float[N] x, bool c) => (uint32[N] y)", f"{_WIDE} {_IF_BITS.format('b', 'b')}", [],
+        [_IF_BITS.format("x", "x"), f"{_WIDE} {_IF_BITS.format('b', 'x')}"],
+    ),
+    "numbers whose NaN another operator may look at": (
+        _F, f"{_WIDE} y = com.microsoft.FastGelu (b)", [f"{_WIDE} i = Identity (b) y = com.microsoft.FastGelu (i)"],
+        ["y = com.microsoft.FastGelu (x)"],
+    ),
+    "numbers whose NaN nothing looks at": (_F, f"{_WIDE} y = Relu (b)", ["y = Relu (x)"], []),
     "rounding by steps": (
         _TO_HALF, "y = Cast <to = 10> (x)", [], ["a = Cast <to = 17> (x) b = Cast <to = 1> (a) y = Cast <to = 10> (b)"],
     ),
@@ -504,10 +522,21 @@ def test_functions(call: str, function: str, body: str, equal: bool) -> None:
     assert proven(*pair) == equal
 
 
-@pytest.mark.parametrize(("name", "equal"), [("openvino", True), ("numpy", True), ("half", False), ("torch", False)])
-def test_promotion_that_depends_on_what_is_written_as_a_constant(name: str, equal: bool) -> None:
+@pytest.mark.parametrize(
+    ("rules", "equal", "of_inputs"),
+    [
+        *((castsmith.PromotionRules.preset(name), True, True) for name in ("openvino", "numpy")),
+        (castsmith.PromotionRules.preset("half"), False, True),
+        (castsmith.PromotionRules.preset("torch"), False, False),
+        (castsmith.PromotionRules(promote_unsafe=True, weak_scalars=True), False, True),
+        (castsmith.PromotionRules(promote_unsafe=True, pytorch_scalar_promotion=True), False, False),
+    ],
+)
+def test_promotion_that_depends_on_what_is_written_as_a_constant(
+    rules: castsmith.PromotionRules, equal: bool, of_inputs: bool
+) -> None:
     """Of `half`, a constant beside float16 is float16, and one that a node passes on is not."""
-    rules, head = castsmith.PromotionRules.preset(name), "g (float16[N] x) => (float[N] y) <float k = {0.1}>"
+    head = "g (float16[N] x) => (float[N] y) <float k = {0.1}>"
     pair = (
         parsed(f"{head} {{ a = Add (x, k) y = Cast <to = 1> (a) }}"),
         parsed(f"{head} {{ c = Cast <to = 1> (x) y = Add (c, k) }}"),
@@ -515,7 +544,7 @@ def test_promotion_that_depends_on_what_is_written_as_a_constant(name: str, equa
     assert proven(*pair, rules=rules) == equal
     wide = "g (float16[N] x, float[N] k) => (float[N] y)"
     pair = parsed(f"{wide} {{ y = Add (x, k) }}"), parsed(f"{wide} {{ c = Cast <to = 1> (x) y = Add (c, k) }}")
-    assert proven(*pair, rules=rules) == (name != "torch")
+    assert proven(*pair, rules=rules) == of_inputs
 
 
 def test_promotion_that_is_refused_or_not_asked_for() -> None:
@@ -546,6 +575,10 @@ def test_inputs_and_outputs_that_are_held_in_two_types() -> None:
     half = parsed("g (float16[N] x) => (float16[N] y) { y = Abs (x) }")
     assert proven(half, single, held={"y": wide})
     assert proven(single, half, held={"y": narrow})
+    near = _K.format(1.0000001)  # a product with it rounds to the same float16
+    beside = parsed(f"g (float16[N] x) => (float[N] y) {{ a = Abs (x) c = Cast <to = 1> (a) {near} y = Mul (c, k) }}")
+    assert not proven(half, beside, held={"y": wide})
+    assert not proven(beside, half, held={"y": narrow})
     assert not proven(half, parsed("g (float16[N] x) => (float[N] y) { y = Cast <to = 1> (x) }"), held={"y": wide})
 
 
@@ -557,6 +590,10 @@ def test_the_payload_of_nan_counts_where_that_is_asked_for() -> None:
     assert proven(*pair)
     same = parsed("g (float[N] x) => (float[N] y) { y = Exp (x) }")
     assert proven(same, same, nan_bits=True)
+    assert proven(same, parsed("g (float[N] x) => (float[N] y) { a = Identity (x) y = Exp (a) }"), nan_bits=True)
+    wide = parsed(f"{_F} {{ {_WIDE} y = Exp (b) }}")
+    assert proven(same, wide)
+    assert not proven(same, wide, nan_bits=True)
 
 
 def test_functions_that_would_be_too_many_are_not_read() -> None:
