@@ -239,9 +239,13 @@ def _ill_typed(node: onnx_ir.Node, inference: Inference) -> str | None:
 # Kernels.
 
 
+_LISTS_MORE = ("ConstantOfShape",)
+"""Operators whose kernel refuses some of the types that ONNX Runtime lists for it."""
+
+
 def lists_kernel(node: onnx_ir.Node, opset: int, inference: Inference, target: Target) -> bool:
     """True if the runtime itself lists a kernel of the standard's operator for these types; False if it lists none."""
-    since = since_version(node.op_type, opset) if target.registry else None
+    since = since_version(node.op_type, opset) if target.registry and node.op_type not in _LISTS_MORE else None
     if since is None or None in (inference.type_of(value) for value in (*node.inputs, *node.outputs) if value):
         return False
     types = list(_types(node, opset, inference))
