@@ -1,7 +1,7 @@
 """Softmaxes that are written out: exponentials of which every result is a ratio, or the logarithm of a sum.
 
-If the operand of Exp is lowered by a number of each row, the exponentials and their sums are divided by its
-exponential: they have the degree 1, a reciprocal has -1, and a quotient of both has 0, so that it stays the same.
+If the operand of Exp is lowered by a number of each row, exponentials and their sums are divided by its exponential:
+they have the degree 1, a reciprocal has -1, and a quotient of both has 0, so that it stays the same.
 """
 
 from __future__ import annotations

@@ -16,7 +16,10 @@ from castsmith.passes.precision.ports import ANYTHING, CONVERTED, KEPT, Aim, Por
 from castsmith.passes.precision.problem import Problem
 
 _AT_EDGE = 0.25
-"""Cost of a cast of an input or output of a model that multiplies no matrices, so that it is converted at all."""
+"""Cost of a cast of an input or output of the model: who keeps their types asks for these casts.
+
+Where values are known not to fit, it is that of others, so that a stream which norms read in float is not rounded.
+"""
 
 _FUSED = 4
 """One byte in so many counts that a node reads and writes which multiplies no matrices: runtimes fuse such nodes."""
@@ -106,8 +109,7 @@ def price(problem: Problem, *, sparing: bool = False) -> None:
         elements is converted where that saves a cast.
     """
     gains = Gains(problem.aim, problem.sizes, problem.facts.source)
-    multiplies = any(traits_of(node.domain, node.op_type).products for node in problem.nodes)
-    edges = set[onnx_ir.Value]() if multiplies else {*problem.model.graph.inputs, *problem.model.graph.outputs}
+    edges = set[onnx_ir.Value]() if problem.beyond else {*problem.model.graph.inputs, *problem.model.graph.outputs}
     for node, (variable, ports) in problem.nodes.items():
         if node in problem.sensitivity.following:
             problem.costs.pay(variable, KEPT, _PREFERENCE)
