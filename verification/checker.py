@@ -1007,8 +1007,8 @@ class Call:
             return None
         back = Conversion(kinds.pop())
         for arg in (arg for arg in self.args if arg is not None and arg.is_constant):
-            sources[arg] = self.terms.cast(arg, back)
-            if self.terms.cast(sources[arg], Conversion(arg.dtype)) is not arg:
+            narrow = sources[arg] = self.terms.cast(arg, back)
+            if self.terms.cast(narrow, Conversion(arg.dtype)) is not arg:
                 return None
         args = [sources.get(arg) for arg in self.args if arg is not None]
         fits = all(arg is not None and arg.dtype == back.to for arg in args)

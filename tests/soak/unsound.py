@@ -138,8 +138,8 @@ def mistakes(tree: ast.Module, called: set[str]) -> Iterator[tuple[Any, str, Any
                 yield node, "op", _SWAPS[type(node.op)]()
             elif isinstance(node, ast.If | ast.IfExp):
                 yield node, "test", ast.UnaryOp(ast.Not(), node.test)
-            elif isinstance(node, ast.Constant) and type(node.value) in (bool, int):
-                yield node, "value", not node.value if type(node.value) is bool else node.value + 1
+            elif isinstance(node, ast.Constant) and isinstance(node.value, int):
+                yield node, "value", (not node.value) if isinstance(node.value, bool) else int(node.value) + 1
 
 
 def plant(name: str, tree: ast.Module) -> set[str]:
