@@ -1007,8 +1007,8 @@ class Call:
             return None
         back = Conversion(kinds.pop())
         for arg in (arg for arg in self.args if arg is not None and arg.is_constant):
-            sources[arg] = self.terms.cast(arg, back)
-            if self.terms.cast(sources[arg], Conversion(arg.dtype)) is not arg:
+            narrow = sources[arg] = self.terms.cast(arg, back)
+            if self.terms.cast(narrow, Conversion(arg.dtype)) is not arg:
                 return None
         args = [sources.get(arg) for arg in self.args if arg is not None]
         fits = all(arg is not None and arg.dtype == back.to for arg in args)
@@ -1185,13 +1185,17 @@ class Reader:
         self.doubts: dict[object, str] = {}  # nodes of the present model that fail, or whose operands have mixed types
         self.count = 0
 
-    def nodes(self, nodes: Iterable[onnx.NodeProto], env: Env, scope: Scope) -> None:
+    def nodes(self, nodes: Sequence[onnx.NodeProto], env: Env, scope: Scope, ends: Iterable[str]) -> None:
         """Add the results of nodes, which are in order, to the environment."""
+        used = {*ends}.union(*map(names_in, nodes))
         for node in nodes:
-            for name, term in zip(node.output, self.node(node, env, scope), strict=False):
+            terms = self.node(node, env, scope)
+            for name, term in zip(node.output, terms, strict=False):
                 if name and name in env.maps[0]:
                     raise RefusedError(f"{name} is made twice")
                 env[name] = term
+            if not used & {*node.output} and not all(term.is_constant for term in terms):  # but it may fail
+                self.doubts["unused", tuple(map(id, terms))] = f"{node.op_type}, which nothing uses,"
 
     def node(self, node: onnx.NodeProto, env: Env, scope: Scope) -> list[Term]:
         """Return the results of a node."""
@@ -1269,7 +1273,7 @@ class Reader:
         env: Env = ChainMap(dict.fromkeys(function.input, absent))
         env.update({name: arg for name, arg in zip(function.input, args, strict=False) if arg is not None})
         inner = replace(scope, opsets={**scope.opsets, **opsets}, parameters={**defaults, **scope.parameters})
-        self.nodes(function.node, env, inner)
+        self.nodes(function.node, env, inner, function.output)
         return [looked_up(env, name) for name in function.output]
 
     def _body(self, graph: onnx.GraphProto, node: onnx.NodeProto, args: Operands, env: Env, scope: Scope) -> list[Term]:
@@ -1287,10 +1291,11 @@ class Reader:
             if tensor.name in inner.maps[0]:
                 raise RefusedError(f"{tensor.name} is made twice")
             inner[tensor.name] = self.terms.constant(elements_of(tensor), tensor.data_type)
-        self.nodes(in_order(graph.node), inner, scope.inside(node, depth=scope.depth + bool(graph.input)))
-        for name in (value.name for value in graph.output if value.name not in inner.maps[0]):
+        names = [value.name for value in graph.output]
+        self.nodes(in_order(graph.node), inner, scope.inside(node, depth=scope.depth + bool(graph.input)), names)
+        for name in (name for name in names if name not in inner.maps[0]):
             self.doubts[name, "a body"] = f"{name}, which the body does not make,"  # onnx wants it to, runtimes do not
-        return [looked_up(inner, value.name) for value in graph.output]
+        return [looked_up(inner, name) for name in names]
 
     def _constant(self, protos: Mapping[str, onnx.AttributeProto]) -> Term:
         ((name, proto),) = protos.items()
@@ -1447,8 +1452,8 @@ class Checker:
         by_name = {(domain_of(function), function.name, function.overload): function for function in functions}
         self.reader.count, self.reader.doubts = 0, {}
         nodes = [self._parse(onnx.NodeProto, text) for text in parts.get("node", {}).values()]
-        self.reader.nodes(in_order(nodes), env, Scope(opsets, by_name, {}))
         names = [text.rpartition(" ")[0] for text in parts.get("output", {}).values()]
+        self.reader.nodes(in_order(nodes), env, Scope(opsets, by_name, {}), names)
         return Model(interface, {name: looked_up(env, name) for name in names}, self.reader.doubts)
 
     def _parse(self, kind: Any, text: str) -> Any:
@@ -1590,7 +1595,9 @@ def certified(checker: Checker, states: Sequence[State], steps: Sequence[tuple[s
         place += found.index([]) + 1 if [] in found else 1  # several steps may be right together alone
     doubts = {name for key, name in models[-1].doubts.items() if key not in models[0].doubts}
     if doubts:
-        report.left.append(("output", ["nodes that fail, or whose operands have mixed types"], sorted(doubts)))
+        report.left.append(
+            ("output", ["nodes that fail, that nothing uses, or whose operands have mixed types"], sorted(doubts))
+        )
     return report
 
 
