@@ -103,7 +103,7 @@ def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys\nfrom castsmith.cli.main import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "print({'numpy', 'onnx', 'onnx_ir', 'rich'} & set(sys.modules), file=sys.stderr)"
+        "print({'numpy', 'onnx', 'onnx_ir', 'rich', 'networkx'} & set(sys.modules), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stderr.strip() == "set()"

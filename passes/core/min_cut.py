@@ -1,7 +1,7 @@
 """Yes-or-no choices at the least total cost: a minimum cut.
 
 `Costs` holds what each pair of variables costs if they differ; `solve` decides. Most variables of a real problem are
-decided by infinite costs, or because their own cost outweighs all of their pairs. A maximum flow decides the rest.
+decided by infinite costs, or because their own cost outweighs all of their pairs. networkx decides the rest.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import pairwise
 from math import lcm
+from typing import Any
 
 NO, YES = 0, 1
 """The variables whose answer is fixed."""
@@ -126,54 +126,17 @@ def _settle_dominated(pays: Mapping[Pair, int], answers: dict[int, bool]) -> Non
 
 def _cut(pays: Mapping[Pair, int], answers: Mapping[int, bool]) -> Iterable[tuple[int, bool]]:
     """Return the answers of the variables that are left: no are those on the sink's side, which is the smallest."""
+    import networkx
 
     def vertex(variable: int) -> int:
         return variable if variable not in answers else YES if answers[variable] else NO
 
-    residual: dict[int, dict[int, int]] = defaultdict(dict)
+    capacities: dict[Pair, int] = defaultdict(int)
     for (a, b), cost in pays.items():
-        tail, head = vertex(a), vertex(b)
-        residual[tail][head] = residual[tail].get(head, 0) + cost
-        residual[head].setdefault(tail, 0)
-    no = _sink_side(residual)
-    return [(variable, variable not in no) for variable in residual if variable not in (NO, YES)]
-
-
-def _sink_side(residual: Mapping[int, dict[int, int]]) -> Mapping[int, int]:
-    """Saturate the graph by Dinic's algorithm; return the vertices from which the sink is then reached, and how far.
-
-    residual: What each edge can still take; its reverse has an entry too.
-    """
-    while True:
-        distance, reached = {NO: 0}, [NO]
-        for head in reached:
-            fresh = [tail for tail in residual.get(head, ()) if tail not in distance and residual[tail][head]]
-            distance.update(dict.fromkeys(fresh, distance[head] + 1))
-            reached += fresh
-        if YES not in distance:
-            return distance
-        _block(residual, distance)
-
-
-def _block(residual: Mapping[int, dict[int, int]], distance: Mapping[int, int]) -> None:
-    """Push a blocking flow from YES to NO along edges that lead nearer to NO."""
-    arcs, path = {tail: list(residual[tail]) for tail in distance}, [YES]
-    while path:
-        tip = path[-1]
-        if tip == NO:
-            least = min(residual[tail][head] for tail, head in pairwise(path))
-            for tail, head in pairwise(path):
-                residual[tail][head] -= least
-                residual[head][tail] += least
-            full = next(place for place, (tail, head) in enumerate(pairwise(path)) if not residual[tail][head])
-            del path[full + 1 :]
-            continue
-        left = arcs[tip]
-        while left and not (residual[tip][left[-1]] and distance.get(left[-1]) == distance[tip] - 1):
-            left.pop()
-        if left:
-            path.append(left[-1])
-        else:
-            path.pop()
-            if path:
-                arcs[path[-1]].pop()
+        capacities[vertex(a), vertex(b)] += cost
+    graph: networkx.DiGraph[int] = networkx.DiGraph()
+    graph.add_nodes_from((YES, NO))
+    graph.add_edges_from((tail, head, {"capacity": capacity}) for (tail, head), capacity in capacities.items())
+    flow: Any = networkx.algorithms.flow  # its flow functions have no complete types
+    _, (yes, _) = flow.minimum_cut(graph, YES, NO, flow_func=flow.boykov_kolmogorov)
+    return [(variable, variable in yes) for variable in graph if variable not in (NO, YES)]

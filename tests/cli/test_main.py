@@ -78,7 +78,7 @@ def test_bad_usage_is_one_line_and_exit_code_2(castsmith: Command, words: tuple[
 def test_starting_imports_nothing_heavy(words: tuple[str, ...]) -> None:
     code = f"import sys; from castsmith.cli.main import main; main({list(words)!r}); print(sorted(sys.modules))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    for heavy in ("numpy", "onnx", "onnx_ir", "ml_dtypes", "rich"):
+    for heavy in ("numpy", "onnx", "onnx_ir", "ml_dtypes", "rich", "networkx"):
         assert f"'{heavy}'" not in printed
 
 
@@ -97,7 +97,7 @@ def test_optimize_imports_only_what_it_needs(tmp_path: Path) -> None:
     code = "import sys; from castsmith.cli.main import main; assert not main()\nprint(*sys.modules, file=sys.stderr)"
     command = [sys.executable, "-c", code, *words]
     loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stderr.split())
-    elsewhere = ["sympy.core", "rich", "onnxscript", "onnxruntime", "numpy.ma", "multiprocessing", "html"]
+    elsewhere = ["sympy.core", "networkx", "rich", "onnxscript", "onnxruntime", "numpy.ma", "multiprocessing", "html"]
     unused = ["lowering.float8", "conformance.probing", "verification.run", "verification.diff", "cli.page"]
     unused += ["cli.commands.check"]
     unused += ["lowering.conversion", "passes.precision", "analysis.bounds", "verification.evaluate.evaluator"]

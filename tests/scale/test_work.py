@@ -16,6 +16,7 @@ import castsmith
 from benchmarks.graph_speed import constants, deep_chain
 from castsmith.cli.main import main
 from castsmith.passes.core import session
+from castsmith.passes.fold import conversions
 
 BLOCKS = 20
 
@@ -30,6 +31,20 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[None
 
     monkeypatch.setattr(owner, name, wrapper)
     return done
+
+
+def test_casts_of_small_constants_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = constants(BLOCKS)
+    done = counted(monkeypatch, conversions, "cast")
+    result = castsmith.optimize(model)
+    assert sum(rewrite.rule == "fold-constant" for rewrite in result.rewrites) == BLOCKS
+    assert len(done) == 1
+    made = {name: value.const_value for name, value in result.model.graph.initializers.items()}
+    for node, tensor in zip(model.graph.node[::12], model.graph.initializer, strict=True):
+        found = made[node.output[0]]
+        assert found is not None
+        expected = onnx.numpy_helper.to_array(tensor).astype("float32")
+        assert (found.numpy().dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
 
 
 def test_types_are_inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,14 +66,14 @@ def test_walks_over_the_graph(
 def test_what_is_imported_when_it_is_used() -> None:
     code = (
         "import sys, castsmith; assert 'onnx_ir' not in sys.modules\n"
-        "castsmith.optimize; print({'onnx_ir', 'onnxscript', 'onnxruntime', 'rich'} & {*sys.modules})\n"
+        "castsmith.optimize; print({'onnx_ir', 'onnxscript', 'onnxruntime', 'networkx', 'rich'} & {*sys.modules})\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ended.stdout, ended.stderr) == ("{'onnx_ir'}\n", "")
 
 
 def test_convert_needs_few_packages(tmp_path: Path) -> None:
-    """It needs onnx and onnx_ir, with what they require themselves, numpy, ml_dtypes and lazy_loader."""
+    """It needs onnx and onnx_ir, with what they require themselves, numpy, ml_dtypes, networkx and lazy_loader."""
     onnx.save(constants(BLOCKS), tmp_path / "a.onnx")
     code = (
         "import sys; before = {*sys.modules}; import castsmith\n"
@@ -67,7 +82,7 @@ def test_convert_needs_few_packages(tmp_path: Path) -> None:
         "print(*sorted(loaded - sys.stdlib_module_names))"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    needed = {"castsmith", "onnx", "onnx_ir", "google", "numpy", "ml_dtypes", "lazy_loader"}
+    needed = {"castsmith", "onnx", "onnx_ir", "google", "numpy", "ml_dtypes", "networkx", "lazy_loader"}
     theirs = {"sympy", "mpmath", "packaging", "typing_extensions"}
     assert not set(ended.stdout.split()) - needed - theirs
     assert not ended.stderr
