@@ -76,7 +76,10 @@ def codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
 def changed_functions(module: ModuleType, source: str) -> list[tuple[FunctionType, CodeType]]:
     """Return the functions of the module that differ in the source, each with its code there."""
     file = str(module.__file__)
-    new = dict(codes(compile(source, file, "exec", dont_inherit=True)))
+    try:
+        new = dict(codes(compile(source, file, "exec", dont_inherit=True)))
+    except SyntaxError:  # cosmic-ray takes the star in a list of parameters for a product
+        return []
     functions = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
     old = [(each, each.__code__) for each in functions if each.__code__.co_filename == file]
     pairs = [(each, new.get((code.co_qualname, code.co_firstlineno), code)) for each, code in old]
