@@ -13,7 +13,7 @@ import pytest
 import castsmith
 from castsmith.targets.statements import QUANTIZATION_RULES, TargetError
 from castsmith.targets.target import load_target
-from tests.lowering.check.test_agreement import openvino_refusal
+from tests.lowering.check.test_registered import openvino_refusal
 
 ZERO, SCALE, INT4, BLOCKS, CONSTANT, WHOLE, SCALED = QUANTIZATION_RULES
 PLAIN = """<ir_version: 10, opset_import: ["": 21]>
