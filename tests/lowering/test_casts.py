@@ -148,7 +148,7 @@ def test_check_says_which_casts_onnxruntime_merges() -> None:
     told = castsmith.check(onnx_ir.from_onnx_text(text), target="ort")
     (found,) = (each for each in told if each.code == "target-miscomputes-cast")
     assert (found.severity, found.site.output) == (castsmith.Severity.NOTE, "y")
-    assert found.message.startswith("onnxruntime-cpu makes this cast and the one before it one: numbers beyond int32")
+    assert found.message.startswith("onnxruntime-cpu merges this cast with the one before it, so numbers beyond int32")
 
 
 def test_pairs_that_do_not_load_are_lowered() -> None:

@@ -97,7 +97,7 @@ def test_operands_are_promoted(text: str, opset: int, feeds: tuple[Any, ...], dt
 
 
 def test_a_refused_promotion() -> None:
-    with pytest.raises(PromotionError, match=r"^int64 with float could lose precision"):
+    with pytest.raises(PromotionError, match="int64 with float could lose precision"):
         run("g (int64[1] a, float[1] b) => (float[1] y) { y = Add (a, b) }", a=np.array([1]), b=np.ones(1, np.float32))
 
 
