@@ -39,10 +39,8 @@ class Certifier:
     _state: checker.State = field(init=False)
     _first: checker.State = field(init=False)
 
-    _texts: dict[int, tuple[onnx_ir.TensorProtocol, str]] = field(
-        init=False, default_factory=dict[int, "tuple[onnx_ir.TensorProtocol, str]"]
-    )
-    """The texts of large weights, which are kept, by their identity."""
+    _texts: dict[onnx_ir.TensorProtocol, str] = field(init=False, default_factory=dict[onnx_ir.TensorProtocol, str])
+    """The texts of large weights."""
 
     def __post_init__(self) -> None:
         _, weights = light_proto(self.model)
@@ -52,11 +50,11 @@ class Certifier:
         self.step("read", self.model)
 
     def _text(self, tensor: onnx_ir.TensorProtocol) -> str:
-        if id(tensor) not in self._texts:
+        if tensor not in self._texts:
             content = checker.digest(tensor.numpy())
             self._constants[content] = tensor.numpy()
-            self._texts[id(tensor)] = tensor, f"{int(tensor.dtype)} {content}"
-        return self._texts[id(tensor)][1]
+            self._texts[tensor] = f"{int(tensor.dtype)} {content}"
+        return self._texts[tensor]
 
     def step(self, name: str, model: onnx_ir.Model, rewrites: Iterable[Rewrite] = ()) -> None:
         """Note what a pass made of the model."""
