@@ -10,9 +10,9 @@ import onnx_ir
 import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from onnx.reference import ReferenceEvaluator
 
 from castsmith.verification.evaluate.sums import sums_on_the_way
+from tests.lowering.runtime import run, session
 
 CONVOLUTIONS: list[tuple[list[int], list[int], Mapping[str, Any]]] = [
     ([2, 3, 9], [4, 3, 3], {}),
@@ -42,9 +42,10 @@ def test_sums_that_only_grow_end_with_the_result(
 ) -> None:
     proto = helper.make_node(operator, ["x", "w"], ["y"], **attributes)
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xwy"]
-    model = helper.make_model(helper.make_graph([proto], "g", infos[:2], infos[2:]))
+    graph = helper.make_graph([proto], "g", infos[:2], infos[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     feeds = {"x": drawn(x, 1), "w": drawn(w, 2)}
-    (expected,) = ReferenceEvaluator(model).run(None, feeds)  # pyright: ignore[reportGeneralTypeIssues]
+    (expected,) = run(session(model), feeds)
     found = sums_on_the_way(onnx_ir.serde.deserialize_node(proto), [feeds["x"], feeds["w"]])
     assert found is not None
     assert np.array_equal(found, expected)
