@@ -152,13 +152,12 @@ def fault_lines(faults: Sequence[Fault], cure: str) -> Iterator[str]:
     """Yield the nodes that float16 does not do, those first at which a fault begins."""
     if faults:
         firsts = [fault for fault in faults if fault.kind != "operand"] or faults
-        behind = f" ({len(faults) - len(firsts)} of them behind others)" if len(faults) > len(firsts) else ""
-        yield f"  {counted(len(faults), 'node')} {cure}{behind}, because float16 goes wrong there on these inputs:"
+        yield f"  {counted(len(faults), 'node')} {cure}, because float16 goes wrong there on these inputs:"
         yield from (f"    {fault.place}: {fault.reason}" for fault in firsts[:_MOST_ROWS])
         if len(firsts) > _MOST_ROWS:
             yield f"    {len(firsts) - _MOST_ROWS} more (--json has all)"
-        if firsts and len(firsts) < len(faults):
-            yield f"    and {counted(len(faults) - len(firsts), 'node')} because of these"
+        if len(firsts) < len(faults):
+            yield f"    and {counted(len(faults) - len(firsts), 'node')} downstream"
 
 
 def _type_kept(result: Result) -> str:
