@@ -94,6 +94,7 @@ function graphMap(map, items, open, nodes) {
 }
 
 const KINDS = { rewrite: "rewrite", refusal: "skipped", diagnostic: "finding", change: "difference" };
+const kindOf = (kind, rule) => rule === "convert-node" && kind === "refusal" ? "kept" : KINDS[kind];
 
 /* Each level of modules: by path the first and the last depth, and the number of nodes. */
 function moduleLevels(map) {

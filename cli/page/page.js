@@ -165,7 +165,7 @@ function start(data, prefix = "") {
   byId("kind").append(element("option", { value: "" }, "everything"), ...kinds.map((kind) => element("option", { value: kind }, KINDS[kind])));
   byId("group").append(element("option", { value: "" }, "all rules"), ...[...groups].map(([key, count]) => {
     const [kind, group, rule] = JSON.parse(key);
-    return element("option", { value: key }, `${rule}${kind === "rewrite" || kind === "change" ? "" : " (" + KINDS[kind] + ")"} ${count}`);
+    return element("option", { value: key }, `${rule}${kind === "rewrite" || kind === "change" ? "" : " (" + kindOf(kind, rule) + ")"} ${count}`);
   }));
   if (kinds.length < 2) byId("kind").hidden = true;
   if (groups.size) byId("summary").append(rulesTable(groups));
@@ -187,7 +187,7 @@ function start(data, prefix = "") {
       const pick = element("button", { type: "button", onclick: () => { byId("group").value = key; byId("kind").value = ""; filter(); byId("search").scrollIntoView(); } }, rule);
       const { casts = "", bytes = "" } = amounts.get(key) || {};
       const numbers = [String(count), ...(amounts.size ? [casts, bytes] : [])].map((text) => element("td", { class: "n" }, text));
-      return element("tr", {}, element("td", {}, pick), ...numbers, element("td", {}, group), element("td", {}, KINDS[kind]));
+      return element("tr", {}, element("td", {}, pick), ...numbers, element("td", {}, group), element("td", {}, kindOf(kind, rule)));
     });
     for (const rule of data.rules || []) if (!rule.rule) rows.push(element("tr", {}, element("td", {}, "other changes"),
       ...["", rule.casts, rule.bytes].map((text) => element("td", { class: "n" }, text)), element("td", {}, rule.group), element("td", {}, "")));
@@ -201,7 +201,7 @@ function start(data, prefix = "") {
     if (searching) return chosen.map((item) => ({ item }));
     const sections = new Map(), found = [];
     for (const item of chosen) {
-      const key = item.kind === "change" ? "" : `${item.group}, ${item.rule}${item.kind === "rewrite" ? "" : ` (${KINDS[item.kind]})`}`;
+      const key = item.kind === "change" ? "" : `${item.group}, ${item.rule}${item.kind === "rewrite" ? "" : ` (${kindOf(item.kind, item.rule)})`}`;
       if (!sections.has(key)) sections.set(key, new Map());
       const forms = sections.get(key);
       if (!forms.has(item.form)) forms.set(item.form, []);
@@ -255,7 +255,7 @@ function start(data, prefix = "") {
   }
 
   function row(item) {
-    const tag = element("span", { class: "tag " + item.kind + " " + item.rule.split("-").pop() }, item.kind === "refusal" ? item.rule + ", skipped" : item.rule);
+    const tag = element("span", { class: "tag " + item.kind + " " + item.rule.split("-").pop() }, item.kind === "refusal" ? item.rule + ", " + kindOf(item.kind, item.rule) : item.rule);
     const button = element("button", { class: "row", type: "button", "aria-expanded": "false" },
       element("span", { class: "mark", "aria-hidden": "true" }, "\u25b8"), element("span", { class: "place" }, item.place || "the model"), tag,
       element("span", { class: "why" }, item.reason));
