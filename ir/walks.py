@@ -127,6 +127,11 @@ def graphs_in(attribute: onnx_ir.Attr) -> tuple[onnx_ir.Graph, ...]:
     return (attribute.value,) if attribute.type == AttributeType.GRAPH else tuple(attribute.value)
 
 
+def graphs_of(node: onnx_ir.Node) -> list[onnx_ir.Graph]:
+    """Return the graphs that the node holds itself, without those inside of them."""
+    return [graph for attribute in node.attributes.data.values() for graph in graphs_in(attribute)]
+
+
 # Nesting of graphs, and the opset imports in force in each.
 
 Scope = onnx_ir.Graph | onnx_ir.Function

@@ -12,7 +12,7 @@ from castsmith.analysis.inference.disagreement import Disagreement, not_an_opera
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, op_key, opset_of
 from castsmith.ir.ops.table import RUNS_GRAPHS, named_types
 from castsmith.ir.text import located, site_of
-from castsmith.ir.walks import graphs_in
+from castsmith.ir.walks import graphs_of
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.common import common_type
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -47,7 +47,7 @@ def walk_other_graphs(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, 
 
     FlexAttention states the type of what it hands to its modifiers, and takes back.
     """
-    graphs = [graph for attribute in node.attributes.values() for graph in graphs_in(attribute)]
+    graphs = graphs_of(node)
     handed_on = _of_scores(walk, node) if (node.domain, node.op_type) == _FLEX_ATTENTION else None
     for graph in graphs:
         outputs = _body(walk, graph, [handed_on] * len(graph.inputs), imports)

@@ -12,7 +12,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Diagnostic, Severity
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, graphs_in
+from castsmith.ir.walks import all_nodes, graphs_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
 from castsmith.targets.target import Target
 
@@ -24,7 +24,7 @@ def branch_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
     for node in all_nodes(model) if target.has_hazard(_HAZARD) else ():
         if node.op_type != "If" or node.domain not in DEFAULT_DOMAINS or node.inputs[0] is None:
             continue
-        outputs = [graph.outputs for attribute in node.attributes.values() for graph in graphs_in(attribute)]
+        outputs = [graph.outputs for graph in graphs_of(node)]
         ranks = [{rank_of(value, inference.ranks) for value in values} for values in zip(*outputs, strict=False)]
         differ = any(len(by_branch) > 1 and None not in by_branch for by_branch in ranks)
         if differ and (is_known := known_before_run(node.inputs[0])) is not True:

@@ -17,7 +17,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, graphs_in, graphs_with_initializers
+from castsmith.ir.walks import all_nodes, graphs_of, graphs_with_initializers
 from castsmith.lowering.check.branches import known_before_run
 from castsmith.lowering.check.device import values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
@@ -38,7 +38,7 @@ def _trains(node: onnx_ir.Node, _: Inference) -> bool:
 def _scans_outer_values(node: onnx_ir.Node, _: Inference) -> bool:
     if node.op_type != "Scan":
         return False
-    bodies = [graph for attribute in node.attributes.values() for graph in graphs_in(attribute)]
+    bodies = graphs_of(node)
     own = {value for body in bodies for inner in body.all_nodes() for value in inner.outputs}
     own |= {value for body in bodies for value in (*body.inputs, *body.initializers.values())}
     operands = (value for body in bodies for inner in body.all_nodes() for value in inner.inputs)
@@ -52,7 +52,7 @@ def _is_computed(value: onnx_ir.Value) -> bool:
 
 def _returns_no_result(node: onnx_ir.Node, _: Inference) -> bool:
     """True if the body of a Loop has a result that no node of it makes."""
-    bodies = [graph for attribute in node.attributes.values() for graph in graphs_in(attribute)]
+    bodies = graphs_of(node)
     results = (value.producer() for body in bodies for value in body.outputs)
     return node.op_type == "Loop" and any(maker is None or maker.graph not in bodies for maker in results)
 

@@ -19,7 +19,7 @@ from castsmith.ir.walks import (
     MOST_INLINED,
     all_nodes,
     bind_parameters,
-    graphs_in,
+    graphs_of,
     nodes_of,
     nodes_once_inlined,
     opset_obstacle,
@@ -230,7 +230,7 @@ def _written_out(
             )
             if inner is not copy:
                 _rename(inner, namer)
-            for subgraph in (graph for attribute in inner.attributes.values() for graph in graphs_in(attribute)):
+            for subgraph in graphs_of(inner):
                 for value in (*subgraph.inputs, *list(subgraph.initializers.values())):
                     value.name = namer.fresh(value.name or "value")
     return nodes, outputs[: len(node.outputs)]
@@ -238,8 +238,7 @@ def _written_out(
 
 def _with_those_inside(node: onnx_ir.Node) -> list[onnx_ir.Node]:
     """Yield the node, and those of its subgraphs."""
-    graphs = [graph for attribute in node.attributes.values() for graph in graphs_in(attribute)]
-    return [node, *(inner for graph in graphs for inner in nodes_of(graph))]
+    return [node, *(inner for graph in graphs_of(node) for inner in nodes_of(graph))]
 
 
 def _rename(node: onnx_ir.Node, namer: Namer) -> None:

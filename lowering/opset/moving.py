@@ -13,7 +13,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, is_function
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import graphs_in
+from castsmith.ir.walks import graphs_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset.adapters import adapted, has_adapter
 from castsmith.lowering.opset.definitions import definition, write_out
@@ -151,7 +151,7 @@ def apply_moves(session: Session, moves: NodeChanges, pass_name: str, to: int, t
 
 def _name_inside(nodes: Iterable[onnx_ir.Node], namer: Namer) -> None:
     """Give what the subgraphs of new nodes define names of its own."""
-    for graph in (graph for node in nodes for attribute in node.attributes.values() for graph in graphs_in(attribute)):
+    for graph in (graph for node in nodes for graph in graphs_of(node)):
         for value in (*graph.inputs, *graph.initializers.values()):
             value.name = namer.fresh(value.name or "castsmith_input")
         for node in graph:

@@ -23,7 +23,7 @@ from castsmith.ir.ops.table import restriction
 from castsmith.ir.ops.value_types import nesting_of
 from castsmith.ir.records import Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import graphs_in
+from castsmith.ir.walks import graphs_of
 
 LAST_UNREAD = 13
 """The newest opset whose changes are in no table (`castsmith.ir.ops.changes`)."""
@@ -121,7 +121,7 @@ def is_legal(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
         formal is not None and (dtype is None or not formal.allowed or dtype in formal.allowed)
         for formal, dtype in zip(formals, values, strict=True)
     )
-    held = (inner for attribute in node.attributes.values() for graph in graphs_in(attribute) for inner in graph)
+    held = (inner for graph in graphs_of(node) for inner in graph)
     return fits and all(is_legal(inner, now, to, types) for inner in held)
 
 

@@ -19,7 +19,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import Answer, Moves
-from castsmith.ir.walks import graphs_in, nodes_of
+from castsmith.ir.walks import graphs_of, nodes_of
 
 Form = Mapping[int, Fraction]
 """A linear form: the coefficient of each unknown."""
@@ -76,7 +76,7 @@ class Exponents:
     def _node(self, node: onnx_ir.Node) -> None:
         default = node.domain in DEFAULT_DOMAINS
         row = traits_of(node.domain, node.op_type)
-        held = [graph for attribute in node.attributes.data.values() for graph in graphs_in(attribute)]
+        held = graphs_of(node)
         for inner in (inner for graph in held for inner in nodes_of(graph)):
             for value in inner.inputs:
                 if value is not None and value in self.of:

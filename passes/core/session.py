@@ -18,7 +18,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.records import Records
 from castsmith.ir.survey import Survey, survey
 from castsmith.ir.validation import require_order
-from castsmith.ir.walks import Scope, graphs_in, imports_by_scope
+from castsmith.ir.walks import Scope, graphs_of, imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules
 
 
@@ -175,11 +175,7 @@ def _is_the_same_under_all_rules(inference: Inference) -> bool:
 
 def _reaches_further(node: onnx_ir.Node, inference: Inference) -> bool:
     """True if the node's results depend on a function, or on subgraphs."""
-    return _holds_graphs(node) or node.op_identifier() in inference.functions
-
-
-def _holds_graphs(node: onnx_ir.Node) -> bool:
-    return any(graphs_in(attribute) for attribute in node.attributes.data.values())
+    return bool(graphs_of(node)) or node.op_identifier() in inference.functions
 
 
 def _is_gone(value: onnx_ir.Value) -> bool:

@@ -17,7 +17,7 @@ from functools import cached_property
 
 import onnx_ir
 
-from castsmith.ir.walks import graphs_in
+from castsmith.ir.walks import graphs_of
 from castsmith.numerics.errors import OptionError, did_you_mean
 
 _KINDS = ("op", "name", "path")
@@ -109,7 +109,7 @@ class Asked:
             why = why or self._matched.get(node) or self._by_pattern(node)
             if why:
                 reasons[node] = why
-            held = [graph for attribute in node.attributes.data.values() for graph in graphs_in(attribute)]
+            held = graphs_of(node)
             function = model.functions.get(node.op_identifier()) if why else None
             held += [] if function is None else [function.graph]
             waiting += [(inner, why) for graph in held for inner in graph]
