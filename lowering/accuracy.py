@@ -35,6 +35,12 @@ Array = NDArray[Any]
 Inputs = Literal["made-up"] | GivenInputs
 """Inputs to measure on: arrays by name, several sets of them, an .npz, a folder, or `made-up`."""
 
+
+def is_made_up(inputs: Inputs | None) -> bool:
+    """True if inputs are to be generated."""
+    return isinstance(inputs, str) and inputs == "made-up"
+
+
 FLOATS = frozenset({DataType.FLOAT16, DataType.FLOAT, DataType.DOUBLE})
 """The types between which inputs are rounded."""
 
@@ -134,7 +140,7 @@ def reference(
     found = Reference(model, Engine(engine, half_inside), 2 * seconds_for((model,)), target=target)
     of = of or model
     evaluator, own = found.evaluator(model), found.evaluator(of)
-    if isinstance(inputs, str) and inputs == "made-up":
+    if is_made_up(inputs):
         sets = mild_sets(of, own, own.budget, dims or {})
         sets = ((name, _within(given, ranges or {})) for name, given in sets)
     else:

@@ -18,7 +18,7 @@ from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values
-from castsmith.lowering.accuracy import Reference, measure, reference
+from castsmith.lowering.accuracy import Reference, is_made_up, measure, reference
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
@@ -153,8 +153,8 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
     # The weights are read for the bounds, and the effects of rounding are found in the same pass.
     bounded = not options.weights_only and (to == DataType.FLOAT16 or stated)
     proven = _bounds_of(given, stated, remembered, fates.reader) if bounded else {}
-    measured = {} if known is None else known.measured()
-    evidence = _evidence(measured, to, made_up=isinstance(inputs, str) and inputs == "made-up", search=search)
+    measured, made_up = {} if known is None else known.measured(), is_made_up(inputs)
+    evidence = _evidence(measured, to, made_up=made_up, search=search)
     request = Request(
         to,
         as_target(options.target),
@@ -169,7 +169,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         tell,
         options.weights_only,
         remembered,
-        {} if stated or options.inputs is None or options.inputs == "made-up" else evidence,
+        {} if stated or made_up else evidence,
         measured,
     )
     if known is None or options.max_error is None:
@@ -420,7 +420,8 @@ def _rescaled(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions, *
     result, found = plain if plain.rewrites else replace(plain, model=given), list[Fault]()
     before = error = measure(known, plain.model)
     for _ in range(_MOST_ROUNDS):
-        fresh = [fault for fault in faults(known, result.model) if fault.name not in {each.name for each in found}]
+        names = {fault.name for fault in found}
+        fresh = [fault for fault in faults(known, result.model) if fault.name not in names]
         if not fresh:
             break
         found += fresh
@@ -453,8 +454,9 @@ def _attempt(
     keys, target = keys_of(work), request.target
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     run = Run(Session(work), request.provenance, request.progress)
-    if opset_asked(run.session, target, request.to) is not None:
-        run.apply(RaiseOpset(target, request.to))
+    asked = opset_asked(run.session, target, request.to)
+    if asked is not None:
+        run.apply(RaiseOpset(*asked))
     if request.to == DataType.BFLOAT16 and run.records.refusals and _is_older(work, FIRST_WITH_BFLOAT16):
         why = run.records.refusals[0].reason
         raise OptionError(f"bfloat16 needs opset 13, and {why}; export the model at opset 13.")

@@ -224,9 +224,14 @@ def again(
     changed = {name: attribute for name, attribute in attributes.items() if attribute is not None}
     while inputs and inputs[-1] is None:
         inputs.pop()
-    attributes_now = list({**kept, **changed}.values())
-    count = len(node.outputs)
-    made = onnx_ir.Node("", op_type or node.op_type, inputs, attributes_now, num_outputs=count, name=node.name)
+    made = onnx_ir.Node(
+        "",
+        op_type or node.op_type,
+        inputs,
+        list({**kept, **changed}.values()),
+        num_outputs=len(node.outputs),
+        name=node.name,
+    )
     for old, new in zip(node.outputs, made.outputs, strict=True):
         new.name, new.type, new.shape = old.name, old.type, old.shape
     return made

@@ -156,21 +156,19 @@ def raise_to(session: Session, to: int, why: str, records: Records) -> bool:
 
 @dataclass(frozen=True)
 class RaiseOpset(SessionPass):
-    """Move a model of an old opset to one at which the target runs its operators; a conversion begins with this.
+    """Move a model to the newer opset that `opset_asked` returns; a conversion begins with this.
 
     Attributes:
-        target: The runtime that the model is for.
-        precision: The type to which it will be converted.
+        to: The opset.
+        why: Why the model needs it.
     """
 
-    target: Target | None = None
-    precision: DataType | None = None
+    to: int
+    why: str
 
     def rewrite(self, session: Session) -> RewriteResult:
         records = Records()
-        asked = opset_asked(session, self.target, self.precision)
-        if asked is not None:
-            raise_to(session, *asked, records)
+        raise_to(session, self.to, self.why, records)
         return RewriteResult(session.model, bool(records.rewrites), records)
 
 
