@@ -292,8 +292,9 @@ class _Meter:
                 break
             if best is None:
                 continue
-            is_cheap = exact is None or exact.cost > _TWICE * best.cost
-            if (is_cheap or self.search.every) and self._is_accurate(best) and is_cheap:
+            is_worth_it = exact is None or exact.cost > _TWICE * best.cost
+            is_told = is_worth_it or self.search.every  # with its error
+            if is_told and self._is_accurate(best) and is_worth_it:
                 ways.append(best)
         return min(ways, key=lambda attempt: attempt.rank, default=None)
 

@@ -29,7 +29,7 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import opset_of
-from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site
+from castsmith.ir.records import Effect, NodeItem, Records, Rewrite, RewriteResult, Site
 from castsmith.ir.text import constant_item, node_item, node_items, site_of
 from castsmith.ir.walks import all_nodes, subgraphs_of
 from castsmith.lowering.accuracy import Reference
@@ -283,17 +283,11 @@ def _shift_softmax(model: onnx_ir.Model, found: list[Fault], records: Records, n
         made = [greatest, onnx_ir.node("Sub", [operand, greatest.outputs[0]])]
         if not softmax.keeps_axes and softmax.logarithms:
             made.append(onnx_ir.node("ReduceMax", [operand, *axes[0]], {**axes[1], "keepdims": 0}))
-        for each in made:
-            name_node(each, namer)
-            node.prepend(each)
+        _prepend(node, made, namer)
         node.replace_input_with(0, made[1].outputs[0])
         for log in softmax.logarithms:
             made += [log, _raised_log(log, made[0 if softmax.keeps_axes else 2].outputs[0], namer)]
-        reason = f"{fault.reason}; the result does not change if the maximum is subtracted first"
-        after = node_items([*made[:2], node, *made[2:]])
-        records.rewrites.append(
-            Rewrite(NAME, SHIFT_SOFTMAX.code, site_of(node), before, after, reason, Effect.CONVERTED)
-        )
+        records.rewrites.append(_shift_of(fault, before, node_items([*made[:2], node, *made[2:]])))
         done |= {node, *softmax.nodes, *made}
     return done
 
@@ -318,16 +312,23 @@ def _shift_operand(model: onnx_ir.Model, fault: Fault, records: Records, namer: 
     one = np.array(1, np.float32 if operand.dtype == DataType.FLOAT else np.float16)
     factor = new_constant(namer.fresh(f"{operand.name}_factor"), onnx_ir.tensor(one))
     made = [greatest, shifted, onnx_ir.node("Mul", [shifted.outputs[0], factor])]
-    for each in made:
-        name_node(each, namer)
-        node.prepend(each)
+    _prepend(node, made, namer)
     for constant, user in (*((each, greatest) for each in axes), (factor, made[-1])):
         place_constant(constant, user, namer)
     node.replace_input_with(0, made[-1].outputs[0])
-    reason = f"{fault.reason}; the result does not change if the maximum is subtracted first"
-    after = node_items([*made, node])
-    records.rewrites.append(Rewrite(NAME, SHIFT_SOFTMAX.code, site_of(node), before, after, reason, Effect.CONVERTED))
+    records.rewrites.append(_shift_of(fault, before, node_items([*made, node])))
     return {node, *made}
+
+
+def _prepend(node: onnx_ir.Node, made: Sequence[onnx_ir.Node], namer: Namer) -> None:
+    for each in made:
+        name_node(each, namer)
+        node.prepend(each)
+
+
+def _shift_of(fault: Fault, before: NodeItem | list[NodeItem], after: list[NodeItem]) -> Rewrite:
+    reason = f"{fault.reason}; the result does not change if the maximum is subtracted first"
+    return Rewrite(NAME, SHIFT_SOFTMAX.code, site_of(fault.node), before, after, reason, Effect.CONVERTED)
 
 
 def _raised_log(log: onnx_ir.Node, greatest: onnx_ir.Value, namer: Namer) -> onnx_ir.Node:
