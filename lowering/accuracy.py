@@ -28,6 +28,7 @@ from castsmith.verification.evaluate.engines import Engine, EngineError, adds_up
 from castsmith.verification.evaluate.evaluator import Evaluator, Path as Route
 from castsmith.verification.evaluate.limits import Budget, seconds_for
 from castsmith.verification.evaluate.names import EngineName
+from castsmith.verification.evaluate.sums import scales_a_sum
 from castsmith.verification.given import GivenInputs, given_sets
 from castsmith.verification.sets import mild_sets
 
@@ -130,12 +131,13 @@ def reference(
     Args:
         ranges: Between which numbers generated inputs lie, by name.
         of: The model that the inputs are for, of which the other is the same in float.
-        target: The runtime that says where float16 is added up in float16: where it does not say so, in sums and norms.
+        target: The runtime that says where float16 is added up in float16: where it does not say so, in sums and norms,
+            and before the factor of a Gemm.
     """
 
     def half_inside(node: onnx_ir.Node) -> bool:
         dtype = None if target is None else target.sums_in(node.op_type)
-        return adds_up(node) if dtype is None else dtype == DataType.FLOAT16
+        return adds_up(node) or scales_a_sum(node) if dtype is None else dtype == DataType.FLOAT16
 
     found = Reference(model, Engine(engine, half_inside), 2 * seconds_for((model,)), target=target)
     of = of or model

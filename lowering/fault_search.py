@@ -87,14 +87,16 @@ class _Runs:
     def _judge(self, route: Path, value: onnx_ir.Value, here: Array, expected: Array) -> None:
         node, wide = value.producer(), expected.astype(np.float64)
         lost = _lost(here, wide, wide, _LOST_BELOW)
-        if node is None or not lost.any() or node in self.faults:
+        if node is None or not lost.any():
             return
         operand = self._lossy_operand(route, node)
         if operand is None or operand[1] >= LIMITS.normal:
             lost = _lost(here, wide, wide)
         fault = self._fault(route, value, here, wide, lost, operand) if lost.any() else None
         if fault is not None:
-            self.faults[node] = replace(fault, slight=not _is_wrong(here, wide, _SLIGHT))
+            fault = replace(fault, slight=not _is_wrong(here, wide, _SLIGHT))
+            # The same node may run many times, in a loop or for several calls: the worst counts.
+            self.faults[node] = max(self.faults.get(node, fault), fault, key=_gravity)
 
     def _fault(
         self,
@@ -237,6 +239,11 @@ def sum_inside(node: onnx_ir.Node, operand: Array, result: Array) -> float:
         axis = (node.attributes.get_int("axis", -1) or 0) % operand.ndim
         axes = tuple(range(axis, axis + 1 if node.op_type == "LpNormalization" else operand.ndim))
     return float(squares.sum(axis=axes).max())
+
+
+def _gravity(fault: Fault) -> tuple[bool, float]:
+    """Return by what a fault of a node is worse than another."""
+    return not fault.slight, fault.magnitude if fault.magnitude >= LIMITS.overflow else 0.0
 
 
 def _as(array: Array, dtype: Any) -> Array:

@@ -2,11 +2,12 @@
 
 Addition demands one exponent of all operands, a product adds them up, a root halves them; a weight takes any exponent,
 which is exact as long as its elements stay normal numbers. A normalization is the same for any scale, if its epsilon
-moves too. What is not homogeneous, such as Exp, demands 0.
+moves too. Exp and Log make a term of a power and a power of a term. What is none of those, such as Tanh, demands 0.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -53,7 +54,10 @@ class Exponents:
         of: The exponent of each value.
         constants: The exponent of each constant operand.
         equations: The forms that must be 0, each with the operands at which an adapter would take it away.
-        epsilons: The nodes whose epsilon takes an exponent.
+        attributes: The exponent of each number that a node has as an attribute, as an epsilon.
+        inner: The exponent of what a node computes on the way, where its result has another.
+        repairs: The exponent that a node does not hand on by itself: what makes up for it is put beside the node.
+        inexact: The unknowns that are not 0 only with a repair.
         adapted: The exponent by which each adapter divides.
     """
 
@@ -62,7 +66,10 @@ class Exponents:
     of: dict[onnx_ir.Value, Form] = field(default_factory=dict[onnx_ir.Value, Form])
     constants: dict[Edge, Form] = field(default_factory=dict[Edge, Form])
     equations: list[tuple[Form, tuple[Edge, ...]]] = field(default_factory=list[tuple[Form, tuple[Edge, ...]]])
-    epsilons: list[tuple[onnx_ir.Node, Form]] = field(default_factory=list[tuple[onnx_ir.Node, Form]])
+    attributes: dict[tuple[onnx_ir.Node, str], Form] = field(default_factory=dict[tuple[onnx_ir.Node, str], Form])
+    inner: dict[onnx_ir.Node, Form] = field(default_factory=dict[onnx_ir.Node, Form])
+    repairs: dict[onnx_ir.Node, Form] = field(default_factory=dict[onnx_ir.Node, Form])
+    inexact: set[int] = field(default_factory=set[int])
     adapted: dict[Place, Form] = field(default_factory=dict[Place, Form])
     _count: int = 0
 
@@ -131,6 +138,9 @@ class Exponents:
 
 
 Rule = Callable[[Exponents, onnx_ir.Node], None]
+_BIAS = 2
+_LARGEST_DENOMINATOR = 4
+"""Of the fractions that stand for powers: the exponent of an operand of Pow is a multiple of it."""
 _MOVING = frozenset(Moves) - {Moves.FLOW, Moves.SHAPE, Moves.CONTENT, Moves.MAKE, Moves.PACK, Moves.UNPACK}
 
 
@@ -178,6 +188,21 @@ def product(found: Exponents, node: onnx_ir.Node, *, weight: int = 1, bias: int 
             found.demand(plus(form, found.at(node, bias), -1), (node, bias), (node, 0))
 
 
+def gemm(found: Exponents, node: onnx_ir.Node) -> None:
+    """A product of matrices, with a factor behind it, and one for its bias."""
+    product(found, node, bias=3)
+    form = found.of[node.outputs[0]]
+    if node.attributes.get_float("alpha", 1.0) != 1.0:
+        found.inner[node], form = form, found.fresh()
+        found.attributes[node, "alpha"] = plus(form, found.inner[node], -1)
+        found.result(node, form)
+    if len(node.inputs) > _BIAS and found.is_scaled(node.inputs[_BIAS]):
+        if found.is_constant(node, _BIAS):
+            found.constants[node, _BIAS] = form
+        else:
+            found.attributes[node, "beta"] = plus(form, found.at(node, _BIAS), -1)
+
+
 def einsum(found: Exponents, node: onnx_ir.Node) -> None:
     """A sum of products of two operands, or of the elements of one."""
     rules = {1: alike, 2: product}
@@ -203,18 +228,46 @@ def multiple(factor: Fraction | int) -> Rule:
 
 
 def power(found: Exponents, node: onnx_ir.Node) -> None:
-    """A constant power multiplies the exponent."""
-    tensor = constant_tensor(node.inputs[1])
-    if tensor is None or tensor.size != 1 or found.is_constant(node, 0):
+    """A constant power multiplies the exponent, as a fraction of a small denominator; what is left is a factor."""
+    degree = degree_of(node)
+    if degree is None or found.is_constant(node, 0):
         rigid(found, node)
         return
-    found.result(node, times(found.at(node, 0), Fraction(float(tensor.numpy().reshape(())))))
+    found.result(node, times(found.at(node, 0), degree[0]))
+    if degree[1]:
+        found.repairs[node] = found.at(node, 0)
+
+
+def degree_of(node: onnx_ir.Node) -> tuple[Fraction, float] | None:
+    """Return a constant power as a fraction of a small denominator, as 1/3 rounded to float16 is, and the rest."""
+    tensor = constant_tensor(node.inputs[1])
+    if tensor is None or tensor.size != 1 or not math.isfinite(exponent := float(tensor.numpy().item())):
+        return None
+    degree = Fraction(exponent).limit_denominator(_LARGEST_DENOMINATOR)
+    return degree, exponent - float(degree)
+
+
+def exponential(found: Exponents, node: onnx_ir.Node) -> None:
+    """The result has any exponent, if its logarithm is subtracted from the operand."""
+    if found.is_constant(node, 0):
+        rigid(found, node)
+        return
+    found.demand(found.at(node, 0), (node, 0))
+    found.repairs[node] = form = found.fresh()
+    found.inexact |= form.keys()
+    found.result(node, form)
+
+
+def logarithm(found: Exponents, node: onnx_ir.Node) -> None:
+    """The operand has any exponent, if its logarithm is added to the result."""
+    found.repairs[node] = found.at(node, 0)
+    found.result(node, NOTHING)
 
 
 def normalization(found: Exponents, node: onnx_ir.Node) -> None:
     """The operand has any exponent, the epsilon twice that, and scale and bias that of the result."""
     form = found.fresh() if all(found.is_constant(node, index) for index in range(1, len(node.inputs))) else NOTHING
-    found.epsilons.append((node, times(found.at(node, 0), 2)))
+    found.attributes[node, "epsilon"] = times(found.at(node, 0), 2)
     for index in range(1, len(node.inputs)):
         if found.is_scaled(node.inputs[index]):
             if found.is_constant(node, index):
@@ -225,12 +278,14 @@ def normalization(found: Exponents, node: onnx_ir.Node) -> None:
 
 
 def batch_normalization(found: Exponents, node: onnx_ir.Node) -> None:
-    """The mean has the exponent of the operand, the scale the difference to that of the result."""
+    """The mean has the exponent of the operand; scale and deviation share the difference to that of the result."""
     if not all(found.is_constant(node, index) for index in range(1, 5)) or len(node.outputs) > 1:
         rigid(found, node)
         return
-    operand, form = found.at(node, 0), found.fresh()
-    found.constants |= {(node, 1): plus(form, operand, -1), (node, 2): form, (node, 3): operand}
+    operand, form, deviation = found.at(node, 0), found.fresh(), found.fresh()
+    found.inner[node], variance = plus(form, deviation), times(deviation, 2)
+    found.constants |= {(node, 1): plus(found.inner[node], operand, -1), (node, 2): form, (node, 3): operand}
+    found.constants[node, 4] = found.attributes[node, "epsilon"] = variance
     found.result(node, form)
 
 
@@ -291,13 +346,16 @@ RULES: dict[str, Rule] = {
     "TopK": first_only,
     "Mul": product,
     "MatMul": product,
-    "Gemm": product,
+    "Gemm": gemm,
     "Einsum": einsum,
     "Conv": product,
     "ConvTranspose": product,
     "com.microsoft.MatMulNBits": four_bits,
     "Div": quotient,
     "Pow": power,
+    "Exp": exponential,
+    "Log": logarithm,
+    "ReduceLogSum": logarithm,
     "Sqrt": multiple(Fraction(1, 2)),
     "Reciprocal": multiple(-1),
     "ReduceSumSquare": multiple(2),

@@ -28,16 +28,16 @@ from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops.schemas import opset_of
-from castsmith.ir.records import Effect, NodeItem, Records, Rewrite, RewriteResult, Site
+from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site
 from castsmith.ir.text import constant_item, node_item, node_items, site_of
 from castsmith.ir.walks import all_nodes, subgraphs_of
 from castsmith.lowering.accuracy import Reference
 from castsmith.lowering.fault_search import IN_FLOAT_INSIDE, faults, sum_inside, sums_squares
 from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.healing import computes_in_half, reference_of
-from castsmith.lowering.rescale.exponents import Edge
-from castsmith.lowering.rescale.softmax import softmax_of
+from castsmith.lowering.rescale.edits import NAME, put_before, put_behind
+from castsmith.lowering.rescale.exponents import Edge, degree_of
+from castsmith.lowering.rescale.softmax import SHIFT_SOFTMAX, Shifts
 from castsmith.lowering.rescale.solve import Bound, Solution, solve
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -51,7 +51,6 @@ from castsmith.verification.evaluate.evaluator import Path
 from castsmith.verification.evaluate.sums import PRODUCTS
 
 Array = NDArray[Any]
-NAME = "rescale"
 MARGIN = 2.0
 """The factor by which other inputs may exceed those that were measured."""
 _SCALED = (DataType.FLOAT16, DataType.FLOAT)
@@ -60,10 +59,8 @@ _FEWEST_BITS = 4
 """The bits above the least normal number to which what vanishes is raised."""
 _MOST_AT_ONCE = 14
 """The largest power by which one multiplication scales: its factor is a normal float16."""
-_AXIS_ALONE = 13
-"""The opset from which Softmax is over one axis."""
-_AXES_ARE_AN_OPERAND = 18
-"""The opset from which ReduceMax takes its axes as an operand."""
+_DEFAULTS = {"epsilon": 1e-5, "alpha": 1.0, "beta": 1.0}
+"""The numbers that attributes have by default."""
 
 SCALE_CONSTANT = Rule(
     "scale-constant",
@@ -83,22 +80,24 @@ SCALE_VALUE = Rule(
     safety=(Effect.SCALED,),
     silence="Only castsmith convert --rescale does this.",
 )
-SCALE_EPSILON = Rule(
-    "scale-epsilon",
-    "The epsilon of a normalization is multiplied by the square of the factor of its operand.",
-    why="The result is then the same: only the epsilon of a normalization depends on the scale of its operand.",
+SCALE_ATTRIBUTE = Rule(
+    "scale-attribute",
+    "The epsilon of a normalization or a factor of Gemm is multiplied by a power of two.",
+    why="The epsilon takes the square of the factor of the operand, which leaves the result as it is. Alpha takes what"
+    " makes the product before it fit.",
     example="- y = LayerNormalization <epsilon = 1e-05> (x, w)\n"
     "+ y = LayerNormalization <epsilon = 1.5e-07> (x_scaled, w)",
     advice="Nothing.",
     safety=(Effect.SCALED,),
     silence="Only castsmith convert --rescale does this.",
 )
-SHIFT_SOFTMAX = Rule(
-    "shift-softmax",
-    "The maximum is subtracted before a softmax whose operand, or whose exponentials, would not fit float16.",
-    why="The quotient of exponentials stays the same, apart from rounding, and no exponential exceeds 1.",
-    example="- e = Exp (x)\n+ m = ReduceMax <axes = [-1]> (x)\n+ d = Sub (x, m)\n+ e = Exp (d)",
-    advice="Convert without --rescale to compute the Exp in float instead.",
+CARRY_SCALE = Rule(
+    "carry-scale",
+    "A number is added before Exp or after Log, or multiplied after Pow, because of a scaled value.",
+    why="A factor of 2^k becomes a term of k * log(2) in a logarithm, and the other way round in an exponential. Behind"
+    " a power, it makes up for the part of the factor that is not a power of two.",
+    example="- l = Log (p)\n+ m = Log (p_scaled)\n+ l = Add (m, {2.773})",
+    advice="Convert without --rescale to compute the node in float instead.",
     safety=(Effect.CONVERTED,),
     silence="Only castsmith convert --rescale does this.",
 )
@@ -131,7 +130,7 @@ class Rescale(SessionPass):
             float16 already.
     """
 
-    codes = (SCALE_CONSTANT, SCALE_VALUE, SCALE_EPSILON, SHIFT_SOFTMAX)
+    codes = (SCALE_CONSTANT, SCALE_VALUE, SCALE_ATTRIBUTE, CARRY_SCALE, SHIFT_SOFTMAX)
 
     reference: Reference | None = option(None, OptionInfo("the model in float, with its values", _any))
     found: tuple[Fault, ...] | None = option(None, OptionInfo("what goes wrong in float16", _any))
@@ -145,10 +144,11 @@ class Rescale(SessionPass):
         if not found:
             return RescaleResult(model, False)
         namer = Namer(model)
-        shifted = _shift_softmax(model, found, records, namer)
+        inference, factors = session.inference(PromotionRules(promote_unsafe=True)), dict[str, int]()
+        shifted = Shifts(model, inference, records, namer).apply(found)
         if shifted:
             session.changed()
-        inference, factors = session.inference(PromotionRules(promote_unsafe=True)), dict[str, int]()
+            inference = session.inference(PromotionRules(promote_unsafe=True))
         evidence = _Evidence(model, reference, [fault for fault in found if fault.node not in shifted], shifted)
         unsolved = list[Bound]()
         roots = (model.graph, *(function.graph for function in model.functions.values()))
@@ -225,10 +225,27 @@ class _Evidence:
                     yield from _fitting(value, size)
                 if size:
                     yield Bound(value, high=max(0, _raised(size)))
+            if node.op_type == "BatchNormalization":
+                yield from self._of_batch_normalization(node)
             in_float = node.op_type in IN_FLOAT_INSIDE  # as `stash_type` says; not every runtime heeds it
             if (adds_up(node) or in_float) and types.type_of(present(node.inputs[0], "an operand")) in _SCALED:
                 bounds = _fitting((node, 0), self._sum_inside(node), 2 if sums_squares(node) else 1)
                 yield from (replace(bound, soft=in_float) for bound in bounds)
+
+    def _of_batch_normalization(self, node: onnx_ir.Node) -> Iterator[Bound]:
+        """Yield what is asked of the product inside, which is divided by the deviation, and of the least variance."""
+        tensors = [constant_tensor(value) for value in node.inputs[1:5]]
+        if None in tensors:
+            return
+        scale, _, mean, variance = (present(tensor, "a constant").numpy().astype(np.float64) for tensor in tensors)
+        least = float(variance.min(where=variance > 0, initial=math.inf))
+        yield Bound((node, 4), high=max(0, _raised(least)) if math.isfinite(least) else math.inf)
+        name = present(node.inputs[0], "the operand of a normalization").name or ""
+        for array in (run[name] for run in self._runs if name in run):
+            columns = (-1, *(1,) * (array.ndim - 2))
+            products = scale.reshape(columns) * (array - mean.reshape(columns))
+            for bound in _fitting(node.outputs[0], float(np.abs(products).max(initial=0.0))):
+                yield replace(bound, inside=True, soft=True)
 
     def _sum_inside(self, node: onnx_ir.Node) -> float:
         """Return the largest sum inside of the node in any run."""
@@ -266,93 +283,6 @@ def _of_constant(edge: Edge, tensor: onnx_ir.TensorProtocol) -> Iterator[Bound]:
 # Changes.
 
 
-def _shift_softmax(model: onnx_ir.Model, found: list[Fault], records: Records, namer: Namer) -> set[onnx_ir.Node]:
-    """Subtract the maximum before what overflows and is a softmax, or the Exp of one; return the nodes of those."""
-    done = set[onnx_ir.Node]()
-    for fault in found:
-        if fault.node.op_type in ("Softmax", "LogSoftmax") and fault.magnitude >= LIMITS.overflow:
-            done |= _shift_operand(model, fault, records, namer)
-            continue
-        softmax = None if fault.node.op_type != "Exp" or fault.node in done else softmax_of(fault.node)
-        axes = None if softmax is None else _axes(model, softmax.total)
-        if softmax is None or axes is None:
-            continue
-        node, operand = fault.node, present(fault.node.inputs[0], "the operand of Exp")
-        before = node_items([node, *softmax.logarithms])
-        greatest = onnx_ir.node("ReduceMax", [operand, *axes[0]], {**axes[1], "keepdims": 1})
-        made = [greatest, onnx_ir.node("Sub", [operand, greatest.outputs[0]])]
-        if not softmax.keeps_axes and softmax.logarithms:
-            made.append(onnx_ir.node("ReduceMax", [operand, *axes[0]], {**axes[1], "keepdims": 0}))
-        _prepend(node, made, namer)
-        node.replace_input_with(0, made[1].outputs[0])
-        for log in softmax.logarithms:
-            made += [log, _raised_log(log, made[0 if softmax.keeps_axes else 2].outputs[0], namer)]
-        records.rewrites.append(_shift_of(fault, before, node_items([*made[:2], node, *made[2:]])))
-        done |= {node, *softmax.nodes, *made}
-    return done
-
-
-def _shift_operand(model: onnx_ir.Model, fault: Fault, records: Records, namer: Namer) -> set[onnx_ir.Node]:
-    """Subtract the maximum from a scaled operand, and put a factor behind it which takes the scale away.
-
-    What is beyond float16 is minus infinity then, whose exponential is 0.
-    """
-    node, opset = fault.node, opset_of(model.graph.opset_imports, "") or 0
-    axis = node.attributes.get_int("axis", -1 if opset >= _AXIS_ALONE else 1)
-    if axis != -1 and opset < _AXIS_ALONE:  # all axes from there on
-        return set()
-    before, operand = node_item(node), present(node.inputs[0], "the operand of Softmax")
-    axes, attributes = list[onnx_ir.Value](), dict[str, Any]({"keepdims": 1})
-    if opset < _AXES_ARE_AN_OPERAND:
-        attributes["axes"] = [axis]
-    else:
-        axes.append(new_constant(namer.fresh(f"{operand.name}_axes"), onnx_ir.tensor(np.array([axis]))))
-    greatest = onnx_ir.node("ReduceMax", [operand, *axes], attributes)
-    shifted = onnx_ir.node("Sub", [operand, greatest.outputs[0]])
-    one = np.array(1, np.float32 if operand.dtype == DataType.FLOAT else np.float16)
-    factor = new_constant(namer.fresh(f"{operand.name}_factor"), onnx_ir.tensor(one))
-    made = [greatest, shifted, onnx_ir.node("Mul", [shifted.outputs[0], factor])]
-    _prepend(node, made, namer)
-    for constant, user in (*((each, greatest) for each in axes), (factor, made[-1])):
-        place_constant(constant, user, namer)
-    node.replace_input_with(0, made[-1].outputs[0])
-    records.rewrites.append(_shift_of(fault, before, node_items([*made, node])))
-    return {node, *made}
-
-
-def _prepend(node: onnx_ir.Node, made: Sequence[onnx_ir.Node], namer: Namer) -> None:
-    for each in made:
-        name_node(each, namer)
-        node.prepend(each)
-
-
-def _shift_of(fault: Fault, before: NodeItem | list[NodeItem], after: list[NodeItem]) -> Rewrite:
-    reason = f"{fault.reason}; the result does not change if the maximum is subtracted first"
-    return Rewrite(NAME, SHIFT_SOFTMAX.code, site_of(fault.node), before, after, reason, Effect.CONVERTED)
-
-
-def _raised_log(log: onnx_ir.Node, greatest: onnx_ir.Value, namer: Namer) -> onnx_ir.Node:
-    """Add what was subtracted below the Exp to the logarithm of the sum, for all that read it."""
-    users = list(log.outputs[0].uses())
-    added = onnx_ir.node("Add", [log.outputs[0], greatest])
-    name_node(added, namer)
-    log.append(added)
-    for user, index in users:
-        user.replace_input_with(index, added.outputs[0])
-    return added
-
-
-def _axes(model: onnx_ir.Model, total: onnx_ir.Node) -> tuple[Sequence[onnx_ir.Value | None], dict[str, Any]] | None:
-    """Return the operands and attributes that name the axes of a sum for a ReduceMax, which has another form."""
-    if len(total.inputs) < 2:
-        held = total.attributes.get("axes")
-        return (), {} if held is None else {"axes": held.as_ints()}
-    if (opset_of(model.graph.opset_imports, "") or 0) >= _AXES_ARE_AN_OPERAND:
-        return total.inputs[1:], {}
-    tensor = constant_tensor(total.inputs[1])
-    return None if tensor is None else ((), {"axes": tensor.numpy().ravel().tolist()})
-
-
 def _uses(value: onnx_ir.Value, graph: onnx_ir.Graph) -> list[Edge]:
     """Return the operands of nodes of the graph, not of graphs inside of it, that are the value."""
     return [(node, index) for node, index in value.uses() if node.graph is graph]
@@ -373,8 +303,8 @@ class _Change:
         """Change the model and record it; return the exponents of the values that are scaled."""
         for (node, index), exponent in self.solution.constants.items():
             self._constant(present(node, "the user of a constant"), index, exponent)
-        for node, exponent in self.solution.epsilons.items():
-            self._epsilon(node, exponent)
+        for (node, name), exponent in self.solution.attributes.items():
+            self._attribute(node, name, exponent)
         adapted = Counter[Edge]()
         for place, exponent in self.solution.adapters.items():
             edges = _uses(place, self.graph) if isinstance(place, onnx_ir.Value) else (place,)
@@ -384,6 +314,8 @@ class _Change:
                 part = max(-_MOST_AT_ONCE, min(exponent, _MOST_AT_ONCE))
                 self._adapt(node, index, part)
                 exponent -= part
+        for node, exponent in self.solution.repairs.items():
+            self._repair(node, exponent)
         factors = dict[str, int]()
         for value, exponent in self.solution.values.items():
             if not value.is_graph_output():
@@ -408,22 +340,50 @@ class _Change:
         node.replace_input_with(index, new)
         drop_if_unused(old)
 
-    def _epsilon(self, node: onnx_ir.Node, exponent: int) -> None:
+    def _attribute(self, node: onnx_ir.Node, name: str, exponent: int) -> None:
         before = node_item(node)
-        epsilon = node.attributes.get_float("epsilon", 1e-5) or 0.0
-        node.attributes["epsilon"] = onnx_ir.AttrFloat32("epsilon", math.ldexp(epsilon, -exponent))
-        reason = f"the epsilon is multiplied by 2^{-exponent}, the square of the factor of its operand"
+        number = node.attributes.get_float(name, _DEFAULTS[name]) or 0.0
+        node.attributes[name] = onnx_ir.AttrFloat32(name, math.ldexp(number, -exponent))
+        reason = f"{name} is multiplied by 2^{-exponent}, as its operand or its result is"
         self.records.rewrites.append(
-            Rewrite(NAME, SCALE_EPSILON.code, site_of(node), before, node_item(node), reason, Effect.SCALED)
+            Rewrite(NAME, SCALE_ATTRIBUTE.code, site_of(node), before, node_item(node), reason, Effect.SCALED)
         )
+
+    def _repair(self, node: onnx_ir.Node, exponent: int) -> None:
+        """Put a term or a factor beside the node, which makes up for the exponent that it does not hand on."""
+        before, is_exp = node_item(node), node.op_type == "Exp"
+        value = present(node.inputs[0] if is_exp else node.outputs[0], "what is repaired")
+        if node.op_type == "Pow":
+            operator, number = "Mul", 2.0 ** (exponent * present(degree_of(node), "a constant power")[1])
+            reason = f"the part of (2^{exponent})^p that is no power of two is multiplied by again"
+        else:
+            operator, number = "Add", (-exponent if is_exp else exponent) * math.log(2)
+            reason = f"{'the result' if is_exp else 'the operand'} is multiplied by 2^{-exponent}"
+        constant = self._number(value, number)
+        if operator == "Mul" and present(constant.const_value, "a number").numpy() == 1:
+            return
+        if is_exp:
+            made = onnx_ir.node(operator, [value, constant])
+            put_before(node, [made], self.namer)
+            node.replace_input_with(0, made.outputs[0])
+        else:
+            made = put_behind(node, operator, constant, self.namer)
+        place_constant(constant, made, self.namer)
+        after = node_items([made, node] if is_exp else [node, made])
+        self.records.rewrites.append(
+            Rewrite(NAME, CARRY_SCALE.code, site_of(node), before, after, reason, Effect.CONVERTED)
+        )
+
+    def _number(self, value: onnx_ir.Value, number: float) -> onnx_ir.Value:
+        """Return a constant for a node that computes with the value."""
+        dtype = np.float32 if self.types.type_of(value) == DataType.FLOAT else np.float16
+        return new_constant(self.namer.fresh(f"{value.name}_factor"), onnx_ir.tensor(np.array(number, dtype)))
 
     def _adapt(self, node: onnx_ir.Node | None, index: int, exponent: int) -> None:
         value = self.graph.outputs[index] if node is None else present(node.inputs[index], "an operand")
         new = None if node is None else self._scaled.get((value, exponent))
         if new is None:
-            dtype = np.float32 if self.types.type_of(value) == DataType.FLOAT else np.float16
-            tensor = onnx_ir.tensor(np.array(2.0**-exponent, dtype))
-            factor = new_constant(self.namer.fresh(f"{value.name}_factor"), tensor)
+            factor = self._number(value, 2.0**-exponent)
             made = onnx_ir.node("Mul", [value, factor])
             made.outputs[0].name = f"{value.name}_scaled"
             name_node(made, self.namer)

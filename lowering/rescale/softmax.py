@@ -1,26 +1,64 @@
-"""Softmaxes that are written out: exponentials of which every result is a ratio, or the logarithm of a sum.
+"""Softmaxes whose operand or exponentials do not fit: the maximum is subtracted first.
 
-If the operand of Exp is lowered by a number of each row, exponentials and their sums are divided by its exponential:
-they have the degree 1, a reciprocal has -1, and a quotient of both has 0, so that it stays the same.
+In one that is written out, every result is a ratio of exponentials, or the logarithm of a sum. If the operand of Exp is
+lowered by a number of each row, exponentials and their sums are divided by its exponential: they have the degree 1, a
+reciprocal has -1, and a quotient of both has 0, so that it stays the same.
+
+    e = Exp (x)
+    s = ReduceSum <axes = [-1]> (e)
+    y = Div (e, s)
+becomes
+    m = ReduceMax <axes = [-1]> (x)
+    d = Sub (x, m)
+    e = Exp (d)
+    s = ReduceSum <axes = [-1]> (e)
+    y = Div (e, s)
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import onnx_ir
+from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_tensor
+from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.codes import Rule
+from castsmith.ir.constants import constant_tensor, new_constant
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops.schemas import opset_of
+from castsmith.ir.records import Effect, NodeItem, Records, Rewrite
+from castsmith.ir.text import node_items, site_of
+from castsmith.lowering.faults import LIMITS, Fault
+from castsmith.lowering.rescale.edits import NAME, put_before, put_behind
+from castsmith.numerics.errors import present
+from castsmith.passes.core.rewriting import place_constant
 
 _WITH_EPSILON = ("Add", "Max", "Clip")
 _LARGEST_EPSILON = 1e-3
 """Up to this a number beside a sum of exponentials, of which one is 1, only keeps the sum from being 0."""
-
-
 _MOST_STEPS = 64
 """Nodes that are looked at behind an Exp."""
+_AXIS_ALONE = 13
+"""The opset from which Softmax is over one axis."""
+_AXES_ARE_AN_OPERAND = 18
+"""The opset from which ReduceMax takes its axes as an operand."""
+_EQUAL_OF_FLOATS = 11
+"""The opset from which Equal compares numbers of float16."""
+
+SHIFT_SOFTMAX = Rule(
+    "shift-softmax",
+    "The maximum is subtracted before a softmax whose operand, or whose exponentials, would not fit float16.",
+    why="The quotient of exponentials stays the same, apart from rounding, and no exponential exceeds 1.",
+    example="- e = Exp (x)\n+ m = ReduceMax <axes = [-1]> (x)\n+ d = Sub (x, m)\n+ e = Exp (d)",
+    advice="Convert without --rescale to compute the Exp in float instead.",
+    safety=(Effect.CONVERTED,),
+    silence="Only castsmith convert --rescale does this.",
+)
 
 
 @dataclass
@@ -30,12 +68,16 @@ class Softmax:
     Attributes:
         total: The sum over the elements of a row.
         keeps_axes: True if the sum has as many axes as its operand.
-        nodes: The nodes that read what changes.
+        masks: The products and selections between the exponential and the sum, in order.
+        values: What changes.
+        nodes: The nodes that read it.
         logarithms: Those to whose results the number is to be added.
     """
 
     total: onnx_ir.Node
     keeps_axes: bool
+    masks: list[onnx_ir.Node]
+    values: set[onnx_ir.Value]
     nodes: set[onnx_ir.Node]
     logarithms: list[onnx_ir.Node]
 
@@ -58,13 +100,29 @@ def softmax_of(exponential: onnx_ir.Node) -> Softmax | None:
         return None
     nodes = dict.fromkeys(user for value in scaled for user, _ in value.uses())
     sums = [node for node in nodes if node.op_type == "ReduceSum"]
-    masked = any(node.op_type == "Mul" and scaled.get(node.outputs[0]) == 1 for node in nodes)
-    if len(sums) != 1 or (masked and any(node.op_type in _WITH_EPSILON for node in nodes)):
+    masks = _masks(sums[0], exponential, scaled) if len(sums) == 1 else None
+    if masks is None:
         return None
     keeps_axes = bool(sums[0].attributes.get_int("keepdims", 1))
     logarithms = [node for node in nodes if node.op_type == "Log"]
     alone = all(user.op_type == "Log" for user, _ in sums[0].outputs[0].uses())
-    return Softmax(sums[0], keeps_axes, set(nodes), logarithms) if keeps_axes or alone else None
+    return Softmax(sums[0], keeps_axes, masks, set(scaled), set(nodes), logarithms) if keeps_axes or alone else None
+
+
+def _masks(
+    total: onnx_ir.Node, exponential: onnx_ir.Node, scaled: Mapping[onnx_ir.Value, int]
+) -> list[onnx_ir.Node] | None:
+    """Return the nodes that mask exponentials before they are added up; None if others read them without the mask."""
+    masks: list[onnx_ir.Node] = []
+    value: onnx_ir.Value | None = total.inputs[0]
+    while value is not None and value is not exponential.outputs[0]:
+        node: onnx_ir.Node | None = value.producer()
+        if node is None or node.op_type not in ("Mul", "Where"):
+            return None
+        masks.append(node)
+        value = next(operand for operand in node.inputs if operand in scaled)
+    alone = not masks or {user for user, _ in exponential.outputs[0].uses()} == {masks[-1]}
+    return masks[::-1] if alone else None
 
 
 def _degree(node: onnx_ir.Node, operands: Sequence[int]) -> int | None:
@@ -83,9 +141,142 @@ def _degree(node: onnx_ir.Node, operands: Sequence[int]) -> int | None:
             return first
         case "Log" if first == 1:
             return 0
-        case "Add" | "Max" | "Clip" if first == 1 and len(node.inputs) == 2:
-            tensor = constant_tensor(node.inputs[1])
-            is_small = tensor is not None and tensor.size == 1 and 0 <= float(tensor.numpy().item()) <= _LARGEST_EPSILON
-            return first if is_small else None
+        case "Where" if sorted(operands) == [0, 0, 1]:
+            return 1 if _between(node.inputs[2 - operands[2]], 0, 0) else None
+        case "Add" | "Max" | "Clip" if sorted(operands) == [0, 1]:
+            return 1 if _between(node.inputs[second == 0], 0, _LARGEST_EPSILON) else None
         case _:
             return None
+
+
+def _between(value: onnx_ir.Value | None, low: float, high: float) -> bool:
+    """True if the value is a constant number in the range."""
+    tensor = constant_tensor(value)
+    return tensor is not None and tensor.size == 1 and low <= float(tensor.numpy().item()) <= high
+
+
+@dataclass
+class Shifts:
+    """Subtracts maxima before softmaxes.
+
+    Attributes:
+        model: The model.
+        types: Its element types.
+        records: Where the changes are noted.
+        namer: Names what is new.
+    """
+
+    model: onnx_ir.Model
+    types: Inference
+    records: Records
+    namer: Namer
+
+    def apply(self, found: Iterable[Fault]) -> set[onnx_ir.Node]:
+        """Subtract the maximum before what overflows and is a softmax, or the Exp of one; return the nodes of those."""
+        done = set[onnx_ir.Node]()
+        for fault in found:
+            if fault.node.op_type in ("Softmax", "LogSoftmax") and fault.magnitude >= LIMITS.overflow:
+                done |= self._shift_operand(fault)
+            elif fault.node.op_type == "Exp" and fault.node not in done:
+                softmax = softmax_of(fault.node)
+                axes = None if softmax is None else self._axes(softmax.total)
+                if softmax is not None and axes is not None and not (softmax.masks and self._opset < _EQUAL_OF_FLOATS):
+                    done |= self._shift_exponential(fault, softmax, *axes)
+        return done
+
+    @property
+    def _opset(self) -> int:
+        return opset_of(self.model.graph.opset_imports, "") or 0
+
+    def _shift_exponential(
+        self, fault: Fault, softmax: Softmax, axes: Sequence[onnx_ir.Value | None], attributes: Mapping[str, Any]
+    ) -> set[onnx_ir.Node]:
+        """Subtract the maximum of what is not masked from the operand of Exp, and add it to the logarithms of sums."""
+        node, operand = fault.node, present(fault.node.inputs[0], "the operand of Exp")
+        before, numbers = (
+            node_items([node, *softmax.logarithms]),
+            [self._number(operand, n) for n in (0, LIMITS.lowest)],
+        )
+        made, compared = list[onnx_ir.Node](), operand
+        for mask in softmax.masks:
+            made += _unmasked(mask, softmax.values, compared, *numbers)
+            compared = made[-1].outputs[0]
+        keeps = [1] if softmax.keeps_axes or not softmax.logarithms else [1, 0]
+        maxima = [onnx_ir.node("ReduceMax", [compared, *axes], {**attributes, "keepdims": keep}) for keep in keeps]
+        made += [*maxima, onnx_ir.node("Sub", [operand, maxima[0].outputs[0]])]
+        if softmax.masks:  # what is masked may exceed the maximum of the rest
+            made.append(onnx_ir.node("Min", [made[-1].outputs[0], numbers[0]]))
+        self._put(node, made, numbers if softmax.masks else ())
+        raised = [put_behind(log, "Add", maxima[-1].outputs[0], self.namer) for log in softmax.logarithms]
+        for value in softmax.values:
+            value.name = self.namer.fresh(f"{value.name}_shifted")
+        after = [*made, node, *(each for pair in zip(softmax.logarithms, raised, strict=True) for each in pair)]
+        self._record(fault, before, after)
+        return {*after, *softmax.nodes}
+
+    def _shift_operand(self, fault: Fault) -> set[onnx_ir.Node]:
+        """Subtract the maximum from a scaled operand, and put a factor behind it which takes the scale away.
+
+        What is beyond float16 is minus infinity then, whose exponential is 0.
+        """
+        node, opset = fault.node, self._opset
+        axis = node.attributes.get_int("axis", -1 if opset >= _AXIS_ALONE else 1)
+        if axis != -1 and opset < _AXIS_ALONE:  # all axes from there on
+            return set()
+        before, operand = node_items([node]), present(node.inputs[0], "the operand of Softmax")
+        axes, attributes = list[onnx_ir.Value](), dict[str, Any]({"keepdims": 1})
+        if opset < _AXES_ARE_AN_OPERAND:
+            attributes["axes"] = [axis]
+        else:
+            name = self.namer.fresh(f"{operand.name}_axes")
+            axes.append(new_constant(name, onnx_ir.tensor(np.array([axis]))))
+        greatest = onnx_ir.node("ReduceMax", [operand, *axes], attributes)
+        shifted, factor = onnx_ir.node("Sub", [operand, greatest.outputs[0]]), self._number(operand, 1)
+        made = [greatest, shifted, onnx_ir.node("Mul", [shifted.outputs[0], factor])]
+        self._put(node, made, [*axes, factor])
+        self._record(fault, before, [*made, node])
+        return {node, *made}
+
+    def _number(self, like: onnx_ir.Value, number: float) -> onnx_ir.Value:
+        dtype = np.float32 if self.types.type_of(like) == DataType.FLOAT else np.float16
+        return new_constant(self.namer.fresh(f"{like.name}_number"), onnx_ir.tensor(np.array(number, dtype)))
+
+    def _put(self, node: onnx_ir.Node, made: Sequence[onnx_ir.Node], constants: Iterable[onnx_ir.Value]) -> None:
+        """Put new nodes before one whose operand the last of them makes."""
+        put_before(node, made, self.namer)
+        for constant in constants:
+            place_constant(constant, made[0], self.namer)
+        node.replace_input_with(0, made[-1].outputs[0])
+
+    def _record(self, fault: Fault, before: list[NodeItem], after: Iterable[onnx_ir.Node]) -> None:
+        reason = f"{fault.reason}; the result does not change if the maximum is subtracted first"
+        items = node_items(list(after))
+        self.records.rewrites.append(
+            Rewrite(NAME, SHIFT_SOFTMAX.code, site_of(fault.node), before, items, reason, Effect.CONVERTED)
+        )
+
+    def _axes(self, total: onnx_ir.Node) -> tuple[Sequence[onnx_ir.Value | None], dict[str, Any]] | None:
+        """Return the operands and attributes that name the axes of a sum for a ReduceMax, which has another form."""
+        if len(total.inputs) < 2:
+            held = total.attributes.get("axes")
+            return (), {} if held is None else {"axes": held.as_ints()}
+        if self._opset >= _AXES_ARE_AN_OPERAND:
+            return total.inputs[1:], {}
+        tensor = constant_tensor(total.inputs[1])
+        return None if tensor is None else ((), {"axes": tensor.numpy().ravel().tolist()})
+
+
+def _unmasked(
+    mask: onnx_ir.Node,
+    scaled: Collection[onnx_ir.Value | None],
+    compared: onnx_ir.Value,
+    zero: onnx_ir.Value,
+    lowest: onnx_ir.Value,
+) -> list[onnx_ir.Node]:
+    """Return nodes that make the least number of an operand where a product or a selection makes its exponential 0."""
+    if mask.op_type == "Where":
+        condition, first, _ = mask.inputs
+        branches = [lowest, compared] if constant_tensor(first) is not None else [compared, lowest]
+        return [onnx_ir.node("Where", [condition, *branches])]
+    is_zero = onnx_ir.node("Equal", [next(value for value in mask.inputs if value not in scaled), zero])
+    return [is_zero, onnx_ir.node("Where", [is_zero.outputs[0], lowest, compared])]

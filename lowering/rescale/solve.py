@@ -57,14 +57,16 @@ class Solution:
     Attributes:
         values: The exponent of each value that has one.
         constants: That of each constant operand.
-        epsilons: That of the epsilon of each node.
+        attributes: That of each number that a node has as an attribute.
+        repairs: What is made up for beside a node.
         adapters: By what each adapter divides.
         unsolved: The bounds that are not kept.
     """
 
     values: Mapping[onnx_ir.Value, int]
     constants: Mapping[Edge, int]
-    epsilons: Mapping[onnx_ir.Node, int]
+    attributes: Mapping[tuple[onnx_ir.Node, str], int]
+    repairs: Mapping[onnx_ir.Node, int]
     adapters: Mapping[Place, int]
     unsolved: tuple[Bound, ...]
 
@@ -99,13 +101,15 @@ class _System:
             left = plus(left, self._known[unknown], form[unknown])
         return left
 
-    def form_of(self, subject: onnx_ir.Value | Edge) -> Form:
-        """Return the exponent of a value or of a constant operand."""
-        return self.reduced(self._raw(subject))
+    def _form_of(self, bound: Bound) -> Form:
+        """Return the exponent of what is bounded, in the unknowns that are left."""
+        node = bound.subject.producer() if isinstance(bound.subject, onnx_ir.Value) else None
+        inner = None if node is None or not bound.inside else self.found.inner.get(node)
+        return times(self.reduced(self._raw(bound.subject) if inner is None else inner), bound.factor)
 
     def assigned(self, bounds: Sequence[Bound]) -> tuple[dict[int, Fraction], list[Bound]]:
         """Return a number for each unknown, the least in size that are found, and the bounds that are not kept."""
-        rows = [(times(self.form_of(bound.subject), bound.factor), bound) for bound in bounds]
+        rows = [(self._form_of(bound), bound) for bound in bounds]
         of_subject = defaultdict[onnx_ir.Value | Edge | None, list[Bound]](list)
         for bound in bounds:
             of_subject[bound.subject].append(bound)
@@ -113,7 +117,7 @@ class _System:
             value = place if isinstance(place, onnx_ir.Value) else self._read(place)
             whole = self.reduced(plus(form, self._raw(value) if value is not None else NOTHING))
             rows += [(whole, bound) for bound in of_subject[value] if not bound.inside]
-        return _assigned(rows, self._steps)
+        return _assigned(rows, self._steps, self.found.inexact)
 
     def _read(self, edge: Edge) -> onnx_ir.Value | None:
         node, index = edge
@@ -195,10 +199,12 @@ def _value(form: Form, numbers: Mapping[int, Fraction]) -> Fraction:
     return sum((coefficient * numbers.get(unknown, Fraction(0)) for unknown, coefficient in form.items()), Fraction(0))
 
 
-def _assigned(rows: Sequence[Row], steps: Mapping[int, int]) -> tuple[dict[int, Fraction], list[Bound]]:
+def _assigned(
+    rows: Sequence[Row], steps: Mapping[int, int], inexact: Container[int]
+) -> tuple[dict[int, Fraction], list[Bound]]:
     """Return a number for each unknown, and the bounds that are not kept.
 
-    The first row that is not is moved by the one number with which the least is missing in all.
+    The first row that is not is moved by the one number with which the least is missing in all, an exact one if it may.
     """
     low, high = np.array([bound.low for _, bound in rows]), np.array([bound.high for _, bound in rows])
     columns = defaultdict[int, list[tuple[int, float]]](list)  # whole numbers and halves, which are exact
@@ -211,7 +217,7 @@ def _assigned(rows: Sequence[Row], steps: Mapping[int, int]) -> tuple[dict[int, 
     gaps, is_open = _gaps(values, low, high), np.array([bool(form) for form, _ in rows], bool)
     while (wrong := np.flatnonzero(gaps * is_open)).size:
         row = int(wrong[0])
-        best = (math.inf, math.inf, 0, 0.0)
+        best = (math.inf, True, math.inf, 0, 0.0)
         for unknown, coefficient in sorted(rows[row][0].items()):
             step, touched = steps.get(unknown, 1), places[unknown]
             change = math.copysign(
@@ -219,8 +225,8 @@ def _assigned(rows: Sequence[Row], steps: Mapping[int, int]) -> tuple[dict[int, 
             )
             after = _gaps(values[touched] + weights[unknown] * change, low[touched], high[touched])
             missing = float(np.abs(after).sum() - np.abs(gaps[touched]).sum())
-            best = min(best, (missing, abs(change), unknown, change))
-        _, _, unknown, change = best
+            best = min(best, (missing, unknown in inexact, abs(change), unknown, change))
+        *_, unknown, change = best
         touched = places[unknown]
         numbers[unknown] = numbers.get(unknown, 0.0) + change
         values[touched] += weights[unknown] * change
@@ -290,7 +296,8 @@ def _solution(system: _System, numbers: Mapping[int, Fraction], unsolved: tuple[
     return Solution(
         {value: exponent for value, form in found.of.items() if (exponent := whole(form))},
         {edge: exponent for edge, form in found.constants.items() if (exponent := whole(form))},
-        {node: exponent for node, form in found.epsilons if (exponent := whole(form))},
+        {place: exponent for place, form in found.attributes.items() if (exponent := whole(form))},
+        {node: exponent for node, form in found.repairs.items() if (exponent := whole(form))},
         {place: exponent for place, form in found.adapted.items() if (exponent := whole(form))},
         unsolved,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -18,7 +19,7 @@ _MOST_STEPS = 64
 _MOST_ELEMENTS = 1 << 27
 """Elements of the windows of a convolution up to which its sums are followed."""
 
-PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "MatMulNBits"})
+PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "ConvTranspose", "MatMulNBits"})
 """The operators whose sums are followed."""
 
 
@@ -31,13 +32,21 @@ def sums_on_the_way(node: onnx_ir.Node, operands: Sequence[Array | None]) -> Arr
     if node.op_type not in PRODUCTS or first is None or second is None:
         return None
     if node.op_type == "Conv":
-        return _of_windows(node, first, second)
+        kernel = _Kernel.of(node, second)
+        return _of_windows(kernel, np.pad(first, [(0, 0), (0, 0), *kernel.pads(first.shape[2:])]), second)
+    if node.op_type == "ConvTranspose":
+        return _of_transposed(_Kernel.of(node, second), first, second)
     if node.op_type == "MatMulNBits":
         second = _weights(node, operands)
     elif node.op_type == "Gemm":
         first = first.T if node.attributes.get_int("transA", 0) else first
         second = second.T if node.attributes.get_int("transB", 0) else second
     return running_sums(first, second)
+
+
+def scales_a_sum(node: onnx_ir.Node) -> bool:
+    """True if a node makes a product smaller once it is added up, and may round it to float16 before."""
+    return node.op_type == "Gemm" and abs(node.attributes.get_float("alpha", 1.0) or 0.0) < 1
 
 
 def running_sums(a: Array, b: Array) -> Array:
@@ -61,36 +70,91 @@ def _weights(node: onnx_ir.Node, operands: Sequence[Array | None]) -> Array:
     return unpacked_weights(rows, np.asarray(scales), points, depth=depth, block=block, bits=bits).T
 
 
-def _of_windows(node: onnx_ir.Node, x: Array, weights: Array) -> Array | None:
+@dataclass
+class _Kernel:
+    """How the kernel of a convolution lies on its operand; a span is the size of a kernel with its gaps."""
+
+    node: onnx_ir.Node
+    groups: int
+    strides: list[int]
+    gaps: list[int]
+    spans: list[int]
+
+    @classmethod
+    def of(cls, node: onnx_ir.Node, weights: Array) -> _Kernel:
+        sizes = weights.shape[2:]
+        strides, gaps = (list(node.attributes.get_ints(name) or [1] * len(sizes)) for name in ("strides", "dilations"))
+        spans = [(size - 1) * gap + 1 for size, gap in zip(sizes, gaps, strict=True)]
+        return cls(node, node.attributes.get_int("group", 1) or 1, strides, gaps, spans)
+
+    def pads(self, sizes: Sequence[int]) -> list[tuple[int, int]]:
+        """Return how many elements of 0 are put before and behind each axis."""
+        automatic = self._automatic()
+        if not automatic.startswith("SAME"):
+            return self._stated(len(sizes))
+        return _halved(
+            [
+                max((-(-size // step) - 1) * step + span - size, 0)
+                for size, span, step in zip(sizes, self.spans, self.strides, strict=True)
+            ],
+            upper=automatic == "SAME_UPPER",
+        )
+
+    def cut(self, sizes: Sequence[int]) -> list[tuple[int, int]]:
+        """Return how many elements a transposed convolution leaves out before and behind each axis; below 0 it adds."""
+        automatic, count = self._automatic(), len(sizes)
+        more = self.node.attributes.get_ints("output_padding") or [0] * count
+        wanted = self.node.attributes.get_ints("output_shape")
+        if wanted is None and automatic.startswith("SAME"):
+            wanted = [size * step for size, step in zip(sizes, self.strides, strict=True)]
+        if wanted is None:
+            return [(before, behind - extra) for (before, behind), extra in zip(self._stated(count), more, strict=True)]
+        whole = zip(sizes, self.strides, self.spans, more, wanted[-count:], strict=True)
+        totals = [(size - 1) * step + span + extra - want for size, step, span, extra, want in whole]
+        cut = _halved(totals, upper=automatic == "SAME_UPPER")
+        return [(before, behind - extra) for (before, behind), extra in zip(cut, more, strict=True)]
+
+    def _automatic(self) -> str:
+        return self.node.attributes.get_string("auto_pad", "NOTSET") or "NOTSET"
+
+    def _stated(self, count: int) -> list[tuple[int, int]]:
+        pads = list(self.node.attributes.get_ints("pads") or [0] * 2 * count)
+        return list(zip(pads[:count], pads[count:], strict=True))
+
+
+def _halved(totals: Sequence[int], *, upper: bool) -> list[tuple[int, int]]:
+    """Return the halves of each number, the larger one behind (upper) or before."""
+    less = [(total // 2, total - total // 2) for total in totals]
+    return less if upper else [(behind, before) for before, behind in less]
+
+
+def _of_windows(kernel: _Kernel, x: Array, weights: Array) -> Array | None:
     """Return the sums of a convolution: a product of its windows and weights, for each group."""
-    kernel, groups = weights.shape[2:], node.attributes.get_int("group", 1) or 1
-    ones = [1] * len(kernel)
-    strides, dilations = (list(node.attributes.get_ints(name, ones) or ones) for name in ("strides", "dilations"))
-    spans = [(size - 1) * gap + 1 for size, gap in zip(kernel, dilations, strict=True)]
-    pads = _pads(node, x.shape[2:], spans, strides)
     axes = tuple(range(2, x.ndim))
-    windows = sliding_window_view(np.pad(x, [(0, 0), (0, 0), *pads]), spans, axes)
-    windows = windows[(slice(None), slice(None), *(slice(None, None, step) for step in (*strides, *dilations)))]
+    windows = sliding_window_view(x, kernel.spans, axes)
+    windows = windows[
+        (slice(None), slice(None), *(slice(None, None, step) for step in (*kernel.strides, *kernel.gaps)))
+    ]
     if windows.size > _MOST_ELEMENTS:
         return None
-    batch, places = x.shape[0], windows.shape[2 : x.ndim]
-    grouped = windows.reshape(batch, groups, -1, prod(places), prod(kernel))
-    rows = np.moveaxis(grouped, 2, 3).reshape(batch, groups, prod(places), -1)
-    sums = running_sums(rows, weights.reshape(groups, weights.shape[0] // groups, -1).swapaxes(1, 2))
-    return sums.swapaxes(2, 3).reshape(batch, weights.shape[0], *places)
+    batch, places, size = x.shape[0], windows.shape[2 : x.ndim], prod(weights.shape[2:])
+    grouped = windows.reshape(batch, kernel.groups, -1, prod(places), size)
+    rows = np.moveaxis(grouped, 2, 3).reshape(batch, kernel.groups, prod(places), -1)
+    columns = weights.reshape(kernel.groups, weights.shape[0] // kernel.groups, -1).swapaxes(1, 2)
+    return running_sums(rows, columns).swapaxes(2, 3).reshape(batch, weights.shape[0], *places)
 
 
-def _pads(
-    node: onnx_ir.Node, sizes: Sequence[int], spans: Sequence[int], strides: Sequence[int]
-) -> list[tuple[int, int]]:
-    """Return how many elements of 0 are put before and behind each axis."""
-    automatic, count = node.attributes.get_string("auto_pad", "NOTSET") or "NOTSET", len(sizes)
-    if not automatic.startswith("SAME"):
-        pads = list(node.attributes.get_ints("pads", [0] * 2 * count) or [0] * 2 * count)
-        return list(zip(pads[:count], pads[count:], strict=True))
-    totals = [
-        max((-(-size // step) - 1) * step + span - size, 0)
-        for size, span, step in zip(sizes, spans, strides, strict=True)
-    ]
-    less = [(total // 2, total - total // 2) for total in totals]
-    return less if automatic == "SAME_UPPER" else [(behind, before) for before, behind in less]
+def _of_transposed(kernel: _Kernel, x: Array, weights: Array) -> Array | None:
+    """Return the sums of a transposed convolution: one of the operand with gaps, by the kernel turned around."""
+    sizes = x.shape[2:]
+    steps = zip(sizes, kernel.strides, strict=True)
+    spread = np.zeros((*x.shape[:2], *((size - 1) * step + 1 for size, step in steps)), x.dtype)
+    spread[(slice(None), slice(None), *(slice(None, None, step) for step in kernel.strides))] = x
+    for axis, (span, (before, behind)) in enumerate(zip(kernel.spans, kernel.cut(sizes), strict=True), 2):
+        low, high = span - 1 - before, span - 1 - behind
+        spread = np.pad(spread, [(max(low, 0), max(high, 0)) if each == axis else (0, 0) for each in range(x.ndim)])
+        spread = np.moveaxis(np.moveaxis(spread, axis, 0)[max(-low, 0) : min(high, 0) or None], 0, axis)
+    turned = np.flip(weights, tuple(range(2, weights.ndim)))
+    grouped = turned.reshape(kernel.groups, -1, *weights.shape[1:]).swapaxes(1, 2)
+    dense = replace(kernel, strides=[1] * len(sizes))
+    return _of_windows(dense, spread, grouped.reshape(-1, weights.shape[0] // kernel.groups, *weights.shape[2:]))

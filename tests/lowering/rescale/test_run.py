@@ -99,7 +99,8 @@ def exponents(body: str, needs: dict[str, int], **weights: object) -> dict[str, 
         source = graph.outputs[index] if node is None else node.inputs[index]
         assert source is not None
         scaled[f"{source.name}@{'' if node is None else node.outputs[0].name}"] = exponent
-    return scaled | {f"eps@{node.outputs[0].name}": exponent for node, exponent in found.epsilons.items()}
+    scaled |= {f"{name}@{node.outputs[0].name}": exponent for (node, name), exponent in found.attributes.items()}
+    return scaled | {f"repair@{node.outputs[0].name}": exponent for node, exponent in found.repairs.items()}
 
 
 W = np.ones((4, 4))
@@ -113,8 +114,20 @@ EXPONENTS: list[tuple[str, dict[str, int], dict[str, int]]] = [
         {"a": 7},
         {"a": 8, "b": 8, "c": 4, "x@": 4},
     ),
+    (
+        "a = MatMul (x, w) b = Pow (a, cube) c = Pow (b, third) y = Div (c, a)",
+        {"b": 8},
+        {"a": 3, "w@a": 3, "b": 9, "c": 3, "repair@c": 9},
+    ),
+    (
+        "a = Gemm <alpha = 0.01> (x, z) b = Log (a) y = Gemm (b, w, x)",
+        {"a": 3},
+        {"a": 3, "alpha@a": 3, "repair@b": 3},
+    ),
+    ("a = Exp (x) y = Mul (a, w)", {"a": 5}, {"a": 5, "repair@a": 5, "w@y": -5}),
+    ("a = MatMul (x, w) b = Exp (z) c = Mul (a, b) y = Div (c, s)", {"c": 4}, {"a": 4, "w@a": 4, "c": 4, "s@y": 4}),
     ("a = MatMul (x, w) y = LpNormalization (a)", {"a": -3}, {"a": -3, "w@a": -3}),
-    ("a = MatMul (x, w) y = LayerNormalization (a, s)", {"a": 3}, {"a": 3, "w@a": 3, "eps@y": 6}),
+    ("a = MatMul (x, w) y = LayerNormalization (a, s)", {"a": 3}, {"a": 3, "w@a": 3, "epsilon@y": 6}),
     (
         "a = MatMul (x, w) b = ReduceSumSquare (a) c = Sqrt (b) y = Div (a, c)",
         {"b": 4},
@@ -152,7 +165,13 @@ def test_exponents(body: str, needs: dict[str, int], expected: dict[str, int]) -
         if "starts" not in body
         else "starts = Constant <value = int64[1] {0}> () ends = Constant <value = int64[1] {4}> () "
     )
-    names = {"w": W, "v": W, "s": scalar if "LayerNorm" in body or "Gemm" in body else np.float16(1)}
+    names = {
+        "w": W,
+        "v": W,
+        "cube": np.float16(3),
+        "third": np.float16(1 / 3),
+        "s": scalar if "LayerNorm" in body or "Gemm" in body else np.float16(1),
+    }
     used = {name: array for name, array in names.items() if f" {name}" in body or f"({name}" in body}
     assert exponents(text + body, needs, **used) == expected
 
@@ -166,7 +185,10 @@ SOFTMAXES = [
     ("t = ReduceSum (e, a) l = Log (t) d = Div (e, t) y = Sub (d, l)", True),
     ("t = ReduceSum (e, a) y = Mul (e, t)", False),  # of the degree 2
     ("t = ReduceSum (e, a) s = Add (t, one) y = Div (e, s)", False),  # 1 is no epsilon
-    ("m = Mul (e, z) t = ReduceSum (m, a) s = Add (t, eps) y = Div (m, s)", False),  # the sum may be below it
+    ("m = Mul (e, z) t = ReduceSum (m, a) s = Add (eps, t) y = Div (m, s)", True),
+    ("c = Cast <to = 9> (z) m = Where (c, e, nil) t = ReduceSum (m, a) y = Div (m, t)", True),
+    ("c = Cast <to = 9> (z) m = Where (c, e, one) t = ReduceSum (m, a) y = Div (m, t)", False),  # 1 is of degree 0
+    ("m = Mul (e, z) t = ReduceSum (m, a) y = Div (e, t)", False),  # what is masked may exceed the sum
     ("t = ReduceSum (e, a) d = Div (t, t) l = Log (e) y = Add (d, l)", True),
     ("t = ReduceSum (e, a) d = Div (e, t) y = Add (d, e)", False),
     ("t = ReduceSum (e, a) u = ReduceSum (e, b) d = Div (e, t) f = Div (e, u) y = Add (d, f)", False),  # two axes
@@ -181,7 +203,13 @@ def test_what_stays_the_same_if_a_number_is_subtracted_below_the_exponential(bod
         '<ir_version: 8, opset_import: ["": 17]> g (float16[4, 4] x, float16[4, 4] z) => (float16[4, 4] y)'
         f" {{ e = Exp (x) {body} }}"
     )
-    constants = {"a": np.array([-1]), "b": np.array([0]), "eps": np.float16(1e-5), "one": np.float16(1)}
+    constants = {
+        "a": np.array([-1]),
+        "b": np.array([0]),
+        "eps": np.float16(1e-5),
+        "one": np.float16(1),
+        "nil": np.float16(0),
+    }
     model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items())
     exponential = next(iter(onnx_ir.from_proto(model).graph))
     assert (softmax_of(exponential) is not None) == is_one
@@ -224,8 +252,8 @@ def test_the_least_power_is_taken_with_the_margin() -> None:
 
 def test_a_scale_that_is_not_found_is_told() -> None:
     model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["": 17]> g (float16[4] x) => (float16[4] y)'
-        " { a = Exp (x) b = Log (a) y = Neg (b) }"
+        '<ir_version: 8, opset_import: ["": 17]> g (float16[4] x) => (float16[1] y)'
+        " { a = ReduceProd (x) b = Log (a) y = Neg (b) }"
     )
     result = castsmith.convert(model, to="float16", inputs={"x": np.full(4, 20, np.float16)}, rescale=True)
     assert [found.code for found in result.diagnostics] == ["not-rescaled", "infinite-error"]

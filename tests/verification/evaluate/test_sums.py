@@ -23,8 +23,19 @@ CONVOLUTIONS: list[tuple[list[int], list[int], Mapping[str, Any]]] = [
     ([1, 2, 5, 5], [3, 2, 2, 2], {"auto_pad": "VALID"}),
     ([1, 2, 4, 5, 6], [3, 2, 2, 3, 1], {"strides": [1, 2, 3], "pads": [0, 1, 0, 1, 0, 0]}),
 ]
+TRANSPOSED: list[tuple[list[int], list[int], Mapping[str, Any]]] = [
+    ([2, 3, 9], [3, 4, 3], {}),
+    ([1, 4, 5, 6], [4, 3, 3, 2], {"group": 2, "pads": [1, 0, 2, 1], "strides": [2, 3]}),
+    ([1, 4, 5, 5], [4, 1, 3, 3], {"group": 4, "dilations": [2, 1], "strides": [1, 2], "output_padding": [0, 1]}),
+    ([1, 2, 4, 5], [2, 3, 4, 3], {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
+    ([1, 2, 4, 5], [2, 3, 3, 4], {"auto_pad": "SAME_LOWER", "strides": [2, 3]}),
+    ([1, 2, 4, 5], [2, 3, 4, 3], {"output_shape": [9, 10], "strides": [2, 2]}),
+    ([1, 2, 3, 3], [2, 3, 1, 1], {"pads": [1, 0, 0, 1], "strides": [2, 2], "output_padding": [1, 1]}),
+    ([1, 2, 3, 4, 2], [2, 3, 2, 3, 1], {"strides": [1, 2, 3], "pads": [0, 1, 0, 1, 0, 0]}),
+]
 PRODUCTS: list[tuple[str, list[int], list[int], Mapping[str, Any]]] = [
     *(("Conv", *convolution) for convolution in CONVOLUTIONS),
+    *(("ConvTranspose", *convolution) for convolution in TRANSPOSED),
     ("Gemm", [5, 3], [5, 4], {"transA": 1}),
     ("Gemm", [3, 5], [4, 5], {"transB": 1}),
     ("MatMul", [2, 3, 100], [100, 4], {}),
