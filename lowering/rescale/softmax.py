@@ -110,19 +110,22 @@ def softmax_of(exponential: onnx_ir.Node) -> Softmax | None:
 
 
 def _masks(
-    total: onnx_ir.Node, exponential: onnx_ir.Node, scaled: Mapping[onnx_ir.Value, int]
+    total: onnx_ir.Node, exponential: onnx_ir.Node, scaled: Collection[onnx_ir.Value]
 ) -> list[onnx_ir.Node] | None:
     """Return the nodes that mask exponentials before they are added up; None if others read them without the mask."""
-    masks: list[onnx_ir.Node] = []
-    value: onnx_ir.Value | None = total.inputs[0]
-    while value is not None and value is not exponential.outputs[0]:
-        node: onnx_ir.Node | None = value.producer()
+    masks, value = list[onnx_ir.Node](), _operand(total, scaled)
+    while value is not exponential.outputs[0]:
+        node = value.producer()
         if node is None or node.op_type not in ("Mul", "Where"):
             return None
         masks.append(node)
-        value = next(operand for operand in node.inputs if operand in scaled)
+        value = _operand(node, scaled)
     alone = not masks or {user for user, _ in exponential.outputs[0].uses()} == {masks[-1]}
     return masks[::-1] if alone else None
+
+
+def _operand(node: onnx_ir.Node, scaled: Collection[onnx_ir.Value]) -> onnx_ir.Value:
+    return next(value for value in node.inputs if value is not None and value in scaled)
 
 
 def _degree(node: onnx_ir.Node, operands: Sequence[int]) -> int | None:
