@@ -7,6 +7,7 @@ even if a later node absorbs it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -74,19 +75,21 @@ class Reference:
 
     def measured(self) -> dict[str, Bound]:
         """The least and greatest finite element of each value over all sets, inputs included, by `keys_of`."""
-        found, calls = dict[str, Bound](), _Calls(self.model)
+        found = dict[str, Bound]()
+        for key, arrays in self.arrays().items():
+            finite = [numbers[np.isfinite(numbers)] for numbers in map(_wide, arrays)]
+            sizes = [(float(numbers.min()), float(numbers.max())) for numbers in finite if numbers.size]
+            if sizes:
+                found[key] = Bound(min(low for low, _ in sizes), max(high for _, high in sizes), "measured")
+        return found
+
+    def arrays(self) -> dict[str, list[Array]]:
+        """What each value is in all runs, turns of loops and calls, by `keys_of`."""
+        found, calls = defaultdict[str, list[Array]](list), _Calls(self.model)
         for _, _, values in self.runs:
             for (route, name), array in values.items():
-                numbers = _wide(array)
-                numbers = numbers[np.isfinite(numbers)]
-                if numbers.size:
-                    key = calls.prefix(route) + name
-                    low, high = float(cast("float", numbers.min())), float(cast("float", numbers.max()))
-                    before = found.get(key)
-                    if before is not None:
-                        low, high = min(low, before.low), max(high, before.high)
-                    found[key] = Bound(low, high, "measured")
-        return found
+                found[calls.prefix(route) + name].append(array)
+        return dict(found)
 
     def evaluator(self, model: onnx_ir.Model) -> Evaluator:
         """An evaluator of the model."""

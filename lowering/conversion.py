@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
@@ -32,7 +32,7 @@ from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16
 from castsmith.lowering.opset.version import RaiseOpset, opset_asked
 from castsmith.lowering.rescale.run import Rescale, RescaleResult
-from castsmith.lowering.results import ConvertResult
+from castsmith.lowering.results import Accuracy, ConvertResult
 from castsmith.lowering.running import Run, leftovers
 from castsmith.lowering.widen.unify import UnifyOperands
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean, present, require
@@ -418,6 +418,7 @@ def _rescaled(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions, *
     untouched = ConvertPrecision(DataType.FLOAT, sources=(DataType.FLOAT16,), sparing=True) if half else None
     plain = _attempt(given.clone(), request, keep, untouched).result
     result, found = plain if plain.rewrites else replace(plain, model=given), list[Fault]()
+    unsolved: tuple[str, ...] = ()
     before = error = measure(known, plain.model)
     for _ in range(_MOST_ROUNDS):
         names = {fault.name for fault in found}
@@ -431,20 +432,28 @@ def _rescaled(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions, *
         require(isinstance(scaled, RescaleResult), "rescale states no factors")
         scaled = cast("RescaleResult", scaled)
         base = replace(plain, model=run.session.model) if half else _attempt(run.session.model, request, keep).result
-        told = [_not_rescaled(base.model, name) for name in scaled.unsolved]
         rewrites = [*run.records.rewrites, *base.rewrites]
-        result = replace(base, rewrites=rewrites, diagnostics=[*base.diagnostics, *told], factors=scaled.factors)
+        result = replace(base, rewrites=rewrites, factors=scaled.factors)
         error = measure(known, result.model)
         if error.worst <= WRONG:
             break
-    result = replace(result, error=error, before=before, faults=tuple(found))
+        unsolved = scaled.unsolved
+    told = list(_not_rescaled(result.model, unsolved, error)) if found and error.worst > WRONG else []
+    result = replace(result, error=error, before=before, faults=tuple(found), diagnostics=[*result.diagnostics, *told])
     return _delivered(_judged(result, "convert without `rescale`"), model, given, options)
 
 
-def _not_rescaled(model: onnx_ir.Model, name: str) -> Diagnostic:
-    message = f"no power of two was found that moves {name} into the range of float16"
-    site = Site(model.graph.name or "", name)
-    return Diagnostic(NOT_RESCALED.code, Severity.WARNING, site, message, "convert without `rescale`")
+def _not_rescaled(model: onnx_ir.Model, unsolved: Iterable[str], error: Accuracy) -> Iterator[Diagnostic]:
+    """Yield what no scale was found for; where there is nothing of that, the outputs that are wrong all the same."""
+    messages = {name: f"no power of two was found that moves {name} into the range of float16" for name in unsolved}
+    messages = messages or {
+        each.name: f"with powers of two alone {each.name} has an error of {each.relative:.2g}; its values vary too much"
+        for each in error.outputs
+        if each.relative > WRONG
+    }
+    for name, message in messages.items():
+        site = Site(model.graph.name or "", name)
+        yield Diagnostic(NOT_RESCALED.code, Severity.WARNING, site, message, "convert without `rescale`")
 
 
 def _attempt(

@@ -158,6 +158,13 @@ def alike(found: Exponents, node: onnx_ir.Node, operands: Iterable[int] | None =
     found.result(node, form)
 
 
+def with_numbers(found: Exponents, node: onnx_ir.Node, operands: Iterable[int] | None = None) -> None:
+    """As `alike`; before opset 11 bounds and what is padded with are attributes."""
+    alike(found, node, operands)
+    form = found.of.get(node.outputs[0], NOTHING)
+    found.attributes |= {(node, name): form for name in ("min", "max", "value") if name in node.attributes}
+
+
 def rigid(found: Exponents, node: onnx_ir.Node) -> None:
     """No operand and no result has an exponent."""
     for index, value in enumerate(node.inputs):
@@ -322,9 +329,9 @@ RULES: dict[str, Rule] = {
     "Mean": alike,
     "Max": alike,
     "Min": alike,
-    "Clip": alike,
+    "Clip": with_numbers,
     "Where": lambda found, node: alike(found, node, (1, 2)),
-    "Pad": lambda found, node: alike(found, node, (0, 2)),
+    "Pad": lambda found, node: with_numbers(found, node, (0, 2)),
     "Relu": first_only,
     "LeakyRelu": first_only,
     "PRelu": first_only,
@@ -365,6 +372,7 @@ RULES: dict[str, Rule] = {
     "InstanceNormalization": normalization,
     "BatchNormalization": batch_normalization,
     "LpNormalization": scale_free,
+    "MeanVarianceNormalization": scale_free,
     "Sign": scale_free,
     "DequantizeLinear": dequantized,
     "QuantizeLinear": lambda found, node: alike(found, node, (0, 1)),

@@ -24,6 +24,7 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.handed_on import handed_on
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
@@ -47,7 +48,6 @@ from castsmith.passes.core.rewriting import name_node, place_constant
 from castsmith.passes.core.session import Session
 from castsmith.passes.precision.evidence import keys_of
 from castsmith.verification.evaluate.engines import adds_up
-from castsmith.verification.evaluate.evaluator import Path
 from castsmith.verification.evaluate.sums import PRODUCTS
 
 Array = NDArray[Any]
@@ -145,11 +145,12 @@ class Rescale(SessionPass):
             return RescaleResult(model, False)
         namer = Namer(model)
         inference, factors = session.inference(PromotionRules(promote_unsafe=True)), dict[str, int]()
-        shifted = Shifts(model, inference, records, namer).apply(found)
+        evidence = _Evidence(model, reference, found)
+        shifted = Shifts(model, inference, records, namer, evidence.rank).apply(found)
         if shifted:
             session.changed()
             inference = session.inference(PromotionRules(promote_unsafe=True))
-        evidence = _Evidence(model, reference, [fault for fault in found if fault.node not in shifted], shifted)
+            evidence = _Evidence(model, reference, [fault for fault in found if fault.node not in shifted], shifted)
         unsolved = list[Bound]()
         roots = (model.graph, *(function.graph for function in model.functions.values()))
         for graph in (graph for root in roots for graph in (root, *subgraphs_of(root))):
@@ -172,8 +173,10 @@ def _operand(edge: Edge) -> onnx_ir.Value | None:
 
 def _here(model: onnx_ir.Model, found: Iterable[Fault]) -> list[Fault]:
     """Return the faults of a copy or a conversion of the model at its own nodes."""
-    nodes = {node.outputs[0].name: node for node in all_nodes(model) if node.outputs}
-    return [replace(fault, node=nodes[fault.name]) for fault in found if fault.name in nodes]
+    nodes = defaultdict[str | None, list[onnx_ir.Node]](list)  # branches and functions may use a name again
+    for node in (node for node in all_nodes(model) if node.outputs):
+        nodes[node.outputs[0].name].append(node)
+    return [replace(fault, node=node) for fault in found for node in nodes[fault.name]]
 
 
 # Bounds.
@@ -193,7 +196,7 @@ class _Evidence:
     model: onnx_ir.Model
     reference: Reference
     found: Sequence[Fault]
-    done: Container[onnx_ir.Node]
+    done: Container[onnx_ir.Node] = ()
 
     def __post_init__(self) -> None:
         self._sizes = {name: bound.magnitude for name, bound in self.reference.measured().items()}
@@ -202,11 +205,10 @@ class _Evidence:
         inside = (fault for fault in self.found if fault.kind == "inside" and fault.node.op_type in PRODUCTS)
         self._inside = {fault.name: fault.magnitude for fault in inside}
         self._vanishing = {fault.value: fault.magnitude for fault in self.found if fault.magnitude < LIMITS.normal}
-        runs = defaultdict[tuple[int, Path], dict[str, Array]](dict)
-        for run, (_, _, values) in enumerate(self.reference.runs):
-            for (route, name), array in values.items():
-                runs[run, route][name] = array
-        self._runs = list(runs.values())
+        self._arrays, self._sources = self.reference.arrays(), defaultdict[onnx_ir.Value, list[onnx_ir.Value]](list)
+        for source, receiver in (pair for node in all_nodes(self.model) for pair in handed_on(self.model, node)):
+            if source is not None:
+                self._sources[receiver].append(source)
 
     def bounds(self, graph: onnx_ir.Graph, types: Inference) -> Iterator[Bound]:
         """Yield the exponents that values, sums inside of nodes and constants of a graph may have."""
@@ -240,8 +242,7 @@ class _Evidence:
         scale, _, mean, variance = (present(tensor, "a constant").numpy().astype(np.float64) for tensor in tensors)
         least = float(variance.min(where=variance > 0, initial=math.inf))
         yield Bound((node, 4), high=max(0, _raised(least)) if math.isfinite(least) else math.inf)
-        name = present(node.inputs[0], "the operand of a normalization").name or ""
-        for array in (run[name] for run in self._runs if name in run):
+        for array in self._arrays_of(present(node.inputs[0], "the operand of a normalization")):
             columns = (-1, *(1,) * (array.ndim - 2))
             products = scale.reshape(columns) * (array - mean.reshape(columns))
             for bound in _fitting(node.outputs[0], float(np.abs(products).max(initial=0.0))):
@@ -249,9 +250,27 @@ class _Evidence:
 
     def _sum_inside(self, node: onnx_ir.Node) -> float:
         """Return the largest sum inside of the node in any run."""
-        operand, result = present(node.inputs[0], "the operand of a sum").name or "", node.outputs[0].name or ""
-        both = (run for run in self._runs if operand in run and result in run)
-        return max((sum_inside(node, run[operand], run[result].astype(np.float64)) for run in both), default=0.0)
+        operands, results = self._arrays_of(present(node.inputs[0], "an operand")), self._arrays_of(node.outputs[0])
+        if not operands or not results:
+            return 0.0
+        pairs = (*((operand, results[0]) for operand in operands), *((operands[0], result) for result in results))
+        return max(sum_inside(node, operand, result.astype(np.float64)) for operand, result in pairs)
+
+    def rank(self, value: onnx_ir.Value) -> int | None:
+        """Return how many axes the value has."""
+        return next((array.ndim for array in self._arrays_of(value)), None)
+
+    def _arrays_of(self, value: onnx_ir.Value) -> list[Array]:
+        """Return what the value is in the runs; for an input of a subgraph or function, what is handed in."""
+        waiting, reached, found = [value], set[onnx_ir.Value](), list[Array]()
+        while waiting:
+            value = waiting.pop()
+            if value not in reached:
+                reached.add(value)
+                own = self._arrays.get(self._keys.get(value, ""), [])
+                found += own
+                waiting += [] if own else self._sources.get(value, ())
+        return found
 
 
 def _fitting(subject: onnx_ir.Value | Edge, size: float, factor: int = 1) -> Iterator[Bound]:
@@ -342,7 +361,7 @@ class _Change:
 
     def _attribute(self, node: onnx_ir.Node, name: str, exponent: int) -> None:
         before = node_item(node)
-        number = node.attributes.get_float(name, _DEFAULTS[name]) or 0.0
+        number = node.attributes.get_float(name, _DEFAULTS.get(name)) or 0.0
         node.attributes[name] = onnx_ir.AttrFloat32(name, math.ldexp(number, -exponent))
         reason = f"{name} is multiplied by 2^{-exponent}, as its operand or its result is"
         self.records.rewrites.append(

@@ -18,7 +18,7 @@ becomes
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,12 +167,14 @@ class Shifts:
         types: Its element types.
         records: Where the changes are noted.
         namer: Names what is new.
+        rank: Returns how many axes a value has, None if it is unknown.
     """
 
     model: onnx_ir.Model
     types: Inference
     records: Records
     namer: Namer
+    rank: Callable[[onnx_ir.Value], int | None]
 
     def apply(self, found: Iterable[Fault]) -> set[onnx_ir.Node]:
         """Subtract the maximum before what overflows and is a softmax, or the Exp of one; return the nodes of those."""
@@ -222,23 +224,28 @@ class Shifts:
 
         What is beyond float16 is minus infinity then, whose exponential is 0.
         """
-        node, opset = fault.node, self._opset
-        axis = node.attributes.get_int("axis", -1 if opset >= _AXIS_ALONE else 1)
-        if axis != -1 and opset < _AXIS_ALONE:  # all axes from there on
+        node, operand = fault.node, present(fault.node.inputs[0], "the operand of Softmax")
+        before, over = node_items([node]), self._axes_of_softmax(node, operand)
+        if over is None:
             return set()
-        before, operand = node_items([node]), present(node.inputs[0], "the operand of Softmax")
         axes, attributes = list[onnx_ir.Value](), dict[str, Any]({"keepdims": 1})
-        if opset < _AXES_ARE_AN_OPERAND:
-            attributes["axes"] = [axis]
+        if self._opset < _AXES_ARE_AN_OPERAND:
+            attributes["axes"] = over
         else:
-            name = self.namer.fresh(f"{operand.name}_axes")
-            axes.append(new_constant(name, onnx_ir.tensor(np.array([axis]))))
+            axes.append(new_constant(self.namer.fresh(f"{operand.name}_axes"), onnx_ir.tensor(np.array(over))))
         greatest = onnx_ir.node("ReduceMax", [operand, *axes], attributes)
         shifted, factor = onnx_ir.node("Sub", [operand, greatest.outputs[0]]), self._number(operand, 1)
         made = [greatest, shifted, onnx_ir.node("Mul", [shifted.outputs[0], factor])]
         self._put(node, made, [*axes, factor])
         self._record(fault, before, [*made, node])
         return {node, *made}
+
+    def _axes_of_softmax(self, node: onnx_ir.Node, operand: onnx_ir.Value) -> list[int] | None:
+        """Return the axes over which a softmax adds up: before opset 13 all from the stated one on."""
+        if self._opset >= _AXIS_ALONE:
+            return [node.attributes.get_int("axis", -1) or 0]
+        rank, axis = self.rank(operand), node.attributes.get_int("axis", 1) or 0
+        return None if rank is None else list(range(axis % rank, rank))
 
     def _number(self, like: onnx_ir.Value, number: float) -> onnx_ir.Value:
         dtype = np.float32 if self.types.type_of(like) == DataType.FLOAT else np.float16
