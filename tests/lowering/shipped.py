@@ -358,6 +358,88 @@ SIBLINGS = [
         + f" {rms_norm('h4', 'n')} y = MatMul (n, w1)",
         {**_NORM, **_LAST, "w0": _square(500)},
     ),
+    Case(
+        "the logarithm of a power spectrum, as of Whisper",
+        "",
+        "r = MatMul (x, w0) i = MatMul (x, w5) a = Mul (r, r) b = Mul (i, i) p = Add (a, b) mel = MatMul (p, wm)"
+        " c = Clip (mel, eps) l = Log (c) y = MatMul (l, w1)",
+        {**_LAST, **_EPS, "w0": _square(100), "w5": _square(100, 8), "wm": np.abs(_square(0.1, 9))},
+    ),
+    Case(
+        "pooling by a power that is no whole number, and its root",
+        "",
+        "h = MatMul (x, w0) r = Relu (h) c = Pow (r, p) m = ReduceMean <axes = [-1]> (c) g = Pow (m, q) y = Div (r, g)",
+        {"w0": _square(100), "p": np.float32(2.9), "q": np.float32(1 / 2.9)},
+    ),
+    Case(
+        "batch normalization of numbers beyond float16, whose product with the scale is larger still",
+        "",
+        "h = Conv (x, wc) b = BatchNormalization (h, s, t, mean, var) y = Relu (b)",
+        {
+            "wc": draw(4, 3, 1, 1, scale=20000, seed=7),
+            "s": np.array([1, 2, 0.5, 3], np.float32),
+            "t": draw(4),
+            "mean": draw(4, scale=3000),
+            "var": np.array([1e4, 6e4, 100, 500], np.float32),
+        },
+        input_type="float[1, 3, 8, 8]",
+        output_type="float[1, 4, 8, 8]",
+    ),
+    Case(
+        "a masked softmax written out, with an epsilon, below what is masked",
+        "",
+        "h = MatMul (x, w0) b = Add (h, far) e = Exp (b) m = Mul (e, kept) s = ReduceSum (m, axes) t = Add (eps, s)"
+        " p = Div (m, t) y = MatMul (p, w1)",
+        {
+            **_LAST,
+            "eps": np.float32(1e-6),
+            "w0": _square(1.5),
+            "far": np.where(np.arange(32) % 3 > 0, 0, 60).astype(np.float32),
+            "axes": np.array([-1]),
+            "kept": (np.arange(32) % 3 > 0).astype(np.float32),
+        },
+        opset=13,
+    ),
+    Case(
+        "scores of a Gemm that scales them itself",
+        "",
+        "f = Reshape (x, flat) q = MatMul (f, wq) k = MatMul (f, wk) s = Gemm <alpha = 0.0001, transB = 1> (q, k)"
+        " p = Softmax (s) z = MatMul (p, f) y = Reshape (z, back)",
+        {"wq": _square(70), "wk": _square(70, 5), "flat": np.array([12, 32]), "back": np.array([2, 6, 32])},
+    ),
+    Case(
+        "a stream that overflows in the later turns of a loop alone",
+        "",
+        "n = Constant <value = int64 {4}> () c = Constant <value = bool {1}> () z = Loop (n, c, x) <body = b"
+        " (int64 i, bool go, float[2, 6, 32] s) => (bool on, float[2, 6, 32] t) { on = Identity (go) q = Mul (s, s)"
+        " v = ReduceMean <axes = [-1]> (q) r = Sqrt (v) d = Div (s, r) u = MatMul (d, w0) t = Add (s, u) }>"
+        f" {rms_norm('z', 'o')} y = MatMul (o, w1)",
+        {**_NORM, **_LAST, "w0": _square(80)},
+    ),
+    Case(
+        "norms of branches in a branch, which use the same names",
+        "",
+        "c = Constant <value = bool {1}> () h = MatMul (x, w0) n = If (c) <then_branch = t () => (float[2, 6, 32] a) {"
+        " a = If (c) <then_branch = tt () => (float[2, 6, 32] d) { l = ReduceL2 <axes = [-1]> (h) d = Div (h, l) },"
+        " else_branch = te () => (float[2, 6, 32] d) { l = Abs (h) d = Neg (l) }> },"
+        " else_branch = e () => (float[2, 6, 32] g) { g = Neg (h) }> y = MatMul (n, w1)",
+        {**_LAST, "w0": _square(40)},
+    ),
+    Case(
+        "a softmax over all axes from one on, before opset 13",
+        "",
+        "q = MatMul (x, wq) k = MatMul (x, wk) t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t)"
+        " p = Softmax <axis = 2> (s) y = MatMul (p, x)",
+        {"wq": _square(50), "wk": _square(50, 5)},
+        opset=11,
+    ),
+    Case(
+        "a norm above a bound that is an attribute, before opset 11",
+        "",
+        "h = MatMul (x, w0) n = ReduceL2 <axes = [-1]> (h) c = Clip <min = 0.01> (n) d = Div (h, c) y = MatMul (d, w1)",
+        {**_LAST, "w0": _square(40)},
+        opset=10,
+    ),
 ]
 """Relatives of those, which no thread names."""
 HEALTHY = [
