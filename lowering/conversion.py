@@ -26,11 +26,13 @@ from castsmith.lowering.fault_search import WRONG, faults
 from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
+from castsmith.lowering.float8.functions import inline_functions, obstacle_to_inlining
 from castsmith.lowering.healing import Healing, computes_in_half, reference_of
 from castsmith.lowering.operators.run import LowerOperators
 from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16
 from castsmith.lowering.opset.version import RaiseOpset, opset_asked
+from castsmith.lowering.rescale.edits import NAME as RESCALE
 from castsmith.lowering.rescale.run import Rescale, RescaleResult
 from castsmith.lowering.results import Accuracy, ConvertResult
 from castsmith.lowering.running import Run, leftovers
@@ -398,11 +400,24 @@ _NO_FLOAT = "converted, so that no node is in float"
 
 
 def _rescaled(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> ConvertResult:
-    """Scale the values of the model, converted as a whole to float16 if it is not already, by powers of two."""
+    """Scale values by powers of two; functions whose calls need different ones become their nodes."""
     if parse_precision(options.to) != DataType.FLOAT16:
         raise OptionError("`rescale` is for float16: other types have the range of float.")
     if not half:
         require_something(given, DataType.FLOAT16)
+    result, functions = _scaled(given, options, half=half), {*given.functions}
+    is_wrong = any(found.code == NOT_RESCALED.code for found in result.diagnostics)
+    if is_wrong and functions and obstacle_to_inlining(given, functions) is None:
+        session = Session(given.clone())
+        inlined = inline_functions(session, functions, RESCALE, "its calls need different powers of two")
+        other = _scaled(session.model, options, half=half)
+        if present(other.error, "an error").worst < present(result.error, "an error").worst:
+            result = replace(other, rewrites=[inlined, *other.rewrites])
+    return _delivered(_judged(result, "convert without `rescale`"), model, given, options)
+
+
+def _scaled(given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> ConvertResult:
+    """Scale the values of the model, converted as a whole to float16 if it is not already, by powers of two."""
     tell, target = options.progress or _silent, as_target(options.target)
     stated, keep = _stated(given, options.ranges or {}), parse_patterns(options.keep, "keep")
     inputs = "made-up" if options.inputs is None else options.inputs
@@ -439,8 +454,8 @@ def _rescaled(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions, *
             break
         unsolved = scaled.unsolved
     told = list(_not_rescaled(result.model, unsolved, error)) if found and error.worst > WRONG else []
-    result = replace(result, error=error, before=before, faults=tuple(found), diagnostics=[*result.diagnostics, *told])
-    return _delivered(_judged(result, "convert without `rescale`"), model, given, options)
+    diagnostics = [*result.diagnostics, *told]
+    return replace(result, error=error, before=before, faults=tuple(found), diagnostics=diagnostics)
 
 
 def _not_rescaled(model: onnx_ir.Model, unsolved: Iterable[str], error: Accuracy) -> Iterator[Diagnostic]:

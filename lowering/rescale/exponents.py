@@ -15,20 +15,28 @@ from fractions import Fraction
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.handed_on import Border, borders
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import Answer, Moves
-from castsmith.ir.walks import graphs_of, nodes_of
+from castsmith.ir.walks import all_nodes
+from castsmith.numerics.errors import present
 
 Form = Mapping[int, Fraction]
 """A linear form: the coefficient of each unknown."""
-Edge = tuple[onnx_ir.Node | None, int]
-"""An operand of a node; without one an output of the model."""
+Edge = Border
+"""An operand of a node, or an output of the model, a subgraph or a function."""
 Place = Edge | onnx_ir.Value
 """Where an adapter is put: before one operand, or behind a value, for all nodes that read it."""
 NOTHING: Form = {}
+
+
+def read(edge: Edge) -> onnx_ir.Value | None:
+    """Return the value there."""
+    owner, index = edge
+    return (owner.inputs if isinstance(owner, onnx_ir.Node) else owner.outputs)[index]
 
 
 def plus(one: Form, other: Form, factor: Fraction | int = 1) -> Form:
@@ -46,7 +54,7 @@ def times(form: Form, factor: Fraction | int) -> Form:
 
 @dataclass
 class Exponents:
-    """The exponents of all values of the main graph, and the equations between them.
+    """The exponents of all values, and the equations between them.
 
     Attributes:
         inference: The element types.
@@ -73,21 +81,27 @@ class Exponents:
     adapted: dict[Place, Form] = field(default_factory=dict[Place, Form])
     _count: int = 0
 
-    def state(self, graph: onnx_ir.Graph) -> None:
-        """State the exponents of all nodes of the graph, and that its outputs have none."""
-        for node in graph:
+    def state(self, model: onnx_ir.Model) -> None:
+        """State the exponents of all nodes, that what is handed on keeps its own, and that outputs have none."""
+        crossings = [(node, border) for node in all_nodes(model) for border in borders(model, node)]
+        for node, (_, receiver) in crossings:
+            if self.is_scaled(receiver) and receiver not in self.of:
+                self.of[receiver] = NOTHING if node.op_type == "SequenceMap" else self.fresh()
+        holding = {node for node, _ in crossings}
+        for node in (node for node in all_nodes(model) if node not in holding):
             self._node(node)
-        for index, value in enumerate(graph.outputs):
-            self.demand(self._through(value, (None, index)), (None, index))
+        for _, (edge, receiver) in crossings:
+            source, form = read(edge), self.of.get(receiver, NOTHING)
+            if isinstance(edge[0], onnx_ir.Node) and self.is_scaled(source) and constant_tensor(source) is not None:
+                self.constants[edge] = form
+            elif self.is_scaled(source):
+                self.demand(plus(form, self._through(present(source, "what is handed on"), edge), -1), edge)
+        for index, value in enumerate(model.graph.outputs):
+            self.demand(self._through(value, (model.graph, index)), (model.graph, index))
 
     def _node(self, node: onnx_ir.Node) -> None:
         default = node.domain in DEFAULT_DOMAINS
         row = traits_of(node.domain, node.op_type)
-        held = graphs_of(node)
-        for inner in (inner for graph in held for inner in nodes_of(graph)):
-            for value in inner.inputs:
-                if value is not None and value in self.of:
-                    self.demand(self.of[value])
         rule = RULES.get(node.op_type if default else f"{node.domain}.{node.op_type}")
         if rule is not None:
             rule(self, node)
@@ -117,7 +131,7 @@ class Exponents:
     def _through(self, value: onnx_ir.Value, edge: Edge) -> Form:
         form = self.of.get(value, NOTHING)
         for place in (edge, value):
-            if place in self.adapters and (place is edge or edge[0] is not None):
+            if place in self.adapters and (place is edge or isinstance(edge[0], onnx_ir.Node)):
                 self.adapted[place] = self.adapted.get(place) or self.fresh()
                 form = plus(form, self.adapted[place])
         return form

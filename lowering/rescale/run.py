@@ -31,13 +31,13 @@ from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site
 from castsmith.ir.text import constant_item, node_item, node_items, site_of
-from castsmith.ir.walks import all_nodes, subgraphs_of
+from castsmith.ir.walks import all_nodes
 from castsmith.lowering.accuracy import Reference
 from castsmith.lowering.fault_search import IN_FLOAT_INSIDE, faults, sum_inside, sums_squares
 from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.healing import computes_in_half, reference_of
 from castsmith.lowering.rescale.edits import NAME, put_before, put_behind
-from castsmith.lowering.rescale.exponents import Edge, degree_of
+from castsmith.lowering.rescale.exponents import Edge, degree_of, read
 from castsmith.lowering.rescale.softmax import SHIFT_SOFTMAX, Shifts
 from castsmith.lowering.rescale.solve import Bound, Solution, solve
 from castsmith.numerics.errors import present
@@ -151,24 +151,16 @@ class Rescale(SessionPass):
             session.changed()
             inference = session.inference(PromotionRules(promote_unsafe=True))
             evidence = _Evidence(model, reference, [fault for fault in found if fault.node not in shifted], shifted)
-        unsolved = list[Bound]()
-        roots = (model.graph, *(function.graph for function in model.functions.values()))
-        for graph in (graph for root in roots for graph in (root, *subgraphs_of(root))):
-            bounds = list(evidence.bounds(graph, inference))
-            if not all(bound.is_wish for bound in bounds):
-                solution = solve(graph, inference, bounds)
-                unsolved += [bound for bound in solution.unsolved if not bound.is_wish]
-                factors |= _Change(graph, solution, inference, namer, records).apply()
-        values = [each if isinstance(each := bound.subject, onnx_ir.Value) else _operand(each) for bound in unsolved]
+        unsolved, bounds = list[Bound](), list(evidence.bounds(inference))
+        if not all(bound.is_wish for bound in bounds):
+            solution = solve(model, inference, bounds)
+            unsolved = [bound for bound in solution.unsolved if not bound.is_wish]
+            factors = _Change(solution, inference, namer, records).apply()
+        values = [each if isinstance(each := bound.subject, onnx_ir.Value) else read(each) for bound in unsolved]
         names = tuple(dict.fromkeys(value.name or "" for value in values if value is not None))
         if records.rewrites:
             session.changed()
         return RescaleResult(model, bool(records.rewrites), records, factors=factors, unsolved=names)
-
-
-def _operand(edge: Edge) -> onnx_ir.Value | None:
-    node, index = edge
-    return None if node is None else node.inputs[index]
 
 
 def _here(model: onnx_ir.Model, found: Iterable[Fault]) -> list[Fault]:
@@ -210,9 +202,9 @@ class _Evidence:
             if source is not None:
                 self._sources[receiver].append(source)
 
-    def bounds(self, graph: onnx_ir.Graph, types: Inference) -> Iterator[Bound]:
-        """Yield the exponents that values, sums inside of nodes and constants of a graph may have."""
-        for node in (node for node in graph if node not in self.done):
+    def bounds(self, types: Inference) -> Iterator[Bound]:
+        """Yield the exponents that values, sums inside of nodes and constants may have."""
+        for node in (node for node in all_nodes(self.model) if node not in self.done):
             for index, value in enumerate(node.inputs):
                 tensor = constant_tensor(value)
                 if tensor is not None and tensor.dtype in _SCALED:
@@ -302,36 +294,32 @@ def _of_constant(edge: Edge, tensor: onnx_ir.TensorProtocol) -> Iterator[Bound]:
 # Changes.
 
 
-def _uses(value: onnx_ir.Value, graph: onnx_ir.Graph) -> list[Edge]:
-    """Return the operands of nodes of the graph, not of graphs inside of it, that are the value."""
-    return [(node, index) for node, index in value.uses() if node.graph is graph]
-
-
 @dataclass
 class _Change:
-    """The application of a solution to a graph."""
+    """The application of a solution."""
 
-    graph: onnx_ir.Graph
     solution: Solution
     types: Inference
     namer: Namer
     records: Records
     _scaled: dict[tuple[onnx_ir.Value, int], onnx_ir.Value] = field(default_factory=dict[Any, onnx_ir.Value])
+    _constants: dict[tuple[Any, onnx_ir.Value, int], onnx_ir.Value] = field(default_factory=dict[Any, onnx_ir.Value])
 
     def apply(self) -> dict[str, int]:
         """Change the model and record it; return the exponents of the values that are scaled."""
         for (node, index), exponent in self.solution.constants.items():
-            self._constant(present(node, "the user of a constant"), index, exponent)
+            if isinstance(node, onnx_ir.Node):
+                self._constant(node, index, exponent)
         for (node, name), exponent in self.solution.attributes.items():
             self._attribute(node, name, exponent)
         adapted = Counter[Edge]()
         for place, exponent in self.solution.adapters.items():
-            edges = _uses(place, self.graph) if isinstance(place, onnx_ir.Value) else (place,)
+            edges = place.uses() if isinstance(place, onnx_ir.Value) else (place,)
             adapted.update(dict.fromkeys(edges, exponent))
-        for (node, index), exponent in adapted.items():
+        for edge, exponent in adapted.items():
             while exponent:
                 part = max(-_MOST_AT_ONCE, min(exponent, _MOST_AT_ONCE))
-                self._adapt(node, index, part)
+                self._adapt(edge, part)
                 exponent -= part
         for node, exponent in self.solution.repairs.items():
             self._repair(node, exponent)
@@ -344,16 +332,17 @@ class _Change:
 
     def _constant(self, node: onnx_ir.Node, index: int, exponent: int) -> None:
         old = present(node.inputs[index], "a constant")
-        new = self._scaled.get((old, exponent))
+        key = (node.graph, old, exponent)  # what is in a subgraph is not seen outside of it
+        new = self._constants.get(key)
         if new is None:
             tensor = present(constant_tensor(old), "the tensor of a constant")
             array, witness = _times(tensor.numpy(), exponent)
             new = new_constant(self.namer.fresh(f"{old.name}_scaled"), onnx_ir.tensor(array))
             place_constant(new, node, self.namer)
-            self._scaled[old, exponent] = new
+            self._constants[key] = new
             reason = f"multiplied by 2^{-exponent}" + (f"; not exactly: {witness}" if witness else ", exactly")
             effect = Effect.CONVERTED if witness else Effect.SCALED
-            site = Site(self.graph.name or "", old.name or "", "Constant")
+            site = Site(site_of(node).graph, old.name or "", "Constant")
             before, after = constant_item(old), constant_item(new, "constant")
             self.records.rewrites.append(Rewrite(NAME, SCALE_CONSTANT.code, site, before, after, reason, effect))
         node.replace_input_with(index, new)
@@ -398,33 +387,41 @@ class _Change:
         dtype = np.float32 if self.types.type_of(value) == DataType.FLOAT else np.float16
         return new_constant(self.namer.fresh(f"{value.name}_factor"), onnx_ir.tensor(np.array(number, dtype)))
 
-    def _adapt(self, node: onnx_ir.Node | None, index: int, exponent: int) -> None:
-        value = self.graph.outputs[index] if node is None else present(node.inputs[index], "an operand")
-        new = None if node is None else self._scaled.get((value, exponent))
+    def _adapt(self, edge: Edge, exponent: int) -> None:
+        (owner, index), value = edge, present(read(edge), "an operand")
+        new = self._scaled.get((value, exponent)) if isinstance(owner, onnx_ir.Node) else None
         if new is None:
-            factor = self._number(value, 2.0**-exponent)
-            made = onnx_ir.node("Mul", [value, factor])
-            made.outputs[0].name = f"{value.name}_scaled"
-            name_node(made, self.namer)
-            producer = value.producer()
-            new = made.outputs[0]
-            new.type, new.shape = value.type, value.shape
-            if node is None:
+            made = self._multiplied(value, exponent)
+            new = self._scaled[value, exponent] = made.outputs[0]
+            if not isinstance(owner, onnx_ir.Node):
                 inner = self.namer.fresh(f"{value.name}_scaled")
                 new.name, value.name = value.name, inner
-                self.graph.outputs[index] = new
-            if producer is not None and producer.graph is self.graph:
-                producer.append(made)
-            else:
-                self.graph.insert_before(next(iter(self.graph)), made)
-            place_constant(factor, made, self.namer)
-            self._scaled[value, exponent] = new
             reason = f"multiplied by 2^{-exponent}, so that what is computed from it fits float16"
             self.records.rewrites.append(
                 Rewrite(NAME, SCALE_VALUE.code, site_of(made), (), node_items([made]), reason, Effect.SCALED)
             )
-        if node is not None:
-            node.replace_input_with(index, new)
+        if isinstance(owner, onnx_ir.Node):
+            owner.replace_input_with(index, new)
+        else:
+            owner.outputs[index] = new
+
+    def _multiplied(self, value: onnx_ir.Value, exponent: int) -> onnx_ir.Node:
+        """Return a node that multiplies the value by a power of two, where all see it that see the value."""
+        factor, producer = self._number(value, 2.0**-exponent), value.producer()
+        made = onnx_ir.node("Mul", [value, factor])
+        made.outputs[0].name, made.outputs[0].type, made.outputs[0].shape = (
+            f"{value.name}_scaled",
+            value.type,
+            value.shape,
+        )
+        name_node(made, self.namer)
+        graph = present(value.graph, "the graph of a value")
+        if producer is not None:
+            producer.append(made)
+        else:
+            graph.insert_before(next(iter(graph)), made)
+        place_constant(factor, made, self.namer)
+        return made
 
 
 def _times(array: Array, exponent: int) -> tuple[Array, str]:

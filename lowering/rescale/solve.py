@@ -16,7 +16,7 @@ import onnx_ir
 from numpy.typing import NDArray
 
 from castsmith.analysis.inference.walk import Inference
-from castsmith.lowering.rescale.exponents import NOTHING, Edge, Exponents, Form, Place, plus, times
+from castsmith.lowering.rescale.exponents import NOTHING, Edge, Exponents, Form, Place, plus, read, times
 
 Array = NDArray[Any]
 Places = frozenset[Place]
@@ -74,10 +74,9 @@ class Solution:
 class _System:
     """The exponents with the equations solved: forms in the unknowns that are left."""
 
-    def __init__(self, graph: onnx_ir.Graph, inference: Inference, adapters: Places) -> None:
+    def __init__(self, model: onnx_ir.Model, inference: Inference, adapters: Places) -> None:
         self.found = Exponents(inference, adapters)
-        self.found.state(graph)
-        self._graph = graph
+        self.found.state(model)
         self._known: dict[int, Form] = {}
         users = defaultdict[int, set[int]](set)  # the known unknowns whose forms have an unknown
         for form, _ in self.found.equations:
@@ -114,14 +113,10 @@ class _System:
         for bound in bounds:
             of_subject[bound.subject].append(bound)
         for place, form in self.found.adapted.items():  # what an adapter makes has to fit as well
-            value = place if isinstance(place, onnx_ir.Value) else self._read(place)
+            value = place if isinstance(place, onnx_ir.Value) else read(place)
             whole = self.reduced(plus(form, self._raw(value) if value is not None else NOTHING))
             rows += [(whole, bound) for bound in of_subject[value] if not bound.inside]
         return _assigned(rows, self._steps, self.found.inexact)
-
-    def _read(self, edge: Edge) -> onnx_ir.Value | None:
-        node, index = edge
-        return self._graph.outputs[index] if node is None else node.inputs[index]
 
     @cached_property
     def _steps(self) -> dict[int, int]:
@@ -139,12 +134,12 @@ class _System:
         They are one operand, one value, and everything around the nodes from here on whose results are wrong.
         """
         edges = dict.fromkeys(itertools.islice(self._operands(subject), _MOST_TRIED))
-        values = [value for node, index in edges if node is not None and (value := node.inputs[index]) is not None]
+        values = [value for edge in edges if isinstance(edge[0], onnx_ir.Node) and (value := read(edge)) is not None]
         alone = [frozenset([place]) for place in dict.fromkeys([*edges, *values])]
         return [*alone, self._around(subject, wrong)]
 
     def _around(self, subject: onnx_ir.Value | Edge, wrong: Container[onnx_ir.Value | Edge]) -> Places:
-        first = subject.producer() if isinstance(subject, onnx_ir.Value) else subject[0]
+        first = _node_of(subject)
         region, waiting = dict[onnx_ir.Node, None](), [] if first is None else [first]
         while waiting:
             node = waiting.pop()
@@ -164,7 +159,7 @@ class _System:
 
     def _operands(self, subject: onnx_ir.Value | Edge) -> Iterator[Edge]:
         """Yield operands at which an adapter may free the exponent of the subject, the nearest first."""
-        node = subject.producer() if isinstance(subject, onnx_ir.Value) else subject[0]
+        node = _node_of(subject)
         reached, waiting = set[int](), dict.fromkeys(self._raw(subject))
         if node is not None:
             yield from ((node, index) for index, each in enumerate(node.inputs) if self.found.is_scaled(each))
@@ -188,11 +183,16 @@ class _System:
             return self.found.of.get(subject, NOTHING)
         if subject in self.found.constants:
             return self.found.constants[subject]
-        value = self._read(subject)
+        value = read(subject)
         if value is None:
             return NOTHING
-        shared = self.found.adapted.get(value, NOTHING) if subject[0] is not None else NOTHING
+        shared = self.found.adapted.get(value, NOTHING) if isinstance(subject[0], onnx_ir.Node) else NOTHING
         return plus(plus(self._raw(value), self.found.adapted.get(subject, NOTHING)), shared)
+
+
+def _node_of(subject: onnx_ir.Value | Edge) -> onnx_ir.Node | None:
+    owner = subject.producer() if isinstance(subject, onnx_ir.Value) else subject[0]
+    return owner if isinstance(owner, onnx_ir.Node) else None
 
 
 def _value(form: Form, numbers: Mapping[int, Fraction]) -> Fraction:
@@ -242,7 +242,7 @@ def _gaps(values: Array, low: Array, high: Array) -> Array:
     return np.where(values < low, low - values, np.where(values > high, high - values, 0.0))
 
 
-def solve(graph: onnx_ir.Graph, inference: Inference, bounds: Sequence[Bound]) -> Solution:
+def solve(model: onnx_ir.Model, inference: Inference, bounds: Sequence[Bound]) -> Solution:
     """Return the exponents by which the bounds are kept, as far as they are found.
 
     Adapters are tried at the same places of all bounds of one kind at once: models repeat their blocks.
@@ -251,7 +251,7 @@ def solve(graph: onnx_ir.Graph, inference: Inference, bounds: Sequence[Bound]) -
     given_up: list[Bound] = []
 
     def tried(adapters: Places) -> tuple[_System, dict[int, Fraction], list[Bound]]:
-        system = _System(graph, inference, adapters)
+        system = _System(model, inference, adapters)
         numbers, wrong = system.assigned(bounds)
         return system, numbers, wrong
 
@@ -284,7 +284,7 @@ def solve(graph: onnx_ir.Graph, inference: Inference, bounds: Sequence[Bound]) -
 
 def _kind(bound: Bound) -> tuple[str, bool]:
     """Return what bounds have in common that are freed alike."""
-    node = bound.subject.producer() if isinstance(bound.subject, onnx_ir.Value) else bound.subject[0]
+    node = _node_of(bound.subject)
     return "" if node is None else node.op_type, bound.is_wish
 
 
