@@ -86,7 +86,7 @@ class Healing:
 
     def heal(self, model: onnx_ir.Model, known: Reference) -> ConvertResult:
         """Return the healed model, measured; the model as it is if nothing is wrong."""
-        reasons: dict[str, set[str]] = defaultdict(set)
+        reasons: dict[tuple[str, str], set[str]] = defaultdict(set)
         untouched = self.attempt(model.clone(), self._step(reasons))
         result = untouched if untouched.rewrites else replace(untouched, model=model)
         told = list[Fault]()
@@ -97,13 +97,13 @@ class Healing:
                 break
             told += fresh
             for fault in fresh:
-                reasons[fault.reason].add(fault.name)
+                reasons[fault.reason, fault.node.op_type].add(fault.name)
             result = self.attempt(model.clone(), self._step(reasons))
         error = measure(known, result.model)
         before = measure(known, model) if told else error
         return replace(result, error=error, before=before, faults=tuple(told))
 
-    def _step(self, reasons: Mapping[str, set[str]]) -> ConvertPrecision:
-        lower = tuple(exact_pattern(names, why) for why, names in reasons.items())
+    def _step(self, reasons: Mapping[tuple[str, str], set[str]]) -> ConvertPrecision:
+        lower = tuple(exact_pattern(names, why, operator) for (why, operator), names in reasons.items())
         half = (DataType.FLOAT16,)
         return ConvertPrecision(DataType.FLOAT, self.target, sources=half, keep=self.keep, lower=lower, sparing=True)

@@ -32,7 +32,8 @@ class Pattern:
     Attributes:
         kind: The property it is matched with; empty: the operator, the name and the path.
         why: The reason in records of the nodes that it matches, by default the pattern.
-        results: The names of the first results of the nodes that it matches, in place of a pattern.
+        results: The names of the first results of the nodes that it matches, if they are of the operator `glob` or that
+            is empty: functions use names of the main graph again.
     """
 
     text: str
@@ -44,7 +45,7 @@ class Pattern:
     def matches(self, node: onnx_ir.Node) -> bool:
         """True if the node matches."""
         if self.results:
-            return bool(node.outputs) and node.outputs[0].name in self.results
+            return bool(node.outputs) and node.outputs[0].name in self.results and self.glob in ("", node.op_type)
         return (
             (self.kind in ("", "op") and any(self._is(operator) for operator in _operators(node)))
             or (self.kind in ("", "name") and any(self._is(name) for name in _names(node)))
@@ -116,10 +117,10 @@ class Asked:
         return reasons
 
 
-def exact_pattern(results: Iterable[str], why: str) -> Pattern:
-    """Return the pattern of the nodes whose first results have these names."""
+def exact_pattern(results: Iterable[str], why: str, operator: str = "") -> Pattern:
+    """Return the pattern of the nodes, of one operator if it is stated, whose first results have these names."""
     names = frozenset(results)
-    return Pattern(", ".join(sorted(names)), "", "", why, names)
+    return Pattern(", ".join(sorted(names)), "", operator, why, names)
 
 
 def parse_patterns(given_patterns: str | Iterable[str | Pattern], option: str) -> tuple[Pattern, ...]:

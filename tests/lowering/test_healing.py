@@ -145,6 +145,40 @@ def test_values_in_subgraphs_and_functions_are_found() -> None:
     assert result.error.worst < 5e-3
 
 
+def blocks() -> tuple[ModelProto, dict[str, np.ndarray]]:
+    """Blocks of one function, whose stream grows beyond float16, and a norm whose names the main graph has too."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17, "own": 1]>
+        g (float16[2, 6, 32] x) => (float16[2, 6, 32] y) {
+            m = MatMul (x, w1) t = own.block (m, w0) u = own.block (t, w0) v = own.block (u, w0) n = own.norm (v)
+            y = MatMul (n, w1)
+        }
+        <domain: "own", opset_import: ["": 17]>
+        norm (v) => (d) { q = Mul (v, v) m = ReduceMean <axes = [-1]> (q) t = Sqrt (m) d = Div (v, t) }
+        <domain: "own", opset_import: ["": 17, "own": 1]>
+        block (s, a) => (t) { n = own.norm (s) d = MatMul (n, a) t = Add (s, d) }"""
+    )
+    weights = {"w0": draw(32, 32, scale=8000), "w1": draw(32, 32, scale=0.2)}
+    model.graph.initializer.extend(numpy_helper.from_array(w.astype(np.float16), n) for n, w in weights.items())
+    return model, {"x": draw(2, 6, 32).astype(np.float16)}
+
+
+def test_calls_are_healed_inside_and_not_as_a_whole() -> None:
+    model, feeds = blocks()
+    result = castsmith.convert(model, to="float16", inputs=feeds)
+    assert {(fault.name, fault.node.op_type) for fault in result.faults} >= {
+        ("d", "MatMul"),
+        ("t", "Add"),
+        ("q", "Mul"),
+    }
+    assert not any(fault.node.domain == "own" for fault in result.faults)
+    products = [node for node in result.model.graph if node.op_type == "MatMul"]
+    types = infer_element_types(result.model, PromotionRules())
+    assert [types.type_of(node.outputs[0]) for node in products] == [DataType.FLOAT16] * 2
+    assert result.error is not None
+    assert result.error.worst < 5e-3
+
+
 def four_bits() -> tuple[ModelProto, dict[str, np.ndarray]]:
     """A feed-forward of 4-bit weights, dequantized to float16, whose sum of squares overflows."""
     rng = np.random.default_rng(5)

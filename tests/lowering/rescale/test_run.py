@@ -21,7 +21,7 @@ from castsmith.lowering.rescale.solve import Bound, solve
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
 from tests.lowering.shipped import BROKEN, HEALTHY, SIBLINGS, Case, draw, rms_norm, run
-from tests.lowering.test_healing import case_of, four_bits, in_float, nested
+from tests.lowering.test_healing import blocks, case_of, four_bits, in_float, nested
 
 
 @pytest.mark.parametrize("case", BROKEN + SIBLINGS, ids=str)
@@ -238,6 +238,42 @@ def test_values_in_subgraphs_and_functions_are_scaled_there() -> None:
     )
     (found,) = run(result.proto, feeds)
     assert np.allclose(expected, found, rtol=1e-2)
+
+
+def test_functions_whose_calls_need_different_powers_become_their_nodes() -> None:
+    model, feeds = blocks()
+    result = castsmith.convert(model, to="float16", inputs=feeds, rescale=True)
+    onnx.checker.check_model(result.proto, full_check=True)
+    assert result.rewrites[0].rule == "inline-functions"
+    assert in_float(result.model) == 0
+    assert result.diagnostics == []
+    assert result.error is not None
+    assert result.error.worst < 5e-3
+
+
+def test_what_a_loop_or_a_branch_hands_on_keeps_its_power() -> None:
+    loop = (
+        "n = Constant <value = int64 {3}> () c = Constant <value = bool {1}> () b = Relu (h) z = Loop (n, c, b) <body ="
+        " t (int64 i, bool go, float16[2, 6, 32] s) => (bool on, float16[2, 6, 32] k) { on = Identity (go)"
+        " k = Add (s, h) }>"
+    )
+    branch = (
+        "c = Constant <value = bool {1}> () z = If (c) <then_branch = t () => (float16[2, 6, 32] a) { a = Add (h, x) },"
+        " else_branch = e () => (float16[2, 6, 32] b) { b = Neg (h) }>"
+    )
+    for inner in (loop, branch):
+        model = onnx.parser.parse_model(
+            '<ir_version: 8, opset_import: ["": 17]> g (float16[2, 6, 32] x) => (float16[2, 6, 32] y)'
+            f" {{ h = MatMul (x, w) {inner} l = ReduceL2 <axes = [-1]> (z) y = Div (z, l) }}"
+        )
+        model.graph.initializer.append(numpy_helper.from_array(draw(32, 32, scale=12000).astype(np.float16), "w"))
+        result = castsmith.convert(model, to="float16", inputs={"x": draw(2, 6, 32)}, rescale=True)
+        onnx.checker.check_model(result.proto, full_check=True)
+        assert (in_float(result.model), result.diagnostics) == (0, [])
+        assert {"h_scaled", "z_scaled"} <= result.factors.keys()
+        assert len(set(result.factors.values())) == 1
+        assert result.error is not None
+        assert result.error.worst < 2e-3
 
 
 def test_the_least_power_is_taken_with_the_margin() -> None:
