@@ -17,6 +17,7 @@ becomes
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,16 +67,18 @@ class Softmax:
     """What is computed from an exponential, up to what stays the same if a number of each row is subtracted first.
 
     Attributes:
-        total: The sum over the elements of a row.
+        total: The sum over the elements of a row; None if there are only constants beside the exponential.
         keeps_axes: True if the sum has as many axes as its operand.
+        constants: The numbers that are added or compared, as exponentials of their logarithms.
         masks: The products and selections between the exponential and the sum, in order.
         values: What changes.
         nodes: The nodes that read it.
         logarithms: Those to whose results the number is to be added.
     """
 
-    total: onnx_ir.Node
+    total: onnx_ir.Node | None
     keeps_axes: bool
+    constants: dict[tuple[onnx_ir.Node, int], float]
     masks: list[onnx_ir.Node]
     values: set[onnx_ir.Value]
     nodes: set[onnx_ir.Node]
@@ -100,13 +103,22 @@ def softmax_of(exponential: onnx_ir.Node) -> Softmax | None:
         return None
     nodes = dict.fromkeys(user for value in scaled for user, _ in value.uses())
     sums = [node for node in nodes if node.op_type == "ReduceSum"]
-    masks = _masks(sums[0], exponential, scaled) if len(sums) == 1 else None
-    if masks is None:
+    constants = {
+        (node, index): float(present(constant_tensor(value), "a constant").numpy().item())
+        for node in nodes
+        for index, value in enumerate(node.inputs)
+        if _between(value, _LARGEST_EPSILON, math.inf) and node.op_type in ("Add", "Max")
+    }
+    if len(sums) > 1 or not (sums or constants):
         return None
-    keeps_axes = bool(sums[0].attributes.get_int("keepdims", 1))
+    total = sums[0] if sums else None
+    masks = [] if total is None else _masks(total, exponential, scaled)
+    keeps_axes = total is None or bool(total.attributes.get_int("keepdims", 1))
+    alone = total is not None and all(user.op_type == "Log" for user, _ in total.outputs[0].uses())
+    if masks is None or not (keeps_axes or (alone and not constants)):
+        return None
     logarithms = [node for node in nodes if node.op_type == "Log"]
-    alone = all(user.op_type == "Log" for user, _ in sums[0].outputs[0].uses())
-    return Softmax(sums[0], keeps_axes, masks, set(scaled), set(nodes), logarithms) if keeps_axes or alone else None
+    return Softmax(total, keeps_axes, constants, masks, set(scaled), set(nodes), logarithms)
 
 
 def _masks(
@@ -147,7 +159,8 @@ def _degree(node: onnx_ir.Node, operands: Sequence[int]) -> int | None:
         case "Where" if sorted(operands) == [0, 0, 1]:
             return 1 if _between(node.inputs[2 - operands[2]], 0, 0) else None
         case "Add" | "Max" | "Clip" if sorted(operands) == [0, 1]:
-            return 1 if _between(node.inputs[second == 0], 0, _LARGEST_EPSILON) else None
+            most = _LARGEST_EPSILON if node.op_type == "Clip" else math.inf
+            return 1 if _between(node.inputs[second == 0], 0, most) else None
         case _:
             return None
 
@@ -198,21 +211,34 @@ class Shifts:
     ) -> set[onnx_ir.Node]:
         """Subtract the maximum of what is not masked from the operand of Exp, and add it to the logarithms of sums."""
         node, operand = fault.node, present(fault.node.inputs[0], "the operand of Exp")
-        before, numbers = (
-            node_items([node, *softmax.logarithms]),
-            [self._number(operand, n) for n in (0, LIMITS.lowest)],
-        )
+        before, constants = node_items([node, *softmax.logarithms]), list[onnx_ir.Value]()
+
+        def number(of: float) -> onnx_ir.Value:
+            constants.append(self._number(operand, of))
+            return constants[-1]
+
         made, compared = list[onnx_ir.Node](), operand
         for mask in softmax.masks:
-            made += _unmasked(mask, softmax.values, compared, *numbers)
+            made += _unmasked(mask, softmax.values, compared, number(0), number(LIMITS.lowest))
             compared = made[-1].outputs[0]
-        keeps = [1] if softmax.keeps_axes or not softmax.logarithms else [1, 0]
-        maxima = [onnx_ir.node("ReduceMax", [compared, *axes], {**attributes, "keepdims": keep}) for keep in keeps]
-        made += [*maxima, onnx_ir.node("Sub", [operand, maxima[0].outputs[0]])]
+        greatest = added = compared
+        if softmax.total is not None:
+            keeps = [1] if softmax.keeps_axes or not softmax.logarithms else [1, 0]
+            maxima = [onnx_ir.node("ReduceMax", [compared, *axes], {**attributes, "keepdims": keep}) for keep in keeps]
+            made += maxima
+            greatest, added = maxima[0].outputs[0], maxima[-1].outputs[0]
+        if softmax.constants:
+            made.append(onnx_ir.node("Max", [greatest, number(math.log(max(softmax.constants.values())))]))
+            greatest = added = made[-1].outputs[0]
+        for (user, index), constant in softmax.constants.items():
+            made.append(onnx_ir.node("Sub", [number(math.log(constant)), greatest]))
+            made.append(onnx_ir.node("Exp", [made[-1].outputs[0]]))
+            user.replace_input_with(index, made[-1].outputs[0])
+        made.append(onnx_ir.node("Sub", [operand, greatest]))
         if softmax.masks:  # what is masked may exceed the maximum of the rest
-            made.append(onnx_ir.node("Min", [made[-1].outputs[0], numbers[0]]))
-        self._put(node, made, numbers if softmax.masks else ())
-        raised = [put_behind(log, "Add", maxima[-1].outputs[0], self.namer) for log in softmax.logarithms]
+            made.append(onnx_ir.node("Min", [made[-1].outputs[0], number(0)]))
+        self._put(node, made, constants)
+        raised = [put_behind(log, "Add", added, self.namer) for log in softmax.logarithms]
         for value in softmax.values:
             value.name = self.namer.fresh(f"{value.name}_shifted")
         after = [*made, node, *(each for pair in zip(softmax.logarithms, raised, strict=True) for each in pair)]
@@ -265,8 +291,10 @@ class Shifts:
             Rewrite(NAME, SHIFT_SOFTMAX.code, site_of(fault.node), before, items, reason, Effect.CONVERTED)
         )
 
-    def _axes(self, total: onnx_ir.Node) -> tuple[Sequence[onnx_ir.Value | None], dict[str, Any]] | None:
+    def _axes(self, total: onnx_ir.Node | None) -> tuple[Sequence[onnx_ir.Value | None], dict[str, Any]] | None:
         """Return the operands and attributes that name the axes of a sum for a ReduceMax, which has another form."""
+        if total is None:
+            return (), {}
         if len(total.inputs) < 2:
             held = total.attributes.get("axes")
             return (), {} if held is None else {"axes": held.as_ints()}

@@ -401,6 +401,19 @@ SIBLINGS = [
         opset=13,
     ),
     Case(
+        "a softplus written out, over more than float16 spans",
+        "",
+        "h = MatMul (x, w0) e = Exp (h) p = Add (e, one) l = Log (p) y = MatMul (l, w1)",
+        {**_LAST, "w0": _square(3), "one": np.float32(1)},
+    ),
+    Case(
+        "a softmax whose sum has a 1 beside it",
+        "",
+        "h = MatMul (x, w0) e = Exp (h) s = ReduceSum <axes = [-1]> (e) t = Add (one, s) p = Div (e, t) y = MatMul (p, w1)",
+        {**_LAST, "w0": _square(1.5), "one": np.float32(1)},
+        opset=12,
+    ),
+    Case(
         "scores of a Gemm that scales them itself",
         "",
         "f = Reshape (x, flat) q = MatMul (f, wq) k = MatMul (f, wk) s = Gemm <alpha = 0.0001, transB = 1> (q, k)"

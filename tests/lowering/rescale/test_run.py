@@ -185,7 +185,10 @@ SOFTMAXES = [
     ("t = ReduceSum <keepdims = 0> (e, a) l = Log (t) u = Unsqueeze (l, a) y = Sub (x, u)", True),
     ("t = ReduceSum (e, a) l = Log (t) d = Div (e, t) y = Sub (d, l)", True),
     ("t = ReduceSum (e, a) y = Mul (e, t)", False),  # of the degree 2
-    ("t = ReduceSum (e, a) s = Add (t, one) y = Div (e, s)", False),  # 1 is no epsilon
+    ("t = ReduceSum (e, a) s = Add (t, one) y = Div (e, s)", True),  # 1 is an exponential too
+    ("t = Add (e, one) l = Log (t) y = Neg (l)", True),
+    ("l = Log (e) y = Neg (l)", False),
+    ("t = ReduceSum <keepdims = 0> (e, a) s = Add (t, one) l = Log (s) u = Unsqueeze (l, a) y = Sub (x, u)", False),
     ("m = Mul (e, z) t = ReduceSum (m, a) s = Add (eps, t) y = Div (m, s)", True),
     ("c = Cast <to = 9> (z) m = Where (c, e, nil) t = ReduceSum (m, a) y = Div (m, t)", True),
     ("c = Cast <to = 9> (z) m = Where (c, e, one) t = ReduceSum (m, a) y = Div (m, t)", False),  # 1 is of degree 0
