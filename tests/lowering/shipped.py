@@ -409,7 +409,8 @@ SIBLINGS = [
     Case(
         "a softmax whose sum has a 1 beside it",
         "",
-        "h = MatMul (x, w0) e = Exp (h) s = ReduceSum <axes = [-1]> (e) t = Add (one, s) p = Div (e, t) y = MatMul (p, w1)",
+        "h = MatMul (x, w0) e = Exp (h) s = ReduceSum <axes = [-1]> (e) t = Add (one, s) p = Div (e, t)"
+        " y = MatMul (p, w1)",
         {**_LAST, "w0": _square(1.5), "one": np.float32(1)},
         opset=12,
     ),
