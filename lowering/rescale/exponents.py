@@ -143,7 +143,7 @@ class Exponents:
 
     def result(self, node: onnx_ir.Node, form: Form) -> None:
         """Note the exponent of all results of float16."""
-        self.of.update((value, form) for value in node.outputs if self.is_scaled(value))
+        self.of.update((value, form) for value in node.outputs if value.name and self.is_scaled(value))
 
     def demand(self, form: Form, *edges: Edge) -> None:
         """Demand that the form be 0."""
@@ -287,14 +287,27 @@ def logarithm(found: Exponents, node: onnx_ir.Node) -> None:
 
 def normalization(found: Exponents, node: onnx_ir.Node) -> None:
     """The operand has any exponent, the epsilon twice that, and scale and bias that of the result."""
-    form = found.fresh() if all(found.is_constant(node, index) for index in range(1, len(node.inputs))) else NOTHING
-    found.attributes[node, "epsilon"] = times(found.at(node, 0), 2)
-    for index in range(1, len(node.inputs)):
-        if found.is_scaled(node.inputs[index]):
-            if found.is_constant(node, index):
-                found.constants[node, index] = form
-            else:
-                found.demand(found.at(node, index), (node, index))
+    _normalized(found, node, found.at(node, 0), range(1, len(node.inputs)))
+
+
+def skip_normalization(found: Exponents, node: onnx_ir.Node) -> None:
+    """As `normalization`, of a sum of two operands and perhaps a bias, which is a result too."""
+    bias = 3 if node.op_type == "SkipSimplifiedLayerNormalization" else 4
+    alike(found, node, (0, 1, bias))
+    _normalized(found, node, found.at(node, 0), range(2, min(bias, len(node.inputs))))
+
+
+def _normalized(found: Exponents, node: onnx_ir.Node, operand: Form, others: Iterable[int]) -> None:
+    indices = [index for index in others if node.inputs[index] is not None]
+    form = found.fresh() if all(found.is_constant(node, index) for index in indices) else NOTHING
+    if any(value.name for value in node.outputs[1:3]):  # the mean and the deviation are of the operand as it is
+        found.demand(operand, (node, 0))
+    found.attributes[node, "epsilon"] = times(operand, 2)
+    for index in indices:
+        if found.is_constant(node, index):
+            found.constants[node, index] = form
+        else:
+            found.demand(found.at(node, index), (node, index))
     found.of[node.outputs[0]] = form
 
 
@@ -371,7 +384,10 @@ RULES: dict[str, Rule] = {
     "Einsum": einsum,
     "Conv": product,
     "ConvTranspose": product,
+    "com.microsoft.FusedMatMul": gemm,
     "com.microsoft.MatMulNBits": four_bits,
+    "RotaryEmbedding": first_only,
+    "com.microsoft.RotaryEmbedding": first_only,
     "Div": quotient,
     "Pow": power,
     "Exp": exponential,
@@ -385,6 +401,9 @@ RULES: dict[str, Rule] = {
     "GroupNormalization": normalization,
     "InstanceNormalization": normalization,
     "BatchNormalization": batch_normalization,
+    "SimplifiedLayerNormalization": normalization,
+    "com.microsoft.SkipLayerNormalization": skip_normalization,
+    "com.microsoft.SkipSimplifiedLayerNormalization": skip_normalization,
     "LpNormalization": scale_free,
     "MeanVarianceNormalization": scale_free,
     "Sign": scale_free,

@@ -61,6 +61,8 @@ _MOST_AT_ONCE = 14
 """The largest power by which one multiplication scales: its factor is a normal float16."""
 _DEFAULTS = {"epsilon": 1e-5, "alpha": 1.0, "beta": 1.0}
 """The numbers that attributes have by default."""
+_SKIP_EPSILON = 1e-12
+"""The epsilon of ONNX Runtime's SkipLayerNormalization by default."""
 
 SCALE_CONSTANT = Rule(
     "scale-constant",
@@ -350,7 +352,8 @@ class _Change:
 
     def _attribute(self, node: onnx_ir.Node, name: str, exponent: int) -> None:
         before = node_item(node)
-        number = node.attributes.get_float(name, _DEFAULTS.get(name)) or 0.0
+        default = _SKIP_EPSILON if node.op_type.startswith("Skip") else _DEFAULTS.get(name)
+        number = node.attributes.get_float(name, default) or 0.0
         node.attributes[name] = onnx_ir.AttrFloat32(name, math.ldexp(number, -exponent))
         reason = f"{name} is multiplied by 2^{-exponent}, as its operand or its result is"
         self.records.rewrites.append(

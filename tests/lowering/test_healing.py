@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import onnx_ir
@@ -23,7 +25,7 @@ def in_float(model: onnx_ir.Model) -> int:
     """The number of nodes that compute in float."""
     types = infer_element_types(model, PromotionRules())
     nodes = (node for node in all_nodes(model) if node.op_type not in ("Cast", "If", "Loop"))
-    return sum(any(types.type_of(value) == DataType.FLOAT for value in node.outputs) for node in nodes)
+    return sum(any(value.name and types.type_of(value) == DataType.FLOAT for value in node.outputs) for node in nodes)
 
 
 def case_of(name: str) -> Case:
@@ -206,6 +208,45 @@ def four_bits() -> tuple[ModelProto, dict[str, np.ndarray]]:
     graph = helper.make_graph(nodes, "four", io[:1], io[1:], [codes, zero, *weights])
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10), {"x": draw(4, 32, scale=4).astype(np.float16)}
+
+
+def generator() -> tuple[ModelProto, dict[str, np.ndarray]]:
+    """Two feed-forwards as ONNX Runtime's builder of language models writes them, whose stream exceeds float16."""
+    rng = np.random.default_rng(6)
+    nodes = [helper.make_node("SimplifiedLayerNormalization", ["x", "g0"], ["n0"], epsilon=1e-6, axis=-1)]
+    weights: dict[str, np.ndarray] = {"g0": np.ones(32, np.float16)}
+    stream, ms = "x", "com.microsoft"
+    sizes: dict[str, Any] = {"K": 32, "N": 32, "bits": 4, "block_size": 32}
+    for block in range(2):
+        for name, scale in (("u", 0.3), ("d", 300)):
+            weights[f"{name}{block}_b"] = rng.integers(0, 256, (32, 1, 16)).astype(np.uint8)
+            weights[f"{name}{block}_s"] = np.full(32, scale, np.float16)
+        weights[f"g{block + 1}"] = np.ones(32, np.float16)
+        up = [f"n{block}", f"u{block}_b", f"u{block}_s"], [f"u{block}"]
+        down = [f"r{block}", f"d{block}_b", f"d{block}_s"], [f"d{block}"]
+        skip = [stream, f"d{block}", f"g{block + 1}"], [f"n{block + 1}", "", "", f"s{block}"]
+        nodes += [
+            helper.make_node("MatMulNBits", *up, domain=ms, **sizes),
+            helper.make_node("Relu", [f"u{block}"], [f"r{block}"]),
+            helper.make_node("MatMulNBits", *down, domain=ms, **sizes),
+            helper.make_node("SkipSimplifiedLayerNormalization", *skip, domain=ms, epsilon=1e-6),
+        ]
+        stream = f"s{block}"
+    nodes.append(helper.make_node("Neg", ["n2"], ["y"]))
+    io = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT16, [4, 32]) for name in "xy"]
+    tensors = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(ms, 1)]
+    graph = helper.make_graph(nodes, "generator", io[:1], io[1:], tensors)
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10), {"x": draw(4, 32).astype(np.float16)}
+
+
+def test_operators_of_onnx_runtime_are_healed() -> None:
+    model, feeds = generator()
+    result = castsmith.convert(model, to="float16", inputs=feeds)
+    assert {fault.name for fault in result.faults} >= {"d0", "d1"}
+    assert result.error is not None
+    assert result.error.worst < 5e-3
+    assert castsmith.bounds(model, inputs=feeds)["d0"].magnitude > 65504
 
 
 def test_four_bit_models_with_float16_arithmetic() -> None:

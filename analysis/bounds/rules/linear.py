@@ -53,7 +53,7 @@ def matmul(step: Step, turned: tuple[bool, bool] = (False, False)) -> Interval:
         for index, each in enumerate((left, right))
     )
     if a is None and right is not None and not turned[0]:
-        return by_weights(step, as_rows(operand(0)), right, step.dims[0], 1)
+        return by_weights(step, operand(0), right, step.dims[0], 1)
     if a is None or b is None:
         return step.unbounded()
     if not a or not b:
@@ -81,7 +81,7 @@ def _matmul_dims(a: Dims, b: Dims) -> Dims:
 
 def by_weights(step: Step, x: Interval, weights: Weights, dims: Dims | None, index: int) -> Interval:
     """X @ W for a constant W (k, n), the operand number `index`."""
-    layout = weights.layout
+    layout, x = weights.layout, as_rows(x) if x.dims is None else x
     narrow = joined_along(x, range(x.low.ndim - 1)) if math.prod(x.low.shape[:-1]) > _ROWS else x
     lead, n, wide = narrow.low.shape[:-1], layout.n, narrow.low.shape[-1]
     if wide not in (1, layout.k) or not n:

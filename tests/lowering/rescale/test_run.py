@@ -21,7 +21,7 @@ from castsmith.lowering.rescale.solve import Bound, solve
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
 from tests.lowering.shipped import BROKEN, HEALTHY, SIBLINGS, Case, draw, rms_norm, run
-from tests.lowering.test_healing import blocks, case_of, four_bits, in_float, nested
+from tests.lowering.test_healing import blocks, case_of, four_bits, generator, in_float, nested
 
 
 @pytest.mark.parametrize("case", BROKEN + SIBLINGS, ids=str)
@@ -227,6 +227,18 @@ def test_four_bit_weights_take_the_scale() -> None:
     assert result.error.worst < 5e-3
     scaled = {rewrite.site.node for rewrite in result.rewrites if rewrite.rule == "scale-constant"}
     assert scaled <= {"scale", "scales"}
+
+
+def test_skip_normalizations_take_the_scale_of_the_stream_in_their_epsilon() -> None:
+    model, feeds = generator()
+    result = castsmith.convert(model, to="float16", inputs=feeds, rescale=True)
+    assert in_float(result.model) == 0
+    assert {rewrite.rule for rewrite in result.rewrites} == {"scale-constant", "scale-attribute", "scale-value"}
+    (power,) = set(result.factors.values())
+    norms = [node for node in result.model.graph if node.op_type.startswith("Skip")]
+    assert [node.attributes["epsilon"].as_float() for node in norms] == pytest.approx([1e-6 / 4**power] * 2)
+    assert result.error is not None
+    assert result.error.worst < 5e-3
 
 
 def test_values_in_subgraphs_and_functions_are_scaled_there() -> None:
