@@ -45,8 +45,7 @@ from castsmith.analysis.bounds.rounding import (
     widest,
     with_slack,
 )
-from castsmith.analysis.bounds.rules.functions import RULES as FUNCTIONS
-from castsmith.analysis.bounds.rules.functions import negated
+from castsmith.analysis.bounds.rules.functions import RULES as FUNCTIONS, negated
 from castsmith.analysis.bounds.step import LENGTHS, LONGEST, Rule, Step, longest
 from castsmith.numerics.types import element_type
 
