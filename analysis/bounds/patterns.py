@@ -243,6 +243,20 @@ def difference_to_maximum(value: onnx_ir.Value | None, facts: Known, axis: int, 
     return difference.outputs[0] if keeps and along else None
 
 
+def rest_of_sums(node: onnx_ir.Node, facts: Known) -> tuple[onnx_ir.Node, int] | None:
+    """The CumSum of whose last sum along its axis a difference subtracts each sum: what is left is that behind it."""
+    last, sums = (is_node(_base(value, facts), op) for value, op in zip(node.inputs, ("Slice", "CumSum"), strict=True))
+    if last is None or sums is None or not same(last.inputs[0], sums.outputs[0], facts) or len(last.inputs) < 4:
+        return None
+    interval = facts.get(sums.outputs[0])
+    (start, _, axis, *steps), along = map(scalar, last.inputs[1:]), scalar(sums.inputs[1])
+    if interval is None or interval.dims is None or axis is None or along is None or int_of(sums, "reverse", 0):
+        return None
+    ahead = not steps or (steps[0] or 0) > 0
+    counted = int(along) % len(interval.dims)
+    return (sums, counted) if start == -1 and ahead and axis % len(interval.dims) == counted else None
+
+
 @dataclass(frozen=True)
 class Standardized:
     """`x * s + (b - m * s)` with s the reciprocal norm of x - m times `scale`: (x - m) / norm * scale + b.

@@ -126,12 +126,19 @@ def _half_of_float(values: _Floats) -> npt.NDArray[np.uint16]:
     """
     bits = values.view(np.uint32)
     size = bits & ~_SIGN
-    other = np.clip(size & _INFINITY, _SMALLEST_NORMAL, _INFINITY) + _POWER
-    codes = (size.view(np.float32) + other.view(np.float32)).view(np.uint32) + (other >> _DROPPED)
-    large = size >= _TOO_LARGE
-    if large.any():
+    other = size & _INFINITY
+    np.maximum(other, _SMALLEST_NORMAL, out=other)
+    other += _POWER
+    codes = (size.view(np.float32) + other.view(np.float32)).view(np.uint32)
+    other >>= _DROPPED
+    codes += other
+    if size.max(initial=0) >= _TOO_LARGE:
+        large = size >= _TOO_LARGE
         codes[large] = _half_of_large(size[large])
-    return (codes | ((bits & _SIGN) >> np.uint32(16))).astype(np.uint16)
+    sign = np.bitwise_and(bits, _SIGN, out=other)  # in the memory of numbers that are no longer needed
+    sign >>= np.uint32(16)
+    codes |= sign
+    return codes.astype(np.uint16)
 
 
 def _half_of_large(size: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 import numpy as np
+import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.bounds.interval import (
@@ -31,7 +32,7 @@ from castsmith.analysis.bounds.interval import (
     together,
     told,
 )
-from castsmith.analysis.bounds.patterns import is_node, same
+from castsmith.analysis.bounds.patterns import is_node, rest_of_sums, same
 from castsmith.analysis.bounds.rounding import (
     Array,
     is_float,
@@ -44,7 +45,7 @@ from castsmith.analysis.bounds.rounding import (
     widest,
     with_slack,
 )
-from castsmith.analysis.bounds.rules.functions import negated
+from castsmith.analysis.bounds.rules.functions import RULES as FUNCTIONS, negated
 from castsmith.analysis.bounds.step import LENGTHS, LONGEST, Rule, Step, longest
 from castsmith.numerics.types import element_type
 
@@ -64,7 +65,26 @@ def add(step: Step, sign: int) -> Interval:
     opposite = (x.plus & y.minus) | (x.minus & y.plus)
     special = possible(nan=x.nan | y.nan | opposite, plus=x.plus | y.plus, minus=x.minus | y.minus)
     with np.errstate(all="ignore"):
-        return step.result(x.low + y.low, x.high + y.high, dims, a, b, special=special)
+        low, high = x.low + y.low, x.high + y.high
+        if sign < 0 and (rest := _rest_of_sums(step)) is not None:
+            low, high = np.maximum(low, rest[0]), np.minimum(high, rest[1])
+        return step.result(low, high, dims, a, b, special=special)
+
+
+def _rest_of_sums(step: Step) -> tuple[float, float] | None:
+    """Bounds of the last of cumulative sums less each of them: of decays, none of which is positive, neither is it.
+
+    The bounds of the sums hold their roundings, of which the difference has two.
+    """
+    if (form := rest_of_sums(step.node, step.known)) is None:
+        return None
+    x, sums = (step.known.get(value) for value in (form[0].inputs[0], form[0].outputs[0]) if value is not None)
+    if x is None or sums is None or sums.dims is None or not (x.finite and sums.finite):
+        return None
+    count, _ = longest(sums.dims, [form[1]])
+    low, high = count * min(x.least, 0.0), count * max(x.greatest, 0.0)
+    error = 2 * max(low - sums.least, sums.greatest - high, 0.0)
+    return low - error, high + error
 
 
 def special_products(x: Interval, y: Interval) -> Bits:
@@ -321,14 +341,30 @@ def _is_zero(x: Interval) -> bool:
 
 
 def _bounded_by(step: Step, index: int, holds: bool) -> Interval:
-    """An operand of Where, bounded by the test that chooses it, as in `Where (Less (x, c), x, y)`."""
+    """An operand of Where, bounded by the test that chooses it, as in `Where (Less (x, c), x, y)`.
+
+    So is a function of what is tested: `Where (Greater (x, 20), x, Softplus (x))` never takes an overflow of Softplus.
+    """
     x, value, condition = step.input(index), step.value(index), step.value(0)
     missing = is_node(condition, "IsNaN")
     if missing is not None and value is missing.inputs[0] and not holds:
         return replace(x, special=x.special & ~NAN)
     test = is_node(condition, "Less", "LessOrEqual") or is_node(condition, "Greater", "GreaterOrEqual")
-    if test is None or value is None or value not in test.inputs[:2]:
+    if test is None or value is None:
         return x
+    if value in test.inputs[:2]:
+        return _tested(step, test, value, x, holds)
+    function = is_node(value, *FUNCTIONS)
+    operand = None if function is None or len(function.inputs) != 1 else function.inputs[0]
+    before = None if operand is None or operand not in test.inputs[:2] else step.known.get(operand)
+    if function is None or operand is None or before is None:
+        return x
+    bounded = _tested(step, test, operand, before, holds)
+    return FUNCTIONS[function.op_type](replace(step, node=function, inputs=[bounded], dims=[x.dims], dtypes=[x.dtype]))
+
+
+def _tested(step: Step, test: onnx_ir.Node, value: onnx_ir.Value, x: Interval, holds: bool) -> Interval:
+    """The elements of a tested value for which the test holds, or does not."""
     if holds:
         x = replace(x, special=x.special & ~NAN)
     other = test.inputs[1] if test.inputs[0] is value else test.inputs[0]

@@ -23,7 +23,7 @@ from castsmith.analysis.bounds.interval import (
     products,
 )
 from castsmith.analysis.bounds.rounding import Array, is_float, largest, rounded, thinnest, with_slack
-from castsmith.analysis.bounds.step import Rule, Step
+from castsmith.analysis.bounds.step import Step
 
 
 def _rising(
@@ -205,7 +205,7 @@ def _neg(step: Step) -> Interval:
     return step.picked(x.low, x.high, x.dims, x, special=x.special)
 
 
-def _to_integer(function: Callable[[Array], Array]) -> Rule:
+def _to_integer(function: Callable[[Array], Array]) -> Callable[[Step], Interval]:
     """The adjacent integer."""
 
     def rule(step: Step) -> Interval:
@@ -223,7 +223,7 @@ def _sign(step: Step) -> Interval:
     return step.picked(low, high, x.dims, x, special=x.special & NAN)
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, Callable[[Step], Interval]] = {
     "Exp": _rising(np.exp, (0.0, math.inf)),
     "Tanh": _rising(np.tanh),
     "Sigmoid": _rising(_sigmoid, (0.0, math.inf)),

@@ -50,7 +50,7 @@ class Graph(Case):
             (self.clipped, 3), (self.norm, 3), (self.product, 3), (self.chosen, 2), (self.over_norm, 2),
             (self.exponentials, 2), (self.nothing, 2), (self.integers, 3), (self.rounded, 2), (self.moved, 2),
             (self.branches, 1), (self.loop, 1.5), (self.scan, 1), (self.called, 1.5), (self.remainder, 1),
-            (self.power, 1), (self.pooled, 1),
+            (self.power, 1), (self.decays, 1), (self.pooled, 1),
         ]  # fmt: skip
         if self.dtype == TensorProto.DOUBLE:  # of which ONNX Runtime lacks the pools
             layers.pop()
@@ -137,6 +137,9 @@ class Graph(Case):
         if self.coin(0.3):
             return self.node("Where", self.node("IsNaN", x), self.number(), x)
         test = self.node(self.pick("Less", "Greater", "LessOrEqual", "GreaterOrEqual"), x, y)
+        if self.coin(0.3):
+            parts = [self.pick(x, y), self.node(self.one(), self.pick(x, y))]
+            return self.node("Where", test, *self.pick(parts, parts[::-1]))
         return self.node("Where", test, *self.pick((x, y), (y, x), (self.value(), y)))
 
     def over_norm(self) -> str:
@@ -209,6 +212,14 @@ class Graph(Case):
 
     def remainder(self) -> str:
         return self.node("Mod", self.value(), self.pick(self.number(), self.value()), fmod=1)
+
+    def decays(self) -> str:
+        """The last of cumulative sums less each of them, and near misses of that."""
+        x = self.node("Neg", self.node("Abs", self.value())) if self.coin(0.7) else self.value()
+        axis, other = self.pick((1, -1), (1, 1), (0, 0), (0, 1))
+        sums = self.node("CumSum", x, self.scalar(axis), reverse=int(self.coin(0.2)), exclusive=int(self.coin(0.2)))
+        start, end = self.pick((-1, 2**31 - 1), (-1, 2**31 - 1), (0, 1))
+        return self.node("Sub", self.node("Slice", sums, self.ints(start), self.ints(end), self.ints(other)), sums)
 
     def power(self) -> str:
         exponent = np.asarray(self.pick(2.0, 3.0, 0.5, -1.0, 20.0, -0.5)).astype(numpy_type(self.dtype))

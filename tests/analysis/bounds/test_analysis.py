@@ -172,6 +172,8 @@ def test_attention_is_a_convex_combination() -> None:
         ("y = Mul (x, x)", 0.0, 4.0),
         ("c = Less (x, w) y = Where (c, x, w)", -1.0, 0.5),
         ("c = Greater (x, w) y = Where (c, w, x)", -1.0, 0.5),
+        ("c = Greater (x, w) n = Neg (x) y = Where (c, x, n)", -0.5, 2.0),
+        ("c = Greater (x, w) n = Neg (x) y = Where (c, n, x)", -2.0, 0.5),
         ("y = Clip (x, , w)", -1.0, 0.5),
         ("y = Relu (x)", 0.0, 2.0),
         ("y = Min (x, w)", -1.0, 0.5),
@@ -190,6 +192,43 @@ def test_relations_and_moves(body: str, low: float, high: float) -> None:
         model = _model(body, constants=constants)
     found = bounds(model, ranges={"x": (-1, 2)})["y"]
     assert (found.how, found.low, found.high) == ("proven", low, high)
+
+
+def test_softplus_of_what_a_test_leaves() -> None:
+    """Softplus alone may overflow inside of itself; PyTorch writes it with a Where, behind which it does not."""
+    body = "c = Greater (x, w) s = Softplus (x) y = Where (c, %s)"
+    one, other = (
+        bounds(_model(body % operands, constants="float w = {20}"), ranges={"x": (-1, 300)})["y"]
+        for operands in ("x, s", "s, x")
+    )
+    assert (one.how, one.high, other.how) == ("proven", 300.0, "unknown")
+
+
+_DECAYS = "a = Abs (x) d = Neg (a) s = CumSum %s (d, axis) e = Slice (s, %s) y = Sub (e, s)"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "slice_", "none_is_positive"),
+    [
+        ("", "last, end, axis", True),
+        ("", "last, end, axis, one", True),
+        ("<exclusive = 1>", "last, end, axis", True),
+        ("<reverse = 1>", "last, end, axis", False),
+        ("", "second, end, axis", False),
+        ("", "last, end, other", False),
+        ("", "last, begin, axis, last", False),
+    ],
+)
+def test_what_is_left_of_decays(attributes: str, slice_: str, none_is_positive: bool) -> None:
+    constants = ", ".join(
+        f"int64[1] {name} = {{{number}}}"
+        for name, number in {
+            "axis": 1, "other": 0, "last": -1, "second": -2, "end": 2**40, "begin": -(2**40), "one": 1,
+        }.items()
+    )  # fmt: skip
+    found = bounds(_model(_DECAYS % (attributes, slice_), constants=constants), ranges={"x": (-100, 100)})["y"]
+    assert found.how == "proven"
+    assert (found.high < 1e-3) == none_is_positive
 
 
 def test_loops_widen() -> None:
