@@ -11,7 +11,7 @@ import onnx_ir
 from castsmith.analysis.inference.disagreement import rank_of
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.io.protos import REPEATED
+from castsmith.ir.io.protos import REPEATED, WRITTEN
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import LINEAR
@@ -21,7 +21,15 @@ from castsmith.ir.walks import all_nodes, graphs_of, graphs_with_initializers
 from castsmith.lowering.check.branches import known_before_run
 from castsmith.lowering.check.device import values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
-from castsmith.lowering.check.malformed import MALFORMED_MODEL, SURPLUS, UNVERSIONED
+from castsmith.lowering.check.malformed import (
+    MALFORMED_MODEL,
+    OF_CONSTANT,
+    OPERANDS,
+    OTHER_OPSET,
+    SURPLUS,
+    UNIMPORTED,
+    UNVERSIONED,
+)
 from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
 from castsmith.lowering.check.types import OUTPUT_TYPE_MISMATCH
 from castsmith.numerics.types import Kind, element_type
@@ -118,12 +126,11 @@ def _computes_parameter(node: onnx_ir.Node, _: Inference) -> bool:
 
 def _splits_into_more(node: onnx_ir.Node, _: Inference) -> bool:
     """True for a Split into more parts than its axis has elements."""
-    parts, dims = node.attributes.get_int("num_outputs", 0), _dims(node, 0) if node.inputs else None
-    axis = node.attributes.get_int("axis", 0)
-    if node.op_type != "Split" or not dims or not -len(dims) <= axis < len(dims):
+    if node.op_type != "Split":
         return False
-    length = dims[axis]
-    return length is not None and parts > length
+    dims, axis = _dims(node, 0), node.attributes.get_int("axis", 0)
+    length = dims[axis] if dims and -len(dims) <= axis < len(dims) else None
+    return length is not None and node.attributes.get_int("num_outputs", 0) > length
 
 
 def _masks_each_head(node: onnx_ir.Node, inference: Inference) -> bool:
@@ -194,6 +201,11 @@ def refused_findings(model: onnx_ir.Model, inference: Inference, target: Target)
         message = f"{target} does not load the model, which has this node twice, with one result: {nodes[0]}"
         site, way_out = Site(model.graph.name or ""), f"`optimize(target={str(target)!r})` writes it once"
         yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site, message, way_out, "repeated-nodes")
+    written = cast("dict[str, str]", model.meta.get(WRITTEN, {}))
+    for hazard in filter(target.has_hazard, written):
+        message, site = f"{target} does not load {written[hazard]}", Site(model.graph.name or "")
+        way_out = f"`optimize(target={str(target)!r})` writes it otherwise"
+        yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site, message, way_out, hazard)
     for value, hazard, why, way_out in _misdeclared(model):
         if target.has_hazard(hazard):
             message = f"{target} does not load the {why}"
@@ -218,6 +230,10 @@ def _misdeclared(model: onnx_ir.Model) -> Iterator[tuple[onnx_ir.Value, str, str
         if not value.is_graph_input():
             why = f"initializer {value.name} of a subgraph, which is no input of it, at IR version {model.ir_version}"
             yield value, "subgraph-initializers-below-4", why, "raise the IR version to 4"
+    for value in model.graph.initializers.values() if model.ir_version < 4 else ():
+        if not (value.is_graph_input() or value.is_graph_output() or value.uses()):
+            why = f"initializer {value.name}, which is no input and is not read, at IR version {model.ir_version}"
+            yield value, "unread-initializers-below-4", why, "raise the IR version to 4"
     for value in values_of(model):
         if type(value.type) is onnx_ir.TensorType and value.dtype == onnx_ir.DataType.UNDEFINED:  # a map has none
             why = f"value {value.name}, which is declared with the element type 0"
@@ -236,18 +252,45 @@ def _holds(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> bool:
     )
 
 
-def as_loaded(found: Iterable[Diagnostic], target: Target | None) -> Iterator[Diagnostic]:
-    """Yield the findings; what the target does not look at is a warning, as it loads the model all the same."""
+def as_loaded(found: Iterable[Diagnostic], model: onnx_ir.Model | None, target: Target | None) -> Iterator[Diagnostic]:
+    """Yield the findings; what the target does not look at is a warning, as it loads the model all the same.
+
+    model: The model, if it could be read.
+    """
+    hazards = {} if target is None else target.hazards
+    unused = set(_unused(model)) if model is not None and "unused-nodes-unread" in hazards else ()
     for finding in found:
-        hazard = _UNCHECKED.get((finding.code, finding.subject))
-        if target is not None and hazard in target.hazards:
+        unchecked = {_UNCHECKED.get((finding.code, word)) for word in finding.subject.split() or ("",)}
+        if OPERANDS in finding.subject and finding.site.op in _COUNTED and _COUNTS in hazards:
+            unchecked = set[str]()
+        if finding.severity is Severity.ERROR and (unchecked & hazards.keys() or finding.site in unused):
             finding = replace(finding, severity=Severity.WARNING)
         yield finding
 
 
+def _unused(model: onnx_ir.Model) -> Iterator[Site]:
+    """Yield the places of the nodes on which no output depends."""
+    unused = set[onnx_ir.Node]()
+    for node in reversed(list(all_nodes(model))):
+        if not any(value.is_graph_output() or {*value.consumers()} - unused for value in node.outputs):
+            unused.add(node)
+            yield site_of(node)
+
+
+_COUNTS = "surplus-operands-counted"
+_COUNTED = (
+    *("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "ConvInteger", "ConvTranspose", "DequantizeLinear"),
+    *("Gelu", "GroupNormalization", "If", "LayerNormalization", "NegativeLogLikelihoodLoss", "Pow", "QuantizeLinear"),
+    *("Reshape", "Resize", "RMSNormalization", "RoiAlign", "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "Swish"),
+    "Trilu",
+)
+"""Operators that do not load with more operands than they have, though others do."""
 _UNCHECKED = {
     (OUTPUT_TYPE_MISMATCH.code, ""): "output-types-unchecked",
     (MALFORMED_MODEL.code, SURPLUS): "surplus-operands-unchecked",
+    (MALFORMED_MODEL.code, OTHER_OPSET): "opset-unchecked",
+    (MALFORMED_MODEL.code, OF_CONSTANT): "constants-unchecked",
     (MALFORMED_MODEL.code, UNVERSIONED): "ir-version-unchecked",
+    (MALFORMED_MODEL.code, UNIMPORTED): "imports-unchecked",
     (INVALID_MODEL.code, BRANCH_INPUTS): "branch-inputs-unchecked",
 }

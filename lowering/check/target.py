@@ -14,7 +14,7 @@ from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.naming import same_names
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.qonnx import is_quantizer, runs_in_qonnx
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, op_formals, opset_of
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
@@ -31,6 +31,7 @@ from castsmith.lowering.check.pairs import (
     pair_findings,
 )
 from castsmith.lowering.check.registered import UNREGISTERED_OPERATOR, lists_kernel, registered_findings
+from castsmith.lowering.check.types import TYPE_NOT_ALLOWED
 from castsmith.lowering.float8.needs import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
 from castsmith.targets.kernels import varied_input
@@ -261,7 +262,7 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
     for node in all_nodes(model):
         if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or node.graph is None:
             continue
-        opset = opset_of(imports[node.graph], "") or target.newest_opset
+        opset = _opset_of_kernels(target, opset_of(imports[node.graph], ""))
         for dtype in types_asked_about(node, inference.type_of, target):
             if "kernels" in target.unknown and dtype not in target.off_device | target.kernels.keys():
                 unknown.update({dtype: None} if dtype in CODED_TYPES else {})
@@ -278,6 +279,39 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
         message = f"the operators of {target} that support {names} are unknown"
         way_out = f"{lowering_to(target)} replaces all of them"
         yield Diagnostic(TARGET_UNKNOWN.code, Severity.WARNING, Site(model.graph.name or ""), message, way_out)
+
+
+def _opset_of_kernels(target: Target, opset: int | None) -> int:
+    """Return the opset whose kernels count: the newest for a target that has all of them whatever the model says."""
+    return target.newest_opset if opset is None or target.has_hazard("opset-unchecked") else opset
+
+
+def with_taken_types(
+    found: Iterable[Diagnostic], model: onnx_ir.Model, inference: Inference, target: Target
+) -> list[Diagnostic]:
+    """Return the findings; types that the standard allows at another opset are warnings if the target has kernels."""
+    taken = set[Site]()
+    for node in all_nodes(model) if target.has_hazard("opset-unchecked") else ():
+        illegal = inference.illegal.get(node, ())
+        types = [dtype for each in illegal for dtype in each.types]
+        types += filter(None, map(inference.type_of, node.outputs)) if node.op_type in OF_RESULT else ()
+        if all(_are_varied(node, each.indexes, target.newest_opset) for each in illegal) and all(
+            target.has_kernel(node.op_type, dtype, target.newest_opset) for dtype in types
+        ):
+            taken.add(site_of(node))
+    return [
+        replace(each, severity=Severity.WARNING) if each.code == TYPE_NOT_ALLOWED.code and each.site in taken else each
+        for each in found
+    ]
+
+
+def _are_varied(node: onnx_ir.Node, indexes: Iterable[int], opset: int) -> bool:
+    """True if the rows of the target's `kernels` describe the types of these inputs."""
+    if op_formals("", node.op_type, opset) is None:
+        return False
+    variables = [formal and formal.variable for formal in actual_inputs(("", node.op_type, opset), len(node.inputs))]
+    varied = varied_input(node.op_type)
+    return all(variables[index] == variables[varied] for index in indexes)
 
 
 def lowering_to(target: Target) -> str:

@@ -83,6 +83,8 @@ def errors_of_check(path: str, target: str | None) -> str | None:
         found = check(path, target=target)
     except CastsmithError as error:
         return f"unreadable: {error}"
+    except Exception as error:  # a defect, which must not pass for a refusal
+        return f"Traceback: {error!r}"
     errors = (each for each in found if each.severity is Severity.ERROR and _refuses(each.code))
     return next((f"{each.code}: {each.message}" for each in errors), None)
 
@@ -235,9 +237,12 @@ def _agreement(name: str, chosen: Iterable[tuple[str, Path]], report: TextIO) ->
         key, kind = _key(path), model.split()[0]
         theirs, ours = engine.verdict(path, key), checker.verdict(path, key)
         total[kind] += 1
-        agreed[kind] += bool(theirs) == bool(ours)
-        if bool(theirs) != bool(ours) or ours in ("crash", "no answer") or ours.startswith("Traceback"):
-            print(name, "MISSED" if theirs else "FALSE", model, path, theirs or ours, sep="\t", file=report)
+        failed = ours in ("crash", "no answer") or ours.startswith("Traceback")
+        agrees = bool(theirs) == bool(ours) and not failed
+        agreed[kind] += agrees
+        if not agrees:
+            verdict = "FAILED" if failed else "MISSED" if theirs else "FALSE"
+            print(name, verdict, model, path, ours if failed else theirs or ours, sep="\t", file=report)
     for kind in total:
         print(f"{name}: {kind}: {agreed[kind]} of {total[kind]} agree, {agreed[kind] / total[kind]:.2%}", flush=True)
     share = agreed.total() / max(total.total(), 1)

@@ -109,6 +109,41 @@ def subgraph_initializers() -> bool:
     return loads and _refused(made, x=_f(1, 2), c=np.array(True))
 
 
+def spelled_inside() -> bool:
+    def refused(neg: str) -> bool:
+        branch = f"b () => (float[2] r) {{ r = {neg} (x) }}"
+        made = model(
+            f"(float[2] x, bool c) => (float[2] y) {{ y = If <then_branch = {branch}, else_branch = {branch}> (c) }}"
+        )
+        return _refused(made, x=_f(1, 2), c=np.array(True))
+
+    return refused("ai.onnx.Neg") and not refused("Neg")
+
+
+def constants_unchecked() -> bool:
+    made = model("(float[2] x) => (float[2] y) { c = d.Constant <value_float = 1.0, axis = 0> (x) y = Add (x, c) }", 9)
+    return not _refused(made, x=_f(1, 2))
+
+
+def bodies_of_model_opset() -> bool:
+    def refused(opset: int) -> bool:
+        body = "f (a) => (b) { i = Constant <value_ints = [0]> () b = Unsqueeze (a, i) }"
+        made = model(f'(float[2] x) => (float[1,2] y) {{ y = d.f (x) }} <domain: "d", opset_import: ["": 21]> {body}')
+        made.opset_import[0].version = opset
+        made.opset_import.add(domain="d", version=1)
+        return _refused(made, x=_f(1, 2))
+
+    return refused(9) and not refused(13)
+
+
+def unread_initializers() -> bool:
+    made = model("(float[2] x) => (float[2] y) { y = Neg (x) }", 13, w=_f(1, 2))
+    made.ir_version = 4
+    loads = not _refused(made, x=_f(1, 2))
+    made.ir_version = 3
+    return loads and _refused(made, x=_f(1, 2))
+
+
 def _stated(value: onnx.ValueInfoProto, elem_type: int) -> None:
     value.type.tensor_type.elem_type = elem_type
 
@@ -291,14 +326,29 @@ def float8_nan_is_lost() -> bool:
     return not np.isnan(in_openvino(made, x=_f(np.nan, 1))[0][0])
 
 
-def _loads(body: str, *, ir_version: int = 10, opset: int = 21, typed: bool = True) -> bool:
-    """True if OpenVINO compiles the file: it loads more of bytes in memory. typed: With a type of its first input."""
+def _loads(
+    body: str, *, ir_version: int = 10, opset: int = 21, typed: bool = True, producer: str = "", sparse: bool = False
+) -> bool:
+    """True if OpenVINO compiles the file: it loads more of bytes in memory.
+
+    Args:
+        opset: 0 for a model that imports none.
+        typed: With a type of its first input.
+        sparse: With a sparse initializer s.
+    """
     import openvino
 
     made = model(body)
     made.ir_version = ir_version
     made.opset_import[0].version = opset
     made.opset_import.add(domain="com.microsoft", version=1)
+    if not opset:
+        del made.opset_import[:]
+    if producer:
+        made.producer_name = producer
+    if sparse:
+        values, indices = onnx.helper.make_tensor("s", 1, [1], [1.0]), onnx.helper.make_tensor("", 7, [1], [0])
+        made.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, indices, [2]))
     if not typed:
         made.graph.input[0].ClearField("type")
     with tempfile.TemporaryDirectory() as folder:
@@ -327,6 +377,17 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
     "output-types-unchecked": lambda: _loads("(float[2] x) => (int64[2] y) { y = Neg (x) }"),
     "surplus-operands-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x, x) }"),
     "ir-version-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", ir_version=99),
+    "imports-unchecked": lambda: (
+        _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", opset=0, producer="p")
+        and not _loads(
+            "(float[2] x) => (float[1,2] y) <int64[1] a = {0}> { y = Unsqueeze (x, a) }", opset=0, producer="p"
+        )
+    ),
+    "few-fields": lambda: not _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", opset=0),
+    "spelled-domain": lambda: not _loads("(float[2] x) => (float[2] y) { y = ai.onnx.Neg (x) }"),
+    "unused-nodes-unread": lambda: _loads("(float[2] x) => (float[2] y) { z = d.F (x) y = Neg (x) }"),
+    "surplus-operands-counted": lambda: not _loads("(float[2] x) => (float[2] y) { y = Pow (x, x, x) }"),
+    "sparse-initializers": lambda: not _loads("(float[2] x) => (float[2] y) { y = Add (x, s) }", sparse=True),
     "opset-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", opset=99),
     "training-dropout": lambda: not _loads("(float[2] x, float r, bool t) => (float[2] y) { y = Dropout (x, r, t) }"),
     "scan-of-outer-values": lambda: (
@@ -376,6 +437,10 @@ ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
     "inputs-without-type": lambda: _is_refused_with(lambda graph: graph.input[0].ClearField("type")),
     "repeated-nodes": lambda: _is_refused_with(lambda graph: graph.node.append(graph.node[0])),
     "subgraph-initializers-below-4": subgraph_initializers,
+    "spelled-domain-inside": spelled_inside,
+    "constants-unchecked": constants_unchecked,
+    "bodies-of-model-opset": bodies_of_model_opset,
+    "unread-initializers-below-4": unread_initializers,
     "undefined-types": lambda: _is_refused_with(lambda graph: _stated(graph.output[0], 0)),
     "initializers-unlike-inputs": lambda: _is_refused_with(lambda graph: _stated(graph.input[1], 7)),
     "attributes-without-effect": idle_attributes,
