@@ -149,7 +149,8 @@ def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
             continue
         if not has:
             note(found, f"{node.op_type}{domain and f' of {domain}'}", node)
-        key = (domain, node.op_type, (node.graph and opset_of(imports[node.graph], domain)) or target.newest_opset)
+        opset = None if node.graph is None else opset_of(imports[node.graph], domain)
+        key = (domain, node.op_type, opset or target.newest_opset)
         if schema is None:
             fault = attribute_fault(node, target) or _gap(node, key, first=False)
         else:

@@ -125,4 +125,6 @@ def test_a_model_without_opset_or_of_a_newer_one_is_a_finding() -> None:
     model.opset_import.add(version=20)
     model.ClearField("ir_version")
     assert found("onnxruntime-cpu") == [("malformed-model", Severity.ERROR)]
+    assert found("openvino-cpu") == [("malformed-model", Severity.ERROR)]  # which takes no file of two fields
+    model.producer_name = "p"
     assert found("openvino-cpu") == [("malformed-model", Severity.WARNING)]

@@ -266,35 +266,42 @@ def test_an_error_is_what_openvino_refuses():
     assert not wrong
 
 
-_ODD_IF = "g (float[2] x, bool c) => (float[n] y) { y = If (c) <then_branch = t () => (float[n] u) { BRANCH }"
-_ODD_IF += ", else_branch = e () => (float[2] v) { v = Neg (x) }> }"
+_ODD_IF = """g (float[2] x, bool c) => (float[n] y) { y = If (c)
+    <then_branch = t () => (float[n] u) { BRANCH }, else_branch = e () => (float[2] v) { v = Neg (x) }> }"""
 _ODD_CALL = 'g (float[2] x) => (y) { y = lib.f (x) } <domain: "lib", opset_import: ["" : 20]> f (a) => (b) { BODY }'
 _SQUEEZE = "i = Constant <value_ints = [0]> () b = Unsqueeze (a, i)"
 WRITTEN: dict[str, tuple[int, str]] = {
-    "the domain of a node in words": (20, "g (float[2] x) => (float[2] y) { y = ai.onnx.Neg (x) }"),
+    "the domain of a node in words": (20, "y = ai.onnx.Neg (x)"),
     "that of one in a branch": (20, _filled(_ODD_IF, BRANCH="u = ai.onnx.Neg (x)")),
     "that of one in a function": (20, _filled(_ODD_CALL, BODY="b = ai.onnx.Neg (a)")),
-    "a Constant of another domain": (20, "g (float[2] x) => (float[2] y) { c = d.Constant <value_float = 1.0> () y = Add (x, c) }"),
-    "an unused one": (20, "g (float[2] x) => (float[2] y) { c = d.Constant <value_float = 1.0> () y = Neg (x) }"),
+    "a Constant of another domain": (20, "c = d.Constant <value_float = 1.0> () y = Add (x, c)"),
+    "an unused one": (20, "c = d.Constant <value_float = 1.0> () y = Neg (x)"),
     "one in a branch": (20, _filled(_ODD_IF, BRANCH="u = d.Constant <value_floats = [1.0, 2.0]> ()")),
     "one in a function": (20, _filled(_ODD_CALL, BODY="c = d.Constant <value_float = 1.0> () b = Add (a, c)")),
-    "a Constant with an input": (20, "g (float[2] x) => (float[2] y) { c = Constant <value_float = 1.0> (x) y = Add (x, c) }"),
-    "a Constant with another attribute": (20, _filled(_ODD_IF, BRANCH="u = Constant <value_floats = [1.0], axis = 1> ()")),
+    "a Constant with an input": (20, "c = Constant <value_float = 1.0> (x) y = Add (x, c)"),
+    "a Constant with another attribute": (
+        20,
+        _filled(_ODD_IF, BRANCH="u = Constant <value_floats = [1.0], axis = 1> ()"),
+    ),
     "a function of a newer opset": (9, _filled(_ODD_CALL, BODY=_SQUEEZE)),
     "a function of a newer opset with the same operators": (13, _filled(_ODD_CALL, BODY=_SQUEEZE)),
-    "no first operand of a list": (20, "g (float[2] x) => (float[2] y) { y = Sum (, x) }"),
-    "no second one": (20, "g (float[2] x) => (float[2] y) { y = Sum (x, ) }"),
-    "a surplus operand": (20, "g (float[2] x) => (float[2] y) { y = Neg (x, x) }"),
-    "a surplus operand that is counted": (20, "g (float[2] x) => (float[2] y) { y = Pow (x, x, x) }"),
-    "a surplus result": (20, "g (float[2] x) => (float[2] y) { y, z = Pow (x, x) }"),
-    "surplus, and shapes that contradict": (20, "g (float[2] x, float[3] w) => (float[2] y) { z = Neg (x, x) y = Add (z, w) }"),
-    "a Cast without operand": (20, "g (float[2] x) => (float[2] y) { y = Cast <to = 1> () }"),
-    "a type of a later opset": (11, "g (float[2] x) => (float[2] y) { z = Cast <to = 17> (x) y = Cast <to = 1> (z) }"),
-    "no imports": (0, "g (float[2] x) => (float[2] y) { y = Neg (x) }"),
+    "no first operand of a list": (20, "y = Sum (, x)"),
+    "no second one": (20, "y = Sum (x, )"),
+    "a surplus operand": (20, "y = Neg (x, x)"),
+    "a surplus operand that is counted": (20, "y = Pow (x, x, x)"),
+    "a surplus result": (20, "y, z = Pow (x, x)"),
+    "surplus, and shapes that contradict": (
+        20,
+        "g (float[2] x, float[3] w) => (float[2] y) { z = Neg (x, x) y = Add (z, w) }",
+    ),
+    "a Cast without operand": (20, "y = Cast <to = 1> ()"),
+    "a type of a later opset": (11, "z = Cast <to = 17> (x) y = Cast <to = 1> (z)"),
+    "no imports": (0, "y = Neg (x)"),
     "no imports, and an operator of opset 13": (0, f"g (float[2] a) => (float[1,2] b) {{ {_SQUEEZE} }}"),
-    "a newer opset than any": (99, "g (float[2] x) => (float[2] y) { y = Neg (x) }"),
-    "a newer opset than any, and no such operator": (99, "g (float[2] x) => (float[2] y) { y = Foo (x) }"),
-}  # fmt: skip
+    "a newer opset than any": (99, "y = Neg (x)"),
+    "a newer opset than any, and no such operator": (99, "y = Foo (x)"),
+}
+"""Opsets, 0 for no imports, and graphs, or the nodes of one of an operand x and a result y."""
 LOADED = {("a type of a later opset", "openvino-cpu")}
 """And computes it otherwise, which is an error too."""
 
@@ -303,9 +310,9 @@ LOADED = {("a type of a later opset", "openvino-cpu")}
 def test_what_is_written_unusually_is_an_error_where_a_runtime_refuses_it():
     wrong = []
     for name, (opset, text) in WRITTEN.items():
-        model = onnx.parser.parse_model(
-            f'<ir_version: 10, opset_import: ["" : 20, "lib" : 1], producer_name: "p"> {text}'
-        )
+        graph = text if text.startswith("g (") else f"g (float[2] x) => (float[2] y) {{ {text} }}"
+        header = '<ir_version: 10, opset_import: ["" : 20, "lib" : 1], producer_name: "p">'
+        model = onnx.parser.parse_model(header + graph)
         model.opset_import[0].version = opset
         if not opset:
             del model.opset_import[:]
@@ -317,8 +324,8 @@ def test_what_is_written_unusually_is_an_error_where_a_runtime_refuses_it():
 
 
 def test_a_domain_in_words_and_sparse_weights_load_after_optimize():
-    text = '<ir_version: 10, opset_import: ["" : 20]> g (float[2] x) => (float[2] y) { z = ai.onnx.Neg (x) y = Add (z, s) }'
-    model = onnx.parser.parse_model(text)
+    text = "g (float[2] x) => (float[2] y) { z = ai.onnx.Neg (x) y = Add (z, s) }"
+    model = onnx.parser.parse_model(IMPORTS + text)
     values, indices = onnx.helper.make_tensor("s", 1, [1], [1.0]), onnx.helper.make_tensor("", 7, [1], [0])
     model.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, indices, [2]))
     found = castsmith.check(model, target="openvino-cpu")
