@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import cast
 
 import onnx_ir
+from onnx_ir import DataType
 
 from castsmith.analysis.inference.disagreement import rank_of
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.io.protos import REPEATED, WRITTEN
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
@@ -32,15 +33,31 @@ from castsmith.lowering.check.malformed import (
 )
 from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
 from castsmith.lowering.check.types import OUTPUT_TYPE_MISMATCH
-from castsmith.numerics.types import Kind, element_type
+from castsmith.numerics.types import HALF_TYPES, Kind, element_type
 from castsmith.targets.target import Target
 
 
 def _trains(node: onnx_ir.Node, _: Inference) -> bool:
-    """True for a Dropout unless it is known not to train."""
+    """True for a Dropout unless it is known not to train, as one before opset 7 without is_test is."""
+    if node.op_type == "Dropout" and isinstance(node.graph, onnx_ir.Graph):
+        opset = opset_of(node.graph.opset_imports, "")
+        if opset is not None and opset < _FIRST_WITHOUT_TRAINING:
+            return not node.attributes.get_int("is_test", 0)
     mode = node.inputs[2] if node.op_type == "Dropout" and len(node.inputs) > 2 else None
     tensor = constant_tensor(mode)
     return mode is not None and (tensor is None or bool(tensor.numpy().any()))
+
+
+_FIRST_WITHOUT_TRAINING = 7
+
+
+def _lacks_epsilon(node: onnx_ir.Node, _: Inference) -> bool:
+    return node.op_type == "EmbedLayerNormalization" and "epsilon" not in node.attributes
+
+
+def _is_gelu_of_others(node: onnx_ir.Node, inference: Inference) -> bool:
+    dtype = inference.type_of(node.inputs[0]) if node.op_type == "FastGelu" else None
+    return dtype not in (None, DataType.FLOAT, *HALF_TYPES)
 
 
 def _scans_outer_values(node: onnx_ir.Node, _: Inference) -> bool:
@@ -138,6 +155,21 @@ def _masks_each_head(node: onnx_ir.Node, inference: Inference) -> bool:
     return is_attention and rank_of(node.inputs[3], inference.ranks) == 4
 
 
+def _misfits_heads(node: onnx_ir.Node, inference: Inference) -> bool:
+    """True for an Attention of ONNX Runtime whose weights, bias or heads contradict each other."""
+    if node.op_type != "Attention" or node.domain != CONTRIB_DOMAIN:
+        return False
+    ranks = zip((rank_of(value, inference.ranks) for value in node.inputs[:3]), (3, 2, 1), strict=False)
+    if any(rank not in (None, wanted) for rank, wanted in ranks):
+        return True
+    weights, bias = _dims(node, 1), _dims(node, 2)
+    width = None if weights is None else weights[1]
+    if width is None:
+        return False
+    heads = 0 if "qkv_hidden_sizes" in node.attributes else node.attributes.get_int("num_heads", 0)
+    return (bias is not None and bias[0] not in (None, width)) or (heads > 0 and width // 3 % heads != 0)
+
+
 def _is_volumetric(node: onnx_ir.Node, inference: Inference) -> bool:
     return node.op_type == "GridSample" and rank_of(node.inputs[0], inference.ranks) == 5
 
@@ -181,6 +213,13 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
         "its mask has four dimensions",
         "give it a mask of fewer dimensions",
     ),
+    "attention-sizes": (
+        _misfits_heads,
+        "its weights, its bias and num_heads do not fit",
+        "export the model again",
+    ),
+    "embeddings-without-epsilon": (_lacks_epsilon, "it has no epsilon", "state its epsilon, 1e-12 by default"),
+    "fastgelu-of-other-types": (_is_gelu_of_others, "its operand is no float", "cast the operand to float"),
     "volumetric-gridsample": (_is_volumetric, "its operand has five dimensions", "write it as other operators"),
 }
 """By hazard: which nodes the target does not load, why, and what to do."""
@@ -257,7 +296,7 @@ def as_loaded(found: Iterable[Diagnostic], model: onnx_ir.Model | None, target: 
 
     model: The model, if it could be read.
     """
-    hazards = {} if target is None else target.hazards
+    hazards = dict[str, str]() if target is None else target.hazards
     unused = set(_unused(model)) if model is not None and "unused-nodes-unread" in hazards else ()
     for finding in found:
         unchecked = {_UNCHECKED.get((finding.code, word)) for word in finding.subject.split() or ("",)}

@@ -136,6 +136,17 @@ def bodies_of_model_opset() -> bool:
     return refused(9) and not refused(13)
 
 
+def _loads_attention(heads: int, bias: int) -> bool:
+    made = model(
+        "(float[2,2,4] x, float[4,12] w) => (float[2,2,4] y) { y = com.microsoft.Attention <num_heads = 2> (x, w, b) }",
+        b=np.zeros(bias, np.float32),
+        w=np.zeros((4, 12), np.float32),
+    )
+    made.graph.node[0].attribute[0].i = heads
+    made.opset_import.add(domain="com.microsoft", version=1)
+    return not _refused(made, x=np.zeros((2, 2, 4), np.float32))
+
+
 def unread_initializers() -> bool:
     made = model("(float[2] x) => (float[2] y) { y = Neg (x) }", 13, w=_f(1, 2))
     made.ir_version = 4
@@ -373,6 +384,9 @@ _MATMUL = (
     f"(uint8[2,2] x, uint8[2,4] w) => (uint8[2,4] y) <{_PARAMETERS}>"
     " {{ y = QLinearMatMul (x, s, z, w, {}, s, z) }}"
 )
+_EMBEDDINGS = """(int32[1,3] i, float[9,4] w, float[4] g, float[4] b) => (float[1,3,4] y, int32[1] m)
+    { y, m = com.microsoft.EmbedLayerNormalization EPSILON (i, , w, w, , g, b) }"""
+_FASTGELU = "(TYPE[2] x) => (TYPE[2] y) { y = com.microsoft.FastGelu (x) }"
 _LOADED: Mapping[str, Callable[[], bool]] = {
     "output-types-unchecked": lambda: _loads("(float[2] x) => (int64[2] y) { y = Neg (x) }"),
     "surplus-operands-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x, x) }"),
@@ -389,7 +403,10 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
     "surplus-operands-counted": lambda: not _loads("(float[2] x) => (float[2] y) { y = Pow (x, x, x) }"),
     "sparse-initializers": lambda: not _loads("(float[2] x) => (float[2] y) { y = Add (x, s) }", sparse=True),
     "opset-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", opset=99),
-    "training-dropout": lambda: not _loads("(float[2] x, float r, bool t) => (float[2] y) { y = Dropout (x, r, t) }"),
+    "training-dropout": lambda: (
+        not _loads("(float[2] x) => (float[2] y) { y = Dropout (x) }", opset=6)
+        and not _loads("(float[2] x, float r, bool t) => (float[2] y) { y = Dropout (x, r, t) }")
+    ),
     "scan-of-outer-values": lambda: (
         _loads(f"{_SCAN} {{ r = Neg (u) }}> (x) }}") and not _loads(f"{_SCAN} {{ r = Add (u, z) }}> (x) }}")
     ),
@@ -427,6 +444,12 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
     "loop-of-passed-values": lambda: (
         _loads(_LOOP.format("bool r, float[2] v")) and not _loads(_LOOP.format("bool k, float[2] v"))
     ),
+    "embeddings-without-epsilon": lambda: (
+        not _loads(_EMBEDDINGS.replace("EPSILON", "")) and _loads(_EMBEDDINGS.replace("EPSILON", "<epsilon = 1e-5>"))
+    ),
+    "fastgelu-of-other-types": lambda: (
+        _loads(_FASTGELU.replace("TYPE", "float16")) and not _loads(_FASTGELU.replace("TYPE", "double"))
+    ),
     "inputs-without-type": lambda: not _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", typed=False),
     "inputs-without-rank": lambda: not _loads("(float[] x) => (float[] y) { y = Neg (x) }"),
 }
@@ -437,6 +460,7 @@ ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
     "inputs-without-type": lambda: _is_refused_with(lambda graph: graph.input[0].ClearField("type")),
     "repeated-nodes": lambda: _is_refused_with(lambda graph: graph.node.append(graph.node[0])),
     "subgraph-initializers-below-4": subgraph_initializers,
+    "attention-sizes": lambda: _loads_attention(2, 12) and not (_loads_attention(3, 12) or _loads_attention(2, 9)),
     "spelled-domain-inside": spelled_inside,
     "constants-unchecked": constants_unchecked,
     "bodies-of-model-opset": bodies_of_model_opset,
