@@ -20,7 +20,7 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_of, graphs_with_initializers
 from castsmith.lowering.check.branches import known_before_run
-from castsmith.lowering.check.device import values_of
+from castsmith.lowering.check.device import unused_nodes, values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
 from castsmith.lowering.check.malformed import (
     MALFORMED_MODEL,
@@ -297,23 +297,17 @@ def as_loaded(found: Iterable[Diagnostic], model: onnx_ir.Model | None, target: 
     model: The model, if it could be read.
     """
     hazards = dict[str, str]() if target is None else target.hazards
-    unused = set(_unused(model)) if model is not None and "unused-nodes-unread" in hazards else ()
+    nodes = unused_nodes(model) if model is not None and "unused-nodes-unread" in hazards else ()
+    unused = {(site_of(node), site_of(node).output) for node in nodes}
     for finding in found:
         unchecked = {_UNCHECKED.get((finding.code, word)) for word in finding.subject.split() or ("",)}
         if OPERANDS in finding.subject and finding.site.op in _COUNTED and _COUNTS in hazards:
             unchecked = set[str]()
-        if finding.severity is Severity.ERROR and (unchecked & hazards.keys() or finding.site in unused):
+        if finding.severity is Severity.ERROR and (
+            unchecked & hazards.keys() or (finding.site, finding.site.output) in unused
+        ):
             finding = replace(finding, severity=Severity.WARNING)
         yield finding
-
-
-def _unused(model: onnx_ir.Model) -> Iterator[Site]:
-    """Yield the places of the nodes on which no output depends."""
-    unused = set[onnx_ir.Node]()
-    for node in reversed(list(all_nodes(model))):
-        if not any(value.is_graph_output() or {*value.consumers()} - unused for value in node.outputs):
-            unused.add(node)
-            yield site_of(node)
 
 
 _COUNTS = "surplus-operands-counted"

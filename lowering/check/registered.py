@@ -33,6 +33,7 @@ from castsmith.ir.text import site_of
 from castsmith.ir.validation import nonconformity
 from castsmith.ir.walks import all_nodes, imports_by_scope, nodes_of
 from castsmith.lowering.check.attributes import attribute_fault
+from castsmith.lowering.check.device import unused_nodes
 from castsmith.lowering.check.occurrences import Occurrences, note, noted
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.numerics.types import type_name
@@ -139,7 +140,8 @@ def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     imports = imports_by_scope(model)
     calls_fail, counts = "functions-unconverted" in target.hazards, "surplus-operands-unchecked" not in target.hazards
     nodes = nodes_of(model.graph) if calls_fail else all_nodes(model)
-    for node in nodes if target.operators else ():
+    unused = unused_nodes(model) if "unused-nodes-unread" in target.hazards else set[onnx_ir.Node]()
+    for node in sorted(nodes, key=unused.__contains__) if target.operators else ():  # the first one is reported
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
         has = node.op_type in target.operators.get(domain, ())
         schema = contrib_schema(node.op_type) if domain == CONTRIB_DOMAIN else None

@@ -267,7 +267,9 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
             if "kernels" in target.unknown and dtype not in target.off_device | target.kernels.keys():
                 unknown.update({dtype: None} if dtype in CODED_TYPES else {})
             elif (reason := lacks_kernel(node, dtype, target, opset)) is not None:
-                if not lists_kernel(node, opset, inference, target):
+                if not lists_kernel(node, opset, inference, target) and not target.leaves_unchecked(
+                    node.op_type, varied_input(node.op_type), dtype
+                ):
                     note(lacking, reason, node)
             elif (reason := fused_wrongly(node, dtype, target)) is not None:
                 note(misfused, reason, node)
@@ -290,28 +292,33 @@ def with_taken_types(
     found: Iterable[Diagnostic], model: onnx_ir.Model, inference: Inference, target: Target
 ) -> list[Diagnostic]:
     """Return the findings; types that the standard allows at another opset are warnings if the target has kernels."""
-    taken = set[Site]()
+    taken = set[tuple[Site, str]]()
     for node in all_nodes(model) if target.has_hazard("opset-unchecked") else ():
-        illegal = inference.illegal.get(node, ())
-        types = [dtype for each in illegal for dtype in each.types]
-        types += filter(None, map(inference.type_of, node.outputs)) if node.op_type in OF_RESULT else ()
-        if all(_are_varied(node, each.indexes, target.newest_opset) for each in illegal) and all(
-            target.has_kernel(node.op_type, dtype, target.newest_opset) for dtype in types
+        operands = [
+            pair for each in inference.illegal.get(node, ()) for pair in zip(each.indexes, each.types, strict=False)
+        ]
+        results = filter(None, map(inference.type_of, node.outputs)) if node.op_type in OF_RESULT else ()
+        if all(_takes(node, *operand, target) for operand in operands) and all(
+            target.has_kernel(node.op_type, dtype, target.newest_opset) for dtype in results
         ):
-            taken.add(site_of(node))
+            taken.add((site_of(node), site_of(node).output))
     return [
-        replace(each, severity=Severity.WARNING) if each.code == TYPE_NOT_ALLOWED.code and each.site in taken else each
+        replace(each, severity=Severity.WARNING)
+        if each.code == TYPE_NOT_ALLOWED.code and (each.site, each.site.output) in taken
+        else each
         for each in found
     ]
 
 
-def _are_varied(node: onnx_ir.Node, indexes: Iterable[int], opset: int) -> bool:
-    """True if the rows of the target's `kernels` describe the types of these inputs."""
+def _takes(node: onnx_ir.Node, index: int, dtype: DataType, target: Target) -> bool:
+    """True if the input may have the type at some opset, or though the standard does not allow it."""
+    opset, varied = target.newest_opset, varied_input(node.op_type)
     if op_formals("", node.op_type, opset) is None:
         return False
+    if target.leaves_unchecked(node.op_type, index, dtype):
+        return True
     variables = [formal and formal.variable for formal in actual_inputs(("", node.op_type, opset), len(node.inputs))]
-    varied = varied_input(node.op_type)
-    return all(variables[index] == variables[varied] for index in indexes)
+    return variables[index] == variables[varied] and target.has_kernel(node.op_type, dtype, opset)
 
 
 def lowering_to(target: Target) -> str:

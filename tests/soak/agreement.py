@@ -121,13 +121,13 @@ class Engine:
 
     def verdict(self, path: Path, key: str) -> str:
         if key not in self.verdicts:
-            self.verdicts[key] = self._asked(path)
+            self.verdicts[key] = self.ask(path)
             if self.cached:
                 with self._file.open("a") as file:
                     file.write(json.dumps([key, self.verdicts[key]]) + "\n")
         return self.verdicts[key]
 
-    def _asked(self, path: Path) -> str:
+    def ask(self, path: Path) -> str:
         if self.connection is None:
             context = multiprocessing.get_context("fork")
             self.connection, answering = context.Pipe()
@@ -165,7 +165,7 @@ def _answer(connection: Connection, judge: Callable[[str], str | None]) -> None:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _raises(load: Callable[[str], None]) -> Callable[[str], str | None]:
+def raises(load: Callable[[str], None]) -> Callable[[str], str | None]:
     def judge(path: str) -> None:
         load(path)
 
@@ -230,7 +230,7 @@ def main(words: list[str]) -> int:
 def _agreement(name: str, chosen: Iterable[tuple[str, Path]], report: TextIO) -> float:
     """Return the share of the models on which `check` and the engine agree; write the others to the report."""
     target = None if name == "checker" else name
-    engine = Engine(name, _raises(ENGINES[name]))
+    engine = Engine(name, raises(ENGINES[name]))
     checker = Engine(f"check {name}", lambda path: errors_of_check(path, target), cached=False)
     agreed, total = Counter[str](), Counter[str]()
     for model, path in chosen:

@@ -296,6 +296,13 @@ WRITTEN: dict[str, tuple[int, str]] = {
     ),
     "a Cast without operand": (20, "y = Cast <to = 1> ()"),
     "a type of a later opset": (11, "z = Cast <to = 17> (x) y = Cast <to = 1> (z)"),
+    "an operand of a type that the standard does not allow": (
+        20,
+        "g (float[2] x, uint8[1] i) => (float[1] y) { y = Gather (x, i) }",
+    ),
+    "operators on a type that the standard does not allow": (20, "g (uint8[2] x) => (uint8[2] y) { y = Tan (x) }"),
+    "an unused node": (20, "z = lib.Foo (x) y = Neg (x)"),
+    "an unused node, and a used one": (20, "z = lib.Foo (x) y = lib.Foo (x)"),
     "no imports": (0, "y = Neg (x)"),
     "no imports, and an operator of opset 13": (0, f"g (float[2] a) => (float[1,2] b) {{ {_SQUEEZE} }}"),
     "a newer opset than any": (99, "y = Neg (x)"),
