@@ -67,12 +67,14 @@ class Flaw:
     Attributes:
         node: The node that does not fit its operator, if it is that.
         surplus: It has more operands or results than its operator, and nothing else is wrong.
+        newer: Its attributes are those of a newer opset, and nothing else is wrong.
     """
 
     site: Site
     text: str
     node: onnx_ir.Node | None = None
     surplus: bool = False
+    newer: bool = False
 
 
 class _Late:

@@ -98,7 +98,22 @@ def _has_surplus(node: onnx_ir.Node, imports: Mapping[str, int]) -> bool:
     form = _form(node.domain, node.op_type, _version(imports, node.domain))
     if form is None or len(node.inputs) < form.inputs[0] or len(node.outputs) < form.outputs[0]:
         return False
+    if not _has_what_is_required(node, form):
+        return False
     return len(node.inputs) > form.inputs[1] or len(node.outputs) > form.outputs[1]
+
+
+def _has_what_is_required(node: onnx_ir.Node, form: _Form) -> bool:
+    inputs = (node.inputs[index] for index in form.needed if index < len(node.inputs))
+    return None not in inputs and all(name in node.attributes for name in form.required)
+
+
+def _has_newer_attributes(node: onnx_ir.Node, imports: Mapping[str, int]) -> bool:
+    """True if the operands and results fit the operator, and the attributes that of the newest opset."""
+    form = _form(node.domain, node.op_type, _version(imports, node.domain))
+    if form is None or not _has_what_is_required(node, form) or _misfit(node, form.inputs, form.outputs):
+        return False
+    return node.domain in DEFAULT_DOMAINS and nonconformity(node, {"": NEWEST_OPSET}, {}) is None
 
 
 def _misfit(node: onnx_ir.Node, inputs: tuple[int, int], outputs: tuple[int, int]) -> str | None:
@@ -263,7 +278,8 @@ class _Around:
         """Keep what is wrong with the node, or raise ModelError."""
         if self.flaws is None:
             raise ModelError(f"{self.place}: {site_of(node)}: {fault}.")
-        self.flaws.append(Flaw(site_of(node), fault, node, _has_surplus(node, self.imports)))
+        surplus, newer = _has_surplus(node, self.imports), _has_newer_attributes(node, self.imports)
+        self.flaws.append(Flaw(site_of(node), fault, node, surplus, newer))
 
 
 def require_sound(model: onnx_ir.Model, place: str, *, sort: bool = False, flaws: list[Flaw] | None = None) -> None:

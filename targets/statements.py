@@ -143,7 +143,11 @@ def read_rows(key: str, rows: Rows) -> dict[DataType, Mapping[str, int]]:
         by_type = cast("Mapping[Any, Mapping[str, int]]", rows)
         return {parse_type(dtype): read_opsets(key, row) for dtype, row in by_type.items()}
     entries = read_entries(key, rows)
-    return {dtype: read_opsets(key, entry["operators"]) for entry in entries for dtype in read_types(entry["types"])}
+    by_type = dict[DataType, dict[str, int]]()
+    for entry in entries:
+        for dtype in read_types(entry["types"]):
+            by_type.setdefault(dtype, {}).update(read_opsets(key, entry["operators"]))
+    return dict(by_type)
 
 
 def read_pairs(pairs: Pairs) -> dict[DataType, frozenset[DataType]]:

@@ -107,6 +107,7 @@ class Target:
         extension: The call by which an application gives it more operators.
         registry: The file in `registries` with the kernels that the runtime itself lists; empty without one.
         attributes: For each operator the values of an attribute with which the target makes a kernel.
+        unchecked_types: For each type the operands, as `Conv.0`, that may have it against the standard.
         opsets: The newest version of each domain beyond the standard one that the target knows, which need no import.
         domains: Domains of custom operators that the target supports itself, such as those of QONNX.
         unknown: The fields whose values are unknown; an unknown newest opset or IR version is not enforced.
@@ -142,6 +143,7 @@ class Target:
     registry: str
     opsets: Mapping[str, int]
     attributes: Mapping[str, Mapping[str, tuple[str | int, ...]]]
+    unchecked_types: Mapping[DataType, Mapping[str, int]]
     domains: frozenset[str]
     unknown: tuple[str, ...]
     evidence: Mapping[str, str]
@@ -179,6 +181,7 @@ class Target:
         registry: str = "",
         opsets: Mapping[str, int] | None = None,
         attributes: Mapping[str, Mapping[str, Iterable[str | int]]] | None = None,
+        unchecked_types: Rows = (),
         domains: Iterable[str] = (),
         unknown: Iterable[str] = (),
         evidence: str | Mapping[str, str] = "",
@@ -239,6 +242,7 @@ class Target:
                     }
                     for op_type, rows in read_object("attributes", attributes).items()
                 },
+                "unchecked_types": read_rows("unchecked_types", unchecked_types),
                 "domains": frozenset(read_names("domains", domains)).union(() if device is None else device.domains),
                 "unknown": tuple(
                     dict.fromkeys([*(key for key in stated if stated[key] is None), *read_names("unknown", unknown)])
@@ -301,6 +305,10 @@ class Target:
     def has_hazard(self, hazard: str) -> bool:
         """True if the target, or its fallback, has the hazard."""
         return hazard in self.hazards or (self.fallback is not None and self.fallback.has_hazard(hazard))
+
+    def leaves_unchecked(self, op_type: str, index: int, dtype: DataType) -> bool:
+        """True if the operand of the operator may have the type, though the standard does not allow it."""
+        return f"{op_type}.{index}" in self.unchecked_types.get(dtype, {})
 
     def divides_in_float(self, opset: int) -> bool:
         """True if QuantizeLinear of a 16-bit float does not round the quotient to the type of the division."""

@@ -349,6 +349,8 @@ def _read_skeleton(path: Path) -> tuple[onnx.ModelProto, _OwnWeights]:
 
 NO_IR_VERSION = "the model has no IR version"
 """What is wrong with a model without its version."""
+NO_IMPORTS = "the model imports no operator set, so its operators have no meaning"
+"""What is wrong with a model that imports none: before there were imports, all operators were those of opset 1."""
 _FIRST_WITH_IMPORTS = 3
 """The first IR version in which a model imports operator sets."""
 
@@ -361,18 +363,20 @@ def _note_flaw(flaws: list[Flaw] | None, proto: onnx.ModelProto, fault: str) -> 
 
 def _deserialize(path: Path, proto: onnx.ModelProto, flaws: list[Flaw] | None = None) -> tuple[onnx_ir.Model, Tensors]:
     """Return the model, which is sound, and its tensors with their places. Raises ModelError."""
-    if flaws is not None and proto.HasField("graph") and not proto.ir_version:
-        flaws.append(Flaw(Site(proto.graph.name), NO_IR_VERSION))
+    if flaws is not None and proto.HasField("graph") and not (proto.ir_version and proto.opset_import):
         given, proto = proto, onnx.ModelProto()
         proto.CopyFrom(given)
-        proto.ir_version = _FIRST_WITH_IMPORTS
+        if not proto.ir_version:
+            flaws.append(Flaw(Site(proto.graph.name), NO_IR_VERSION))
+            proto.ir_version = _FIRST_WITH_IMPORTS
+        if not proto.opset_import:
+            flaws.append(Flaw(Site(proto.graph.name), NO_IMPORTS))
+            proto.opset_import.add(version=1)
     if not proto.ir_version or not proto.HasField("graph"):
         missing = "graph" if proto.ir_version else "IR version"
         raise ModelError(f"{path}: not an ONNX model: it has no {missing}.")
     if not proto.opset_import:
-        fault = "the model imports no operator set, so its operators have no meaning."
-        _note_flaw(flaws, proto, fault)
-        raise ModelError(f"{path}: {fault}")
+        raise ModelError(f"{path}: {NO_IMPORTS}.")
     try:
         with paused_collection():
             model = protos.from_proto(proto, flaws)

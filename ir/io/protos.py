@@ -171,6 +171,7 @@ def from_proto(proto: onnx.ModelProto, flaws: list[Flaw] | None = None) -> onnx_
         ModelError: The proto cannot be read without loss.
     """
     survey, original, repeated = require_readable(proto, flaws), proto, list[str]()
+    written = survey.written
     if survey.sparse and has_sparse(proto):
         proto = spelled_out(proto)
     if survey.repeats or proto is not original:
@@ -186,6 +187,8 @@ def from_proto(proto: onnx.ModelProto, flaws: list[Flaw] | None = None) -> onnx_
         name_types(all_values(model))
     if repeated:
         model.meta[REPEATED] = repeated
+    if written:
+        model.meta[WRITTEN] = written
     _keep_input_types(model, proto)
     _complete(model, proto, _parts(model, proto))
     return model
@@ -214,6 +217,8 @@ def _complete(
 
 REPEATED = "castsmith.repeated"
 """The key in the `meta` of a model for the texts of nodes that the file repeats."""
+WRITTEN = "castsmith.written"
+"""The key for what the file writes as some runtimes do not read it, and as no model that castsmith saves does."""
 
 
 def without_repeats(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:

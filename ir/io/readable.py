@@ -76,6 +76,7 @@ class Survey:
         untyped: The attributes that hold a value but do not state its type.
         referring: The attributes in no function that hold a value, and refer to a parameter as well.
         types: The types of values and in attributes.
+        written: What is written as some runtimes do not read it, by the name that their files give to that.
     """
 
     flaws: list[Flaw] | None = None
@@ -84,6 +85,7 @@ class Survey:
     untyped: list[AttributeProto] = field(default_factory=list[AttributeProto])
     referring: list[AttributeProto] = field(default_factory=list[AttributeProto])
     types: list[onnx.TypeProto] = field(default_factory=list[onnx.TypeProto])
+    written: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def require_readable(proto: onnx.ModelProto, flaws: list[Flaw] | None = None) -> Survey:
@@ -94,10 +96,10 @@ def require_readable(proto: onnx.ModelProto, flaws: list[Flaw] | None = None) ->
     Raises:
         ModelError: Something is unsupported; the message names the place but not the file.
     """
-    survey = Survey(flaws=flaws)
+    survey, earlier = Survey(flaws=flaws), len(flaws or ())
     _walk(proto, (), survey)
-    if flaws:
-        raise ModelError(f"{flaws[0].text}.")
+    if flaws and len(flaws) > earlier:
+        raise ModelError(f"{flaws[earlier].text}.")
     _require_known_fields(proto)
     return survey
 
@@ -202,7 +204,9 @@ def _function(function: onnx.FunctionProto, around: Path, survey: Survey) -> str
 
 
 def _graph(graph: onnx.GraphProto, around: Path, survey: Survey) -> str | None:
-    survey.sparse |= bool(graph.sparse_initializer)
+    for sparse in graph.sparse_initializer:
+        survey.sparse = True
+        survey.written.setdefault("sparse-initializers", f"the sparse initializer {sparse.values.name!r}")
     initializers = [tensor.name for tensor in graph.initializer]
     if len(around) == 1:  # of the main graph: those of one kind are looked at again
         kinds = {(tensor.name, tensor.data_type, *tensor.dims) for tensor in graph.initializer}
@@ -243,7 +247,11 @@ def _defined(names: Iterable[str], given: set[str]) -> str | None:
     return None if missing is None else f" does not define its output {missing!r}"
 
 
-def _node(node: onnx.NodeProto, _around: Path, _survey: Survey) -> str | None:
+def _node(node: onnx.NodeProto, around: Path, survey: Survey) -> str | None:
+    if node.domain == DEFAULT_DOMAINS[1]:
+        is_inside = len(around) > 2 or isinstance(around[-1], onnx.FunctionProto)
+        for name in ("spelled-domain", *(("spelled-domain-inside",) if is_inside else ())):
+            survey.written.setdefault(name, f"a node of domain {node.domain}: {node.op_type}")
     if len(node.attribute) > 1:
         fault = _twice((each.name for each in node.attribute), "attributes have the name")
         if fault:

@@ -146,3 +146,12 @@ def _is_fixed(node: onnx_ir.Node, value: onnx_ir.Value, imports: Imports) -> boo
         *zip(node.outputs, actual_outputs(key, len(node.outputs)), strict=True),
     ]
     return all(formal is not None and len(formal.allowed) == 1 for operand, formal in formals if operand is value)
+
+
+def unused_nodes(model: onnx_ir.Model) -> set[onnx_ir.Node]:
+    """Return the nodes on which no output depends."""
+    unused = set[onnx_ir.Node]()
+    for node in reversed(list(all_nodes(model))):
+        if not any(value.is_graph_output() or {*value.consumers()} - unused for value in node.outputs):
+            unused.add(node)
+    return unused

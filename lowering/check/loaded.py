@@ -7,32 +7,57 @@ from dataclasses import replace
 from typing import cast
 
 import onnx_ir
+from onnx_ir import DataType
 
 from castsmith.analysis.inference.disagreement import rank_of
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.io.protos import REPEATED
+from castsmith.ir.io.protos import REPEATED, WRITTEN
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_of, graphs_with_initializers
 from castsmith.lowering.check.branches import known_before_run
-from castsmith.lowering.check.device import values_of
+from castsmith.lowering.check.device import unused_nodes, values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
-from castsmith.lowering.check.malformed import MALFORMED_MODEL, SURPLUS, UNVERSIONED
+from castsmith.lowering.check.malformed import (
+    MALFORMED_MODEL,
+    OF_CONSTANT,
+    OPERANDS,
+    OTHER_OPSET,
+    SURPLUS,
+    UNIMPORTED,
+    UNVERSIONED,
+)
 from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
 from castsmith.lowering.check.types import OUTPUT_TYPE_MISMATCH
-from castsmith.numerics.types import Kind, element_type
+from castsmith.numerics.types import HALF_TYPES, Kind, element_type
 from castsmith.targets.target import Target
 
 
 def _trains(node: onnx_ir.Node, _: Inference) -> bool:
-    """True for a Dropout unless it is known not to train."""
+    """True for a Dropout unless it is known not to train, as one before opset 7 without is_test is."""
+    if node.op_type == "Dropout" and isinstance(node.graph, onnx_ir.Graph):
+        opset = opset_of(node.graph.opset_imports, "")
+        if opset is not None and opset < _FIRST_WITHOUT_TRAINING:
+            return not node.attributes.get_int("is_test", 0)
     mode = node.inputs[2] if node.op_type == "Dropout" and len(node.inputs) > 2 else None
     tensor = constant_tensor(mode)
     return mode is not None and (tensor is None or bool(tensor.numpy().any()))
+
+
+_FIRST_WITHOUT_TRAINING = 7
+
+
+def _lacks_epsilon(node: onnx_ir.Node, _: Inference) -> bool:
+    return node.op_type == "EmbedLayerNormalization" and "epsilon" not in node.attributes
+
+
+def _is_gelu_of_others(node: onnx_ir.Node, inference: Inference) -> bool:
+    dtype = inference.type_of(node.inputs[0]) if node.op_type == "FastGelu" else None
+    return dtype not in (None, DataType.FLOAT, *HALF_TYPES)
 
 
 def _scans_outer_values(node: onnx_ir.Node, _: Inference) -> bool:
@@ -118,17 +143,31 @@ def _computes_parameter(node: onnx_ir.Node, _: Inference) -> bool:
 
 def _splits_into_more(node: onnx_ir.Node, _: Inference) -> bool:
     """True for a Split into more parts than its axis has elements."""
-    parts, dims = node.attributes.get_int("num_outputs", 0), _dims(node, 0) if node.inputs else None
-    axis = node.attributes.get_int("axis", 0)
-    if node.op_type != "Split" or not dims or not -len(dims) <= axis < len(dims):
+    if node.op_type != "Split":
         return False
-    length = dims[axis]
-    return length is not None and parts > length
+    dims, axis = _dims(node, 0), node.attributes.get_int("axis", 0)
+    length = dims[axis] if dims and -len(dims) <= axis < len(dims) else None
+    return length is not None and node.attributes.get_int("num_outputs", 0) > length
 
 
 def _masks_each_head(node: onnx_ir.Node, inference: Inference) -> bool:
     is_attention = node.op_type == "Attention" and node.domain == CONTRIB_DOMAIN and len(node.inputs) > 3
     return is_attention and rank_of(node.inputs[3], inference.ranks) == 4
+
+
+def _misfits_heads(node: onnx_ir.Node, inference: Inference) -> bool:
+    """True for an Attention of ONNX Runtime whose weights, bias or heads contradict each other."""
+    if node.op_type != "Attention" or node.domain != CONTRIB_DOMAIN:
+        return False
+    ranks = zip((rank_of(value, inference.ranks) for value in node.inputs[:3]), (3, 2, 1), strict=False)
+    if any(rank not in (None, wanted) for rank, wanted in ranks):
+        return True
+    weights, bias = _dims(node, 1), _dims(node, 2)
+    width = None if weights is None else weights[1]
+    if width is None:
+        return False
+    heads = 0 if "qkv_hidden_sizes" in node.attributes else node.attributes.get_int("num_heads", 0)
+    return (bias is not None and bias[0] not in (None, width)) or (heads > 0 and width // 3 % heads != 0)
 
 
 def _is_volumetric(node: onnx_ir.Node, inference: Inference) -> bool:
@@ -174,6 +213,13 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
         "its mask has four dimensions",
         "give it a mask of fewer dimensions",
     ),
+    "attention-sizes": (
+        _misfits_heads,
+        "its weights, its bias and num_heads do not fit",
+        "export the model again",
+    ),
+    "embeddings-without-epsilon": (_lacks_epsilon, "it has no epsilon", "state its epsilon, 1e-12 by default"),
+    "fastgelu-of-other-types": (_is_gelu_of_others, "its operand is no float", "cast the operand to float"),
     "volumetric-gridsample": (_is_volumetric, "its operand has five dimensions", "write it as other operators"),
 }
 """By hazard: which nodes the target does not load, why, and what to do."""
@@ -194,6 +240,11 @@ def refused_findings(model: onnx_ir.Model, inference: Inference, target: Target)
         message = f"{target} does not load the model, which has this node twice, with one result: {nodes[0]}"
         site, way_out = Site(model.graph.name or ""), f"`optimize(target={str(target)!r})` writes it once"
         yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site, message, way_out, "repeated-nodes")
+    written = cast("dict[str, str]", model.meta.get(WRITTEN, {}))
+    for hazard in filter(target.has_hazard, written):
+        message, site = f"{target} does not load {written[hazard]}", Site(model.graph.name or "")
+        way_out = f"`optimize(target={str(target)!r})` writes it otherwise"
+        yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site, message, way_out, hazard)
     for value, hazard, why, way_out in _misdeclared(model):
         if target.has_hazard(hazard):
             message = f"{target} does not load the {why}"
@@ -218,6 +269,10 @@ def _misdeclared(model: onnx_ir.Model) -> Iterator[tuple[onnx_ir.Value, str, str
         if not value.is_graph_input():
             why = f"initializer {value.name} of a subgraph, which is no input of it, at IR version {model.ir_version}"
             yield value, "subgraph-initializers-below-4", why, "raise the IR version to 4"
+    for value in model.graph.initializers.values() if model.ir_version < 4 else ():
+        if not (value.is_graph_input() or value.is_graph_output() or value.uses()):
+            why = f"initializer {value.name}, which is no input and is not read, at IR version {model.ir_version}"
+            yield value, "unread-initializers-below-4", why, "raise the IR version to 4"
     for value in values_of(model):
         if type(value.type) is onnx_ir.TensorType and value.dtype == onnx_ir.DataType.UNDEFINED:  # a map has none
             why = f"value {value.name}, which is declared with the element type 0"
@@ -236,18 +291,39 @@ def _holds(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> bool:
     )
 
 
-def as_loaded(found: Iterable[Diagnostic], target: Target | None) -> Iterator[Diagnostic]:
-    """Yield the findings; what the target does not look at is a warning, as it loads the model all the same."""
+def as_loaded(found: Iterable[Diagnostic], model: onnx_ir.Model | None, target: Target | None) -> Iterator[Diagnostic]:
+    """Yield the findings; what the target does not look at is a warning, as it loads the model all the same.
+
+    model: The model, if it could be read.
+    """
+    hazards = dict[str, str]() if target is None else target.hazards
+    nodes = unused_nodes(model) if model is not None and "unused-nodes-unread" in hazards else ()
+    unused = {(site_of(node), site_of(node).output) for node in nodes}
     for finding in found:
-        hazard = _UNCHECKED.get((finding.code, finding.subject))
-        if target is not None and hazard in target.hazards:
+        unchecked = {_UNCHECKED.get((finding.code, word)) for word in finding.subject.split() or ("",)}
+        if OPERANDS in finding.subject and finding.site.op in _COUNTED and _COUNTS in hazards:
+            unchecked = set[str]()
+        if finding.severity is Severity.ERROR and (
+            unchecked & hazards.keys() or (finding.site, finding.site.output) in unused
+        ):
             finding = replace(finding, severity=Severity.WARNING)
         yield finding
 
 
+_COUNTS = "surplus-operands-counted"
+_COUNTED = (
+    *("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "ConvInteger", "ConvTranspose", "DequantizeLinear"),
+    *("Gelu", "GroupNormalization", "If", "LayerNormalization", "NegativeLogLikelihoodLoss", "Pow", "QuantizeLinear"),
+    *("Reshape", "Resize", "RMSNormalization", "RoiAlign", "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "Swish"),
+    "Trilu",
+)
+"""Operators that do not load with more operands than they have, though others do."""
 _UNCHECKED = {
     (OUTPUT_TYPE_MISMATCH.code, ""): "output-types-unchecked",
     (MALFORMED_MODEL.code, SURPLUS): "surplus-operands-unchecked",
+    (MALFORMED_MODEL.code, OTHER_OPSET): "opset-unchecked",
+    (MALFORMED_MODEL.code, OF_CONSTANT): "constants-unchecked",
     (MALFORMED_MODEL.code, UNVERSIONED): "ir-version-unchecked",
+    (MALFORMED_MODEL.code, UNIMPORTED): "imports-unchecked",
     (INVALID_MODEL.code, BRANCH_INPUTS): "branch-inputs-unchecked",
 }

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import onnx_ir
+from onnx_ir import AttributeType
 
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.loading import NO_IR_VERSION, ModelLike, as_model, model_in_memory
+from castsmith.ir.io.loading import NO_IMPORTS, NO_IR_VERSION, ModelLike, as_model, model_in_memory
 from castsmith.ir.ops.schemas import op_formals, op_key
 from castsmith.ir.records import Diagnostic, Flaw, Severity
 from castsmith.ir.validation import require_sound
@@ -26,18 +27,49 @@ MALFORMED_MODEL = FindingCode(
 )
 SURPLUS = "surplus"
 """The subject of a finding about operands or results beyond those of the operator."""
-UNVERSIONED = "version"
-"""The subject of a finding about a model without IR version."""
+OPERANDS = "operands"
+"""Another word of that subject, for operands."""
+OTHER_OPSET = "other-opset"
+"""The subject of a finding about attributes that are those of a newer opset."""
+OF_CONSTANT = "constant"
+"""Another word of the subject, for a Constant of the main graph that has a value, whatever else it has."""
+UNVERSIONED, UNIMPORTED = "version", "imports"
+"""The subjects of findings about a model without IR version, and without imports of operator sets."""
+_OF_MODEL = {NO_IR_VERSION: UNVERSIONED, NO_IMPORTS: UNIMPORTED}
 _APART = "castsmith.malformed"
 """The domain of nodes that mean nothing, while the rest of the model is checked."""
 
 
-def malformed_findings(flaws: Iterable[Flaw]) -> Iterator[Diagnostic]:
-    """Yield an error for each flaw."""
+def malformed_findings(flaws: Iterable[Flaw], model: onnx_ir.Model | None) -> Iterator[Diagnostic]:
+    """Yield an error for each flaw. model: The model, if it could be read."""
     for flaw in dict.fromkeys(flaws):
         way_out = "export the model again, or correct it"
-        subject = SURPLUS if flaw.surplus else UNVERSIONED if flaw.text == NO_IR_VERSION else ""
+        words = (
+            SURPLUS * flaw.surplus,
+            OPERANDS * (flaw.surplus and " input" in flaw.text),
+            OTHER_OPSET * flaw.newer,
+            OF_CONSTANT * _is_weight(flaw.node, model),
+            _OF_MODEL.get(flaw.text),
+        )
+        subject = " ".join(filter(None, words))
         yield Diagnostic(MALFORMED_MODEL.code, Severity.ERROR, flaw.site, flaw.text, way_out, subject)
+
+
+def _is_weight(node: onnx_ir.Node | None, model: onnx_ir.Model | None) -> bool:
+    """True for a Constant of the main graph, which runtimes make a weight, that has a value."""
+    if node is None or model is None or node.op_type != "Constant" or node.graph is not model.graph:
+        return False
+    return any(each.type in _VALUES for each in node.attributes.values())
+
+
+_VALUES = tuple(AttributeType[name] for kind in ("TENSOR", "FLOAT", "INT", "STRING") for name in (kind, f"{kind}S"))
+
+
+def are_passed_over(flaws: Iterable[Flaw]) -> bool:
+    """True if the model that was read means what it would mean without the flaws."""
+    return all(
+        flaw.text in _OF_MODEL if flaw.node is None else flaw.surplus and flaw.node.domain != _APART for flaw in flaws
+    )
 
 
 def _drop_surplus(node: onnx_ir.Node, model: onnx_ir.Model) -> bool:
@@ -70,7 +102,7 @@ def readable_model(model: ModelLike) -> tuple[onnx_ir.Model | None, list[Flaw]]:
         if not flaws:
             raise
         return None, flaws
-    if any(flaw.node is None and flaw.text != NO_IR_VERSION for flaw in flaws):
+    if any(flaw.node is None and flaw.text not in _OF_MODEL for flaw in flaws):
         return None, flaws
     for flaw in again or flaws:
         if flaw.node is not None and not (flaw.surplus and _drop_surplus(flaw.node, loaded)):

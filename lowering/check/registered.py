@@ -19,6 +19,7 @@ from castsmith.ir.ops.qonnx import is_quantizer
 from castsmith.ir.ops.schemas import (
     DEFAULT_DOMAINS,
     Formal,
+    OpKey,
     actual_inputs,
     actual_outputs,
     is_function,
@@ -29,8 +30,10 @@ from castsmith.ir.ops.schemas import (
 )
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
+from castsmith.ir.validation import nonconformity
 from castsmith.ir.walks import all_nodes, imports_by_scope, nodes_of
 from castsmith.lowering.check.attributes import attribute_fault
+from castsmith.lowering.check.device import unused_nodes
 from castsmith.lowering.check.occurrences import Occurrences, note, noted
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.numerics.types import type_name
@@ -60,8 +63,6 @@ MALFORMED_OPERATOR = FindingCode(
     fix="manual",
     silence="Never for this target: it refuses the model.",
 )
-_UNLISTED = ("Constant",)
-"""Operators that need no kernel: they become weights when the model is loaded, whatever their domain is."""
 _INTERNAL = ("com.microsoft.nchwc", "com.ms.internal.nhwc")
 """Domains of the operators that ONNX Runtime's optimizer makes."""
 
@@ -79,7 +80,9 @@ def registered_findings(
     if not target.registry:
         yield from _unconverted(model, target)
         return
+    yield from _bodies_at_other_opsets(model, target)
     imports, registry, lacking = imports_by_scope(model), read_registry(target.registry), dict[str, Occurrences]()
+    bodies = {function.graph for function in model.functions.values()}
     implied = {"": target.newest_opset, **target.opsets}
     for domain, version in model.opset_imports.items():
         newest = target.opsets.get(domain, version)
@@ -88,7 +91,10 @@ def registered_findings(
             way_out, site = f"import version {newest} of {domain}", Site(model.graph.name or "")
             yield Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, site, message, way_out, domain)
     for node in all_nodes(model):
-        if node.graph is None or node.domain in _INTERNAL or node.op_type in _UNLISTED or site_of(node) in known:
+        if node.graph is None or node.domain in _INTERNAL or site_of(node) in known:
+            continue
+        is_constant = node.op_type == "Constant"
+        if is_constant and node.graph is model.graph:  # which becomes a weight, whatever its domain is
             continue
         if node.op_identifier() in model.functions:
             if opset_of(imports[node.graph], node.domain) is None and node.domain not in DEFAULT_DOMAINS:
@@ -100,23 +106,42 @@ def registered_findings(
         if since is None or opset is None:
             if not is_quantizer(node):  # which has a finding of its own
                 yield _unregistered(node, opset, target)
-        elif (fault := _fault(node, domain, opset, inference, target)) is not None:
+        elif (fault := _fault(node, domain, opset, inference, target)) is not None and not (
+            is_constant and node.graph in bodies
+        ):
             message = f"{target} does not load {node.op_type}{domain and f' of {domain}'}: {fault}"
             way_out = "correct the node, or export the model again"
             yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
-        elif inference is not None and not _has_kernel(node, since, opset, inference, registry, target):
+        elif (
+            inference is not None
+            and not is_constant
+            and not _has_kernel(node, since, opset, inference, registry, target)
+        ):
             types = dict.fromkeys(_name(inference.type_of(value)) for value in (*node.inputs, *node.outputs) if value)
             note(lacking, f"{target} has no kernel for {node.op_type} of {', '.join(types)} at opset {opset}", node)
     way_out = "choose types that it has a kernel for, or keep the node out of the model"
     yield from noted(lacking, TARGET_LACKS_KERNEL, Severity.ERROR, way_out)
 
 
+def _bodies_at_other_opsets(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
+    """Yield nodes of functions that do not fit the operators of the model's opsets, by which the target reads them."""
+    for function in model.functions.values() if target.has_hazard("bodies-of-model-opset") else ():
+        imports = {**function.opset_imports, **model.opset_imports}
+        for node in function.all_nodes() if imports != {**function.opset_imports} else ():
+            if (fault := nonconformity(node, imports, model.functions)) is not None:
+                message = f"{target} reads {function.name} at the opsets of the model: {fault}"
+                way_out = "import the same opsets in the function and the model"
+                yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
+
+
 def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     """Yield the operators that are not among those which the target has, if these are known."""
     found, functions = dict[str, Occurrences](), dict[str, Occurrences]()
+    imports = imports_by_scope(model)
     calls_fail, counts = "functions-unconverted" in target.hazards, "surplus-operands-unchecked" not in target.hazards
     nodes = nodes_of(model.graph) if calls_fail else all_nodes(model)
-    for node in nodes if target.operators else ():
+    unused = unused_nodes(model) if "unused-nodes-unread" in target.hazards else set[onnx_ir.Node]()
+    for node in sorted(nodes, key=unused.__contains__) if target.operators else ():  # the first one is reported
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
         has = node.op_type in target.operators.get(domain, ())
         schema = contrib_schema(node.op_type) if domain == CONTRIB_DOMAIN else None
@@ -126,7 +151,13 @@ def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
             continue
         if not has:
             note(found, f"{node.op_type}{domain and f' of {domain}'}", node)
-        elif fault := attribute_fault(node, target) if schema is None else _wrong_count(node, schema, surplus=counts):
+        opset = None if node.graph is None else opset_of(imports[node.graph], domain)
+        key = (domain, node.op_type, opset or target.newest_opset)
+        if schema is None:
+            fault = attribute_fault(node, target) or _gap(node, key, first=False)
+        else:
+            fault = _wrong_count(node, schema, surplus=counts)
+        if has and fault:
             message = f"{target} does not load {node.op_type}{domain and f' of {domain}'}: {fault}"
             way_out = "correct the node, or export the model again"
             yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
@@ -171,7 +202,11 @@ def _unregistered(node: onnx_ir.Node, opset: int | None, target: Target) -> Diag
 
 def _fault(node: onnx_ir.Node, domain: str, opset: int, inference: Inference | None, target: Target) -> str | None:
     if domain != CONTRIB_DOMAIN:
-        return _unknown_attribute(node, domain, opset) or attribute_fault(node, target)
+        return (
+            _unknown_attribute(node, domain, opset)
+            or _gap(node, (domain, node.op_type, opset), first=True)
+            or attribute_fault(node, target)
+        )
     schema = contrib_schema(node.op_type)
     if schema is None:
         return None
@@ -184,6 +219,15 @@ def _unknown_attribute(node: onnx_ir.Node, domain: str, opset: int) -> str | Non
     known = onnx.defs.get_schema(node.op_type, opset, domain).attributes
     unknown = (name for name in node.attributes if name not in known and not name.startswith("__"))
     return next((f"it has no attribute {name}" for name in unknown), None)
+
+
+def _gap(node: onnx_ir.Node, key: OpKey, *, first: bool) -> str | None:
+    """Return which operand of a list is left out. first: Look at the first operand of the node alone."""
+    if None not in node.inputs or op_formals(*key) is None:
+        return None
+    pairs = enumerate(zip(node.inputs, actual_inputs(key, len(node.inputs)), strict=True))
+    gaps = [index for index, (value, formal) in pairs if value is None and formal is not None and formal.variadic]
+    return f"it lacks the input {gaps[0]}" if gaps and not (first and gaps[0]) else None
 
 
 def _misfit(node: onnx_ir.Node, schema: ContribSchema) -> str | None:

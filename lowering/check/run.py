@@ -14,20 +14,20 @@ import onnx_ir
 from castsmith.analysis.inference.walk import Inference, infer_element_types
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.errors import ModelError, OpsetError
-from castsmith.ir.io.loading import ModelLike, structure
-from castsmith.ir.ops.schemas import opset_of
-from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
+from castsmith.ir.io.loading import NO_IMPORTS, NO_IR_VERSION, ModelLike, structure
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.records import Diagnostic, Flaw, Refusal, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import imports_by_scope, nodes_now
 from castsmith.lowering.check.casts import cast_findings
 from castsmith.lowering.check.causes import with_causes
 from castsmith.lowering.check.loaded import as_loaded
-from castsmith.lowering.check.malformed import malformed_findings, readable_model
+from castsmith.lowering.check.malformed import are_passed_over, malformed_findings, readable_model
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL, TARGET_MISCOMPUTES_CAST
 from castsmith.lowering.check.registered import UNREGISTERED_OPERATOR, registered_findings
 from castsmith.lowering.check.standard import declaration_findings, operator_fits
-from castsmith.lowering.check.target import OPSET_TOO_NEW, target_findings
+from castsmith.lowering.check.target import OPSET_TOO_NEW, target_findings, with_taken_types
 from castsmith.lowering.check.tried import with_tried_hints
 from castsmith.lowering.check.trunc import trunc_findings
 from castsmith.lowering.check.types import (
@@ -116,20 +116,37 @@ def check(
     flag("strict_device", strict_device, OptionError)
     rules, runtime = as_rules(promotion), as_target(target, strict=strict_device)
     loaded, flaws = readable_model(model)
-    written = None if flaws else (lambda: structure(model))
+    if any(flaw.text == NO_IMPORTS for flaw in flaws) and not (runtime and runtime.has_hazard("imports-unchecked")):
+        loaded = None
+    source = model if not flaws else loaded if are_passed_over(flaws) else None
+    written = None if source is None else (lambda: structure(source))
     try:
         found = [] if loaded is None else findings(loaded, rules, runtime, written)
     except OpsetError as error:
         newer = None if loaded is None else _newer_opset(loaded, runtime, str(error))
-        if newer is None:
+        if loaded is None or newer is None:
             raise
-        return list(as_loaded((*malformed_findings(flaws), newer), runtime))
+        found = [newer]
+        if newer.severity is not Severity.ERROR:
+            loaded = loaded.clone()
+            for scope in (loaded.graph, *loaded.functions.values()):
+                scope.opset_imports.update(dict.fromkeys({*DEFAULT_DOMAINS} & {*scope.opset_imports}, NEWEST_OPSET))
+            found += findings(loaded, rules, runtime, written)
     if found and loaded is not None and not flaws:
         found = with_tried_hints(loaded, found, rules, runtime, partial(all_findings, rules=rules, target=runtime))
     flawed = {(flaw.site, flaw.site.output) for flaw in flaws if flaw.node is not None and not flaw.surplus}
     others = (each for each in found if (each.site, each.site.output) not in flawed)
-    told = list(as_loaded((*malformed_findings(flaws), *others), runtime))
+    malformed = malformed_findings(flaws, loaded)
+    if not _is_unread(model, flaws, runtime):
+        malformed = as_loaded(malformed, loaded, runtime)
+    told = [*malformed, *as_loaded(others, loaded, runtime)]
     return told if loaded is None or flaws or inputs is None else [*told, *_half_findings(loaded, inputs, runtime)]
+
+
+def _is_unread(model: ModelLike, flaws: Iterable[Flaw], target: Target | None) -> bool:
+    """True for a file with so few fields that the target does not take it for a model."""
+    is_bare = any(flaw.text in (NO_IR_VERSION, NO_IMPORTS) for flaw in flaws)
+    return is_bare and target is not None and target.has_hazard("few-fields") and len(structure(model).ListFields()) < 3
 
 
 def _newer_opset(model: onnx_ir.Model, target: Target | None, why: str) -> Diagnostic | None:
@@ -138,7 +155,7 @@ def _newer_opset(model: onnx_ir.Model, target: Target | None, why: str) -> Diagn
     if opset <= NEWEST_OPSET:
         return None
     if target is None or "newest_opset" in target.unknown or target.has_hazard("opset-unchecked"):
-        message = f"{why.rstrip('.')}, so nothing else is checked"
+        message = f"{why.rstrip('.')}, so it is checked as of that"
         return Diagnostic(UNKNOWN_OPERATOR.code, Severity.WARNING, site, message, "export the model at an older opset")
     message = f"the model is of opset {opset} and {target} accepts at most {target.newest_opset}"
     return Diagnostic(OPSET_TOO_NEW.code, Severity.ERROR, site, message, "export the model at an older opset")
@@ -175,6 +192,7 @@ def findings(
     if target is None:
         found += operator_findings(model, targeted=False)
     else:
+        found = with_taken_types(found, model, inference, target) if inference is not None else found
         found += _findings_for(model, inference, target, found)
     if proto is not None and inference is not None and not any(each.severity is Severity.ERROR for each in found):
         found += declaration_findings(model, proto()) if target is None else operator_fits(model, inference)
@@ -241,7 +259,11 @@ def findings_by_target(model: onnx_ir.Model, targets: Iterable[Target]) -> dict[
     everywhere = [*mixed, *_general_findings(model, inference, PromotionRules())]
     if inference is not None and not any(each.severity is Severity.ERROR for each in everywhere):
         everywhere += operator_fits(model, inference)
-    return {target.name: [*everywhere, *_findings_for(model, inference, target, everywhere)] for target in targets}
+    found = dict[str, list[Diagnostic]]()
+    for target in targets:
+        shared = with_taken_types(everywhere, model, inference, target) if inference is not None else everywhere
+        found[target.name] = [*shared, *_findings_for(model, inference, target, shared)]
+    return found
 
 
 def _findings_for(

@@ -107,8 +107,11 @@ def _replace_foreign(proto: onnx.ModelProto, model: onnx_ir.Model, inference: In
 
 _FIRST_WITH_TYPED_INITIALIZERS = 4
 """The IR version from which onnx infers types from initializers that are no inputs."""
-_NO_FAULTS = ("expected to have type but instead is null", "already exists", "Constant: output has unsupported type")
-"""Words of onnx on the result of an operator that it does not know, on one it sees twice, and on what all load."""
+_NO_FAULTS = (
+    *("expected to have type but instead is null", "already exists"),
+    *("has unsupported type: tensor(", "Constant: output has unsupported type"),
+)
+"""Words of onnx on the result of an operator that it does not know, on one it sees twice, and on types of elements."""
 
 
 def _faults(text: str, proto: onnx.ModelProto) -> Iterator[Diagnostic]:

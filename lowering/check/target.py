@@ -14,7 +14,7 @@ from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.naming import same_names
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.qonnx import is_quantizer, runs_in_qonnx
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, op_formals, opset_of
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
@@ -31,6 +31,7 @@ from castsmith.lowering.check.pairs import (
     pair_findings,
 )
 from castsmith.lowering.check.registered import UNREGISTERED_OPERATOR, lists_kernel, registered_findings
+from castsmith.lowering.check.types import TYPE_NOT_ALLOWED
 from castsmith.lowering.float8.needs import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
 from castsmith.targets.kernels import varied_input
@@ -261,12 +262,14 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
     for node in all_nodes(model):
         if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or node.graph is None:
             continue
-        opset = opset_of(imports[node.graph], "") or target.newest_opset
+        opset = _opset_of_kernels(target, opset_of(imports[node.graph], ""))
         for dtype in types_asked_about(node, inference.type_of, target):
             if "kernels" in target.unknown and dtype not in target.off_device | target.kernels.keys():
                 unknown.update({dtype: None} if dtype in CODED_TYPES else {})
             elif (reason := lacks_kernel(node, dtype, target, opset)) is not None:
-                if not lists_kernel(node, opset, inference, target):
+                if not lists_kernel(node, opset, inference, target) and not target.leaves_unchecked(
+                    node.op_type, varied_input(node.op_type), dtype
+                ):
                     note(lacking, reason, node)
             elif (reason := fused_wrongly(node, dtype, target)) is not None:
                 note(misfused, reason, node)
@@ -278,6 +281,44 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
         message = f"the operators of {target} that support {names} are unknown"
         way_out = f"{lowering_to(target)} replaces all of them"
         yield Diagnostic(TARGET_UNKNOWN.code, Severity.WARNING, Site(model.graph.name or ""), message, way_out)
+
+
+def _opset_of_kernels(target: Target, opset: int | None) -> int:
+    """Return the opset whose kernels count: the newest for a target that has all of them whatever the model says."""
+    return target.newest_opset if opset is None or target.has_hazard("opset-unchecked") else opset
+
+
+def with_taken_types(
+    found: Iterable[Diagnostic], model: onnx_ir.Model, inference: Inference, target: Target
+) -> list[Diagnostic]:
+    """Return the findings; types that the standard allows at another opset are warnings if the target has kernels."""
+    taken = set[tuple[Site, str]]()
+    for node in all_nodes(model) if target.has_hazard("opset-unchecked") else ():
+        operands = [
+            pair for each in inference.illegal.get(node, ()) for pair in zip(each.indexes, each.types, strict=False)
+        ]
+        results = filter(None, map(inference.type_of, node.outputs)) if node.op_type in OF_RESULT else ()
+        if all(_takes(node, *operand, target) for operand in operands) and all(
+            target.has_kernel(node.op_type, dtype, target.newest_opset) for dtype in results
+        ):
+            taken.add((site_of(node), site_of(node).output))
+    return [
+        replace(each, severity=Severity.WARNING)
+        if each.code == TYPE_NOT_ALLOWED.code and (each.site, each.site.output) in taken
+        else each
+        for each in found
+    ]
+
+
+def _takes(node: onnx_ir.Node, index: int, dtype: DataType, target: Target) -> bool:
+    """True if the input may have the type at some opset, or though the standard does not allow it."""
+    opset, varied = target.newest_opset, varied_input(node.op_type)
+    if op_formals("", node.op_type, opset) is None:
+        return False
+    if target.leaves_unchecked(node.op_type, index, dtype):
+        return True
+    variables = [formal and formal.variable for formal in actual_inputs(("", node.op_type, opset), len(node.inputs))]
+    return variables[index] == variables[varied] and target.has_kernel(node.op_type, dtype, opset)
 
 
 def lowering_to(target: Target) -> str:

@@ -144,7 +144,7 @@ class Folding:
 
     def _derive(self, node: onnx_ir.Node) -> list[Derivation] | None:
         """Return the constant of each output. An unused output is left as its operand."""
-        if node.op_type == "Cast" and self.constants.of(node.inputs[0]) is None:  # as in most cases
+        if node.op_type == "Cast" and not (node.inputs and self.constants.of(node.inputs[0])):  # as in most cases
             return None
         readings = self.ready.readings.get(node) or self.reader.read(node)
         used = _used(node)

@@ -42,7 +42,7 @@ def casts_computed(nodes: Iterable[onnx_ir.Node], reader: Reader) -> Together:
     together = Together()
     groups: dict[tuple[CastTo, DataType], dict[Known, None]] = defaultdict(dict)
     for node in nodes:
-        constant = _small_constant(node, reader) if node.op_type == "Cast" else None
+        constant = _small_constant(node, reader) if node.op_type == "Cast" and node.inputs else None
         readings = None if constant is None else reader.read(node)
         if constant is None or readings is None:
             continue

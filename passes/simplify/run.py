@@ -22,7 +22,7 @@ import onnx_ir
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import called_with_several_types
-from castsmith.ir.io.protos import REPEATED
+from castsmith.ir.io.protos import REPEATED, WRITTEN
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.text import site_of
@@ -102,6 +102,7 @@ class SimplifyCasts(SessionPass):
             return None if answer.rule == MERGE_EQUAL_NODES.code else savings.of(node, answer)
 
         result = replace_nodes(session, NAME, match, types=inference.types, saved=saved)
+        session.model.meta.pop(WRITTEN, None)
         repeated = cast("list[str]", session.model.meta.pop(REPEATED, []))
         merged = [_merged(text, session.model) for text in repeated]
         result.records.rewrites[:0] = merged

@@ -83,6 +83,8 @@ def errors_of_check(path: str, target: str | None) -> str | None:
         found = check(path, target=target)
     except CastsmithError as error:
         return f"unreadable: {error}"
+    except Exception as error:  # a defect, which must not pass for a refusal
+        return f"Traceback: {error!r}"
     errors = (each for each in found if each.severity is Severity.ERROR and _refuses(each.code))
     return next((f"{each.code}: {each.message}" for each in errors), None)
 
@@ -119,13 +121,13 @@ class Engine:
 
     def verdict(self, path: Path, key: str) -> str:
         if key not in self.verdicts:
-            self.verdicts[key] = self._asked(path)
+            self.verdicts[key] = self.ask(path)
             if self.cached:
                 with self._file.open("a") as file:
                     file.write(json.dumps([key, self.verdicts[key]]) + "\n")
         return self.verdicts[key]
 
-    def _asked(self, path: Path) -> str:
+    def ask(self, path: Path) -> str:
         if self.connection is None:
             context = multiprocessing.get_context("fork")
             self.connection, answering = context.Pipe()
@@ -163,7 +165,7 @@ def _answer(connection: Connection, judge: Callable[[str], str | None]) -> None:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _raises(load: Callable[[str], None]) -> Callable[[str], str | None]:
+def raises(load: Callable[[str], None]) -> Callable[[str], str | None]:
     def judge(path: str) -> None:
         load(path)
 
@@ -228,16 +230,19 @@ def main(words: list[str]) -> int:
 def _agreement(name: str, chosen: Iterable[tuple[str, Path]], report: TextIO) -> float:
     """Return the share of the models on which `check` and the engine agree; write the others to the report."""
     target = None if name == "checker" else name
-    engine = Engine(name, _raises(ENGINES[name]))
+    engine = Engine(name, raises(ENGINES[name]))
     checker = Engine(f"check {name}", lambda path: errors_of_check(path, target), cached=False)
     agreed, total = Counter[str](), Counter[str]()
     for model, path in chosen:
         key, kind = _key(path), model.split()[0]
         theirs, ours = engine.verdict(path, key), checker.verdict(path, key)
         total[kind] += 1
-        agreed[kind] += bool(theirs) == bool(ours)
-        if bool(theirs) != bool(ours) or ours in ("crash", "no answer") or ours.startswith("Traceback"):
-            print(name, "MISSED" if theirs else "FALSE", model, path, theirs or ours, sep="\t", file=report)
+        failed = ours in ("crash", "no answer") or ours.startswith("Traceback")
+        agrees = bool(theirs) == bool(ours) and not failed
+        agreed[kind] += agrees
+        if not agrees:
+            verdict = "FAILED" if failed else "MISSED" if theirs else "FALSE"
+            print(name, verdict, model, path, ours if failed else theirs or ours, sep="\t", file=report)
     for kind in total:
         print(f"{name}: {kind}: {agreed[kind]} of {total[kind]} agree, {agreed[kind] / total[kind]:.2%}", flush=True)
     share = agreed.total() / max(total.total(), 1)

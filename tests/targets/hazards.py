@@ -109,6 +109,52 @@ def subgraph_initializers() -> bool:
     return loads and _refused(made, x=_f(1, 2), c=np.array(True))
 
 
+def spelled_inside() -> bool:
+    def refused(neg: str) -> bool:
+        branch = f"b () => (float[2] r) {{ r = {neg} (x) }}"
+        made = model(
+            f"(float[2] x, bool c) => (float[2] y) {{ y = If <then_branch = {branch}, else_branch = {branch}> (c) }}"
+        )
+        return _refused(made, x=_f(1, 2), c=np.array(True))
+
+    return refused("ai.onnx.Neg") and not refused("Neg")
+
+
+def constants_unchecked() -> bool:
+    made = model("(float[2] x) => (float[2] y) { c = d.Constant <value_float = 1.0, axis = 0> (x) y = Add (x, c) }", 9)
+    return not _refused(made, x=_f(1, 2))
+
+
+def bodies_of_model_opset() -> bool:
+    def refused(opset: int) -> bool:
+        body = "f (a) => (b) { i = Constant <value_ints = [0]> () b = Unsqueeze (a, i) }"
+        made = model(f'(float[2] x) => (float[1,2] y) {{ y = d.f (x) }} <domain: "d", opset_import: ["": 21]> {body}')
+        made.opset_import[0].version = opset
+        made.opset_import.add(domain="d", version=1)
+        return _refused(made, x=_f(1, 2))
+
+    return refused(9) and not refused(13)
+
+
+def _loads_attention(heads: int, bias: int) -> bool:
+    made = model(
+        "(float[2,2,4] x, float[4,12] w) => (float[2,2,4] y) { y = com.microsoft.Attention <num_heads = 2> (x, w, b) }",
+        b=np.zeros(bias, np.float32),
+        w=np.zeros((4, 12), np.float32),
+    )
+    made.graph.node[0].attribute[0].i = heads
+    made.opset_import.add(domain="com.microsoft", version=1)
+    return not _refused(made, x=np.zeros((2, 2, 4), np.float32))
+
+
+def unread_initializers() -> bool:
+    made = model("(float[2] x) => (float[2] y) { y = Neg (x) }", 13, w=_f(1, 2))
+    made.ir_version = 4
+    loads = not _refused(made, x=_f(1, 2))
+    made.ir_version = 3
+    return loads and _refused(made, x=_f(1, 2))
+
+
 def _stated(value: onnx.ValueInfoProto, elem_type: int) -> None:
     value.type.tensor_type.elem_type = elem_type
 
@@ -291,14 +337,29 @@ def float8_nan_is_lost() -> bool:
     return not np.isnan(in_openvino(made, x=_f(np.nan, 1))[0][0])
 
 
-def _loads(body: str, *, ir_version: int = 10, opset: int = 21, typed: bool = True) -> bool:
-    """True if OpenVINO compiles the file: it loads more of bytes in memory. typed: With a type of its first input."""
+def _loads(
+    body: str, *, ir_version: int = 10, opset: int = 21, typed: bool = True, producer: str = "", sparse: bool = False
+) -> bool:
+    """True if OpenVINO compiles the file: it loads more of bytes in memory.
+
+    Args:
+        opset: 0 for a model that imports none.
+        typed: With a type of its first input.
+        sparse: With a sparse initializer s.
+    """
     import openvino
 
     made = model(body)
     made.ir_version = ir_version
     made.opset_import[0].version = opset
     made.opset_import.add(domain="com.microsoft", version=1)
+    if not opset:
+        del made.opset_import[:]
+    if producer:
+        made.producer_name = producer
+    if sparse:
+        values, indices = onnx.helper.make_tensor("s", 1, [1], [1.0]), onnx.helper.make_tensor("", 7, [1], [0])
+        made.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, indices, [2]))
     if not typed:
         made.graph.input[0].ClearField("type")
     with tempfile.TemporaryDirectory() as folder:
@@ -323,12 +384,29 @@ _MATMUL = (
     f"(uint8[2,2] x, uint8[2,4] w) => (uint8[2,4] y) <{_PARAMETERS}>"
     " {{ y = QLinearMatMul (x, s, z, w, {}, s, z) }}"
 )
+_EMBEDDINGS = """(int32[1,3] i, float[9,4] w, float[4] g, float[4] b) => (float[1,3,4] y, int32[1] m)
+    { y, m = com.microsoft.EmbedLayerNormalization EPSILON (i, , w, w, , g, b) }"""
+_FASTGELU = "(TYPE[2] x) => (TYPE[2] y) { y = com.microsoft.FastGelu (x) }"
 _LOADED: Mapping[str, Callable[[], bool]] = {
     "output-types-unchecked": lambda: _loads("(float[2] x) => (int64[2] y) { y = Neg (x) }"),
     "surplus-operands-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x, x) }"),
     "ir-version-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", ir_version=99),
+    "imports-unchecked": lambda: (
+        _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", opset=0, producer="p")
+        and not _loads(
+            "(float[2] x) => (float[1,2] y) <int64[1] a = {0}> { y = Unsqueeze (x, a) }", opset=0, producer="p"
+        )
+    ),
+    "few-fields": lambda: not _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", opset=0),
+    "spelled-domain": lambda: not _loads("(float[2] x) => (float[2] y) { y = ai.onnx.Neg (x) }"),
+    "unused-nodes-unread": lambda: _loads("(float[2] x) => (float[2] y) { z = d.F (x) y = Neg (x) }"),
+    "surplus-operands-counted": lambda: not _loads("(float[2] x) => (float[2] y) { y = Pow (x, x, x) }"),
+    "sparse-initializers": lambda: not _loads("(float[2] x) => (float[2] y) { y = Add (x, s) }", sparse=True),
     "opset-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", opset=99),
-    "training-dropout": lambda: not _loads("(float[2] x, float r, bool t) => (float[2] y) { y = Dropout (x, r, t) }"),
+    "training-dropout": lambda: (
+        not _loads("(float[2] x) => (float[2] y) { y = Dropout (x) }", opset=6)
+        and not _loads("(float[2] x, float r, bool t) => (float[2] y) { y = Dropout (x, r, t) }")
+    ),
     "scan-of-outer-values": lambda: (
         _loads(f"{_SCAN} {{ r = Neg (u) }}> (x) }}") and not _loads(f"{_SCAN} {{ r = Add (u, z) }}> (x) }}")
     ),
@@ -366,6 +444,12 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
     "loop-of-passed-values": lambda: (
         _loads(_LOOP.format("bool r, float[2] v")) and not _loads(_LOOP.format("bool k, float[2] v"))
     ),
+    "embeddings-without-epsilon": lambda: (
+        not _loads(_EMBEDDINGS.replace("EPSILON", "")) and _loads(_EMBEDDINGS.replace("EPSILON", "<epsilon = 1e-5>"))
+    ),
+    "fastgelu-of-other-types": lambda: (
+        _loads(_FASTGELU.replace("TYPE", "float16")) and not _loads(_FASTGELU.replace("TYPE", "double"))
+    ),
     "inputs-without-type": lambda: not _loads("(float[2] x) => (float[2] y) { y = Neg (x) }", typed=False),
     "inputs-without-rank": lambda: not _loads("(float[] x) => (float[] y) { y = Neg (x) }"),
 }
@@ -376,6 +460,11 @@ ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
     "inputs-without-type": lambda: _is_refused_with(lambda graph: graph.input[0].ClearField("type")),
     "repeated-nodes": lambda: _is_refused_with(lambda graph: graph.node.append(graph.node[0])),
     "subgraph-initializers-below-4": subgraph_initializers,
+    "attention-sizes": lambda: _loads_attention(2, 12) and not (_loads_attention(3, 12) or _loads_attention(2, 9)),
+    "spelled-domain-inside": spelled_inside,
+    "constants-unchecked": constants_unchecked,
+    "bodies-of-model-opset": bodies_of_model_opset,
+    "unread-initializers-below-4": unread_initializers,
     "undefined-types": lambda: _is_refused_with(lambda graph: _stated(graph.output[0], 0)),
     "initializers-unlike-inputs": lambda: _is_refused_with(lambda graph: _stated(graph.input[1], 7)),
     "attributes-without-effect": idle_attributes,

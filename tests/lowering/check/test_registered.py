@@ -266,6 +266,84 @@ def test_an_error_is_what_openvino_refuses():
     assert not wrong
 
 
+_ODD_IF = """g (float[2] x, bool c) => (float[n] y) { y = If (c)
+    <then_branch = t () => (float[n] u) { BRANCH }, else_branch = e () => (float[2] v) { v = Neg (x) }> }"""
+_ODD_CALL = 'g (float[2] x) => (y) { y = lib.f (x) } <domain: "lib", opset_import: ["" : 20]> f (a) => (b) { BODY }'
+_SQUEEZE = "i = Constant <value_ints = [0]> () b = Unsqueeze (a, i)"
+WRITTEN: dict[str, tuple[int, str]] = {
+    "the domain of a node in words": (20, "y = ai.onnx.Neg (x)"),
+    "that of one in a branch": (20, _filled(_ODD_IF, BRANCH="u = ai.onnx.Neg (x)")),
+    "that of one in a function": (20, _filled(_ODD_CALL, BODY="b = ai.onnx.Neg (a)")),
+    "a Constant of another domain": (20, "c = d.Constant <value_float = 1.0> () y = Add (x, c)"),
+    "an unused one": (20, "c = d.Constant <value_float = 1.0> () y = Neg (x)"),
+    "one in a branch": (20, _filled(_ODD_IF, BRANCH="u = d.Constant <value_floats = [1.0, 2.0]> ()")),
+    "one in a function": (20, _filled(_ODD_CALL, BODY="c = d.Constant <value_float = 1.0> () b = Add (a, c)")),
+    "a Constant with an input": (20, "c = Constant <value_float = 1.0> (x) y = Add (x, c)"),
+    "a Constant with another attribute": (
+        20,
+        _filled(_ODD_IF, BRANCH="u = Constant <value_floats = [1.0], axis = 1> ()"),
+    ),
+    "a function of a newer opset": (9, _filled(_ODD_CALL, BODY=_SQUEEZE)),
+    "a function of a newer opset with the same operators": (13, _filled(_ODD_CALL, BODY=_SQUEEZE)),
+    "no first operand of a list": (20, "y = Sum (, x)"),
+    "no second one": (20, "y = Sum (x, )"),
+    "a surplus operand": (20, "y = Neg (x, x)"),
+    "a surplus operand that is counted": (20, "y = Pow (x, x, x)"),
+    "a surplus result": (20, "y, z = Pow (x, x)"),
+    "surplus, and shapes that contradict": (
+        20,
+        "g (float[2] x, float[3] w) => (float[2] y) { z = Neg (x, x) y = Add (z, w) }",
+    ),
+    "a Cast without operand": (20, "y = Cast <to = 1> ()"),
+    "a type of a later opset": (11, "z = Cast <to = 17> (x) y = Cast <to = 1> (z)"),
+    "an operand of a type that the standard does not allow": (
+        20,
+        "g (float[2] x, uint8[1] i) => (float[1] y) { y = Gather (x, i) }",
+    ),
+    "operators on a type that the standard does not allow": (20, "g (uint8[2] x) => (uint8[2] y) { y = Tan (x) }"),
+    "an unused node": (20, "z = lib.Foo (x) y = Neg (x)"),
+    "an unused node, and a used one": (20, "z = lib.Foo (x) y = lib.Foo (x)"),
+    "no imports": (0, "y = Neg (x)"),
+    "no imports, and an operator of opset 13": (0, f"g (float[2] a) => (float[1,2] b) {{ {_SQUEEZE} }}"),
+    "a newer opset than any": (99, "y = Neg (x)"),
+    "a newer opset than any, and no such operator": (99, "y = Foo (x)"),
+}
+"""Opsets, 0 for no imports, and graphs, or the nodes of one of an operand x and a result y."""
+LOADED = {("a type of a later opset", "openvino-cpu")}
+"""And computes it otherwise, which is an error too."""
+
+
+@pytest.mark.skipif(ONNXRUNTIME < (1, 32), reason="the target is ONNX Runtime 1.32")
+def test_what_is_written_unusually_is_an_error_where_a_runtime_refuses_it():
+    wrong = []
+    for name, (opset, text) in WRITTEN.items():
+        graph = text if text.startswith("g (") else f"g (float[2] x) => (float[2] y) {{ {text} }}"
+        header = '<ir_version: 10, opset_import: ["" : 20, "lib" : 1], producer_name: "p">'
+        model = onnx.parser.parse_model(header + graph)
+        model.opset_import[0].version = opset
+        if not opset:
+            del model.opset_import[:]
+        for target, ask in {"onnxruntime-cpu": refusal, "openvino-cpu": openvino_refusal}.items():
+            theirs, ours = ask(model), errors(model, target)
+            if bool(theirs) != bool(ours) and (name, target) not in LOADED:
+                wrong.append(f"{name}, {target}: {theirs[-200:] or 'loads'}; check: {ours}")
+    assert not wrong
+
+
+def test_a_domain_in_words_and_sparse_weights_load_after_optimize():
+    text = "g (float[2] x) => (float[2] y) { z = ai.onnx.Neg (x) y = Add (z, s) }"
+    model = onnx.parser.parse_model(IMPORTS + text)
+    values, indices = onnx.helper.make_tensor("s", 1, [1], [1.0]), onnx.helper.make_tensor("", 7, [1], [0])
+    model.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, indices, [2]))
+    found = castsmith.check(model, target="openvino-cpu")
+    assert [(each.subject, each.help) for each in found] == [
+        (subject, "`optimize(target='openvino-cpu')` writes it otherwise")
+        for subject in ("sparse-initializers", "spelled-domain")
+    ]
+    result = castsmith.optimize(model, target="openvino-cpu")
+    assert (openvino_refusal(result.proto), castsmith.check(result.model, target="openvino-cpu")) == ("", [])
+
+
 def test_optimize_inlines_functions_for_openvino():
     model = onnx.parser.parse_model(IMPORTS + _filled(_CALL, FUNCTION="lib.f", OPERATOR="Neg"))
     (found,) = castsmith.check(model, target="openvino-cpu")
