@@ -73,6 +73,7 @@ INTEGERS: dict[int, tuple[bool, int]] = {
 NUMBERS = {*FLOATS, *INTEGERS, BOOL}
 
 
+LATEST = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": max(row[3] for row in onnx.helper.VERSION_TABLE)}
 NAMES = {f"tensor({name.lower()})": number for name, number in TensorProto.DataType.items()}
 NUMPY: dict[int, np.dtype[Any]] = {one: np.dtype(onnx.helper.tensor_dtype_to_np_dtype(one)) for one in NUMBERS}
 
@@ -355,6 +356,8 @@ EVALUATED = {
     *("ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "CumSum", "Trilu", "Range", "NonZero"),
 }
 """Operators whose results onnx computes exactly, or rounded once, for the types in `EXACT`."""
+CHOOSING = ("Max", "Min", "Clip", "Relu")
+"""Operators that give the greater or the lesser of their operands."""
 BITWISE = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"}
 POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements", "IsNaN", "IsInf", "Round", "Relu", "Clip"}
 """Operators that are evaluated for all values of an operand of at most 16 bits."""
@@ -477,7 +480,7 @@ class Terms:
     def pointwise(
         self,
         args: Sequence[Term],
-        function: Callable[[list[Array]], Results],
+        function: Callable[[list[Array]], Results | None],
         to: int,
         monotone: object = None,
         found: dict[Term, Term | None] | None = None,
@@ -513,7 +516,10 @@ class Terms:
         known = {arg: self.tables.get(arg, (values, np.ones(values.shape, bool))) for arg in varying}
         if wide and not all(settled(*table) for table in known.values()) and (len(known) > 1 or monotone is None):
             return None
-        array, defined = function([known[arg][0] if arg in known else cast("Array", arg.array) for arg in args])
+        results = function([known[arg][0] if arg in known else cast("Array", arg.array) for arg in args])
+        if results is None:
+            return None
+        array, defined = results
         for _, also in known.values():
             defined = defined & also
         if constant:
@@ -616,6 +622,16 @@ def converted(dtype: int, how: Conversion) -> Results:
     values = values_of(dtype)
     assert values is not None
     return how.of(values, dtype)
+
+
+def ambiguous(op: str, arrays: Sequence[Array], shape: tuple[int, ...]) -> Array:
+    """Where runtimes differ: a shift by the whole width; the greatest of NaN, or of zeros of two signs."""
+    if op == "BitShift":
+        return np.broadcast_to(arrays[1] >= 8 * arrays[0].itemsize, shape)
+    if op not in CHOOSING or arrays[0].dtype.kind in "biu":
+        return np.zeros(shape, bool)
+    nans, zeros = (sum((one != one).astype(int) for one in arrays), sum((one == 0).astype(int) for one in arrays))
+    return np.broadcast_to((nans > 0) | (zeros > (op != "Relu")), shape)
 
 
 def table_key(to: int, array: Array, defined: Array) -> object:
@@ -763,8 +779,14 @@ def meaning_of(schema: onnx.defs.OpSchema) -> int:
 
 @cache
 def schema_of(op_type: str, opset: int, domain: str) -> onnx.defs.OpSchema | None:
-    known = opset > 0 and onnx.defs.has(op_type, opset, domain)
+    known = 0 < opset <= LATEST.get(domain, 0) and onnx.defs.has(op_type, opset, domain)
     return onnx.defs.get_schema(op_type, opset, domain) if known else None
+
+
+def fits(node: onnx.NodeProto, attributes: Iterable[str], schema: onnx.defs.OpSchema) -> bool:
+    """True if the node has as many operands and results as the schema allows, and attributes that the schema has."""
+    operands = schema.min_input <= len(node.input) <= schema.max_input
+    return operands and len(node.output) <= schema.max_output and schema.attributes.keys() >= {*attributes}
 
 
 def kind_of(proto: onnx.TypeProto | None, dim_of: Callable[[Any, int], Dim]) -> Kind:
@@ -772,7 +794,8 @@ def kind_of(proto: onnx.TypeProto | None, dim_of: Callable[[Any, int], Dim]) -> 
     if proto is None or not proto.HasField("tensor_type"):
         return 0, None
     tensor = proto.tensor_type
-    shape = tuple(dim.dim_value or dim_of(dim, axis) for axis, dim in enumerate(tensor.shape.dim))
+    dims = enumerate(tensor.shape.dim)
+    shape = tuple(dim.dim_value if dim.dim_value > 0 else dim_of(dim, axis) for axis, dim in dims)
     return tensor.elem_type, shape if tensor.HasField("shape") else None
 
 
@@ -780,13 +803,11 @@ def declared(proto: onnx.TypeProto | None, place: object) -> Kind:
     """Return the kind that a type declares: dimensions of one name are one, others are those of their place."""
 
     def dim_of(dim: Any, axis: int) -> Dim:
+        if dim.HasField("dim_value"):  # 0 or less, of which exporters mean that it is unknown
+            return named((place, axis), "<")
         return named(dim.dim_param) if dim.dim_param else named((place, axis))
 
-    kind = kind_of(proto, dim_of)
-    least = (isinstance(dim, Poly) or dim > 0 for dim in kind[1] or ())
-    return kind[0], kind[1] and tuple(
-        dim if fits else named((place, n)) for n, (dim, fits) in enumerate(zip(kind[1], least, strict=True))
-    )
+    return kind_of(proto, dim_of)
 
 
 @dataclass
@@ -838,16 +859,17 @@ class Call:
             attrs = {**attrs, "outputs": len(self.node.output)}
             return [terms.move(op, args, attrs, kind, out) for out, kind in enumerate(kinds)]
         exact = EXACT & {*INTEGERS} if op.startswith(("Reduce", "CumSum", "Range")) else EXACT
-        unordered = (arg.array != arg.array for arg in args if arg is not None and arg.array is not None)
-        if op in ("Max", "Min") and (any(map(np.any, unordered)) or sum(0 in arg.elements for arg in args if arg) > 1):
-            exact = EXACT & {*INTEGERS}  # a NaN, or zeros of two signs
         exact = exact | {*INTEGERS} if op == "DequantizeLinear" else exact
         if (
             op in EVALUATED
             and self.opset >= 7
             and all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args)
         ):
-            array = terms.evaluated(op, args, attrs, kinds[0][1])
+            arrays = [arg.array for arg in args if arg is not None and arg.array is not None]
+            doubtful = (
+                op in CHOOSING and ambiguous(op, arrays, np.broadcast_shapes(*(one.shape for one in arrays))).any()
+            )
+            array = None if doubtful else terms.evaluated(op, args, attrs, kinds[0][1])
             if array is not None and kinds[0][0]:
                 return [terms.constant(array, kinds[0][0])]
         whole, name = (*args, None, *self.bodies), f"{self.domain}.{self.node.op_type}" if self.domain else op
@@ -858,11 +880,13 @@ class Call:
         count, by_name = len(self.node.output), {one.type_param_str: one for one in schema.type_constraints}
         nothing = list[Kind]()  # of which onnx infers no more than that the schema has one type for it
         for out in range(count):
-            name = schema.outputs[min(out, len(schema.outputs) - 1)].type_str
+            port = schema.outputs[min(out, len(schema.outputs) - 1)]
+            name = port.type_str
             of_inputs = {
                 arg.dtype
                 for place, arg in enumerate(self.args)
                 if arg is not None and schema.inputs[min(place, len(schema.inputs) - 1)].type_str == name
+                if port.is_homogeneous
             }
             only = by_name[name].allowed_type_strs if name in by_name else [name]
             fixed = {NAMES.get(text, 0) for text in only} if len(only) == 1 else set[int]()
@@ -892,7 +916,7 @@ class Call:
         key = self.key()
 
         def dim_of(out: int, dim: Any, axis: int) -> Dim:
-            return names.get(dim.dim_param) or (0 if dim.HasField("dim_value") else named((key, out, axis)))
+            return names.get(dim.dim_param) or (0 if dim.HasField("dim_value") else named((key, out, axis), "<"))
 
         return [kind_of(answers.get(f"o{out}"), partial(dim_of, out)) for out in range(count)]
 
@@ -945,15 +969,18 @@ class Call:
 
             return self.terms.pointwise([places], looked_up, args[0].dtype)
         dtype = args[0].dtype
-        if any(arg.dtype != dtype for arg in args) or dtype not in EXACT | {*INTEGERS} or self.opset < 7:
+        if (
+            None in self.args
+            or any(arg.dtype != dtype for arg in args)
+            or dtype not in EXACT | {*INTEGERS}
+            or self.opset < 7
+        ):
             return None
 
-        def evaluated(arrays: list[Array]) -> Results:
-            size = max(arrays, key=np.size).shape
+        def evaluated(arrays: list[Array]) -> Results | None:
             operands = [self.terms.constant(array, dtype) for array in arrays]
-            result = self.terms.evaluated(op, operands, self.attrs, size)
-            nothing = np.zeros(size, NUMPY[dtype]), np.zeros(size, bool)
-            return nothing if result is None else (result, np.ones(result.shape, bool))
+            result = self.terms.evaluated(op, operands, self.attrs, max(arrays, key=np.size).shape)
+            return None if result is None else (result, ~ambiguous(op, arrays, result.shape))
 
         to = BOOL if op in (*COMPARISONS, "IsNaN", "IsInf") else dtype
         return self.terms.pointwise(args, evaluated, to, self.monotone(args))
@@ -1103,7 +1130,8 @@ class Call:
         starts, ends = self.numbers(1, "starts"), self.numbers(2, "ends")
         axes = self.numbers(3, "axes") or [*range(len(starts or ()))]
         steps = self.numbers(4) or [1] * len(axes)
-        if x.shape is None or starts is None or ends is None or not self.schema:
+        unknown = any(arg is not None and not arg.is_constant for arg in self.args[3:])
+        if x.shape is None or starts is None or ends is None or unknown or not self.schema:
             return None
         rows = zip(starts, ends, axes, steps, strict=True)
         whole = {axis % len(x.shape) for start, end, axis, step in rows if (start, step) == (0, 1) and end == MOST_INT}
@@ -1126,7 +1154,9 @@ class Call:
     def reduce(self, x: Term) -> Term | None:
         """The product or sum of a vector of integers that are not all known."""
         axes = self.numbers(1, "axes")
-        whole = axes in ([0], [-1]) or (axes is None and len(self.args) < 2)
+        whole = axes in ([0], [-1]) or (
+            axes is None and len(self.args) < 2 and not self.attrs.get("noop_with_empty_axes", 0)
+        )
         if x.array is None or x.is_constant or x.dtype not in INTEGERS or x.array.ndim != 1 or not whole:
             return None
         result = product(x.elements) if self.node.op_type == "ReduceProd" else sum(x.elements, start=0)
@@ -1187,12 +1217,13 @@ class Reader:
 
     def nodes(self, nodes: Sequence[onnx.NodeProto], env: Env, scope: Scope, ends: Iterable[str]) -> None:
         """Add the results of nodes, which are in order, to the environment."""
-        used = {*ends}.union(*map(names_in, nodes))
+        used, read = {*ends}.union(*map(names_in, nodes)), set[str]()
         for node in nodes:
             terms = self.node(node, env, scope)
+            read |= names_in(node)
             for name, term in zip(node.output, terms, strict=False):
-                if name and name in env.maps[0]:
-                    raise RefusedError(f"{name} is made twice")
+                if name and (name in env.maps[0] or name in read):
+                    raise RefusedError(f"{name} is made twice, or used before it is made")
                 env[name] = term
             if not used & {*node.output} and not all(term.is_constant for term in terms):  # but it may fail
                 self.doubts["unused", tuple(map(id, terms))] = f"{node.op_type}, which nothing uses,"
@@ -1211,7 +1242,7 @@ class Reader:
         if function is not None:
             return self._call(function, args, scope.inside(node, parameters=protos))
         schema = schema_of(node.op_type, scope.opsets.get(domain, 0), domain)
-        if schema is not None and not schema.attributes.keys() >= protos.keys():
+        if schema is not None and not fits(node, protos.keys(), schema):
             schema = None  # a runtime may honour what the version does not have, or not
         attrs: dict[str, Any] = {"@": -scope.opsets.get(domain, 0) if schema is None else meaning_of(schema)}
         bodies = list[Term]()
@@ -1221,7 +1252,7 @@ class Reader:
                 attrs[name], bodies = f"body of {len(body)}", [*bodies, *body]
             elif schema is None or name not in schema.attributes or proto != schema.attributes[name].default_value:
                 attrs[name] = attribute(proto)
-        if domain == "" and node.op_type == "Constant":
+        if domain == "" and node.op_type == "Constant" and schema is not None:
             return [self._constant(protos)]
         if domain == "" and node.op_type == "If" and args and args[0] is not None:
             if attrs.get("then_branch") != attrs.get("else_branch") or len(bodies) != 2 * len(node.output):
@@ -1292,7 +1323,7 @@ class Reader:
                 raise RefusedError(f"{tensor.name} is made twice")
             inner[tensor.name] = self.terms.constant(elements_of(tensor), tensor.data_type)
         names = [value.name for value in graph.output]
-        self.nodes(in_order(graph.node), inner, scope.inside(node, depth=scope.depth + bool(graph.input)), names)
+        self.nodes(graph.node, inner, scope.inside(node, depth=scope.depth + bool(graph.input)), names)
         for name in (name for name in names if name not in inner.maps[0]):
             self.doubts[name, "a body"] = f"{name}, which the body does not make,"  # onnx wants it to, runtimes do not
         return [looked_up(inner, name) for name in names]
@@ -1400,10 +1431,11 @@ def bare(proto: Any) -> Any:
 
 @dataclass(frozen=True)
 class Model:
-    """The declared inputs and outputs of a model, with defaults, the terms of its outputs, and nodes in doubt."""
+    """The declared inputs and outputs of a model, with defaults, the terms of its values, and nodes in doubt."""
 
     declared: Mapping[str, str]
     outputs: Mapping[str, Term]
+    values: Mapping[str, Term]
     doubts: Mapping[object, str]
 
 
@@ -1454,7 +1486,7 @@ class Checker:
         nodes = [self._parse(onnx.NodeProto, text) for text in parts.get("node", {}).values()]
         names = [text.rpartition(" ")[0] for text in parts.get("output", {}).values()]
         self.reader.nodes(in_order(nodes), env, Scope(opsets, by_name, {}), names)
-        return Model(interface, {name: looked_up(env, name) for name in names}, self.reader.doubts)
+        return Model(interface, {name: looked_up(env, name) for name in names}, env, self.reader.doubts)
 
     def _parse(self, kind: Any, text: str) -> Any:
         if text not in self.parsed:
@@ -1470,7 +1502,11 @@ class Checker:
         for name, term in before.outputs.items():
             value = after.outputs.get(name)
             forms = [term, None if value is None else self._coded(term, value.dtype)]
-            if value not in forms and not (term.dtype == FLOAT4 and value and self._refines(forms[-1], value)):
+            if (
+                value is None
+                or value not in forms
+                and not (term.dtype == FLOAT4 and value and self._refines(forms[-1], value))
+            ):
                 changed.add(name)
         return sorted(changed)
 
@@ -1571,11 +1607,32 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> 
     if wrong:
         raise RefusedError(f"the steps do not lead to the output model: {', '.join(wrong[:3])} differ")
     try:
-        return certified(checker_of(before, pool), states, steps)
+        return certified(checker_of(before, pool), states, steps, partial(wrong_facts, before, after))
     except RefusedError:
         raise
     except MALFORMED as error:
         raise RefusedError(f"a model on the way is malformed: {error}") from error  # as no other check has found
+
+
+def wrong_facts(before: onnx.ModelProto, after: onnx.ModelProto, first: Model, last: Model) -> list[str]:
+    """Return the values of the output model whose types or shapes are neither as stated before nor known to be so."""
+    stated, claims = {value.name: value.type for value in before.graph.value_info}, dict[str, Dim]()
+    for value in before.graph.input:
+        claims |= {dim.dim_param: named(dim.dim_param) for dim in value.type.tensor_type.shape.dim if dim.dim_param}
+    wrong = list[str]()
+    for value in after.graph.value_info:
+        term = last.values.get(value.name)
+        if term is None or (stated.get(value.name) == value.type and first.values.get(value.name) is term):
+            continue
+        dtype, shape = kind_of(value.type, lambda dim, _: atom(dim.dim_param))
+        known = [None] * len(shape or ()) if term.shape is None else term.shape
+        pairs = list(zip(shape or (), known, strict=False))
+        holds = dtype in (0, term.dtype) and (shape is None or len(shape) == len(known))
+        for dim, true in pairs:
+            name = "" if isinstance(dim, int) else dim.terms[0][0][0]
+            holds = holds and (dim == true if not name else true is not None and claims.setdefault(name, true) == true)
+        wrong += [] if holds else [value.name]
+    return wrong
 
 
 def checker_of(before: onnx.ModelProto, constants: dict[str, Array]) -> Checker:
@@ -1584,7 +1641,12 @@ def checker_of(before: onnx.ModelProto, constants: dict[str, Array]) -> Checker:
     return Checker(constants, types)
 
 
-def certified(checker: Checker, states: Sequence[State], steps: Sequence[tuple[str, list[str], Any]]) -> Report:
+def certified(
+    checker: Checker,
+    states: Sequence[State],
+    steps: Sequence[tuple[str, list[str], Any]],
+    wrong: Callable[[Model, Model], list[str]],
+) -> Report:
     """Return which of the steps from state to state are certified."""
     report, models, place = Report(len(steps), []), [checker.read(states[0], is_first=True)], 0
     models += map(checker.read, states[1:])
@@ -1598,6 +1660,9 @@ def certified(checker: Checker, states: Sequence[State], steps: Sequence[tuple[s
         report.left.append(
             ("output", ["nodes that fail, that nothing uses, or whose operands have mixed types"], sorted(doubts))
         )
+    facts = wrong(models[0], models[-1])
+    if facts:
+        report.left.append(("output", ["types and shapes that are stated of values, but not known"], facts))
     return report
 
 

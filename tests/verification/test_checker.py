@@ -200,6 +200,55 @@ _ATTACKS = {
         f"{HEAD}g (bfloat16[N] x, bfloat16[N] z) => (bfloat16[N] y) {{ a = Cast <to = 1> (x) b = Cast <to = 1> (z)"
         " c = Mul (a, b) y = Cast <to = 16> (c) }",
     ),
+    "two quotients that are exchanged, of which one divides by zero": (
+        f"{HEAD}g (uint8[N] x) => (uint8[N] y, uint8[N] z) <uint8 a = {{5}}, uint8 b = {{7}}> {{ y = Div (a, x)"
+        " z = Div (b, x) }",
+        f"{HEAD}g (uint8[N] x) => (uint8[N] y, uint8[N] z) <uint8 a = {{5}}, uint8 b = {{7}}> {{ y = Div (b, x)"
+        " z = Div (a, x) }",
+    ),
+    "steps of a Slice that are not known": (
+        f"{HEAD}g (float[4] x, int64[1] s) => (float[M] y) <int64[1] a = {{0}}, int64[1] b = {{9223372036854775807}},"
+        " int64[1] c = {0}> { y = Slice (x, a, b, c, s) }",
+        f"{HEAD}g (float[4] x, int64[1] s) => (float[M] y) {{ y = Identity (x) }}",
+    ),
+    "a sum over no axes": (
+        f"{HEAD}g (float[N, M] x) => (int64[K] y) {{ s = Shape (x) y = ReduceSum <noop_with_empty_axes = 1> (s) }}",
+        f"{HEAD}g (float[N, M] x) => (int64[K] y) {{ s = Shape (x) y = ReduceSum (s) }}",
+    ),
+    "a number of elements that may be 0": (
+        f"{HEAD}g (float[N] x) => (bool[1] y) <int64[1] z = {{0}}> {{ n = NonZero (x) s = Shape <start = 1> (n)"
+        " y = Equal (s, z) }",
+        f"{HEAD}g (float[N] x) => (bool[1] y) <bool[1] w = {{0}}> {{ y = Identity (w) }}",
+    ),
+    "an input without elements": (
+        f"{HEAD}g (float[0] x) => (bool[1] y) <int64[1] z = {{0}}> {{ s = Shape (x) y = Equal (s, z) }}",
+        f"{HEAD}g (float[0] x) => (bool[1] y) <bool[1] w = {{0}}> {{ y = Identity (w) }}",
+    ),
+    "an upper bound for a lower one": (
+        f"{HEAD}g (uint8[N] x) => (uint8[N] y) <uint8 a = {{5}}> {{ y = Clip (x, a) }}",
+        f"{HEAD}g (uint8[N] x) => (uint8[N] y) <uint8 a = {{5}}> {{ y = Clip (x, , a) }}",
+    ),
+    "results of a Loop of another type than its values": tuple(
+        f"{HEAD}g (float[2] x, int64 n) => (float[K] y) {{ t = Constant <value = bool {{1}}> () v, s = Loop (n, t, x)"
+        " <body = b (int64 i, bool k, float[2] v) => (bool k2, float[2] w, int64 j) { k2 = Identity (k)"
+        f" w = Add (v, v) j = Identity (i) }}> y = {end} (s) }}"
+        for end in ("Cast <to = 1>", "Identity")
+    ),
+    "an opset that does not exist": tuple(
+        f"{HEAD.replace('23', opset)}g (float[2] x) => (float[2] y) {{ y = Neg (x) }}" for opset in ("26", "99")
+    ),
+    "an operand too many": (
+        f"{HEAD}g (float[2] x) => (float[2] y) {{ a = Neg (x) y = Identity (a) }}",
+        f"{HEAD}g (float[2] x) => (float[2] y) {{ a = Neg (x) y = Identity (a, x) }}",
+    ),
+    "zeros of two signs, of which runtimes take either": (
+        f"{HEAD}g (float[1] x) => (float[1] y) <float[1] z = {{-0.0}}> {{ w = Relu (z) y = Div (x, w) }}",
+        f"{HEAD}g (float[1] x) => (float[1] y) <float[1] z = {{0.0}}> {{ y = Div (x, z) }}",
+    ),
+    "a shift by more than the width": (
+        f'{HEAD}g (uint8[2] x) => (uint8[2] y) <uint8 z = {{40}}> {{ y = BitShift <direction = "RIGHT"> (x, z) }}',
+        f"{HEAD}g (uint8[2] x) => (uint8[2] y) <uint8 z = {{0}}> {{ y = BitwiseAnd (x, z) }}",
+    ),
 }
 
 
@@ -209,6 +258,30 @@ def test_no_attack_on_a_rule_is_certified() -> None:
         assert outcome_of((before, after)) != "certified"
 
     check_all(refuse, _ATTACKS.values())
+
+
+_FACTS = HEAD + "g (float[N, 2] x) => (float[N, 2] y) { a = Neg (x) y = Abs (a) }"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "expected"),
+    [
+        *((1, ["N", 2], "certified"), (1, ["other", 2], "certified"), (1, ["N", 3], "partly"), (1, [7, 2], "partly")),
+        *((10, ["N", 2], "partly"), (1, ["N", "N"], "partly"), (1, ["N"], "partly"), (1, None, "certified")),
+    ],
+)
+def test_what_an_output_model_states_of_its_values_is_so(dtype: int, shape: list[int | str], expected: str) -> None:
+    model, other = onnx.parser.parse_model(_FACTS), onnx.parser.parse_model(_FACTS)
+    other.graph.value_info.append(onnx.helper.make_tensor_value_info("a", dtype, shape))
+    assert outcome(model, other) == expected
+    assert outcome(other, other) == "certified"
+
+
+def test_a_name_that_a_body_makes_after_it_read_it_from_around_is_refused() -> None:
+    """ONNX Runtime takes the value of the body, the reference implementation that of around it."""
+    text = f"""{HEAD}g (bool c, float[2] x) => (float[2] y) {{ v = Neg (x) y = If (c) <then_branch = t () => (float[2] a)
+        {{ a = Abs (v) v = Exp (x) }}, else_branch = e () => (float[2] b) {{ b = Abs (x) }}> }}"""
+    assert outcome_of((text, text)) == "refused"
 
 
 def _with_function(model: onnx.ModelProto, operator: str, domain: str = "l") -> None:
