@@ -50,6 +50,12 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("castsmith.cli.batch.pool.on_this_machine", batch_in_this_process)
 
 
+@pytest.fixture
+def untried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hints of findings are not tried on the model, which takes several times as long as to find them."""
+    monkeypatch.setattr("castsmith.lowering.check.tried._MOST_NODES", 0)
+
+
 _WORKERS: list[tuple[float, float]] = []
 
 

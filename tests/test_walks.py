@@ -22,7 +22,6 @@ import castsmith
 from castsmith.cli.report.savings import measure
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.walks import all_tensors, files_read
-from castsmith.lowering.check import tried
 from castsmith.targets.target import Target
 from tests.graphs.nesting import NESTS, Nest, in_function, in_if
 from tests.lowering.check.test_target import AWAY, CASES, DEVICE, HEAD
@@ -105,9 +104,8 @@ def codes(name: str, nest: str) -> set[str]:
     return {each.code for each in castsmith.check(DEEP[nest](onnx.parser.parse_model(text)), target=target)}
 
 
-def test_check_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tried, "_MOST_NODES", 0)  # hints are not tried, which takes longer than all else
-
+@pytest.mark.usefixtures("untried")
+def test_check_finds_the_same() -> None:
     def require_same(name: str, nest: str) -> None:
         lacking = codes(name, "flat") - codes(name, nest) - {*OF_MODEL}
         # A function does not declare the types of its values.

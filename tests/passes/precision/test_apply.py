@@ -411,6 +411,7 @@ def test_a_target_without_double_gets_what_stays_wide_in_float() -> None:
     assert "tensorrt-11 has no double, which the value x has" in found.message
 
 
+@pytest.mark.usefixtures("untried")
 def test_the_rules_of_tensorrt_11_hold_after_a_conversion() -> None:
     """Its data refuses sequences, unsigned quantization and operators of ONNX Runtime, and takes everything else."""
     known = ("Sequence", "Optional", "quantized", "old weights", "contrib")
