@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 
 from tests import sampling
+from tests.cli.helpers import batch_in_this_process
 
 
 def pytest_configure() -> None:
@@ -41,6 +42,18 @@ def processor_seconds() -> float:
 def own_seconds() -> float:
     """Return the seconds of the processor that this process took without others."""
     return sum(os.times()[:2])
+
+
+@pytest.fixture
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs over many models do the work of each in this process, which has imported everything."""
+    monkeypatch.setattr("castsmith.cli.batch.pool.on_this_machine", batch_in_this_process)
+
+
+@pytest.fixture
+def untried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hints of findings are not tried on the model, which takes several times as long as to find them."""
+    monkeypatch.setattr("castsmith.lowering.check.tried._MOST_NODES", 0)
 
 
 _WORKERS: list[tuple[float, float]] = []

@@ -2,8 +2,9 @@
 
 `make test` runs the cases that are always kept and others, drawn by a seed, which is the same in each run; its last
 lines say of what, and how many. `CASTSMITH_SEED=random make test` draws other cases, and prints their seed first:
-`CASTSMITH_SEED=N make test` draws them again. CASTSMITH_SAMPLE=4, as the nightly sets it, draws four times as many.
-`make exhaustive` sets CASTSMITH_COMPLETE=1: every case is run.
+`CASTSMITH_SEED=N make test` draws them again. The numbers in the tests are for CASTSMITH_SAMPLE=1. `make test` draws a
+third as many, and the nightly, which sets CASTSMITH_SAMPLE=4, four times as many. `make exhaustive` sets
+CASTSMITH_COMPLETE=1: every case is run.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ _ASKED = os.environ.get("CASTSMITH_SEED") or FIXED
 SEED = str(SystemRandom().randrange(1, 1_000_000)) if _ASKED == "random" else _ASKED
 os.environ["CASTSMITH_SEED"] = SEED  # so that all processes of a run draw the same cases
 
-SIZE = int(os.environ.get("CASTSMITH_SAMPLE") or 1)
-"""Factor on the number of cases that are drawn."""
+SIZE = int(os.environ.get("CASTSMITH_SAMPLE") or 0)
+"""Factor on the number of cases that are drawn; 0: a third of them."""
 
-QUICK = not COMPLETE and SIZE == 1
+QUICK = not COMPLETE and SIZE <= 1
 
 complete_only = pytest.mark.skipif(QUICK, reason="takes many seconds: `make exhaustive` and the nightly run it")
 
@@ -45,7 +46,7 @@ def sampled(
     *,
     always: Callable[[Any], bool] = lambda _: False,
     cover: Callable[[Any], Iterable[object]] = lambda _: (),
-    factor: int = SIZE,
+    combined: bool = False,
 ) -> list[Case]:
     """Return all cases in a complete run, else about `count` of them times the factor, in their order.
 
@@ -56,7 +57,7 @@ def sampled(
         count: The number of cases to draw; there are more of them where `always` and `cover` need more.
         always: True for a case that is always run.
         cover: Properties of a case. Each property that a case has is one that a case of the sample has.
-        factor: The factor on the number; 1 where cases are combined with those of a domain that grows already.
+        combined: True where cases are combined with those of a domain that grows already, so that it does not grow.
     """
     every = list(cases)
     if COMPLETE:
@@ -68,16 +69,21 @@ def sampled(
         if not covered.issuperset(cover(every[index])):
             kept.add(index)
             covered.update(cover(every[index]))
-    kept.update([index for index in drawn if index not in kept][: max(count * factor - len(kept), 0)])
+    wanted = _wanted(count, min(SIZE, 1) if combined else SIZE)
+    kept.update([index for index in drawn if index not in kept][: max(wanted - len(kept), 0)])
     DRAWN[domain] = (len(kept), len(every))
     return Sampled(every[index] for index in sorted(kept))
 
 
+def _wanted(count: int, factor: int) -> int:
+    return count * factor if factor else -(-count // 3)
+
+
 def shortened(domain: str, complete: int, quick: int) -> int:
-    """Return the size of a random or growing domain: `complete` in a complete run, else `quick` times the factor."""
+    """Return the size of a random or growing domain: `complete` in a complete run, else by the factor on `quick`."""
     if COMPLETE:
         return complete
-    size = min(quick * SIZE, complete)
+    size = min(_wanted(quick, SIZE), complete)
     DRAWN[domain] = (size, complete)
     return size
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -21,18 +22,18 @@ import castsmith
 from castsmith.cli.report.savings import measure
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.walks import all_tensors, files_read
-from castsmith.lowering.check import tried
 from castsmith.targets.target import Target
 from tests.graphs.nesting import NESTS, Nest, in_function, in_if
 from tests.lowering.check.test_target import AWAY, CASES, DEVICE, HEAD
 from tests.lowering.check.test_types import HEAD as OPSET_21, MODELS as FOUND
-from tests.sampling import check_all
+from tests.sampling import check_all, sampled
 
 DEEP: dict[str, Nest] = {
     "flat": lambda model: model,
     **NESTS,
     "If in function": lambda model: in_function(in_if(model)),
 }
+NESTED = [nest for nest in DEEP if nest != "flat"]
 _IMPORTS = '"": {}, "com.microsoft": 1, "com.example": 1, "qonnx.custom_op.general": 1'
 _F, _D, _B = (f"g ({name}[4] x) => ({name}[4] y)" for name in ("float", "double", "bfloat16"))
 CPU, ANDROID, TENSORRT, OPENVINO = "onnxruntime-cpu", "onnxruntime-android", "tensorrt-10", "openvino-cpu"
@@ -103,16 +104,14 @@ def codes(name: str, nest: str) -> set[str]:
     return {each.code for each in castsmith.check(DEEP[nest](onnx.parser.parse_model(text)), target=target)}
 
 
-@pytest.mark.parametrize("nest", [nest for nest in DEEP if nest != "flat"])
-def test_check_finds_the_same(nest: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tried, "_MOST_NODES", 0)  # hints are not tried, which takes longer than all else
-
-    def require_same(name: str) -> None:
+@pytest.mark.usefixtures("untried")
+def test_check_finds_the_same() -> None:
+    def require_same(name: str, nest: str) -> None:
         lacking = codes(name, "flat") - codes(name, nest) - {*OF_MODEL}
         # A function does not declare the types of its values.
         assert lacking <= ({"value-type-mismatch"} if nest.startswith("function") else set()), name
 
-    check_all(require_same, CHECKED)
+    check_all(require_same, sampled("nested models of findings", product(CHECKED, NESTED), 0, cover=lambda case: case))
 
 
 @cache
@@ -122,16 +121,15 @@ def rules(name: str, nest: str) -> Counter[str]:
     return Counter({rule: count for rule, count in counts.items() if rule not in OF_MODEL})
 
 
-@pytest.mark.parametrize("nest", [nest for nest in DEEP if nest != "flat"])
-def test_optimize_does_the_same(nest: str) -> None:
-    def require_same(name: str) -> None:
+def test_optimize_does_the_same() -> None:
+    def require_same(name: str, nest: str) -> None:
         once, found = rules(name, "flat"), rules(name, nest)
         # A function that is called twice is changed once, or inlined first.
         most = 2 if nest == "function in If" else twice(nest)
         assert found.keys() == once.keys()
         assert all(twice(nest) * count <= found[rule] <= most * count for rule, count in once.items()), (once, found)
 
-    check_all(require_same, MODELS)
+    check_all(require_same, sampled("nested models to optimize", product(MODELS, NESTED), 120, cover=lambda case: case))
 
 
 PLAIN = f"{OPSET_21} g (float[4] x) => (float[4] y) <float[4] w = {{1, 2, 3, 4}}> {{ a = Mul (x, w)"

@@ -17,7 +17,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.ops.schemas import opset_of
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.walks import all_nodes, nodes_of
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
@@ -90,7 +90,8 @@ def drop_unused_bodies(model: onnx_ir.Model) -> None:
     if own in _WITHOUT_FUNCTIONS and not model.functions:
         model.ir_version = int(own)
     for scope in (model.graph, *model.functions.values()):
-        scope.opset_imports.pop(CASTSMITH_DOMAIN, None)
+        if all(node.domain != CASTSMITH_DOMAIN for node in nodes_of(scope)):  # others may have operators in the domain
+            scope.opset_imports.pop(CASTSMITH_DOMAIN, None)
 
 
 def _names_promotion(identifier: onnx_ir.OperatorIdentifier) -> bool:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import onnx
 import onnx.parser
 import pytest
 
+from castsmith.cli.batch import worker
+from castsmith.cli.batch.worker import Done, Task
 from castsmith.cli.main import main, whole_parser
 from castsmith.cli.parser import subcommands
 
@@ -76,3 +83,21 @@ def is_one_sentence(text: str) -> bool:
         and text.count("\n") == 1
         and "Traceback" not in text
     )
+
+
+def batch_in_this_process(
+    _: int, tasks: Sequence[Task], ahead: Callable[[Task], Done | None] | None = None
+) -> Iterator[Done]:
+    """Do the work of the processes of a batch here."""
+    for task in tasks:
+        known = ahead(task) if ahead is not None else None
+        yield known if known is not None else _done(task)
+
+
+def _done(task: Task) -> Done:
+    with TemporaryFile() as errors:
+        text = TextIOWrapper(errors, write_through=True)
+        with redirect_stderr(text):
+            done = worker._run(task, errors)  # pyright: ignore[reportPrivateUsage, reportArgumentType]
+        text.detach()
+    return json.loads(json.dumps(done))

@@ -91,17 +91,14 @@ def mixed() -> onnx.ModelProto:
 
 
 COMMANDS = """
-optimize A -o OUT
 optimize A -o OUT --diff --explain
 optimize A -o OUT --diff=full --target onnxruntime-android
 optimize A -o OUT --verify
 optimize A -o OUT --target NAME
 optimize A -o OUT --passes NAME
-optimize A -o OUT --sizes NAME=2
 optimize A -o NAME/OUT
 optimize A -o OUT --target tensorrt-11 --json
 optimize FOLDER -o OUTS --explain
-optimize FOLDER -o OUTS --json
 optimize BAD -o OUT
 optimize MIXED -o OUT
 optimize NAME -o OUT
@@ -109,8 +106,6 @@ convert A --to float16 -o OUT --explain
 convert A --to bfloat16 -o OUT --diff --target onnxruntime-cuda
 convert A --to NAME -o OUT
 convert A --to float16 -o OUT --keep NAME
-convert FOLDER --to float16 -o OUTS
-check A
 check A --target tensorrt-11 --all
 check MIXED --format text
 check MIXED --format json
@@ -118,7 +113,6 @@ check MIXED --format sarif
 check MIXED --format markdown
 check MIXED --format github
 check FOLDER --target onnxruntime-android --format github
-check FOLDER --target onnxruntime-android
 check FOLDER --target onnxruntime-android --format markdown
 check BAD
 check NAME
@@ -127,21 +121,17 @@ check A --config NAME
 show A
 show BAD
 show MIXED --json
-diff A B
 diff A B --all --full
 diff A B --format json
 diff A MIXED
 diff A BAD
 diff A NAME
 diff NAME A 0000 100644 B 0000 100644
-verify A B --sets 1
 verify A B --dim NAME=2 --sets 1
 verify A A --prove
 verify A MIXED --sets 1
 verify A B --inputs NAME
-verify A B --json --sets 1
 verify FOLDER FOLDER --sets 1
-bounds A
 bounds A --to float16 --all
 bounds A --range NAME=0:1
 bounds A --json

@@ -23,7 +23,7 @@ def test_every_domain_is_published() -> None:
 
 
 def test_halves_have_the_published_hashes_in_both_implementations() -> None:
-    for domain in OF_HALVES:
+    for domain in sampled("domains of halves", OF_HALVES, len(OF_HALVES)):
         assert domain_hash(domain) == second_hash(domain) == PUBLISHED[domain.name()], domain.name()
 
 

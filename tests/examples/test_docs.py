@@ -36,6 +36,7 @@ def needs(page: str) -> list[str]:
     return [name for name in (*imports, *tools) if find_spec(name.partition(".")[0]) is None or find_spec(name) is None]
 
 
+@pytest.mark.usefixtures("one_process")
 @pytest.mark.parametrize("page", WRITTEN)
 def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if missing := needs(page):

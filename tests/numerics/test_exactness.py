@@ -157,8 +157,10 @@ def chains(types: Iterable[DataType], targets: Iterable[DataType]) -> Iterator[t
     """Yield the chains; in a sample they begin, go on and end with types of each kind, narrow and wide."""
     yield from itertools.product(
         sampled("sources of chains", types, 4, cover=kind_and_width, always=SMALLEST.__contains__),
-        sampled("intermediate types of chains", types, 6, cover=kind_and_width, factor=1),
-        sampled("targets of chains", targets, 5, cover=kind_and_special_values, always=SMALLEST.__contains__, factor=1),
+        sampled("intermediate types of chains", types, 6, cover=kind_and_width, combined=True),
+        sampled(
+            "targets of chains", targets, 5, cover=kind_and_special_values, always=SMALLEST.__contains__, combined=True
+        ),
     )
 
 

@@ -59,10 +59,12 @@ def test_each_pass_between_those_of_onnxscript(name: str, place: str) -> None:
     """The checker, one of theirs, stands on both sides; the bits stay where the model runs before."""
     changed = False
     for kind, text in MODELS.items():
+        if not PASSES[name](PLACES[place](onnx_ir.from_onnx_text(text))).modified:
+            continue
         model = PLACES[place](onnx_ir.from_onnx_text(text))
         expected = None if kind in NOT_RUNNABLE else run(model)
         checker = common.CheckerPass()
-        sequence = OurSequential(checker, *THEIRS, checker, PASSES[name], checker, *THEIRS, checker)
+        sequence = OurSequential(*THEIRS, checker, PASSES[name], *THEIRS, checker)
         result = sequence(model)
         changed |= bool(result.records.rewrites)
         if expected is not None:

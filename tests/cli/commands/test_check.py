@@ -92,6 +92,7 @@ wrong (double[N] x) => (float8e4m3fn[N] z) {
 }"""
 
 
+@pytest.mark.usefixtures("untried")
 @pytest.mark.parametrize(
     ("text", "options", "codes"),
     [

@@ -13,6 +13,8 @@ from castsmith.cli.failures import failure_of
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, write_model
 from tests.cli.text.json_schema import violations
 
+pytestmark = pytest.mark.usefixtures("untried")
+
 ROOT = Path(__file__).parents[3]
 UNDEFINED = """<ir_version: 10, opset_import: ["" : 18]>
 g () => (int8[2] z) <float[2] w = {1.0, 1000.0}> { z = Cast <to = 3> (w) }"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ from castsmith.ir.io.protos import tensors_of
 from castsmith.ir.io.stored import release_pages
 from castsmith.ir.io.superseded import locations
 from castsmith.ir.walks import all_tensors
+from tests.sampling import sampled
 
 SIZES = (1, 2, 100, 256, 257, 2000)
 
@@ -193,9 +195,19 @@ def above(path: Path) -> Path:
     return path.parent.parent / "above.onnx"
 
 
-@pytest.mark.parametrize("share", [copied, linked, referring, as_text, above])
-@pytest.mark.parametrize("own", [False, True], ids=["another program's", "own"])
-@pytest.mark.parametrize("way", [{}, {"external_data": "new.bin"}, {"external_data": "a.onnx.data", "shard_bytes": 3000}], ids=str)  # fmt: skip  # noqa: E501
+@pytest.mark.parametrize(
+    ("share", "own", "way"),
+    sampled(
+        "ways to share data",
+        itertools.product(
+            [copied, linked, referring, as_text, above],
+            [False, True],
+            [{}, {"external_data": "new.bin"}, {"external_data": "a.onnx.data", "shard_bytes": 3000}],
+        ),
+        24,
+        cover=lambda case: [*enumerate(case[:2]), str(case[2])],
+    ),
+)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_data_that_another_model_uses_stays(
     tmp_path: Path, share: Callable[[Path], Path], own: bool, way: dict[str, object]

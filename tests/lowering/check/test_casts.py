@@ -7,6 +7,8 @@ import pytest
 
 from castsmith import check
 
+pytestmark = pytest.mark.usefixtures("untried")
+
 CLIPPED = """g (float[2] x) => (float16[2] y) <float lo = {-65504}, float hi = {65504}> {
     c = Clip (x, lo, hi) y = Cast <to = 10> (c) }"""
 MOST = "{-65504}, float hi = {65504}"

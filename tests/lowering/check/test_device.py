@@ -14,6 +14,8 @@ from castsmith.targets.statements import TargetError
 from castsmith.targets.target import load_target, target_names
 from tests.sampling import sampled
 
+pytestmark = pytest.mark.usefixtures("untried")
+
 RESHAPED = """<ir_version: 8, opset_import: ["": 17]>
     g (float[4,2] x, double[4] i) => (float[2,4] y, float[4] z) <int64[2] s = {2, 4}, double two = {2}, float[4] f> {
         r = Relu (x) y = Reshape (r, s) j = Add (i, two) f = Cast <to = 1> (j) a = Sqrt (f) z = Abs (a) }"""

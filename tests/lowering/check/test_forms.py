@@ -15,6 +15,8 @@ from castsmith.targets.statements import QUANTIZATION_RULES, TargetError
 from castsmith.targets.target import load_target
 from tests.lowering.check.test_registered import openvino_refusal
 
+pytestmark = pytest.mark.usefixtures("untried")
+
 ZERO, SCALE, INT4, BLOCKS, CONSTANT, WHOLE, SCALED = QUANTIZATION_RULES
 PLAIN = """<ir_version: 10, opset_import: ["": 21]>
     g (float[2,4,8] x) => (float[2,4,8] y) <float s = {0.5}, int8 zero = {0}> {

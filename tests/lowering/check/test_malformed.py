@@ -18,6 +18,8 @@ from castsmith.cli.main import main
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Severity
 
+pytestmark = pytest.mark.usefixtures("untried")
+
 HEAD = '<ir_version: 10, opset_import: ["" : 20]>'
 FLAWED = {
     "too few inputs": ("g (float[2] x) => (float[2] y) { y = Add (x) }", "Add has 1 input, expected 2"),

@@ -17,6 +17,8 @@ import castsmith
 from castsmith.ir.records import Severity
 from tests.versions import ONNXRUNTIME
 
+pytestmark = pytest.mark.usefixtures("untried")
+
 IMPORTS = '<ir_version: 10, opset_import: ["" : 20, "ai.onnx.ml" : 3, "com.microsoft" : 1, "lib" : 1]>'
 
 BODIES = {

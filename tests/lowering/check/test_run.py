@@ -112,6 +112,7 @@ def test_a_way_out_is_python_that_runs(text: str) -> None:
             assert isinstance(result, castsmith.Result)
 
 
+@pytest.mark.usefixtures("untried")
 @pytest.mark.parametrize("text", MODELS)
 def test_the_command_prints_the_findings_with_its_own_options(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str

@@ -20,6 +20,8 @@ from castsmith.numerics.types import ELEMENT_TYPES
 from castsmith.targets.statements import WrongCast, WrongFusion
 from castsmith.targets.target import Target
 
+pytestmark = pytest.mark.usefixtures("untried")
+
 FLOAT8, HALF, FLOAT, INT8, INT64 = (DataType[name] for name in ("FLOAT8E4M3FN", "FLOAT16", "FLOAT", "INT8", "INT64"))
 PLAIN = Target("t", "", newest_opset=23, newest_ir_version=11, types=ELEMENT_TYPES, kernels={})
 HEAD = '<ir_version: 11, opset_import: ["" : 23, "com.microsoft" : 1, "local" : 1, "qonnx.custom_op.general" : 1]>'

@@ -8,6 +8,8 @@ import pytest
 
 from castsmith import PromotionRules, check, optimize
 
+pytestmark = pytest.mark.usefixtures("untried")
+
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
 UNSAFE = (
     "`optimize(promote_unsafe=True)` makes them float; int32 with float could lose precision:"

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import castsmith
 from castsmith.cli.main import main
 from castsmith.cli.wording import with_command_options
 from castsmith.ir.records import Severity
+from castsmith.lowering.fit import run
 from castsmith.lowering.fit.results import FitResult
 from castsmith.targets.target import Target
 from tests.lowering.fit.models import HEAD, brain_floats, doubles, four_bits, indices, plain
@@ -40,7 +42,9 @@ def target_without_int64(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     Path("no-int64.json").write_text(json.dumps({**target, "kernels": {}}))
 
 
+@cache
 def fitted(name: str) -> FitResult:
+    """Return the result of a case; it is the same each time, and not to be changed."""
     model, target, options = CASES[name]
     return castsmith.fit(model(), target=target, **options)
 
@@ -109,9 +113,10 @@ def test_the_hint_names_an_error_that_suffices() -> None:
         assert str(plan[0]) in hint
 
 
-def test_the_hint_of_a_large_model_names_the_way_to_its_error() -> None:
-    hint = castsmith.fit(brain_floats(300), target="onnxruntime-cpu").hint
-    assert re.match(r"`max_error` allows `convert\(.*\)`: 600 nodes, 0 casts; `all_ways` measures its error", hint)
+def test_the_hint_of_a_large_model_names_the_way_to_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_MOST_MEASURED", 30)
+    hint = castsmith.fit(brain_floats(20), target="onnxruntime-cpu").hint
+    assert re.match(r"`max_error` allows `convert\(.*\)`: 40 nodes, 0 casts; `all_ways` measures its error", hint)
     assert "--plan measures its error" in with_command_options(hint)
 
 
@@ -201,7 +206,8 @@ def test_a_conversion_may_help_where_an_exact_way_leaves_one_operator() -> None:
 
 
 def test_the_model_is_not_changed() -> None:
-    for name, (model, target, options) in CASES.items():
+    for name in ("4 bits", "double"):
+        model, target, options = CASES[name]
         before = model()
         kept = onnx.ModelProto.FromString(before.SerializeToString())
         castsmith.fit(before, target=target, **options)

@@ -11,12 +11,12 @@ import pytest
 import castsmith
 from castsmith.ir.records import Effect
 from tests.lowering.float8.random_blocked import check, draw
-from tests.sampling import SEED
+from tests.sampling import SEED, sampled
 
 COUNT = 26
 
 
-@pytest.mark.parametrize("number", range(COUNT))
+@pytest.mark.parametrize("number", sampled("random blocked models", range(COUNT), COUNT))
 def test_the_lowered_model_gives_the_bits_of_exact_arithmetic(number: int) -> None:
     """The numbers go through the quantized types, and the draw of each is another in each run."""
     seed = COUNT * random.Random(f"{SEED} {number}").randrange(1000) + number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import onnx_ir
@@ -13,6 +14,7 @@ import castsmith
 from castsmith.numerics.cast.convert import cast
 from castsmith.targets.target import Target, load_target
 from tests.evaluator import evaluate
+from tests.sampling import sampled
 
 NUMBERS = np.random.default_rng(0).normal(0, 20, 400).astype(np.float32)
 
@@ -91,9 +93,19 @@ def test_tensorrt_11_keeps_its_float8() -> None:
     assert castsmith.check(result.model, target="tensorrt-11") == []
 
 
-@pytest.mark.parametrize("attribute", ["", "saturate = 0,", "saturate = 1,"])
-@pytest.mark.parametrize("source", ["float16", "bfloat16"])
-@pytest.mark.parametrize("to", ["FLOAT8E4M3FN", "FLOAT8E5M2", "INT8", "UINT16"])
+@pytest.mark.parametrize(
+    ("to", "source", "attribute"),
+    sampled(
+        "types of quantizers without that of their scale",
+        product(
+            ["FLOAT8E4M3FN", "FLOAT8E5M2", "INT8", "UINT16"],
+            ["float16", "bfloat16"],
+            ["", "saturate = 0,", "saturate = 1,"],
+        ),
+        24,
+        cover=enumerate,
+    ),
+)
 def test_a_target_that_lacks_the_type_of_the_scale_alone(to: str, source: str, attribute: str) -> None:
     """The quotient is cast to the type that the target has, and saturates as the node does."""
     before = onnx_ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["": 23]>

@@ -31,6 +31,7 @@ from tests.lowering.encodings.test_choose import SOURCES
 from tests.lowering.float8.test_lower import model_of
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 from tests.lowering.widen.in_float import evaluated
+from tests.sampling import sampled
 
 MODEL = Path(__file__).with_name("bfloat16_transformer.onnx")
 """Made by models/build_bfloat16.py."""
@@ -40,9 +41,17 @@ WITHOUT = {dtype: replace(CPU, name="old", lacks=CPU.lacks | {dtype}) for dtype 
 SIGNED = [dtype for dtype, row in ELEMENT_TYPES.items() if 4 <= row.bits <= 16 and row.exponent_bits and row.signed]
 
 
-@pytest.mark.parametrize("to", SIGNED)
-@pytest.mark.parametrize(("saturate", "opset"), [(True, 19), (True, 24), (False, 24)])
-def test_rounding_in_place(to: DataType, saturate: bool, opset: int):
+@pytest.mark.parametrize(
+    ("to", "setting"),
+    sampled(
+        "types and settings to round in place",
+        itertools.product(SIGNED, [(True, 19), (True, 24), (False, 24)]),
+        12,
+        cover=enumerate,
+    ),
+)
+def test_rounding_in_place(to: DataType, setting: tuple[bool, int]):
+    saturate, opset = setting
     policy = NarrowPolicy(saturate, opset)
     around = [patterns.float32_around(to, 20), patterns.float64_around(to)] if to.bitwidth == 8 else []
     for values in (*SOURCES[:2], *around):
@@ -141,8 +150,15 @@ def test_inputs_that_become_floats_are_said_to():
     assert [rewrite.effect for rewrite in result.records.rewrites] == [Effect.INTERFACE, Effect.INTERFACE]
 
 
-@pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android", "old", "old, with functions"])
-@pytest.mark.parametrize("interface", ["stored", "wide"])
+@pytest.mark.parametrize(
+    ("target", "interface"),
+    sampled(
+        "targets of a transformer in bfloat16",
+        itertools.product(["onnxruntime-cpu", "onnxruntime-android", "old", "old, with functions"], ["stored", "wide"]),
+        4,
+        cover=enumerate,
+    ),
+)
 def test_a_transformer_exported_in_bfloat16(target: str, interface: Interface):
     """Each operator's result is rounded to bfloat16, whatever the target has of the type, as are the outputs."""
     ids = np.array([[3, 1, 15, 0, 7, 7, 2], [9, 4, 4, 11, 12, 13, 14]])

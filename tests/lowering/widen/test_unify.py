@@ -17,6 +17,8 @@ from tests.evaluator import evaluate
 from tests.graphs.golden import read
 from tests.sampling import sampled
 
+pytestmark = pytest.mark.usefixtures("untried")
+
 GOLDENS = sorted((Path(__file__).parents[2] / "passes" / "golden").glob("*/*.onnxtxt"))
 RULES = PromotionRules(promote_unsafe=True)
 HEAD = '<ir_version: 10, opset_import: ["": 23]> g '

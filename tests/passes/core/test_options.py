@@ -36,7 +36,7 @@ from castsmith.passes.core.options import PASS_OPTIONS, Options, option_info
 from castsmith.targets.target import load_target
 from castsmith.verification.evaluate.engines import ENGINES
 from docs.docstrings import descriptions
-from tests.sampling import check_all
+from tests.sampling import check_all, complete_only
 
 FIELDS = {each.name: each for each in dataclasses.fields(Options)}
 MODEL = """<ir_version: 10, opset_import: ["": 21]>
@@ -324,6 +324,7 @@ LowerFloat8(target, sequence="ladder", storage="byte")
 """
 
 
+@complete_only
 def test_a_type_checker_refuses_what_the_options_do_not_take(tmp_path: Path) -> None:
     pytest.importorskip("pyright")
     file = tmp_path / "uses.py"
