@@ -42,7 +42,7 @@ _OF_ALL = frozenset(
             "report",
             "skip_unchanged",
         ),
-        *("quiet", "verbose", "no_color", "dry_run"),
+        *("verbose", "no_color", "dry_run"),
     )
 )
 """Arguments that concern all models together, or each in its own way."""

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_one_stdin((arguments.input, arguments.inputs))
     page = _page_path(arguments)
     ranges = given_ranges(arguments)
-    with progress(2) as announce:
+    with progress(2, quiet=arguments.quiet) as announce:
         announce(f"reading {shown(arguments.input)}")
         model = read_model(source_of(arguments.input))
         if page is not None:
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         _write_page(page, shown(arguments.input), found_bounds, arguments.to)
     if arguments.json:
         print_json({"model": arguments.input, "to": arguments.to, **bounds_data(found_bounds, excess, places)})
-    else:
+    elif not arguments.quiet:
         print_lines(bounds_lines(found_bounds, excess, arguments.to, None if arguments.all else _MOST, places))
     return REFUSED if excess or places else DONE
 

@@ -20,7 +20,7 @@ from castsmith.cli.collisions import require_apart, require_no_datafile, setting
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
 from castsmith.cli.inputs import given_inputs, given_ranges, require_dims, require_names_somewhere
 from castsmith.cli.interrupts import cleaned_up_if_interrupted
-from castsmith.cli.messages import complain
+from castsmith.cli.messages import complain, remark
 from castsmith.cli.models import read_model, size_of, source_of
 from castsmith.cli.output import is_html, require_report, require_writable, write_file
 from castsmith.cli.promotion import promotion_rules
@@ -122,7 +122,8 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         result = work(arguments, model, watched, announce)
         rules = watched.amounts(result.rewrites)
     for record in result.diagnostics:
-        print_line(finding_line(shown(arguments.input), record), sys.stderr)
+        if record.severity is Severity.ERROR or not arguments.quiet:
+            print_line(finding_line(shown(arguments.input), record), sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
         _tell_data(arguments, _data(arguments, None, result, ModelSizes(before, measure(result.model), rules)))
         _tell_refusal(arguments, result, source)
@@ -240,7 +241,7 @@ def _write(
     if result.certificate is not None:
         write_file(Path(arguments.certificate), json.dumps(result.certificate, indent=1) + "\n")
     for file in kept:
-        complain(kept_note(file))
+        remark(kept_note(file), quiet=arguments.quiet)
     arguments.written = output
     _tell(arguments, arguments.output, result, sizes, page)
 

@@ -74,7 +74,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--nan-bits", action="store_true", help="distinguish NaN by sign and payload")
     add_promotion(parser)
     add_jobs(parser)
-    add_quiet(parser)
+    add_quiet(parser, "the verdict")
     add_json(parser)
 
 

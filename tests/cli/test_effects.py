@@ -264,6 +264,7 @@ ROWS: dict[str, Rows] = {
         "--all": ("many.onnx --range=x=0:1", "--all"),
         "--html": ("squares.onnx", "--html=page.html"),
         "--json": ("squares.onnx", "--json"),
+        "--quiet": ("squares.onnx", "--quiet"),
     },
     "info": {"--json": ("mixed.onnx", "--json")},
     "show": {"--json": ("mixed.onnx", "--json"), "--textconv": ("broken.onnx", "--textconv")},
