@@ -11,6 +11,7 @@ MOVED: Mapping[str, tuple[str, ...]] = {name: ("dev", name) for name in ("trunc"
 
 _WRITING = {"--reference-data": "--link-data"}
 RENAMED: Mapping[str, Mapping[str, str]] = {
+    "bounds": {"--html": "--report"},
     "fit": _WRITING,
     "optimize": _WRITING,
     "convert": {**_WRITING, "--lower": "--force"},

@@ -70,12 +70,12 @@ def test_what_was_infinite_or_nan_in_its_own_type(castsmith: Command, tmp_path: 
     assert [(each["name"], each["kind"]) for each in data["exceeding"]] == [
         ("x", "overflow"), ("s", "infinite"), ("d", "nan"), ("y", "nan")
     ]  # fmt: skip
-    assert castsmith(*words, "--html", str(tmp_path / "b.html")).code == 0
+    assert castsmith(*words, "--report", str(tmp_path / "b.html")).code == 0
 
 
 def test_the_page(castsmith: Command, model: str, tmp_path: Path) -> None:
     page = tmp_path / "b.html"
-    assert castsmith("bounds", model, "--html", str(page)).code == 0
+    assert castsmith("bounds", model, "--report", str(page)).code == 0
     text = page.read_text("utf-8")
     assert "<svg" in text
     assert text.count("<rect") == 7
@@ -85,7 +85,7 @@ def test_the_page(castsmith: Command, model: str, tmp_path: Path) -> None:
     "words",
     [
         ("--range", "x"), ("--range", "x=1"), ("--range", "x=2:1"), ("--range", "no=0:1"), ("--range", "x=a:b"),
-        ("--to", "int8"), ("--to", "float99"), ("--inputs", "no.npz"), ("--html", "no/such/folder.html"),
+        ("--to", "int8"), ("--to", "float99"), ("--inputs", "no.npz"), ("--report", "no/such/folder.html"),
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -98,7 +98,7 @@ def test_bad_words(castsmith: Command, model: str, words: tuple[str, ...]) -> No
 @pytest.mark.parametrize(
     "words",
     [
-        "bounds m.onnx --inputs in.npz --html",
+        "bounds m.onnx --inputs in.npz --report",
         "optimize m.onnx --inputs in.npz --verify -o",
         "optimize m.onnx -o out.onnx --inputs in.npz --verify --report",
         "convert m.onnx --to float16 --inputs in.npz -o",
