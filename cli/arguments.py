@@ -110,9 +110,10 @@ def given_options(arguments: argparse.Namespace, names: Iterable[str]) -> dict[s
     return {name: value for name, value in found.items() if value is not None}
 
 
-def add_quiet(parser: Parser) -> None:
-    """Add the option -q."""
+def add_quiet(parser: Parser, result: str = "") -> None:
+    """Add the option -q. result: What a command prints whose exit code says the same in short."""
     help_text = "print only errors, and what other options ask for"
+    help_text = f"do not print {result}; the exit code is the result" if result else help_text
     parser.general.add_argument("-q", "--quiet", action="store_true", help=help_text)
 
 

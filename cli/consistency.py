@@ -7,6 +7,7 @@ the names that they have in the parser.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, cast
 
@@ -158,9 +159,11 @@ def require_consistent(arguments: argparse.Namespace) -> None:
     """Raise OptionError if two of the options that the command line gives contradict each other."""
     options, command = arguments.given, arguments.command
     if getattr(arguments, "output", "") is None and not arguments.dry_run and not getattr(arguments, "plan", False):
-        raise OptionError(
-            f"-o OUT is missing: name the file to write, or give --dry-run (see castsmith {command} --help)."
-        )
+        sources = arguments.input
+        way_out = f"name the file to write, or give --dry-run (see castsmith {command} --help)"
+        if len(sources) > 1 and sources[-1].endswith(".onnx") and not os.path.exists(sources[-1]):
+            way_out = f"castsmith {command} {' '.join(sources[:-1])} -o {sources[-1]}"
+        raise OptionError(f"-o OUT is missing: {way_out}.")
     for pair in EXCLUDES.get(command, ()):
         if {pair.one, pair.other} <= options:
             raise OptionError(f"{flag_of(pair.one)} and {flag_of(pair.other)} exclude each other: {pair.reason}.")

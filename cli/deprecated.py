@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from castsmith.cli.messages import complain
+from castsmith.cli.messages import remark
 
 MOVED: Mapping[str, tuple[str, ...]] = {name: ("dev", name) for name in ("trunc", "promote", "conformance")}
 """Commands by their former name, with the words that stand for them now."""
 
 _WRITING = {"--reference-data": "--link-data"}
 RENAMED: Mapping[str, Mapping[str, str]] = {
+    "bounds": {"--html": "--report"},
     "fit": _WRITING,
     "optimize": _WRITING,
     "convert": {**_WRITING, "--lower": "--force"},
@@ -22,16 +23,16 @@ RETIRED = frozenset(("--max-total-growth", "--fold-as", "--pytorch-scalar-promot
 """Options that no help shows: `castsmith.optimize` has them, and the last two may stand in a file of --promotion."""
 
 
-def renamed(command: str, words: Sequence[str]) -> list[str]:
-    """Return the words with options under their names of now; say so for each that has another."""
+def renamed(command: str, words: Sequence[str], *, quiet: bool) -> list[str]:
+    """Return the words with options under their names of now; say so for each that has another, unless quiet."""
     end = words.index("--") if "--" in words else len(words)
-    return [*(_renamed(command, word) for word in words[:end]), *words[end:]]
+    return [*(_renamed(command, word, quiet) for word in words[:end]), *words[end:]]
 
 
-def _renamed(command: str, word: str) -> str:
+def _renamed(command: str, word: str, quiet: bool) -> str:
     name, equals, value = word.partition("=")
     new = RENAMED.get(command, {}).get(name)
     if new is None:
         return word
-    complain(f"{name} is now {new}.")
+    remark(f"{name} is now {new}.", quiet=quiet)
     return f"{new}{equals}{value}"

@@ -31,7 +31,7 @@ _CODES = {
 }
 """The code of each error that is raised deliberately."""
 
-_PATHS = ("input", "model", "a", "b", "output", "inputs", "report", "baseline", "html")
+_PATHS = ("input", "model", "a", "b", "output", "inputs", "report", "baseline")
 """The arguments that name files, in the order in which a sentence is searched for them."""
 
 

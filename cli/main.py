@@ -22,7 +22,7 @@ from castsmith.cli.consistency import given_options
 from castsmith.cli.deferred import defer_sympy
 from castsmith.cli.deprecated import MOVED, renamed
 from castsmith.cli.exit_codes import UNUSABLE, USAGE
-from castsmith.cli.messages import complain, end_of_help, tell_failure
+from castsmith.cli.messages import end_of_help, remark, tell_failure
 from castsmith.cli.outcome import Failure
 from castsmith.cli.parser import Parser, UsageError, flags_of, subcommands
 from castsmith.cli.running import run_command
@@ -67,6 +67,22 @@ def _commands() -> tuple[str, ...]:
 _COMMANDS = _commands()
 """Each described by a module in `usage`; if one is named, the others are not imported."""
 
+_ELSEWHERE = {
+    "compare": "diff or verify",
+    "inspect": "info",
+    "lint": "check",
+    "repair": "optimize --repair-only",
+    "run": "verify",
+    "simplify": "optimize",
+    "slim": "optimize",
+    "--fix": "castsmith optimize",
+    "--fp16": "--to float16",
+    "--half": "--to float16",
+    "--bf16": "--to bfloat16",
+    "--keep-io-types": "--io keep",
+}
+"""Commands and options as other tools name them, and what does the same here."""
+
 _VERSIONS = ("-V", "--version")
 _PURPOSE = "Fix an ONNX model's data types for your target runtime."
 
@@ -92,7 +108,7 @@ def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> i
         words = _moved(words)
         parser = _parser(_modules(words[:1] if words[0] in _COMMANDS else _COMMANDS))
         command, parser, rest = _leaf(parser, words)
-        rest = renamed(command, parser.spell_out(rest))
+        rest = renamed(command, parser.spell_out(rest), quiet=_is_quiet(words))
         _require_options(parser, rest)
         arguments = _parsed(parser, rest)
         arguments.given = given_options(parser, lambda: _parsed(parser, rest))
@@ -122,8 +138,13 @@ def _moved(words: list[str]) -> list[str]:
     new = MOVED.get(words[0])
     if new is None:
         return words
-    complain(f"castsmith {words[0]} is now castsmith {' '.join(new)}.")
+    remark(f"castsmith {words[0]} is now castsmith {' '.join(new)}.", quiet=_is_quiet(words))
     return [*new, *words[1:]]
+
+
+def _is_quiet(words: Sequence[str]) -> bool:
+    """True if the words, which are not parsed yet, ask for errors alone."""
+    return bool({"-q", "--quiet"} & {*words})
 
 
 def _leaf(parser: Parser, words: Sequence[str]) -> tuple[str, Parser, list[str]]:
@@ -136,7 +157,9 @@ def _leaf(parser: Parser, words: Sequence[str]) -> tuple[str, Parser, list[str]]
         word = rest.pop(index)
         if word not in inner:
             others = f"try castsmith targets show {word}" if path == ["targets"] else f"see {parser.prog} --help"
-            raise UsageError(f"unknown command {word!r}; {did_you_mean(word, inner, others)}")
+            meant = _ELSEWHERE.get(word)
+            way_out = did_you_mean(word, inner, others) if meant is None else f"castsmith {meant} does that."
+            raise UsageError(f"unknown command {word!r}; {way_out}")
         path.append(word)
         parser = cast("Parser", inner[word])
     return path[1 if path[:1] == ["dev"] and path[1:] else 0] if path else "", parser, rest
@@ -185,7 +208,8 @@ def _require_options(parser: Parser, words: Sequence[str]) -> None:
     for name in (word.partition("=")[0] for word in before if word.startswith("--")):
         if not any(flag.startswith(name) for flag in options):
             similar = most_similar(name[2:], (flag[2:] for flag in options if flag.startswith("--")))
-            way_out = f"did you mean --{similar}?" if similar else f"see {parser.prog} --help-all."
+            meant = _ELSEWHERE.get(name) or (similar and f"--{similar}")
+            way_out = f"did you mean {meant}?" if meant else f"see {parser.prog} --help-all."
             raise UsageError(f"unknown option {name}; {way_out}")
 
 

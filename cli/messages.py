@@ -35,6 +35,12 @@ def complain(sentence: str) -> None:
         drop(sys.stderr)
 
 
+def remark(sentence: str, *, quiet: bool) -> None:
+    """Print one line on stderr about something that is no error; nothing if only errors are wanted."""
+    if not quiet:
+        complain(sentence)
+
+
 def _wrapped(text: str) -> str:
     """Return the text in lines of the width of the terminal, without breaking a word."""
     width = shutil.get_terminal_size().columns

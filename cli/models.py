@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from castsmith.cli.messages import complain
+from castsmith.cli.messages import remark
 from castsmith.cli.streams import STDIN, STREAM
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import from_bytes, load, load_flawed, load_structure, unloadable
@@ -75,10 +75,10 @@ def read_partly(source: Source, flaws: list[Flaw], *, with_data: bool = True) ->
     return proto
 
 
-def tell_flaws(name: str, flaws: Iterable[Flaw]) -> None:
-    """Print what is wrong with a model that is read all the same."""
+def tell_flaws(name: str, flaws: Iterable[Flaw], *, quiet: bool = False) -> None:
+    """Print what is wrong with a model that is read all the same, unless quiet."""
     for flaw in dict.fromkeys(flaws):
-        complain(f"{name}: {f'{flaw.site}: ' if flaw.site.op else ''}{flaw.text}.")
+        remark(f"{name}: {f'{flaw.site}: ' if flaw.site.op else ''}{flaw.text}.", quiet=quiet)
 
 
 def size_of(source: Source) -> int:

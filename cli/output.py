@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
+from castsmith.cli.collisions import require_apart, settings_files
+from castsmith.cli.streams import STREAM
+from castsmith.cli.text.json import json_text
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.files import destination, write_text
 from castsmith.numerics.errors import OptionError
@@ -32,6 +38,37 @@ def require_report(path: Path) -> None:
     """Raise OptionError if the name of a report does not say whether it is JSON or a page."""
     if not is_html(path) and path.suffix.lower() != ".json":
         raise OptionError(f"--report {path}: the name must end in .json or .html.")
+
+
+def report_path(arguments: argparse.Namespace, models: Iterable[str]) -> Path | None:
+    """Return the file of --report. Raises OptionError or ModelError, before any work, if it must not be written."""
+    if arguments.report is None:
+        return None
+    if arguments.report == STREAM:
+        raise OptionError("--report - is not supported: --json prints the report on standard output.")
+    report = Path(arguments.report)
+    require_report(report)
+    sources = [None if model == STREAM else Path(model) for model in models]
+    require_apart({**settings_files(arguments), "the model": sources}, {"--report": [report]})
+    require_writable(report)
+    return report
+
+
+def page_wanted(arguments: argparse.Namespace, report: Path | None) -> bool:
+    """True if the report of this model is a page, or part of one of many models."""
+    return (report is not None and is_html(report)) or (
+        arguments.outcome is not None and arguments.outcome.wanted == "page"
+    )
+
+
+def write_report(path: Path, data: Callable[[], dict[str, Any]], page: dict[str, Any] | None) -> None:
+    """Write the report: the page, or the data without one."""
+    if page is None:
+        write_file(path, json_text(data()))
+        return
+    from castsmith.cli.page.data import html_text
+
+    write_file(path, html_text(page))
 
 
 def write_file(path: Path, text: str) -> None:

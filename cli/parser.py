@@ -14,6 +14,8 @@ GENERAL = "general"
 """The title of the last group: options that every command has."""
 
 _WIDEST = 100
+_MISSING, _UNKNOWN = "the following arguments are required: ", "unrecognized arguments: "
+"""How messages of argparse begin."""
 
 
 class UsageError(Exception):
@@ -80,7 +82,20 @@ class Parser(argparse.ArgumentParser):
         print_data(message) if file in (None, sys.stdout) else print_text(message, file)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message.rstrip('.')} (see {self.prog} --help).")
+        text = self._told(message).rstrip(".")
+        raise UsageError(text if text.endswith("?") else f"{text} (see {self.prog} --help).")
+
+    def _told(self, message: str) -> str:
+        """Return what argparse says of missing and of unknown arguments in a sentence that says what to give."""
+        if message.startswith(_MISSING):
+            name = message.removeprefix(_MISSING).split(", ")[0]
+            helps = {name: action.help for action in self._actions for name in (*action.option_strings, action.metavar)}
+            return f"{name} is missing: {helps[name]}" if helps.get(name) else message
+        word = message.removeprefix(_UNKNOWN).split(" ")[0]
+        if message.startswith(_UNKNOWN) and word.startswith("-"):
+            similar = [flag for flag in flags_of(self) if flag.startswith(f"-{word}")]
+            return f"unknown option {word}{f'; did you mean {similar[0]}?' if similar else ''}"
+        return message.replace(_UNKNOWN, "unexpected argument: ")
 
 
 def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

@@ -13,7 +13,7 @@ from importlib import import_module
 from castsmith.cli.consistency import require_consistent, require_needed
 from castsmith.cli.exit_codes import BROKEN_PIPE, DONE, INTERRUPTED, TERMINATED, UNUSABLE
 from castsmith.cli.interrupts import Terminated
-from castsmith.cli.messages import complain, drop, tell_failure, unprinted, wants_json
+from castsmith.cli.messages import complain, drop, remark, tell_failure, unprinted, wants_json
 
 _OF_A_STREAM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """Errors of writing to a stream without a file name."""
@@ -31,7 +31,7 @@ def run_command(arguments: argparse.Namespace) -> int:
             arguments.settings = apply_settings(arguments)
         require_needed(arguments)
         if getattr(arguments, "target", None) is not None:
-            arguments.target = name_of_target(arguments.target)
+            arguments.target = name_of_target(arguments.target, quiet=getattr(arguments, "quiet", False))
         code = _function(arguments.run)(arguments)
         sys.stdout.flush()
         return code
@@ -59,12 +59,12 @@ def _function(name: str) -> Callable[[argparse.Namespace], int]:
     return getattr(import_module(f"castsmith.cli.commands.{module}"), function)
 
 
-def name_of_target(name: str) -> str:
-    """Return the target that an alias leads to, and say so; other names as they are."""
+def name_of_target(name: str, *, quiet: bool = False) -> str:
+    """Return the target that an alias leads to, and say so unless quiet; other names as they are."""
     from castsmith.targets.target import ALIASES
 
     if name in ALIASES:
-        complain(f"{name} is {ALIASES[name]}.")
+        remark(f"{name} is {ALIASES[name]}.", quiet=quiet)
     return ALIASES.get(name, name)
 
 

@@ -120,7 +120,7 @@ data is read from the current folder. A file named `-` is `./-`.
 | `-h`, `--help` | show the common options; `castsmith help COMMAND` does the same |
 | `--help-all` | show all options |
 | `--json` | print a document for programs |
-| `-q` | print only errors, and what you asked for, such as `--diff` |
+| `-q` | print only errors, no warnings, and what you asked for, such as `--diff` |
 | `-v` | print each step and its time |
 | `--no-color` | print no colors; the variable `NO_COLOR` does the same |
 

@@ -314,10 +314,9 @@ class _Attempt:
         # Of inputs without ranges the bounds alone say too little to warn.
         lost = _lost_outputs(self.result.model, proof) if request.stated else ()
         diagnostics = [*self.result.diagnostics, *lost]
-        magnitudes = dict(self._magnitudes(request))
-        return replace(self.result, precisions=precisions, diagnostics=diagnostics, magnitudes=magnitudes)
+        return replace(self.result, precisions=precisions, diagnostics=diagnostics)
 
-    def _magnitudes(self, request: Request) -> Iterator[tuple[str, float]]:
+    def magnitudes(self, request: Request) -> Iterator[tuple[str, float]]:
         """Yield the name of each node whose first result was measured or bounded before, and its largest magnitude."""
         for name, node in self.nodes.items():
             key = self.keys.get(node.outputs[0], "") if node.outputs else ""
@@ -373,6 +372,7 @@ def _healed(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> 
     request = Request(
         DataType.FLOAT, target, "keep", keep, lower, None, {}, {}, Fates(DataType.FLOAT), options.provenance, tell
     )
+    request = replace(request, measured=known.measured())
 
     def attempt(work: onnx_ir.Model, step: ConvertPrecision) -> ConvertResult:
         return _attempt(work, request, keep, step).result
@@ -430,6 +430,7 @@ def _scaled(given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> Con
     request = Request(
         DataType.FLOAT16, target, _io_of(given, options), keep, every, None, {}, {}, fates, options.provenance, tell
     )
+    request = replace(request, measured=known.measured())
     untouched = ConvertPrecision(DataType.FLOAT, sources=(DataType.FLOAT16,), sparing=True) if half else None
     plain = _attempt(given.clone(), request, keep, untouched).result
     result, found = plain if plain.rewrites else replace(plain, model=given), list[Fault]()
@@ -486,7 +487,7 @@ def _attempt(
         raise OptionError(f"bfloat16 needs opset 13, and {why}; export the model at opset 13.")
     if request.weights_only:
         weights = ConvertPrecision(request.to, target, keep=keep, fates=request.fates, weights_only=True)
-        return _ended(run, _converted(run, weights), results, keep, keys)
+        return _ended(run, request, _converted(run, weights), results, keep, keys)
     widening, without_double = (), ()
     if main is None:
         widening, without_double = _widening(run.session, request.to), _without_double(run.session, request)
@@ -513,7 +514,7 @@ def _attempt(
     records.diagnostics += [each for each in _left_mixed(run.session) if each.site not in mixed]
     records.diagnostics += _unsupported(run.session, target)
     records.diagnostics += _without_kernel(run.session, request)
-    return _ended(run, found, results, keep, keys)
+    return _ended(run, request, found, results, keep, keys)
 
 
 def _is_older(model: onnx_ir.Model, opset: int) -> bool:
@@ -523,6 +524,7 @@ def _is_older(model: onnx_ir.Model, opset: int) -> bool:
 
 def _ended(
     run: Run,
+    request: Request,
     found: PrecisionResult,
     results: Mapping[onnx_ir.Node, str],
     keep: tuple[Pattern, ...],
@@ -542,7 +544,8 @@ def _ended(
         operators={name: node.op_type for node, name in names.items()},
     )
     first = {node: each.result for node, each in found.precisions.items()}
-    return _Attempt(result, keep, {name: node for node, name in names.items()}, first, keys)
+    attempt = _Attempt(result, keep, {name: node for node, name in names.items()}, first, keys)
+    return replace(attempt, result=replace(result, magnitudes=dict(attempt.magnitudes(request))))
 
 
 def _repair(run: Run, target: Target | None) -> None:

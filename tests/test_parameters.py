@@ -29,6 +29,7 @@ ON_COMMAND_LINE = {
     "verify_dims": "--dim",
     "verify_inputs": "--inputs",
     "lower": "--force",
+    "trace": "--report",
     "seconds": "--time-limit",
     "accept": "--allow-type-change",
     "everything": "--all",

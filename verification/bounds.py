@@ -392,6 +392,6 @@ def _proposal(kind: Kind, bound: Bound, dtype: DataType, maker: str, *, computed
     if kind == "vanish":
         return f"keep {maker} in float"
     if not computed:
-        return f"keep {maker} in float, or make it smaller; a mask works with the lowest number of the type as well"
+        return f"keep {maker} in float, or make it smaller; a mask can use the lowest number of the type"
     factor = 2.0 ** math.ceil(math.log2(bound.magnitude / _limit(dtype)))
     return f"keep {maker} in float, or divide its operands by {factor:g}"

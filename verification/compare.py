@@ -67,6 +67,7 @@ class How:
     prove: bool = False
     allow_unreached: bool = False
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict[str, Tolerance])
+    trace: bool = False
 
 
 def distances(a: Array, b: Array) -> tuple[Array, Array]:
@@ -173,14 +174,14 @@ def interfaces(a: onnx_ir.Model, b: onnx_ir.Model, accept: Collection[str] = ())
 
 def _types(what: str, a: onnx_ir.Value, b: onnx_ir.Value) -> str:
     if a.type is None or b.type is None:
-        return "" if what == "output" or a.type == b.type else f"the {what} {a.name} has a type in one model only"
+        return "" if what == "output" or a.type == b.type else f"the {what} {a.name} has a type in only one model"
     return "" if a.type == b.type else f"the {what} {a.name} is {_type_text(a)} and {_type_text(b)}"
 
 
 def _shapes(what: str, a: onnx_ir.Value, b: onnx_ir.Value) -> list[str]:
     found: list[str] = []
     if what == "input" and (a.const_value is None) != (b.const_value is None):
-        found.append(f"the input {a.name} has a default in one model only")
+        found.append(f"the input {a.name} has a default in only one model")
     left, right = (None if each.shape is None else list(each.shape) for each in (a, b))
     if left is None and right is not None and what == "output":
         return found  # declared by the second model only
@@ -265,9 +266,9 @@ class Count:
     Attributes:
         elements: All elements that the first model gave.
         left_out: Those of them that the standard leaves undefined.
-        open_in_b: Compared elements that are undefined in the second model alone.
+        open_in_b: Compared elements that are undefined only in the second model.
         numbers: Compared elements that are not NaN.
-        absolute: The largest distance of compared elements, if they are compared with a tolerance.
+        absolute: The largest distance of compared elements, if they are compared with a tolerance or traced.
         relative: The same relative to the elements of the first model that are not 0.
     """
 
@@ -310,17 +311,19 @@ def compare(
     recoding: Recoding | None,
     nan_bits: bool,
     tolerance: Tolerance = EXACT,
+    *,
+    measured: bool = False,
 ) -> Difference | None:
-    """Return the first difference of two contents; the compared elements are counted."""
+    """Return the first difference of two contents; the compared elements are counted, and measured if asked."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         pair = (a.array, b.array) if recoding is None else recoding.pair(a.array, b.array)
         count.add(Tensor(pair[0], a.undefined), b)
-        if tolerance:
+        if tolerance or measured:
             count.measure(*pair, a.undefined)
         return difference(*pair, a.undefined, nan_bits=nan_bits, tolerance=tolerance)
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         for index, (left, right) in enumerate(zip(a, b, strict=True)):
-            found = compare(left, right, count, recoding, nan_bits, tolerance)
+            found = compare(left, right, count, recoding, nan_bits, tolerance, measured=measured)
             if found is not None:
                 return Difference((index, *found.index), found.a, found.b, found.elements, found.of)
         count.elements += not a  # an empty sequence is compared by its length

@@ -92,10 +92,10 @@ class Demands:
     def unmet(self) -> Iterator[str]:
         """Yield a sentence for each demand that no run has met."""
         if not self.complete:
-            yield "not all parts in which the models differ were searched for inputs that tell them apart (`seconds=`)"
+            yield "the time limit ended the search for inputs that expose a difference (`seconds=` allows more)"
         for demand in self.all:
             if not demand.met:
-                what = f"no input brings an element to {demand.place} on which the models differ"
+                what = f"no input gave {demand.place} an element for which the models differ"
                 yield f"{what}, such as {demand.elements[0]}"
 
 

@@ -372,7 +372,7 @@ def _declared(value: onnx_ir.Value) -> DataType:
     unknown = value.dtype in (None, DataType.UNDEFINED)
     if value.type is not None and (unknown or isinstance(value.type, onnx_ir.SparseTensorType)):
         kind = value.type if unknown else f"sparse_tensor({type_name(value.type.dtype)})"
-        raise FeedError(f"no inputs can be made for {value.name}, which is of type {kind}.")
+        raise FeedError(f"Castsmith cannot generate inputs for {value.name} of type {kind}.")
     if value.dtype is None:
         raise FeedError(f"the input {value.name} has no known element type; give the inputs (`inputs=`).")
     return value.dtype

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import onnx_ir
 
+from castsmith.analysis.bounds.rounding import is_float
 from castsmith.analysis.inference.walk import known_types
 from castsmith.ir.errors import ModelError, VerificationError
 from castsmith.ir.io.loading import ModelLike, as_model
@@ -38,6 +39,7 @@ from castsmith.verification.compare import (
     Tolerance,
     compare,
     difference,
+    distances,
     element_text,
     interfaces,
     on_common_ground,
@@ -49,12 +51,13 @@ from castsmith.verification.evaluate.evaluator import Evaluator, Path
 from castsmith.verification.evaluate.indices import depends_on_inputs
 from castsmith.verification.evaluate.limits import Budget, FeedError, LimitError, seconds_for
 from castsmith.verification.evaluate.names import MEMORY
+from castsmith.verification.evaluate.promotion import dtype_of
 from castsmith.verification.given import GivenInputs, given_sets
 from castsmith.verification.inputs import Feeds, Sizes
 from castsmith.verification.prove.proof import Held, Proof, prove
 from castsmith.verification.sets import SETS, Sets
 from castsmith.verification.unseen import open_ends
-from castsmith.verification.verdict import Mismatch, Verdict
+from castsmith.verification.verdict import Mismatch, Traced, Verdict
 from castsmith.verification.whole import Whole
 
 _SETS_AFTER_PASSES = 6
@@ -81,6 +84,7 @@ def verify(
     seconds: float | None = None,
     memory: int = MEMORY,
     prove: bool = False,
+    trace: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Verdict:
     """Compare the results of two models bit for bit, or within a tolerance.
@@ -106,6 +110,7 @@ def verify(
         seconds: The limit of processor time, by default 20 to 120 by the size of the models.
         memory: The limit of memory in MiB, the models apart. Inputs may take an eighth of it.
         prove: Report equality only if it is proven for all inputs.
+        trace: Measure also the values within the models, and the errors of all outputs: `Verdict.traced`.
         progress: Called with the name of each set of inputs before it runs.
 
     Returns:
@@ -121,7 +126,8 @@ def verify(
     sets, seed, memory = count("sets", sets), count("seed", seed), count("memory", memory, 1)
     dims, shapes = mapping("dims", dims), mapping("shapes", shapes)
     seconds = None if seconds is None else number("seconds", seconds, above=True)
-    for name, switch in (("nan_bits", nan_bits), ("allow_unreached", allow_unreached), ("prove", prove)):
+    switches = {"nan_bits": nan_bits, "allow_unreached": allow_unreached, "prove": prove, "trace": trace}
+    for name, switch in switches.items():
         flag(name, switch, OptionError)
     function("progress", progress)
     text("engine", engine)
@@ -137,7 +143,7 @@ def verify(
     runner = Engine(engine)
     if not verdict.interface:
         budget = Budget(seconds or seconds_for((a, b)), memory=memory)
-        how = How(nan_bits, seed, prove, allow_unreached, tolerances)
+        how = How(nan_bits, seed, prove, allow_unreached, tolerances, trace)
         comparison = _Comparison(a, b, rules, runner, budget, declared, verdict, how)
         tried = comparison.sets
         made = (
@@ -169,7 +175,7 @@ def _tolerances(
         each = tolerance if isinstance(tolerance, Mapping) else {"": tolerance}
         for name, allowed in each.items():
             if name and name not in names:
-                raise OptionError(f"{what} is for the unknown output {name!r}; expected {', '.join(names)}.")
+                raise OptionError(f"{what} names the unknown output {name!r}; expected {', '.join(names)}.")
             number(what, allowed)
         numbers.append([float(each.get(name, each.get("", 0.0))) for name in names])
     return dict(zip(names, map(Tolerance, *numbers), strict=True))
@@ -234,7 +240,7 @@ class _Comparison:
             self.proof = prove(self.a, self.b, **how, pause=partial(self.budget.require_time, _PART_OF_PROOF))
         except LimitError:
             self.proof = Proof.of_nothing()
-            reason = "the models were not read for a proof within the time limit (`seconds=` allows more)"
+            reason = "reading the models for a proof took longer than the time limit (`seconds=` allows more)"
             self.verdict.unsure.append(reason)
         searching = partial(self.budget.has_time, _PART_OF_PROOF)
         exact = not self.verdict.tolerances
@@ -248,17 +254,23 @@ class _Comparison:
 
     def all(self, sets: Iterator[tuple[str, Feeds]], progress: Callable[[str], None] | None) -> None:
         """Run the sets until one shows a difference, all with a tolerance, and draw the conclusions."""
+        shown: Feeds | None = None
         try:
             for name, feeds in sets:
                 if progress is not None:
                     progress(f"inputs: {name}")
+                before = self.verdict.mismatch
                 self._one(name, feeds)
+                if before is not self.verdict.mismatch or (shown is None and name in self.verdict.runs):
+                    shown = feeds
                 if self.verdict.mismatch is not None and not self.verdict.tolerances:
                     break
         except FeedError as error:
             self.sets.unread = str(error).rstrip(".")
         if self.verdict.mismatch is None:
             self._conclude()
+        if self.how.trace and shown is not None:
+            self.verdict.traced = self._traced(shown)
 
     def wanting(self) -> bool:
         """True while branches were not taken, or comparisons had only one result."""
@@ -274,7 +286,7 @@ class _Comparison:
         except EngineError as error:
             verdict.skipped.append((name, str(error)))
             return
-        theirs = {k: recoded[k].to_b(v) if k in recoded and isinstance(v, np.ndarray) else v for k, v in feeds.items()}
+        theirs = self._theirs(feeds)
         try:
             found = self.second.run(theirs)
         except LimitError as error:
@@ -293,12 +305,13 @@ class _Comparison:
         for output, content in expected.items():
             text, tolerance = self.declared.outputs.get(output), self.how.tolerances[output]
             count, nan_bits = verdict.outputs[output], self.how.nan_bits
-            here = compare(content, found[output], count, recoded.get(output), nan_bits, tolerance)
+            options: dict[str, Any] = {"measured": self.how.trace}
+            here = compare(content, found[output], count, recoded.get(output), nan_bits, tolerance, **options)
             if here is not None and verdict.mismatch is None:
                 earlier = self._first_difference(name, feeds, theirs, tolerance)
                 value = next(value for value in self.b.graph.outputs if value.name == output)
                 verdict.mismatch = earlier or self._mismatch(name, value, here, {}, None)
-            if here is not None and not verdict.tolerances:
+            if here is not None and not verdict.tolerances and not self.how.trace:
                 return
             if text is not None and here is None:
                 self.confirmed.add(output)
@@ -311,7 +324,59 @@ class _Comparison:
     def _first_difference(
         self, name: str, feeds: Feeds, theirs: Feeds, tolerance: Tolerance = EXACT
     ) -> Mismatch | None:
-        """Run both again with every value kept; return the first of B, in loops and calls too, that differs in A."""
+        """Return the first value of B, in loops and calls too, that differs in A."""
+        found: list[Mismatch] = []
+        arrays = {key: array for key, array in theirs.items() if isinstance(array, np.ndarray)}
+
+        def see(path: Path, value: onnx_ir.Value, ours: Tensor | None, tensor: Tensor) -> None:
+            arrays[value.name or ""] = tensor.array
+            if found or ours is None or (tolerance and _is_constant(value)):
+                return
+            pair, how = self._pair(value, ours, tensor), dict[str, Any](nan_bits=self.how.nan_bits, tolerance=tolerance)
+            here = None if pair is None else difference(*pair, ours.undefined, **how)
+            if here is not None:
+                found.append(self._mismatch(name, value, here, arrays, tensor.array, path))
+
+        return found[0] if self._side_by_side(feeds, theirs, see) and found else None
+
+    def _traced(self, feeds: Feeds) -> list[Traced]:
+        """Return how the values that both models have depart; of one in a loop, the worst."""
+        worst = dict[str, Traced]()
+
+        def see(path: Path, value: onnx_ir.Value, ours: Tensor | None, tensor: Tensor) -> None:
+            del path
+            pair = None if ours is None or _is_constant(value) else self._pair(value, ours, tensor)
+            if pair is None or ours is None or not is_float(dtype_of(pair[0])):
+                return
+            known = np.True_ if ours.undefined is None else ~ours.undefined
+            apart, _ = distances(*pair)
+            size = np.abs(pair[0].astype(np.float64))
+            magnitude = float(size.max(initial=0.0, where=known & np.isfinite(size)))
+            largest = float(apart.max(initial=0.0, where=known))
+            name = value.name or ""
+            error = largest / magnitude if largest and magnitude else largest
+            before = worst.get(name, Traced(name, 0.0, 0.0))
+            worst[name] = Traced(name, max(magnitude, before.magnitude), max(error, before.error))
+
+        self._side_by_side(feeds, self._theirs(feeds), see)
+        return list(worst.values())
+
+    def _theirs(self, feeds: Feeds) -> Feeds:
+        """Return the inputs of A as those of B."""
+        recoded = self.declared.recoded
+        return {k: recoded[k].to_b(v) if k in recoded and isinstance(v, np.ndarray) else v for k, v in feeds.items()}
+
+    def _pair(self, value: onnx_ir.Value, ours: Tensor, tensor: Tensor) -> tuple[Array, Array] | None:
+        """Return a value of both models in a comparable form; None if there is none."""
+        if value not in self.b.graph.outputs:
+            return on_common_ground(ours.array, tensor.array)
+        recoding = self.declared.recoded.get(value.name or "")
+        return (ours.array, tensor.array) if recoding is None else recoding.pair(ours.array, tensor.array)
+
+    def _side_by_side(
+        self, feeds: Feeds, theirs: Feeds, see: Callable[[Path, onnx_ir.Value, Tensor | None, Tensor], None]
+    ) -> bool:
+        """Run both again, and call `see` with each value of B and what A has of the same name; False if one stops."""
         known: dict[tuple[Path, str], Tensor] = {}
         kept = 0
         self.budget.extend()
@@ -322,36 +387,15 @@ class _Comparison:
             self.budget.require_memory(kept)
             known[path, value.name or ""] = tensor
 
+        def watch(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
+            see(path, value, known.get((path, value.name or "")), tensor)
+
         try:
             self.first.run(feeds, keep)
-        except LimitError:
-            return None
-        found: list[Mismatch] = []
-        arrays = {key: array for key, array in theirs.items() if isinstance(array, np.ndarray)}
-        outputs = set(self.b.graph.outputs)
-
-        def watch(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
-            arrays[value.name or ""] = tensor.array
-            ours = known.get((path, value.name or ""))
-            if found or ours is None or (tolerance and _is_constant(value)):
-                return
-            recoding = self.declared.recoded.get(value.name or "") if value in outputs else None
-            if recoding is not None:
-                pair = recoding.pair(ours.array, tensor.array)
-            elif value in outputs:
-                pair = ours.array, tensor.array
-            else:
-                pair = on_common_ground(ours.array, tensor.array)
-            how: dict[str, Any] = {"nan_bits": self.how.nan_bits, "tolerance": tolerance}
-            here = None if pair is None else difference(*pair, ours.undefined, **how)
-            if here is not None:
-                found.append(self._mismatch(name, value, here, arrays, tensor.array, path))
-
-        try:
             self.second.run(theirs, watch)
-        except LimitError:
-            return None
-        return found[0] if found else None
+        except EngineError:
+            return False
+        return True
 
     def _mismatch(
         self,
@@ -399,7 +443,7 @@ class _Comparison:
             elif not count.numbers:
                 self._unreached([f"the output {name} was NaN wherever it was compared"])
             if count.open_in_b:
-                text = f"{count.open_in_b} elements of {name} are undefined in the second model alone"
+                text = f"{count.open_in_b} elements of {name} are undefined only in the second model"
                 self._unreached([f"{text}: runtimes may differ there"])
         if tested:
             self._unreached(dict.fromkeys(self._open_ends()))
@@ -412,7 +456,7 @@ class _Comparison:
             text = f"{title} loads the first model but not the second: {self.whole.reason}"
             self._unsure(text, f"compare without {title} (`engine='reference'`)")
         for name in tested if self.how.prove else ():
-            self._unsure(f"the output {name} is not proven, only tested", "accept tests (without `prove=`)")
+            self._unsure(f"the output {name} is not proven, only tested", "leave out `prove=` to accept tests")
         if self.sets.unread and verdict.runs and (tested or verdict.unsure):
             verdict.unsure.append(self.sets.unread)
         elif tested and _THIRD * len(verdict.runs) < len(verdict.skipped):
@@ -455,7 +499,7 @@ class _Comparison:
         reason = skipped[0][1].rstrip(".") if skipped else self.sets.unread or "there are no inputs"
         named = {name: size for name, size in self.sets.made_up.items() if "[" not in name}
         sizes = " ".join(f"{name}={size}" for name, size in named.items())
-        way = f"; sizes of symbolic dimensions were made up: {sizes}; give valid ones (`dims=`)" if sizes else ""
+        way = f"; Castsmith chose the sizes of symbolic dimensions: {sizes}; pass valid ones (`dims=`)" if sizes else ""
         text = f"the models did not run on any of the inputs: {reason}{way}"
         if not tested and verdict.outputs:
             self._unreached([text])
@@ -469,7 +513,7 @@ class _Comparison:
 
     def _why_none(self, count: Count) -> str:
         if not count.elements:
-            return "it had no elements"
+            return "it is empty"
         random = sorted(self.first.random)
         drawn = [name for name in random if name.endswith("(no seed)")]
         if drawn:
@@ -495,9 +539,9 @@ class _Comparison:
                     verdict.not_reached.append(text)
             for name in sorted(evaluator.random):
                 seeded = (
-                    "compared because of its seed"
+                    "it has a seed, so it was compared"
                     if not name.endswith("(no seed)")
-                    else "omitted with all values that depend on it"
+                    else "it has no seed, so nothing that depends on it was compared"
                 )
                 verdict.notes.append(f"{name} in the {title} model draws random numbers: {seeded}")
         for name, recoding in self.declared.recoded.items():
@@ -511,7 +555,7 @@ def _is_constant(value: onnx_ir.Value) -> bool:
     return node is not None and not node.inputs
 
 
-_GIVE = "give inputs on which the models run and reach it (`inputs=`)"
+_GIVE = "pass inputs that the models accept and that reach it (`inputs=`)"
 
 _THROUGH = {"code": "the code", "wider": "the wider type", "narrower": "the narrower type"}
 

@@ -97,7 +97,7 @@ class Sets:
         affordable = 1 << part.bit_length() - 1 if part else 0  # in steps, so that a node more or less changes nothing
         more = list(maker.more(count))
         if len(more) > affordable:
-            text = f"small inputs would need {len(more)} more sets to cover each useful value; {affordable} were run"
+            text = f"small inputs would need {len(more)} more sets to cover every useful value; {affordable} were run"
             self.notes.append(f"{text} (`sets=`)")
         for kind, number in more[:affordable]:
             if self.budget.left <= 0:

@@ -106,7 +106,7 @@ def _numbers_apart(proof: Proof, models: tuple[onnx_ir.Model, onnx_ir.Model]) ->
             node = next((node for node in all_nodes(models[mine]) if text and number in sides[mine].of(node)), None)
             if text:
                 where = f" at {site_of(node)}" if node is not None else ""
-                yield f"the models differ in {text}{where}, without effect on an output"
+                yield f"the models differ in {text}{where}, but no output changed"
 
 
 def _reached(book: Book, numbers: object) -> set[int]:

@@ -40,6 +40,21 @@ class Mismatch:
         return "" if self.nodes[1] is None else item_text(self.nodes[1])
 
 
+@dataclass(frozen=True)
+class Traced:
+    """How a value of both models departs, on the inputs that show a difference, or on the first.
+
+    Attributes:
+        value: Its name.
+        magnitude: The largest absolute value of an element in A.
+        error: The largest difference of an element, relative to the magnitude; infinite where only one is a number.
+    """
+
+    value: str
+    magnitude: float
+    error: float
+
+
 @dataclass
 class Verdict:
     """The result of comparing two models. It is true exactly if they are equal: `assert castsmith.verify(a, b)`.
@@ -63,6 +78,7 @@ class Verdict:
         computed: The operators by engine, `castsmith` for exact arithmetic.
         notes: Further remarks.
         seconds: The time that the comparison took.
+        traced: Floating-point values that both models have, in the order of B, if `trace` asks for them.
     """
 
     engine: str
@@ -82,6 +98,7 @@ class Verdict:
     seconds: float = 0.0
     advice: list[str] = field(default_factory=list[str])
     tolerances: dict[str, Tolerance] = field(default_factory=dict[str, Tolerance])
+    traced: list[Traced] = field(default_factory=list[Traced])
 
     def __bool__(self) -> bool:
         return self.outcome == EQUAL

@@ -77,7 +77,7 @@ class Whole:
         """
         title = TITLES[self.engine]
         if self.reason:
-            return [f"{title} does not load the whole second model: {self.reason}"]
+            return [f"{title} does not load the second model as a whole: {self.reason}"]
         plain = {key: array for key, array in feeds.items() if isinstance(array, np.ndarray)}
         if len(plain) != len(feeds):
             return []

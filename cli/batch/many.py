@@ -42,7 +42,7 @@ _OF_ALL = frozenset(
             "report",
             "skip_unchanged",
         ),
-        *("quiet", "verbose", "no_color", "dry_run"),
+        *("verbose", "no_color", "dry_run"),
     )
 )
 """Arguments that concern all models together, or each in its own way."""
@@ -98,7 +98,8 @@ def run_pairs(arguments: argparse.Namespace) -> int:
             more = f", nor {counted(len(missing) - 1, 'other')}" if len(missing) > 1 else ""
             raise OptionError(f"{folder} has no {missing[0]} to compare with{more}.")
     words = list(_words(arguments))
-    tasks = [Task(sides[0][where], "", [*words, "--", sides[0][where], sides[1][where]]) for where in sides[0]]
+    pairs = {here: sides[1][where] for where, here in sides[0].items()}
+    tasks = [Task(here, "", [*words, "--", here, there], _wanted(arguments)) for here, there in pairs.items()]
     return _run(arguments, tasks, None)
 
 

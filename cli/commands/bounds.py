@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onnx_ir import DataType
 
-from castsmith.cli.collisions import require_apart, require_no_datafile, settings_files
+from castsmith.cli.collisions import require_no_datafile
 from castsmith.cli.exit_codes import DONE, REFUSED
 from castsmith.cli.inputs import given_ranges, read_inputs
 from castsmith.cli.models import read_model, source_of
-from castsmith.cli.output import is_html, require_writable, write_file
+from castsmith.cli.output import is_html, report_path, write_file
 from castsmith.cli.promotion import promotion_rules
-from castsmith.cli.streams import STREAM, require_one_stdin, shown
+from castsmith.cli.streams import require_one_stdin, shown
 from castsmith.cli.text.bounds import bounds_data, bounds_lines
-from castsmith.cli.text.json import print_json
+from castsmith.cli.text.json import json_text, print_json
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.ir.walks import files_read
 from castsmith.lowering.accuracy import fed
 from castsmith.lowering.healing import computes_in_half, half_faults, widened
-from castsmith.numerics.errors import OptionError
 from castsmith.numerics.types import parse_type
 from castsmith.verification.bounds import bounds, exceeding
 
@@ -33,13 +32,13 @@ _MOST = 20
 
 def run(arguments: argparse.Namespace) -> int:
     require_one_stdin((arguments.input, arguments.inputs))
-    page = _page_path(arguments)
+    report = report_path(arguments, [arguments.input])
     ranges = given_ranges(arguments)
-    with progress(2) as announce:
+    with progress(2, quiet=arguments.quiet) as announce:
         announce(f"reading {shown(arguments.input)}")
         model = read_model(source_of(arguments.input))
-        if page is not None:
-            require_no_datafile("--html", page, files_read(model))
+        if report is not None:
+            require_no_datafile("--report", report, files_read(model))
         inputs = None if arguments.inputs is None else [arrays for _, arrays in read_inputs(arguments.inputs)]
         announce("computing bounds")
         half = arguments.to is not None and parse_type(arguments.to) == DataType.FLOAT16 and computes_in_half(model)
@@ -49,30 +48,18 @@ def run(arguments: argparse.Namespace) -> int:
             inputs = None if inputs is None else [fed(model, arrays) for arrays in inputs]
         found_bounds = bounds(model, ranges=ranges, inputs=inputs, promotion=promotion_rules(arguments))
         excess = None if arguments.to is None else exceeding(found_bounds, arguments.to)
-    if page is not None:
-        _write_page(page, shown(arguments.input), found_bounds, arguments.to)
+    data = {"model": arguments.input, "to": arguments.to, **bounds_data(found_bounds, excess, places)}
+    if report is not None:
+        _write_report(arguments, report, found_bounds, data)
     if arguments.json:
-        print_json({"model": arguments.input, "to": arguments.to, **bounds_data(found_bounds, excess, places)})
-    else:
+        print_json(data)
+    elif not arguments.quiet:
         print_lines(bounds_lines(found_bounds, excess, arguments.to, None if arguments.all else _MOST, places))
     return REFUSED if excess or places else DONE
 
 
-def _page_path(arguments: argparse.Namespace) -> Path | None:
-    """Return the file to write. Raises OptionError or ModelError, before any work, if it must not be written."""
-    if arguments.html is None:
-        return None
-    if arguments.html == STREAM:
-        raise OptionError("--html - is not supported: name a file.")
-    if not is_html(Path(arguments.html)):
-        raise OptionError(f"--html {arguments.html}: the plot is a page, so its name ends in .html.")
-    page, source = Path(arguments.html), None if arguments.input == STREAM else Path(arguments.input)
-    require_apart({**settings_files(arguments), "the model": [source]}, {"--html": [page]})
-    require_writable(page)
-    return page
-
-
-def _write_page(page: Path, title: str, computed: Bounds, to: str | None) -> None:
+def _write_report(arguments: argparse.Namespace, report: Path, computed: Bounds, data: dict[str, Any]) -> None:
     from castsmith.cli.page.bounds import bounds_page
 
-    write_file(page, bounds_page(title, computed, to))
+    page = is_html(report)
+    write_file(report, bounds_page(shown(arguments.input), computed, arguments.to) if page else json_text(data))

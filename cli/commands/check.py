@@ -20,7 +20,7 @@ from castsmith.cli.gate.codes import codes_of
 from castsmith.cli.gate.judging import Checked, Rules, changed, exit_code, from_data, to_data
 from castsmith.cli.gate.terminal import grouped_lines
 from castsmith.cli.inputs import read_inputs
-from castsmith.cli.messages import complain
+from castsmith.cli.messages import complain, remark
 from castsmith.cli.models import source_of
 from castsmith.cli.outcome import Failure
 from castsmith.cli.output import require_writable, write_file
@@ -212,7 +212,7 @@ def _print(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: 
         _summarize(checked)
     if baseline is not None and baseline.fixed and shape != "json":
         fixed = counted(baseline.fixed.total(), "finding")
-        complain(f"{fixed} of {baseline.path} fixed: --write-baseline removes what is fixed.")
+        remark(f"{fixed} of {baseline.path} fixed: --write-baseline removes what is fixed.", quiet=arguments.quiet)
 
 
 def _summarize(checked: Sequence[Checked]) -> None:
@@ -222,7 +222,8 @@ def _summarize(checked: Sequence[Checked]) -> None:
     errors = [sum(record.severity is Severity.ERROR for record in each.findings) for each in checked]
     models = sum(map(bool, errors))
     sys.stdout.flush()  # findings that cannot be written are the failure to tell of
-    complain(f"{counted(sum(errors), 'error')} in {models} of {counted(len(checked), 'model')}.")
+    where = f" in {models} of {counted(len(checked), 'model')}" if len(checked) > 1 else ""
+    complain(f"{counted(sum(errors), 'error')}{where}.")
 
 
 _FORMATS = ("json", "sarif", "markdown")

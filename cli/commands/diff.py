@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from castsmith.cli.arguments import format_of
 from castsmith.cli.commands.show import git_lines, lines_of
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
-from castsmith.cli.messages import complain
+from castsmith.cli.messages import remark
 from castsmith.cli.models import Source, read_model, read_partly, source_of, tell_flaws
 from castsmith.cli.report.data import comparison_data
 from castsmith.cli.report.savings import measure
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
                 raise
             return _unloadable(arguments, names, sources, as_json=shape == "json")
         for name, of_one in zip(names, flaws, strict=True):
-            tell_flaws(name, of_one)
+            tell_flaws(name, of_one, quiet=arguments.quiet)
         differences = diff(a, b, everything=arguments.all)
     if shape == "html":
         from castsmith.cli.page.data import diff_page, html_text
@@ -78,8 +78,9 @@ def _unloadable(
     for name, source, of_one in zip(names, sources, flaws, strict=True):
         if not of_one:
             read_partly(source, of_one)  # which says that its data is missing
-        tell_flaws(name, of_one)
-    complain("not compared by meaning, only the texts of the models: external data and weights by their place")
+        tell_flaws(name, of_one, quiet=arguments.quiet)
+    how = "not compared by meaning, only the texts of the models: external data and weights by their place"
+    remark(how, quiet=arguments.quiet)
     changes = list(unified_diff(a, b, *names, lineterm="", n=1))
     if as_json:
         same = False if changes else None

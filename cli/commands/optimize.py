@@ -20,9 +20,9 @@ from castsmith.cli.collisions import require_apart, require_no_datafile, setting
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
 from castsmith.cli.inputs import given_inputs, given_ranges, require_dims, require_names_somewhere
 from castsmith.cli.interrupts import cleaned_up_if_interrupted
-from castsmith.cli.messages import complain
+from castsmith.cli.messages import complain, remark
 from castsmith.cli.models import read_model, size_of, source_of
-from castsmith.cli.output import is_html, require_report, require_writable, write_file
+from castsmith.cli.output import page_wanted, require_report, require_writable, write_file, write_report
 from castsmith.cli.promotion import promotion_rules
 from castsmith.cli.report.data import report_data
 from castsmith.cli.report.fit import plan_data
@@ -30,7 +30,7 @@ from castsmith.cli.report.savings import ModelSizes, Watched, measure
 from castsmith.cli.streams import STDOUT, STREAM, require_one_stdin, require_redirected, shown
 from castsmith.cli.text.findings import as_command, finding_line
 from castsmith.cli.text.fit import plan_lines
-from castsmith.cli.text.json import json_text, print_json
+from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import progress
 from castsmith.cli.text.summary import print_result
 from castsmith.cli.text.terminal import print_line
@@ -117,12 +117,13 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
             data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
             require_no_datafile("--report", report, (*data, *files_read(model)))
         before = measure(model, size_of(source))
-        drawn = _seen(model) if _page_wanted(arguments, report) else None
+        drawn = _seen(model) if page_wanted(arguments, report) else None
         watched = Watched(model)
         result = work(arguments, model, watched, announce)
         rules = watched.amounts(result.rewrites)
     for record in result.diagnostics:
-        print_line(finding_line(shown(arguments.input), record), sys.stderr)
+        if record.severity is Severity.ERROR or not arguments.quiet:
+            print_line(finding_line(shown(arguments.input), record), sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
         _tell_data(arguments, _data(arguments, None, result, ModelSizes(before, measure(result.model), rules)))
         _tell_refusal(arguments, result, source)
@@ -235,12 +236,11 @@ def _write(
     sizes = replace(sizes, after=replace(sizes.after, file_bytes=size))
     page = _page(arguments, drawn, result, sizes) if drawn is not None else None
     if report is not None:
-        data = _data(arguments, arguments.output, result, sizes)
-        write_file(report, json_text(data()) if page is None else _html(page))
+        write_report(report, _data(arguments, arguments.output, result, sizes), page)
     if result.certificate is not None:
         write_file(Path(arguments.certificate), json.dumps(result.certificate, indent=1) + "\n")
     for file in kept:
-        complain(kept_note(file))
+        remark(kept_note(file), quiet=arguments.quiet)
     arguments.written = output
     _tell(arguments, arguments.output, result, sizes, page)
 
@@ -299,12 +299,6 @@ def _tell_data(
         print_json(data())
 
 
-def _page_wanted(arguments: argparse.Namespace, report: Path | None) -> bool:
-    return (report is not None and is_html(report)) or (
-        arguments.outcome is not None and arguments.outcome.wanted == "page"
-    )
-
-
 def _seen(model: onnx_ir.Model) -> Seen:
     from castsmith.cli.page.data import seen
 
@@ -321,12 +315,6 @@ def _page(arguments: argparse.Namespace, drawn: Seen, result: Result, sizes: Mod
     if isinstance(result, FitResult):
         page["plan"] = list(plan_lines(result, arguments.input, arguments.output))
     return page
-
-
-def _html(page: dict[str, Any]) -> str:
-    from castsmith.cli.page.data import html_text
-
-    return html_text(page)
 
 
 def file_of(argument: str) -> Path | None:

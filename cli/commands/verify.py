@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from castsmith.cli.collisions import require_no_datafile
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
 from castsmith.cli.inputs import given_inputs, ports_of, require_dims, require_names_somewhere, unknown
 from castsmith.cli.models import read_model, source_of
+from castsmith.cli.output import page_wanted, report_path, write_report
 from castsmith.cli.promotion import promotion_rules
 from castsmith.cli.streams import STREAM, require_one_stdin, shown
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.cli.text.verify import verdict_data, verdict_lines
 from castsmith.ir.errors import ModelError
+from castsmith.ir.walks import files_read
 from castsmith.numerics.errors import OptionError
 from castsmith.verification.run import verify
 
@@ -30,6 +33,7 @@ _CODES = {"equal": DONE, "different": REFUSED, "inconclusive": INCONCLUSIVE}
 def run(arguments: argparse.Namespace) -> int:
     if arguments.certificate is not None and STREAM in (arguments.a, arguments.b, arguments.certificate):
         raise OptionError("--certificate cannot read standard input: name files for A, B and the certificate.")
+    report = report_path(arguments, (arguments.a, arguments.b))
     if os.path.isdir(arguments.a) and os.path.isdir(arguments.b):
         if arguments.certificate is not None:
             raise OptionError("--certificate compares two models, not two folders: name the models.")
@@ -44,6 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     ) as announce:
         announce(f"reading {names[0]} and {names[1]}")
         models = read_model(source_of(arguments.a)), read_model(source_of(arguments.b))
+        if report is not None:
+            require_no_datafile("--report", report, [file for model in models for file in files_read(model)])
         require_dims(arguments, *models)
         _require_accepted(arguments, *models)
         verdict = None if arguments.certificate is None else _certified(arguments, models[1])
@@ -61,17 +67,27 @@ def run(arguments: argparse.Namespace) -> int:
             seconds=arguments.time_limit,
             memory=arguments.memory,
             prove=arguments.prove,
+            trace=page_wanted(arguments, report),
             progress=announce,
             **given,
         )
     data = {"a": arguments.a, "b": arguments.b, **verdict_data(verdict)}
+    page = _page(names, *models, verdict) if page_wanted(arguments, report) else None
+    if report is not None:
+        write_report(report, lambda: data, page)
     if arguments.outcome is not None:
-        arguments.outcome.report = data
+        arguments.outcome.report, arguments.outcome.page = data, page
     if arguments.json:
         print_json(data)
     elif not arguments.quiet:
         print_lines(verdict_lines(*names, verdict))
     return _CODES[verdict.outcome]
+
+
+def _page(names: tuple[str, str], a: onnx_ir.Model, b: onnx_ir.Model, verdict: Verdict) -> dict[str, Any]:
+    from castsmith.cli.page.verify import verify_page
+
+    return verify_page(names, a, b, verdict)
 
 
 def _certified(arguments: argparse.Namespace, b: onnx_ir.Model) -> Verdict | None:

@@ -29,8 +29,9 @@ from castsmith.cli.text.terminal import change_text, counted, size_text
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem, items_text
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
+from castsmith.lowering.fit.results import FitResult
 from castsmith.lowering.net import net_rewrites
-from castsmith.lowering.results import ConvertResult, Result
+from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name
 from castsmith.verification.diff.interface import Change
 from castsmith.verification.diff.models import ModelDiff
@@ -85,9 +86,11 @@ def report_page(title: str, sub: str, before: Seen, result: Result, sizes: Model
     if result.verdict is not None:
         outcome, evidence = evidence_of(result.verdict)
         figures.append(("verified", outcome + evidence.partition(":")[0].partition(";")[0]))
-    page = _page(title, sub, figures, items, before.around, around(result.model), before.map)
+    page = page_of(title, sub, figures, items, before.around, around(result.model), before.map)
     rules = [{"group": name, "rule": rule, **_amount(amount)} for (name, rule), amount in sizes.rules.items()]
-    return {**page, "rules": rules, **(_conversion(result) if isinstance(result, ConvertResult) else {})}
+    conversion = result.conversion if isinstance(result, FitResult) else result
+    parts = _conversion(conversion, result.error) if isinstance(conversion, ConvertResult) else {}
+    return {**page, "rules": rules, **parts}
 
 
 def many_page(
@@ -105,9 +108,8 @@ def many_page(
     return {"schema": 1, "title": title, "sub": sub, "columns": list(columns), "models": entries}
 
 
-def _conversion(result: ConvertResult) -> dict[str, Any]:
-    """Return the map of a conversion, and its error if it was measured."""
-    error = result.error
+def _conversion(result: ConvertResult, error: Accuracy | None) -> dict[str, Any]:
+    """Return the map of a conversion, and the error if it was measured."""
     if error is None:
         return {"map": _map(result)}
     measured = {"title": error_title(error), "table": error_table(error), "notes": list(error_notes(error))}
@@ -140,7 +142,7 @@ def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, differences: Model
             "before": change.before,
             "after": change.after,
             "at": whole.places((change.removed,), (change.made,)),
-            **_drawings((change.removed,), (change.made,), drawn=change.subject in ("node", "operator")),
+            **drawings((change.removed,), (change.made,), drawn=change.subject in ("node", "operator")),
         }
         for change in differences.changes
     ]
@@ -153,7 +155,7 @@ def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, differences: Model
     }
     figures = [("differences", str(len(items))), *((f"nodes {key}", str(count)) for key, count in counts.items())]
     sub = "The models are the same." if not items else counted(len(items), "difference")
-    return _page(title, sub, figures, items, around(a), around(b), whole)
+    return page_of(title, sub, figures, items, around(a), around(b), whole)
 
 
 def _number_forms(items: Sequence[Entry], forms: Sequence[tuple[str, ...]]) -> None:
@@ -174,7 +176,7 @@ def _told(change: Change) -> str:
     return text if is_node else f"{change.subject}: {text}"
 
 
-def _page(
+def page_of(
     title: str,
     sub: str,
     figures: Iterable[tuple[str, str]],
@@ -286,10 +288,10 @@ def _item(
     keys = ("kind", "group", "rule", "place", "reason", "before", "after")
     texts = items_text(removed), items_text(added)
     entry = dict(zip(keys, (kind, group, rule, str(site), reason, *texts), strict=True))
-    return {**entry, **_drawings(removed, added, drawn=drawn)}
+    return {**entry, **drawings(removed, added, drawn=drawn)}
 
 
-def _drawings(removed: Sequence[Item | None], added: Sequence[Item | None], *, drawn: bool) -> Entry:
+def drawings(removed: Sequence[Item | None], added: Sequence[Item | None], *, drawn: bool) -> Entry:
     """Return the content of the pictures of both sides, if any."""
     if not drawn:
         return {"drawn": False}

@@ -34,9 +34,10 @@ function graphMap(map, items, open, nodes) {
   for (const type of types) legend.append(element("span", {}, element("i", { class: `swatch t-${type}` }), `${nodes.filter((node) => node.type === type).length} compute in ${type}`));
   if ((nodes || []).some((node) => node.magnitude !== undefined)) legend.append(element("span", {}, element("i", { class: "swatch refusal" }), "largest magnitude"));
   if ((nodes || []).some((node) => node.magnitude > 65504)) legend.append(element("span", {}, element("i", { class: "swatch diagnostic" }), "more than float16 holds"));
+  if ((nodes || []).some((node) => node.error !== undefined)) legend.append(element("span", {}, element("i", { class: "swatch refusal" }), "largest error, from 1e-8 to 1; red above 0.01"));
   const tip = element("output", { class: "tip", hidden: "" }), bars = element("div", { class: "bars" });
   const stack = element("div", { class: "stack" }, svg, tip);
-  const strip = nodes && nodes.length ? precisionStrip(map, nodes) : null;
+  const below = nodes && nodes.length ? strips(map, nodes) : [];
   const view = { from: 0, to: 1 };  // the part of the width that is shown
   const modules = moduleLevels(map);
 
@@ -45,7 +46,7 @@ function graphMap(map, items, open, nodes) {
     view.from = Math.min(Math.max(0, from), 1 - width);
     view.to = view.from + width;
     svg.setAttribute("viewBox", `${view.from * MAP_WIDE} 0 ${width * MAP_WIDE} ${MAP_TALL}`);
-    if (strip) strip.setAttribute("viewBox", `${view.from * MAP_WIDE} 0 ${width * MAP_WIDE} ${STRIP}`);
+    for (const strip of below) strip.setAttribute("viewBox", `${view.from * MAP_WIDE} 0 ${width * MAP_WIDE} ${STRIP}`);
     bars.style.height = `${modules.length ? 19 * ROWS : 0}px`;
     bars.replaceChildren(...moduleBars(modules, deepest, view, (first, last) => show(first - 0.005, last + 0.005)));
     whole.disabled = width === 1;
@@ -90,7 +91,7 @@ function graphMap(map, items, open, nodes) {
   show(0, 1);
   const text = `The graph by depth: ${count} nodes, changes at ${marked.size} of them`;
   const hint = element("p", { class: "hint" }, "Drag to move. Double-click, or hold Ctrl and turn the wheel, to zoom. Click a change to open it, or a module to zoom to it.");
-  return element("figure", { class: "map" }, element("figcaption", {}, text, buttons), legend, stack, strip, bars, hint);
+  return element("figure", { class: "map" }, element("figcaption", {}, text, buttons), legend, stack, ...below, bars, hint);
 }
 
 const KINDS = { rewrite: "rewrite", refusal: "skipped", diagnostic: "finding", change: "difference" };
@@ -129,34 +130,43 @@ function moduleBars(levels, deepest, view, choose) {
   return made;
 }
 
-/* Precision and magnitude along the graph: the type of the nodes at each depth, and how near they come to the end of float16. */
-const STRIP = 46, LIMIT = Math.log2(65504);
+/* Along the graph, by depth: the types that nodes compute in, how near values come to the end of float16, and their errors. */
+const STRIP = 46, LIMIT = Math.log2(65504), WRONG = 0.01, LEAST_ERROR = -8;
 
-function precisionStrip(map, nodes) {
-  const strip = draw("svg", { viewBox: `0 0 ${MAP_WIDE} ${STRIP}`, preserveAspectRatio: "none", class: "strip", role: "img", "aria-label": "Precision and magnitude" });
+function strips(map, nodes) {
   const deepest = Math.max(...map.depths, 0) + 1, step = MAP_WIDE / deepest, byName = new Map(nodes.map((node) => [node.name, node])), columns = [];
+  const strip = (label) => draw("svg", { viewBox: `0 0 ${MAP_WIDE} ${STRIP}`, preserveAspectRatio: "none", class: "strip", role: "img", "aria-label": label });
+  const has = (name) => nodes.some((node) => node[name] !== undefined), made = [strip("Precision and magnitude"), ...(has("error") ? [strip("Error")] : [])];
   map.labels.forEach((label, index) => {
     const node = byName.get(label);
     if (!node) return;
-    const here = (columns[map.depths[index]] = columns[map.depths[index]] || { types: {}, most: null });
+    const here = (columns[map.depths[index]] = columns[map.depths[index]] || { types: {} });
     here.types[node.type] = (here.types[node.type] || 0) + 1;
-    if (node.magnitude !== undefined && (here.most === null || node.magnitude > here.most.magnitude)) here.most = node;
+    for (const name of ["magnitude", "error"]) if (node[name] !== undefined && !(here[name] && here[name][name] >= node[name])) here[name] = node;
   });
   columns.forEach((here, depth) => {
     if (!here) return;
     const total = Object.values(here.types).reduce((sum, number) => sum + number), x = (depth * step).toFixed(2), width = Math.max(step, 0.4).toFixed(2);
+    const bar = (svg, height, kind, text) => {
+      const rect = draw("rect", { x, y: (STRIP - height).toFixed(2), width, height: height.toFixed(2), class: kind });
+      rect.append(draw("title", {}, text));
+      svg.append(rect);
+    };
     let y = 0;
     for (const [type, number] of Object.entries(here.types)) {
       const rect = draw("rect", { x, y: y.toFixed(2), width, height: ((12 * number) / total).toFixed(2), class: `t-${type}` });
       rect.append(draw("title", {}, `${number} of ${total} nodes at this depth compute in ${type}`));
-      strip.append(rect);
+      made[0].append(rect);
       y += (12 * number) / total;
     }
-    if (here.most === null) return;
-    const { magnitude, name, op } = here.most, over = magnitude > 65504, power = magnitude > 0 ? Math.log2(magnitude) : 0;
-    const height = over ? 32 : Math.max(1, Math.min(28, (28 * Math.max(power, 0)) / LIMIT)), bar = draw("rect", { x, y: (STRIP - height).toFixed(2), width, height: height.toFixed(2), class: over ? "over" : "fits" });
-    bar.append(draw("title", {}, `${name} (${op}): at most ${magnitude}${over ? ", more than float16 holds" : ""}`));
-    strip.append(bar);
+    if (here.magnitude) {
+      const { magnitude, name, op } = here.magnitude, over = magnitude > 65504, power = magnitude > 0 ? Math.log2(magnitude) : 0;
+      bar(made[0], over ? 32 : Math.max(1, Math.min(28, (28 * Math.max(power, 0)) / LIMIT)), over ? "over" : "fits", `${name} (${op}): at most ${magnitude}${over ? ", more than float16 holds" : ""}`);
+    }
+    if (here.error && here.error.error > 0) {
+      const { error, name, op } = here.error, over = error > WRONG;
+      bar(made[1], Math.max(1, Math.min(STRIP, (STRIP * (Math.log10(error) - LEAST_ERROR)) / -LEAST_ERROR)), over ? "over" : "fits", `${name} (${op}): error ${error.toPrecision(3)}, relative to its largest element`);
+    }
   });
-  return strip;
+  return made;
 }

@@ -91,7 +91,8 @@ def _excess_lines(excess: Sequence[Excess], to: str, most: int | None) -> Iterat
             continue
         firsts = [place for place in group if place.first]
         counts = f"  {counted(len(group), 'value')} {title.format(to=to)}"
-        yield Line(((style, counts), ("", f", {len(firsts)} of them first")), 4)
+        causes = "" if len(firsts) == len(group) else f", caused by {len(firsts)} of them"
+        yield Line(((style, counts), ("", f"{causes}:")), 4)
         for place in firsts[:most]:
             interval = f"{_interval(place.bound)} ({place.bound.how})"
             yield Line((("", f"    {_cut(place.value)} {interval}: {place.proposal}"),), 6)

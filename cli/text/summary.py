@@ -122,7 +122,7 @@ def _rows(rules: Mapping[RuleKey, Amount]) -> Iterator[tuple[str, ...]]:
         )
         change = amount.bytes_added - amount.bytes_removed
         size = f"{'+' if change > 0 else '-'}{size_text(abs(change))}" if change else ""
-        yield name, rule or "(outside its rules)", str(amount.count or ""), casts, size
+        yield name, rule or "(other changes)", str(amount.count or ""), casts, size
 
 
 def _conversion(result: ConvertResult) -> Iterator[str]:

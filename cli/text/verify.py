@@ -40,7 +40,7 @@ def verdict_lines(a: str, b: str, verdict: Verdict) -> Iterator[Line]:
         yield Line((("", f"  {name}: {how}, {text}{rest}{_errors(name, verdict)}"),), 4)
     if verdict.tolerances:
         yield Line((("", f"  compared in {verdict.seconds:.1f} s"),), 4)
-    for text in _notes(verdict):
+    for text in notes_of(verdict):
         yield Line((("", f"  {text}"),), 4)
 
 
@@ -90,7 +90,8 @@ def mismatch_lines(a: str, b: str, found: Mismatch, how: str = "differs") -> Ite
         yield Line((("dim", f"    where {text}"),), 6)
 
 
-def _notes(verdict: Verdict) -> Iterator[str]:
+def notes_of(verdict: Verdict) -> Iterator[str]:
+    """Yield remarks: what was accepted, not run and not reached, who computed what, and what the runtime changes."""
     yield from verdict.accepted
     if verdict.skipped:
         (name, reason), more = verdict.skipped[0], len(verdict.skipped) - 1

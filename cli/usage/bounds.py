@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, add_ranges
+from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, add_quiet, add_ranges
 
 
 def add_to(commands: Commands) -> None:
@@ -17,6 +17,7 @@ def add_to(commands: Commands) -> None:
         "--to", metavar="TYPE", help="list the values that overflow or vanish in this type, such as float16"
     )
     parser.add_argument("--all", action="store_true", help="print every value, not only the widest")
-    parser.add_argument("--html", metavar="FILE", help="write a plot of the bounds")
+    parser.add_argument("--report", metavar="FILE", help="write a plot of the bounds (.html), or all bounds (.json)")
     add_promotion(parser)
+    add_quiet(parser, "the bounds")
     add_json(parser)

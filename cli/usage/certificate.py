@@ -18,5 +18,5 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("a", metavar="IN", help="the model before castsmith optimize")
     parser.add_argument("b", metavar="OUT", help="the model after it")
     parser.add_argument("certificate", metavar="C.json", help="the certificate")
-    add_quiet(parser)
+    add_quiet(parser, "what is certified")
     add_json(parser)

@@ -53,4 +53,4 @@ def add_to(commands: Commands) -> None:
     help_text = "also write a file: json, sarif or markdown, such as sarif=findings.sarif"
     parser.add_argument("--also", metavar="FORMAT=FILE", action="append", default=[], help=help_text)
     add_settings(parser)
-    add_quiet(parser)
+    add_quiet(parser, "the findings")

@@ -24,7 +24,7 @@ def add_to(commands: Commands) -> None:
     help_text = "show every difference, without grouping similar ones"
     parser.add_argument("--full", action="store_true", help=help_text)
     add_format(parser, "html")
-    add_quiet(parser)
+    add_quiet(parser, "the differences")
 
 
 def _one_but_of_git() -> str | None:

@@ -37,7 +37,7 @@ def add_to(commands: Commands) -> None:
     add_models(parser)
     add_output(parser)
     work = parser.add_argument_group("processing")
-    help_text = "the runtime to make the model run on (see castsmith targets)"
+    help_text = "the runtime to make the model run on, one of castsmith targets"
     work.add_argument("--target", metavar="T", required=True, help=help_text)
     help_text = "allow rounding, with a relative error below E"
     work.add_argument("--max-error", metavar="E", type=positive, help=help_text)

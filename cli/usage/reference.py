@@ -11,5 +11,5 @@ def add_to(commands: Commands) -> None:
     parser = add_command(
         commands, "completion", "reference:run_completion", "print a shell script that completes this command"
     )
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
+    parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
     add_json(parser)

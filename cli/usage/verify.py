@@ -72,9 +72,11 @@ def add_to(commands: Commands) -> None:
     help_text = "a certificate of castsmith optimize that leads from A to B; if it holds, no model is run"
     parser.add_argument("--certificate", metavar="FILE", help=help_text)
     parser.add_argument("--nan-bits", action="store_true", help="distinguish NaN by sign and payload")
+    help_text = "write a page with the errors along the graph (.html), or all results (.json)"
+    parser.add_argument("--report", metavar="FILE", help=help_text)
     add_promotion(parser)
     add_jobs(parser)
-    add_quiet(parser)
+    add_quiet(parser, "the verdict")
     add_json(parser)
 
 

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from castsmith.ir.records import Diagnostic
-from castsmith.lowering.results import Accuracy, Result
+from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.passes.core.options import flag_of
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ class FitResult(Result):
         ways: All ways that were tried, the best one first.
         findings: What `check` finds in the model for the target.
         hint: A cheaper way that was not taken, and what allows it; or what would be needed. Empty if there is none.
+        conversion: What the step that rounds values did; None if no value was rounded.
     """
 
     plan: list[Step] = field(default_factory=list[Step])
@@ -121,6 +122,7 @@ class FitResult(Result):
     ways: list[Way] = field(default_factory=list[Way])
     findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
     hint: str = ""
+    conversion: ConvertResult | None = None
 
     def commands(self, source: str, output: str) -> list[str]:
         """Return the commands that make the model, written to `output`, from the file `source`."""

@@ -24,7 +24,7 @@ from castsmith.lowering.fit.results import FitResult, Step, Way
 from castsmith.lowering.fit.ways import Traits, conversions, exact_steps, ports_of, traits_of_model, weights_alone
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.quantized import nbits
-from castsmith.lowering.results import Accuracy, Result
+from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.arguments import flag, function, mapping, number
 from castsmith.numerics.errors import ArgumentTypeError, CastsmithError, OptionError, present
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -243,6 +243,7 @@ class _Search:
             ways=self._ways(),
             findings=best.findings,
             hint=hint,
+            conversion=result if isinstance(result, ConvertResult) else None,
         )
 
     def refusal(self, hint: str) -> FitResult:
@@ -380,7 +381,7 @@ def _joined(first: Step, converted: Result, step: Step, then: Result | str) -> t
     if isinstance(then, str):
         return (first, step), then
     rewrites, refusals = [*converted.rewrites, *then.rewrites], [*converted.refusals, *then.refusals]
-    result = Result(then.model, rewrites, refusals, then.diagnostics)
+    result = replace(converted, model=then.model, rewrites=rewrites, refusals=refusals, diagnostics=then.diagnostics)
     return (first, step) if then.rewrites else (first,), result
 
 

@@ -341,7 +341,7 @@ def _precisions(change: Change, *, sparing: bool) -> dict[onnx_ir.Node, Precisio
             found[node] = Precision(change.to, why, numbers[node])
         elif node in problem.nodes:
             dtype = _type_before(problem, node)
-            worth = "nothing is wrong with it" if sparing else "the casts around it would cost more than it saves"
+            worth = "nothing goes wrong there" if sparing else "the casts around it would cost more than it saves"
             found[node] = Precision(dtype, reason or preferred or worth)
         elif reason:
             found[node] = Precision(_type_before(problem, node), reason)

@@ -26,6 +26,7 @@ def test_a_command_that_moved_does_the_same_and_says_where_it_is(castsmith: Comm
 
 
 RENAMES = {
+    ("bounds", "--report"): ["a.onnx", "--report=a.html"],
     ("convert", "--force"): ["a.onnx", "-o", "out.onnx", "--to", "float16", "--force=Relu"],
     ("convert", "--link-data"): ["a.onnx", "-o", "out.onnx", "--to", "float16", "--link-data"],
     ("fit", "--link-data"): ["a.onnx", "-o", "out.onnx", "--target", "onnxruntime-cpu", "--link-data"],

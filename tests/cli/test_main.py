@@ -20,6 +20,8 @@ from castsmith.cli.commands import reference
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
 from tests.sampling import sampled
 
+MODELS = Path(__file__).parents[2] / "models"
+
 COMMANDS = ("optimize", "check", "diff", "cast", "dev", "info", "targets", "passes")
 
 
@@ -291,7 +293,13 @@ def test_a_signal_ends_the_processes_of_a_batch_too(tmp_path: Path, number: sign
             ("optimize", "a.onnx", "--xyzzy=1"),
             "unknown option --xyzzy; see castsmith optimize --help-all.",
         ),
-        (("info", "a.onnx", "b.onnx"), "unrecognized arguments: b.onnx (see castsmith info --help)."),
+        (("repair", "a.onnx"), "unknown command 'repair'; castsmith optimize --repair-only does that."),
+        (("convert", "a.onnx", "--fp16"), "unknown option --fp16; did you mean --to float16?"),
+        (("check", "a.onnx", "-t", "iree"), "unknown option -t; did you mean --target?"),
+        (("fit", "a.onnx", "-x", "--target=iree"), "unknown option -x (see castsmith fit --help)."),
+        (("convert", "a.onnx"), "--to is missing: float16, bfloat16 or float (see castsmith convert --help)."),
+        (("optimize", "a.onnx", "b.onnx"), "-o OUT is missing: castsmith optimize a.onnx -o b.onnx."),
+        (("info", "a.onnx", "b.onnx"), "unexpected argument: b.onnx (see castsmith info --help)."),
         (
             ("optimize", "a.onnx", "-o", "b.onnx", "--output", "c.onnx"),
             "--output is given twice, with two values; pass it once (see castsmith optimize --help).",
@@ -324,6 +332,12 @@ def test_quiet_prints_errors_alone(castsmith: Command, tmp_path: Path) -> None:
         loud, quiet = castsmith(*words), castsmith(*words, "-q")
         assert loud.out
         assert (loud.code, quiet.code, quiet.out, quiet.err) == (code, code, "", "")
+    warned = ("convert", MODELS / "convnet.onnx", "-o", out, "--to=half", "--target=tensorrt", "--lower=*")
+    assert [text in castsmith(*warned).err for text in ("is now --force", "tensorrt-11.", "has no Cast")] == [True] * 3
+    several = ("convert", *(MODELS / f"{name}.onnx" for name in ("convnet", "float8_qdq")), *warned[4:])
+    assert "has no Cast" in castsmith(*several, "-o", tmp_path / "many").err
+    for words in (warned, (*several, "-o", tmp_path / "many")):
+        assert (castsmith(*words, "-q").out, castsmith(*words, "-q").err) == ("", "")
     ended = castsmith("optimize", tmp_path / "none", "-o", out, "-q")
     assert (ended.code, is_one_sentence(ended.err)) == (2, True)
     assert castsmith("optimize", a, "-o", out, "-q", "--diff").out.count("(Add)") == 1

@@ -130,7 +130,7 @@ def test_a_tolerance_that_is_none_is_refused() -> None:
         ({"rtol": -1.0}, "rtol must be a number of at least 0, not -1.0."),
         ({"atol": float("nan")}, "atol must be a number of at least 0, not nan."),
         ({"atol": float("inf")}, "atol must be a number of at least 0, not inf."),
-        ({"rtol": {"w": 1e-3}}, "rtol is for the unknown output 'w'; expected y, z."),
+        ({"rtol": {"w": 1e-3}}, "rtol names the unknown output 'w'; expected y, z."),
     ]
     for options, text in refused:
         with pytest.raises(OptionError, match=f"^{re.escape(text)}$"):

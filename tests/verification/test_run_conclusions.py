@@ -59,7 +59,7 @@ _UNDEFINED = "g (float[3] x) => (int32[3] y) {{ a = {} (x) y = Cast <to = 6> (a)
     ("a", "b", "x", "reasons"),
     [
         (_PICKED.format("Neg"), _PICKED.format("Abs"), _X,
-         ["no element of the output y was compared: it had no elements"]),
+         ["no element of the output y was compared: it is empty"]),
         (_DRAWN.format(""), _DRAWN.format(""), _X,
          ["no element of the output y was compared: it depends on RandomUniformLike without a seed"]),
         (_UNDEFINED.format("Neg"), _UNDEFINED.format("Abs"), [np.nan, np.inf, 3e9],
@@ -110,8 +110,8 @@ def test_a_declaration_may_be_corrected_and_not_made_wrong(a: Any, b: Any, note:
 def test_the_notes_on_random_numbers() -> None:
     which = (" in the first model draws random numbers: ", " in the second model draws random numbers: ")
     for seed, name, what in (
-        ("", "RandomUniformLike (no seed)", "omitted with all values that depend on it"),
-        ("<seed = 1.0> ", "RandomUniformLike", "compared because of its seed"),
+        ("", "RandomUniformLike (no seed)", "it has no seed, so nothing that depends on it was compared"),
+        ("<seed = 1.0> ", "RandomUniformLike", "it has a seed, so it was compared"),
     ):
         assert compared(_DRAWN.format(seed), _DRAWN.format(seed)).notes == [f"{name}{each}{what}" for each in which]
 
@@ -129,8 +129,8 @@ def test_what_did_not_run_is_said_with_the_sizes_that_were_made_up() -> None:
     text = "g (float[N] x) => (float[N] y) { y = Nothing (x) }"
     (reason,) = verify(parsed(text), parsed(text), sets=2).unsure
     assert reason.startswith("the models did not run on any of the inputs: g: y (Nothing): no engine supports")
-    assert "sizes of symbolic dimensions were made up: N=" in reason
-    assert reason.endswith("; give valid ones (`dims=`)")
+    assert "Castsmith chose the sizes of symbolic dimensions: N=" in reason
+    assert reason.endswith("; pass valid ones (`dims=`)")
     (reason,) = compared(text, text).unsure
     assert "made up" not in reason
 

@@ -57,7 +57,7 @@ def test_interfaces(old: str, new: str, differences: list[str], outputs: dict[st
 def test_a_default_of_one_model_alone() -> None:
     one, other = parsed(_BASE), parsed(_BASE)
     other.graph.inputs[0].const_value = onnx_ir.tensor(np.zeros(2, np.float32))
-    text = "the input x has a default in one model only"
+    text = "the input x has a default in only one model"
     assert interfaces(one, other).differences == (text,)
     assert interfaces(other, one).differences == (text,)
     assert interfaces(other, other).differences == ()
@@ -66,7 +66,7 @@ def test_a_default_of_one_model_alone() -> None:
 def test_an_undeclared_type_or_shape() -> None:
     one, other = parsed(_BASE), parsed(_BASE)
     other.graph.inputs[0].type = None
-    assert interfaces(one, other).differences == ("the input x has a type in one model only",)
+    assert interfaces(one, other).differences == ("the input x has a type in only one model",)
     other = parsed(_BASE)
     other.graph.outputs[0].type = None
     assert interfaces(one, other) == interfaces(one, one)

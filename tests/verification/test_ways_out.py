@@ -59,7 +59,7 @@ def test_what_no_input_reached_is_decided_by_inputs_or_by_leave() -> None:
     verdict = castsmith.verify(a, b)
     assert verdict.inconclusive
     assert verdict.advice == [
-        "give inputs on which the models run and reach it (`inputs=`), or accept that (`allow_unreached`)"
+        "pass inputs that the models accept and that reach it (`inputs=`), or accept that (`allow_unreached`)"
     ]
     assert castsmith.verify(a, b, inputs=_TAKEN).different
     allowed = castsmith.verify(a, b, allow_unreached=True)

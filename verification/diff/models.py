@@ -64,7 +64,7 @@ class ModelDiff:
         if not self.changes:
             return f"the same: {_counted(self.nodes_same, 'node')} and everything else"
         return (
-            f"{_counted(len(self.changes), 'difference')}; of the nodes {self.nodes_same} are the same,"
+            f"{_counted(len(self.changes), 'difference')}; nodes: {self.nodes_same} the same,"
             f" {self.nodes_changed} changed, {self.nodes_added} added, {self.nodes_removed} removed"
         )
 

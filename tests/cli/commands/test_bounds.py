@@ -34,7 +34,7 @@ def test_the_table(castsmith: Command, model: str) -> None:
 def test_to_a_type(castsmith: Command, model: str) -> None:
     ended = castsmith("bounds", model, "--range", "x=-1:1", "--range", "mask=0:1", "--to", "float16")
     assert (ended.code, ended.err) == (1, "")
-    assert "can exceed float16, 1 of them first" in ended.out
+    assert "can exceed float16, caused by 1 of them:" in ended.out
     ended = castsmith("bounds", model, "--range", "x=-1:1", "--range", "mask=0:1", "--to", "bfloat16")
     assert (ended.code, ended.err) == (0, "")
     assert "every value fits bfloat16" in ended.out
@@ -62,20 +62,20 @@ def test_what_was_infinite_or_nan_in_its_own_type(castsmith: Command, tmp_path: 
     words = ("bounds", str(tmp_path / "m.onnx"), "--inputs", str(tmp_path / "i.npz"))
     ended = castsmith(*words, "--to", "float16")
     assert (ended.code, ended.err) == (1, "")
-    assert "1 value infinite on the given inputs, 1 of them first" in ended.out
+    assert "1 value infinite on the given inputs:" in ended.out
     assert "s [1, inf] (measured): s (Mul) is infinite in float already" in ended.out
-    assert "2 values NaN on the given inputs, 1 of them first" in ended.out
+    assert "2 values NaN on the given inputs, caused by 1 of them:" in ended.out
     assert "d (Sub) is NaN in float already" in ended.out
     data = json.loads(castsmith(*words, "--to", "float16", "--json").out)
     assert [(each["name"], each["kind"]) for each in data["exceeding"]] == [
         ("x", "overflow"), ("s", "infinite"), ("d", "nan"), ("y", "nan")
     ]  # fmt: skip
-    assert castsmith(*words, "--html", str(tmp_path / "b.html")).code == 0
+    assert castsmith(*words, "--report", str(tmp_path / "b.html")).code == 0
 
 
 def test_the_page(castsmith: Command, model: str, tmp_path: Path) -> None:
     page = tmp_path / "b.html"
-    assert castsmith("bounds", model, "--html", str(page)).code == 0
+    assert castsmith("bounds", model, "--report", str(page)).code == 0
     text = page.read_text("utf-8")
     assert "<svg" in text
     assert text.count("<rect") == 7
@@ -85,7 +85,7 @@ def test_the_page(castsmith: Command, model: str, tmp_path: Path) -> None:
     "words",
     [
         ("--range", "x"), ("--range", "x=1"), ("--range", "x=2:1"), ("--range", "no=0:1"), ("--range", "x=a:b"),
-        ("--to", "int8"), ("--to", "float99"), ("--inputs", "no.npz"), ("--html", "no/such/folder.html"),
+        ("--to", "int8"), ("--to", "float99"), ("--inputs", "no.npz"), ("--report", "no/such/folder.html"),
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -98,7 +98,7 @@ def test_bad_words(castsmith: Command, model: str, words: tuple[str, ...]) -> No
 @pytest.mark.parametrize(
     "words",
     [
-        "bounds m.onnx --inputs in.npz --html",
+        "bounds m.onnx --inputs in.npz --report",
         "optimize m.onnx --inputs in.npz --verify -o",
         "optimize m.onnx -o out.onnx --inputs in.npz --verify --report",
         "convert m.onnx --to float16 --inputs in.npz -o",

@@ -49,7 +49,7 @@ def test_given_inputs(castsmith: Command, tmp_path: Path) -> None:
     assert castsmith("verify", a, a, "--inputs", tmp_path / "good.npz").code == 0
     unmet = castsmith("verify", a, b, "--inputs", tmp_path / "good.npz")
     assert unmet.code == 3
-    assert "no input brings an element to g: y (Relu)" in unmet.out
+    assert "no input gave g: y (Relu) an element" in unmet.out
     assert castsmith("verify", a, b, "--inputs", tmp_path / "bad.npz").code == 1
     (tmp_path / "bad.npz").rename(tmp_path / "sets" / "bad.npz")
     assert castsmith("verify", a, b, "--inputs", tmp_path / "sets").code == 1
@@ -87,7 +87,7 @@ def test_sizes_that_the_model_fits_are_found(castsmith: Command, tmp_path: Path)
     ended = castsmith("verify", path, path, "--dim", "m=7")
     assert ended.code == 3
     assert "did not run on any of the inputs" in ended.out
-    assert "made up: n=" in ended.out
+    assert "chose the sizes of symbolic dimensions: n=" in ended.out
     assert "give valid ones (--dim NAME=SIZE)" in ended.out
     verdict = verify(path, path, dims={"m": 7})
     assert "give valid ones (`dims=`)" in verdict.unsure[0]

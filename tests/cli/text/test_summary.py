@@ -210,10 +210,10 @@ a -> b
         ),
         """\
 a -> b
-  pass  rule                 count  casts  bytes
-  one   rule                 2      +1
-  two   rule                        +1 -2  -1.0 KB
-  two   (outside its rules)  1             +12 B
+  pass  rule             count  casts  bytes
+  one   rule             2      +1
+  two   rule                    +1 -2  -1.0 KB
+  two   (other changes)  1             +12 B
            before  after
   nodes    9       11
     Relu   6       8

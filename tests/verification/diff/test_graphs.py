@@ -492,7 +492,7 @@ def test_removed_nodes_stand_before_what_followed_them() -> None:
     kinds = ["node-removed", "operand-changed", "node-removed", "operand-changed"]
     assert [change.kind for change in found.changes] == kinds
     assert (found.nodes_same, found.nodes_changed, found.nodes_added, found.nodes_removed) == (0, 2, 0, 2)
-    assert found.summary() == "4 differences; of the nodes 0 are the same, 2 changed, 0 added, 2 removed"
+    assert found.summary() == "4 differences; nodes: 0 the same, 2 changed, 0 added, 2 removed"
     assert repr(found) == f"<ModelDiff: {found.summary()}>"
 
 

@@ -1,0 +1,76 @@
+"""The page of verify, and the strips of precision, magnitude and error along the graph, here and of what is healed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx.parser
+
+import castsmith as public
+from tests.cli.helpers import Command, write_model
+from tests.cli.page.chromium import run_in_page
+from tests.cli.page.test_data import data_of
+
+TEXT = """<ir_version: 8, opset_import: ["" : 17]>
+    g ({type}[4] x) => ({type}[4] y) {{ a = Relu (x) s = Mul (a, a) q = Sqrt (s) d = Div (q, s) y = Sigmoid (d) }}"""
+FLOAT, HALF = TEXT.format(type="float"), TEXT.format(type="float16")
+X = np.array([1, 2, 300, 400])
+
+
+def report(castsmith: Command, folder: Path) -> Path:
+    a, b, page = write_model(folder / "a.onnx", FLOAT), write_model(folder / "b.onnx", HALF), folder / "v.html"
+    np.savez(folder / "x.npz", x=X.astype(np.float32))
+    words = ("--inputs", folder / "x.npz", "--allow-type-change", "all", "--rtol", "0.01")
+    assert castsmith("verify", a, b, *words, "--report", page).code == 1
+    return page
+
+
+def test_the_page_has_the_first_difference_and_the_errors_along_the_graph(castsmith: Command, tmp_path: Path) -> None:
+    data = data_of(report(castsmith, tmp_path).read_text())
+    (item,) = data["items"]
+    assert (item["rule"], item["at"], item["before"][:9]) == ("first-difference", [1], "s = Mul (")
+    nodes = {node["op"]: node for node in data["map"]}
+    assert [nodes[op]["error"] for op in ("Relu", "Mul", "Sqrt")] == [0.0, sys.float_info.max, sys.float_info.max]
+    assert {node["type"] for node in nodes.values()} == {"float16"}
+    assert nodes["Mul"]["magnitude"] == 160000
+    assert data["error"]["table"][1] == ["y", "4", "inf", "inf", "rtol 0.01, atol 0"]
+    script = "return [count('.strip'), count('.strip .over'), document.documentElement.scrollWidth <= innerWidth]"
+    for width in (400, 1280):
+        # Red: the magnitude of s; the errors of s, q, d and y, of which d is infinity divided by infinity.
+        assert run_in_page(tmp_path / "v.html", script, width=width) == [2, 5, True]
+
+
+def test_folders_get_a_page_for_each_pair(castsmith: Command, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write_model(tmp_path / name / "m.onnx", FLOAT)
+    assert castsmith("verify", tmp_path / "a", tmp_path / "b", "--sets=1", "--report", tmp_path / "r.html").code == 0
+    (model,) = data_of((tmp_path / "r.html").read_text())["models"]
+    assert model["page"]["items"] == []
+    assert {node["error"] for node in model["page"]["map"]} == {0.0}
+
+
+def test_traced_values_are_only_there_on_request() -> None:
+    a, b = (onnx.parser.parse_model(text) for text in (FLOAT, HALF))
+    options: dict[str, Any] = {"inputs": {"x": X.astype(np.float32)}, "accept": ("all",), "rtol": 0.01}
+    assert public.verify(a, b, **options).traced == []
+    traced = {value.value: value for value in public.verify(a, b, **options, trace=True).traced}
+    assert list(traced) == ["a", "s", "q", "d", "y"]
+    assert (traced["a"].magnitude, traced["a"].error) == (400.0, 0.0)
+    assert (traced["s"].magnitude, traced["s"].error) == (160000.0, np.inf)
+
+
+def test_healed_rescaled_and_fitted_models_have_magnitudes() -> None:
+    half, inputs = onnx.parser.parse_model(HALF), {"x": X.astype(np.float16)}
+    for rescale in (False, True):
+        result = public.convert(half, to="float16", inputs=inputs, rescale=rescale)
+        assert list(result.magnitudes) == list(result.precisions)
+        assert result.magnitudes["s"] == 160000
+    text = """<ir_version: 9, opset_import: ["" : 19]>
+        g (bfloat16[4] x) => (bfloat16[4] y) { s = Mul (x, x) y = Sigmoid (s) }"""
+    model = onnx.parser.parse_model(text)
+    fitted = public.fit(model, target="onnxruntime-cpu", max_error=0.1)
+    assert fitted.conversion is None or set(fitted.conversion.precisions) == {"s", "y"}
