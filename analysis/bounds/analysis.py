@@ -5,7 +5,7 @@ A value without a rule, or of which a rule says nothing, has the range of its ty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, overload
@@ -15,7 +15,7 @@ import onnx
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.bounds.calls import Calls, key_of
+from castsmith.analysis.bounds.calls import Calls
 from castsmith.analysis.bounds.control_flow import control_flow
 from castsmith.analysis.bounds.defaults import Default
 from castsmith.analysis.bounds.interval import (
@@ -27,6 +27,7 @@ from castsmith.analysis.bounds.interval import (
     collapsed,
     hull,
     interval_of,
+    key_of,
     whole,
 )
 from castsmith.analysis.bounds.reading import Reader, interval_of_tensor, is_read_in_parts, read_constant
@@ -59,7 +60,7 @@ from castsmith.ir.ops.promote_types import is_convert_promote_types
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import GIVES_BOOL, RUNS_GRAPHS, traits_of
 from castsmith.ir.ops.traits import OF_OPERANDS, Moves
-from castsmith.ir.walks import graphs_in, nodes_of
+from castsmith.ir.walks import graphs_in, graphs_of, nodes_of
 from castsmith.numerics.types import MOST_DIMENSIONS
 
 FOREIGN: Mapping[tuple[str, str], Rule] = foreign.RULES
@@ -115,7 +116,7 @@ class Operands(Sequence[Interval | None]):
     def read_all(self) -> None:
         """Find all of them."""
         for _ in self:
-            pass
+            changed.update(node.outputs)
 
 
 @dataclass
@@ -161,15 +162,15 @@ class Analysis:
         with np.errstate(all="ignore"):
             for value in graph.inputs:
                 self._note(value, self._input(value))
-            self._body(graph)
+            self._body(graph, graph)
             for value in list(self.unread):
                 self._read(value)
 
-    def _body(self, graph: onnx_ir.Graph) -> list[Interval]:
+    def _body(self, graph: onnx_ir.Graph, nodes: Iterable[onnx_ir.Node]) -> list[Interval]:
         for value in graph.initializers.values():
             if not value.is_graph_input() and value not in self.known and value not in self.unread:
                 self._initializer(value)
-        for node in graph:
+        for node in nodes:
             for value, interval in zip(node.outputs, self._node(node), strict=False):
                 self._note(value, self._declared(value, interval))
         return [self._of(value) for value in graph.outputs]
@@ -200,16 +201,22 @@ class Analysis:
         other = self.also(tensor) if self.also is not None and is_read_in_parts(tensor) else None
         return interval_of_tensor(tensor, sums if other is None else [*sums, other])
 
-    def _subgraph(self, graph: onnx_ir.Graph, inputs: Sequence[Interval]) -> list[Interval]:
-        self.walks -= len(graph)
+    def _subgraph(
+        self, graph: onnx_ir.Graph, inputs: Sequence[Interval], before: Sequence[Interval] | None = None
+    ) -> list[Interval]:
+        nodes = list(graph)
+        if before is not None:
+            pairs = zip(graph.inputs, before, inputs, strict=True)
+            nodes = _depending(nodes, {value for value, old, new in pairs if key_of(old) != key_of(new)})
+        self.walks -= len(nodes)
         if self.walks < 0 or len(inputs) != len(graph.inputs):
             raise UnknownRangeError
         for value, interval in zip(graph.inputs, inputs, strict=True):
             self._note(value, self._declared(value, interval))
-        for node in graph:
+        for node in nodes:
             for value in node.outputs:
                 self.known.pop(value, None)
-        return self._body(graph)
+        return self._body(graph, nodes)
 
     def _call(self, step: Step, function: onnx_ir.Function) -> list[Interval]:
         """Walk the body of a function, unless it was walked with the same operands before."""
@@ -361,6 +368,16 @@ def _loses_fractions(step: Step) -> bool:
         return False
     shared = _operands_of_result_type(step.node.op_type, len(step.inputs))
     return any(index in shared and x is not None and is_float(x.dtype) for index, x in enumerate(step.inputs))
+
+
+def _depending(nodes: Iterable[onnx_ir.Node], changed: set[onnx_ir.Value]) -> list[onnx_ir.Node]:
+    """The nodes that depend on values that changed; those that hold graphs, which may read any, count."""
+    depending: list[onnx_ir.Node] = []
+    for node in nodes:
+        if not changed.isdisjoint(node.inputs) or graphs_of(node):
+            depending.append(node)
+            changed.update(node.outputs)
+    return depending
 
 
 def _release(tensor: onnx_ir.TensorProtocol) -> None:

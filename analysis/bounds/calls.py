@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import onnx_ir
 
@@ -46,10 +45,3 @@ class Calls:
             self.originals.update(zip(copy.inputs, function.inputs, strict=True))
             self._copies[key] = copy
         return self._copies[key]
-
-
-def key_of(x: Interval) -> Hashable:
-    """A key of all that an interval says."""
-    ball: Any = x.ball and (x.ball.radius, x.ball.scale.tobytes(), x.ball.offset.tobytes(), x.ball.slack)
-    ends = x.low.shape, x.low.tobytes(), x.high.tobytes(), x.special.tobytes()
-    return (*ends, x.dims, x.dtype, x.shares, ball, x.assumes, x.blame)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 import onnx_ir
@@ -25,12 +26,25 @@ from castsmith.analysis.bounds.interval import (
 from castsmith.analysis.bounds.rounding import is_float, is_integer, limits_of, widest
 from castsmith.analysis.bounds.step import Step, axis_of
 
-Body = Callable[[onnx_ir.Graph, Sequence[Interval]], list[Interval]]
-"""Walk a subgraph with intervals for its inputs, and return those of its outputs.
 
-Raises:
-    UnknownRangeError: Too many subgraphs were walked.
-"""
+class Body(Protocol):
+    """The walk through a subgraph."""
+
+    def __call__(
+        self, graph: onnx_ir.Graph, inputs: Sequence[Interval], before: Sequence[Interval] | None = None, /
+    ) -> list[Interval]:
+        """Return the intervals of the outputs for those of the inputs.
+
+        Args:
+            graph: The subgraph.
+            inputs: The intervals of its inputs.
+            before: Those of the walk just before, where nothing changed besides them: the rest is not walked again.
+
+        Raises:
+            UnknownRangeError: Too many subgraphs were walked.
+        """
+        ...
+
 
 _TURNS = 3
 """Turns of a loop that are followed before its state is widened."""
@@ -97,15 +111,17 @@ def _widened(before: Interval, after: Interval, turn: int) -> tuple[Interval, bo
 
 
 def _settled(
-    states: list[Interval], turn_of: Callable[[list[Interval]], list[Interval]]
+    states: list[Interval], turn_of: Callable[[list[Interval], Sequence[Interval] | None], list[Interval]]
 ) -> tuple[list[Interval], list[Interval]]:
     """Return the states that hold those of all turns, and the other results of a turn.
 
-    turn_of: Returns the results of a turn that starts with the states: the states after it, and the others.
+    turn_of: Returns the results of a turn that starts with the states, after one that started with others: the states
+        after it, and the other results.
     """
     states = [collapsed(state, state.dims) for state in states]
+    before: Sequence[Interval] | None = None
     for turn in range(_MOST_TURNS):
-        results = turn_of(states)
+        results, before = turn_of(states, before), states
         if len(results) < len(states):
             raise UnknownRangeError
         pairs = [_widened(before, after, turn) for before, after in zip(states, results, strict=False)]
@@ -124,14 +140,19 @@ def _loop(step: Step, body: Body) -> list[Interval]:
     truth = constant_interval(0.0, 1.0, (), DataType.BOOL)
     if trips is not None and trips.least == most <= _UNROLLED and step.optional(1) is None and _goes_on(graph):
         rows: list[list[Interval]] = []
+        before: Sequence[Interval] | None = None
         for turn in range(int(most)):
-            results = body(graph, [number(turn, DataType.INT64), truth, *states])[1:]
+            inputs = [number(turn, DataType.INT64), truth, *states]
+            results, before = body(graph, inputs, before)[1:], inputs
             states = results[:count]
             rows.append(results[count:])
         stacked = [hull(results) for results in zip(*rows, strict=True)]
     else:
         turn_of = constant_interval(0.0, max(0.0, most - 1), (), DataType.INT64)
-        states, stacked = _settled(states, lambda now: body(graph, [turn_of, truth, *now])[1:])
+        fixed = [turn_of, truth]
+        states, stacked = _settled(
+            states, lambda now, last: body(graph, [*fixed, *now], None if last is None else [*fixed, *last])[1:]
+        )
     missing = range(count + len(stacked), len(step.node.outputs))
     return [*states, *map(_stacked, stacked), *(step.anything(index) for index in missing)]
 
@@ -164,7 +185,9 @@ def _scan(step: Step, body: Body) -> list[Interval]:
     slices = [collapsed(x, None) if batched else _without(x, axis) for x, axis in zip(inputs, axes, strict=True)]
     if batched:
         states = [collapsed(state, None) for state in states]
-    states, rows = _settled(states, lambda now: body(graph, [*now, *slices]))
+    states, rows = _settled(
+        states, lambda now, last: body(graph, [*now, *slices], None if last is None else [*last, *slices])
+    )
     places = step.ints("scan_output_axes") or [0] * len(rows)
     if len(places) != len(rows):
         raise UnknownRangeError

@@ -10,7 +10,8 @@ An infinite end is no infinite element: it says that the elements are finite, by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import zip_longest
@@ -246,7 +247,7 @@ def _fitted(
     shape = (1,) * (len(dims) - len(shape)) + shape
     low, high, special = low.reshape(shape), high.reshape(shape), special.reshape(shape)
     wrong = [axis for axis, (size, dim) in enumerate(zip(shape, dims, strict=True)) if size not in (1, dim)]
-    entries = low.size // int(np.prod([shape[axis] for axis in wrong]))
+    entries = low.size // math.prod(shape[axis] for axis in wrong)
     while entries > _MOST:
         largest = max((axis for axis in range(len(shape)) if axis not in wrong), key=shape.__getitem__)
         wrong.append(largest)
@@ -291,7 +292,7 @@ def absolute(low: Array, high: Array) -> Ends:
 def hull(intervals: Sequence[Interval], dims: Dims | None = None) -> Interval:
     """The least interval that holds all of them; they have one rank, or the result is one entry for all elements."""
     first = intervals[0]
-    if len(intervals) == 1 and dims is None:
+    if dims is None and all(x is first or key_of(x) == key_of(first) for x in intervals[1:]):
         return first
     if dims is None:
         dims = reduce(common_dims, (interval.dims for interval in intervals))
@@ -304,6 +305,13 @@ def hull(intervals: Sequence[Interval], dims: Dims | None = None) -> Interval:
     special = reduce(np.bitwise_or, (part.special for part in parts))
     shares = first.shares if all(interval.shares == first.shares for interval in intervals) else None
     return interval_of(low, high, special, dims, first.dtype, shares=shares, **told(*intervals))
+
+
+def key_of(x: Interval) -> Hashable:
+    """A key of all that an interval says."""
+    ball: Any = x.ball and (x.ball.radius, x.ball.scale.tobytes(), x.ball.offset.tobytes(), x.ball.slack)
+    ends = x.low.shape, x.low.tobytes(), x.high.tobytes(), x.special.tobytes()
+    return (*ends, x.dims, x.dtype, x.shares, ball, x.assumes, x.blame)
 
 
 def common_dims(a: Dims | None, b: Dims | None) -> Dims | None:

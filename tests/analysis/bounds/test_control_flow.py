@@ -39,6 +39,8 @@ _IF = """y = If (%s) <then_branch = t () => (float[3,2] a) { a = Neg (x) },
 _LOOP = """y = Loop (%s, %s, w) <body = b (int64 i, bool c, float s) => (bool co, float so)
     { co = %s k = Constant <value = float {1}> () so = %s }>"""
 _AGAIN = "Identity (c)"
+_CAPTURING = """If (c) <then_branch = t () => (float p) { p = Add (s, k) },
+    else_branch = e () => (float q) { q = Add (s, k) }>"""
 _COUNTED = "float w = {0.5}, int64 n = {4}, bool t = {1}"
 
 
@@ -51,6 +53,8 @@ _COUNTED = "float w = {0.5}, int64 n = {4}, bool t = {1}"
         # four turns, each adds 1
         (_LOOP % ("n", "", _AGAIN, "Add (s, k)"), _COUNTED, (4.5, 4.5)),
         (_LOOP % ("n", "", _AGAIN, "Identity (k)"), _COUNTED, (1, 1)),
+        (_LOOP % ("n", "", f"{_AGAIN} a = Neg (s)", "Sub (k, a)"), _COUNTED, (4.5, 4.5)),
+        (_LOOP % ("n", "", _AGAIN, _CAPTURING), _COUNTED, (4.5, 4.5)),
         # not certain to go on: the state may be that of any turn
         (_LOOP % ("n", "t", _AGAIN, "Identity (k)"), _COUNTED, (0.5, 1)),
         (_LOOP % ("n", "", "Not (c)", "Identity (k)"), _COUNTED, (0.5, 1)),
