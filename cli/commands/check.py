@@ -222,8 +222,7 @@ def _summarize(checked: Sequence[Checked]) -> None:
     errors = [sum(record.severity is Severity.ERROR for record in each.findings) for each in checked]
     models = sum(map(bool, errors))
     sys.stdout.flush()  # findings that cannot be written are the failure to tell of
-    where = f" in {models} of {counted(len(checked), 'model')}" if len(checked) > 1 else ""
-    complain(f"{counted(sum(errors), 'error')}{where}.")
+    complain(f"{counted(sum(errors), 'error')} in {models} of {counted(len(checked), 'model')}.")
 
 
 _FORMATS = ("json", "sarif", "markdown")

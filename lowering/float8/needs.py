@@ -123,7 +123,8 @@ def lacks_kernel(node: onnx_ir.Node, dtype: DataType, target: Target, opset: int
     """Return the reason why the target cannot run the node of this type; None if it has a kernel for it."""
     if target.has_kernel(node.op_type, dtype, opset):
         return None
-    return f"{target} has no {node.op_type} of {type_name(dtype)} at opset {opset}"
+    at = "" if target.has_hazard("opset-unchecked") else f" at opset {opset}"
+    return f"{target} has no {node.op_type} of {type_name(dtype)}{at}"
 
 
 def fused_wrongly(node: onnx_ir.Node, dtype: DataType, target: Target) -> str | None:

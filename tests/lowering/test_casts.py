@@ -126,7 +126,7 @@ def test_random_casts_in_openvino_are_exact_or_reported() -> None:
         ("int32", "int16", ["error openvino-cpu computes int32 to int16 wrongly: it holds int16 in a wider type, and"
                             " does not wrap"]),
         ("float", "int16", []),
-        ("float", "string", ["error openvino-cpu has no Cast of string at opset 24"]),
+        ("float", "string", ["error openvino-cpu has no Cast of string"]),
         ("uint8", "float8e8m0", ["error openvino-cpu has no Cast of uint8 to float8e8m0"]),
     ],
 )  # fmt: skip
