@@ -1502,10 +1502,8 @@ class Checker:
         for name, term in before.outputs.items():
             value = after.outputs.get(name)
             forms = [term, None if value is None else self._coded(term, value.dtype)]
-            if (
-                value is None
-                or value not in forms
-                and not (term.dtype == FLOAT4 and value and self._refines(forms[-1], value))
+            if value is None or (
+                value not in forms and not (term.dtype == FLOAT4 and value and self._refines(forms[-1], value))
             ):
                 changed.add(name)
         return sorted(changed)

@@ -116,7 +116,7 @@ class Operands(Sequence[Interval | None]):
     def read_all(self) -> None:
         """Find all of them."""
         for _ in self:
-            changed.update(node.outputs)
+            pass
 
 
 @dataclass

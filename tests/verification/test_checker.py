@@ -279,7 +279,8 @@ def test_what_an_output_model_states_of_its_values_is_so(dtype: int, shape: list
 
 def test_a_name_that_a_body_makes_after_it_read_it_from_around_is_refused() -> None:
     """ONNX Runtime takes the value of the body, the reference implementation that of around it."""
-    text = f"""{HEAD}g (bool c, float[2] x) => (float[2] y) {{ v = Neg (x) y = If (c) <then_branch = t () => (float[2] a)
+    text = f"""{HEAD}g (bool c, float[2] x) => (float[2] y)
+        {{ v = Neg (x) y = If (c) <then_branch = t () => (float[2] a)
         {{ a = Abs (v) v = Exp (x) }}, else_branch = e () => (float[2] b) {{ b = Abs (x) }}> }}"""
     assert outcome_of((text, text)) == "refused"
 
