@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -19,9 +19,6 @@ _MOST_STEPS = 64
 _MOST_ELEMENTS = 1 << 27
 """Elements of the windows of a convolution up to which its sums are followed."""
 
-PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "ConvTranspose", "MatMulNBits"})
-"""The operators whose sums are followed."""
-
 
 def sums_on_the_way(node: onnx_ir.Node, operands: Sequence[Array | None]) -> Array | None:
     """Return the largest magnitudes of the sums that a product makes, in the shape of its result.
@@ -31,17 +28,42 @@ def sums_on_the_way(node: onnx_ir.Node, operands: Sequence[Array | None]) -> Arr
     first, second = (*operands, None, None)[:2]
     if node.op_type not in PRODUCTS or first is None or second is None:
         return None
-    if node.op_type == "Conv":
-        kernel = _Kernel.of(node, second)
-        return _of_windows(kernel, np.pad(first, [(0, 0), (0, 0), *kernel.pads(first.shape[2:])]), second)
-    if node.op_type == "ConvTranspose":
-        return _of_transposed(_Kernel.of(node, second), first, second)
-    if node.op_type == "MatMulNBits":
-        second = _weights(node, operands)
-    elif node.op_type == "Gemm":
-        first = first.T if node.attributes.get_int("transA", 0) else first
-        second = second.T if node.attributes.get_int("transB", 0) else second
-    return running_sums(first, second)
+    return _SUMS[node.op_type](node, operands)
+
+
+def _of_matmul(_: onnx_ir.Node, operands: Sequence[Any]) -> Array:
+    return running_sums(operands[0], operands[1])
+
+
+def _of_gemm(node: onnx_ir.Node, operands: Sequence[Any]) -> Array:
+    first, second = operands[:2]
+    first = first.T if node.attributes.get_int("transA", 0) else first
+    return running_sums(first, second.T if node.attributes.get_int("transB", 0) else second)
+
+
+def _of_conv(node: onnx_ir.Node, operands: Sequence[Any]) -> Array | None:
+    first, second = operands[:2]
+    kernel = _Kernel.of(node, second)
+    return _of_windows(kernel, np.pad(first, [(0, 0), (0, 0), *kernel.pads(first.shape[2:])]), second)
+
+
+def _of_conv_transpose(node: onnx_ir.Node, operands: Sequence[Any]) -> Array | None:
+    return _of_transposed(_Kernel.of(node, operands[1]), operands[0], operands[1])
+
+
+def _of_packed(node: onnx_ir.Node, operands: Sequence[Any]) -> Array:
+    return running_sums(operands[0], _weights(node, operands))
+
+
+_SUMS: dict[str, Callable[[onnx_ir.Node, Sequence[Any]], Array | None]] = {
+    "MatMul": _of_matmul,
+    "Gemm": _of_gemm,
+    "Conv": _of_conv,
+    "ConvTranspose": _of_conv_transpose,
+    "MatMulNBits": _of_packed,
+}
+PRODUCTS = frozenset(_SUMS)
+"""The operators whose sums are followed."""
 
 
 def scales_a_sum(node: onnx_ir.Node) -> bool:

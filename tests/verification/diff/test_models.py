@@ -83,7 +83,9 @@ def test_everything_counts_what_nothing_uses() -> None:
 
 def test_the_summary_is_one_sentence() -> None:
     assert castsmith.diff(parsed(TEXT), parsed(TEXT)).summary() == "the same: 2 nodes and everything else"
-    assert castsmith.diff(parsed(TEXT), parsed(OTHER)).summary().startswith("1 difference; of the nodes 1 are the same")
+    assert (
+        castsmith.diff(parsed(TEXT), parsed(OTHER)).summary().startswith("1 difference; nodes: 1 the same, 1 changed")
+    )
 
 
 def test_a_notebook_shows_it_with_every_name_escaped() -> None:
