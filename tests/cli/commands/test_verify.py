@@ -88,9 +88,9 @@ def test_sizes_that_the_model_fits_are_found(castsmith: Command, tmp_path: Path)
     assert ended.code == 3
     assert "did not run on any of the inputs" in ended.out
     assert "chose the sizes of symbolic dimensions: n=" in ended.out
-    assert "give valid ones (--dim NAME=SIZE)" in ended.out
+    assert "pass valid ones (--dim NAME=SIZE)" in ended.out
     verdict = verify(path, path, dims={"m": 7})
-    assert "give valid ones (`dims=`)" in verdict.unsure[0]
+    assert "pass valid ones (`dims=`)" in verdict.unsure[0]
 
 
 @pytest.mark.parametrize(
