@@ -335,6 +335,8 @@ class Analysis:
 
     def _results(self, step: Step) -> Interval | Sequence[Interval]:
         node, function = step.node, self.calls.function_of(step.node)
+        if not node.outputs:
+            raise UnknownRangeError
         if function is not None:
             return self._call(step, function)
         if is_convert_promote_types(node):

@@ -89,7 +89,8 @@ def report_page(title: str, sub: str, before: Seen, result: Result, sizes: Model
     page = page_of(title, sub, figures, items, before.around, around(result.model), before.map)
     rules = [{"group": name, "rule": rule, **_amount(amount)} for (name, rule), amount in sizes.rules.items()]
     conversion = result.conversion if isinstance(result, FitResult) else result
-    parts = _conversion(conversion, result.error) if isinstance(conversion, ConvertResult) else {}
+    error = result.error if isinstance(result, FitResult | ConvertResult) else None
+    parts = _conversion(conversion, error) if isinstance(conversion, ConvertResult) else {}
     return {**page, "rules": rules, **parts}
 
 

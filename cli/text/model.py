@@ -57,10 +57,10 @@ def proto_lines(proto: onnx.ModelProto) -> list[str]:
     """
     shown = onnx.ModelProto()
     shown.CopyFrom(proto)
-    for tensor in tensors_of(shown):
-        if tensor.data_location != onnx.TensorProto.EXTERNAL:
-            _put_digest(tensor)
     try:
+        for tensor in tensors_of(shown):
+            if tensor.data_location != onnx.TensorProto.EXTERNAL:
+                _put_digest(tensor)
         return onnx.printer.to_text(shown).splitlines()
     except _UNPRINTABLE as error:
         raise ModelError(f"the model cannot be shown ({root_cause(error)}).") from None

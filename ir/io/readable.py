@@ -249,7 +249,7 @@ def _defined(names: Iterable[str], given: set[str]) -> str | None:
 
 def _node(node: onnx.NodeProto, around: Path, survey: Survey) -> str | None:
     if node.domain == DEFAULT_DOMAINS[1]:
-        is_inside = len(around) > 2 or isinstance(around[-1], onnx.FunctionProto)
+        is_inside = len(around) > 2 or any(isinstance(message, onnx.FunctionProto) for message in around)
         for name in ("spelled-domain", *(("spelled-domain-inside",) if is_inside else ())):
             survey.written.setdefault(name, f"a node of domain {node.domain}: {node.op_type}")
     if len(node.attribute) > 1:

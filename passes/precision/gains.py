@@ -56,7 +56,7 @@ class Gains:
     def saved(self, node: onnx_ir.Node, ports: Ports) -> float:
         """Return the bytes that need not be read and written, and the gain of multiplying in the precision."""
         row = traits_of(node.domain, node.op_type)
-        if row.moves in (Moves.KEEP, Moves.MAKE) or row.conversion is not None:
+        if not node.outputs or row.moves in (Moves.KEEP, Moves.MAKE) or row.conversion is not None:
             return 0.0
         saved = 0.0
         if row.moves is Moves.SELECT:

@@ -17,6 +17,7 @@ import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.walks import graphs_of
 from castsmith.verification.diff.tensors import digest
 
 # Properties of graphs that the comparison needs.
@@ -30,7 +31,7 @@ def computing_nodes(scope: Scope) -> list[onnx_ir.Node]:
 
 
 def _holds_constant(node: onnx_ir.Node) -> bool:
-    return node.op_type == "Constant" and constant_tensor(node.outputs[0]) is not None
+    return node.op_type == "Constant" and any(constant_tensor(value) is not None for value in node.outputs)
 
 
 def operator_key(node: onnx_ir.Node) -> tuple[str, str, str]:
@@ -48,18 +49,10 @@ def operands(node: onnx_ir.Node) -> list[onnx_ir.Value | None]:
 
 def captured(node: onnx_ir.Node) -> Iterator[onnx_ir.Value]:
     """Return all values that the subgraphs of the node use, including its own."""
-    for graph in subgraphs(node):
+    for graph in graphs_of(node):
         for inner in graph.all_nodes():
             yield from (value for value in inner.inputs if value is not None)
         yield from graph.outputs
-
-
-def subgraphs(node: onnx_ir.Node) -> Iterator[onnx_ir.Graph]:
-    for attribute in node.attributes.values():
-        if attribute.type == onnx_ir.AttributeType.GRAPH and not attribute.is_ref():
-            yield attribute.as_graph()
-        elif attribute.type == onnx_ir.AttributeType.GRAPHS and not attribute.is_ref():
-            yield from attribute.as_graphs()
 
 
 def from_outside(graph: onnx_ir.Graph) -> set[onnx_ir.Value]:

@@ -103,6 +103,20 @@ def test_show_of_texts_that_are_not_utf_8(tmp_path: Path, capsys: pytest.Capture
     assert 'constant t: string[2] in "missing.bin", offset 0\n' in said
 
 
+def test_names_that_are_not_utf_8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each text of a small model in turn: what cannot be read is refused in a sentence, by all that read models."""
+    proto = small_model()
+    proto.graph.node.add(op_type="Constant", name="node", output=["k"]).attribute.append(
+        onnx.helper.make_attribute("value", onnx.helper.make_tensor("tensor", TensorProto.FLOAT, [1], [1.0]))
+    )
+    data, path = proto.SerializeToString(), tmp_path / "m.onnx"
+    for text in (b"node", b"tensor", b"value", b"Constant"):
+        path.write_bytes(data.replace(text, b"\xc9" + text[1:]))
+        for words in (["show"], ["info"], ["check"], ["diff", str(path)]):
+            assert main([*words, str(path)]) in (0, 1, 2, 3)
+            assert "internal error" not in capsys.readouterr().err, (text, words)
+
+
 @pytest.mark.parametrize("how", BROKEN)
 def test_what_no_reader_can_use_is_refused(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     proto = small_model()

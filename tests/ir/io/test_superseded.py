@@ -205,7 +205,7 @@ def above(path: Path) -> Path:
             [{}, {"external_data": "new.bin"}, {"external_data": "a.onnx.data", "shard_bytes": 3000}],
         ),
         24,
-        cover=lambda case: [*enumerate(case[:2]), str(case[2])],
+        cover=lambda case: [f"{index} {value}" for index, value in enumerate(case)],
     ),
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")

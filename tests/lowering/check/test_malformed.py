@@ -81,6 +81,46 @@ def test_show_info_and_diff_read_it(tmp_path: Path, capfd: pytest.CaptureFixture
             assert message in capfd.readouterr().err
 
 
+def nodes_of_every_operator(*, inputs: bool, outputs: bool, attributes: bool) -> list[onnx.NodeProto]:
+    """A node of each operator, with what it must have at least of what is not left out."""
+    nodes: list[onnx.NodeProto] = []
+    for schema in sorted(onnx.defs.get_all_schemas(), key=lambda schema: schema.name):
+        if schema.domain == "":
+            operands = ["x"] * max(schema.min_input, 1) if inputs else []
+            results = [f"{schema.name}_{index}" for index in range(max(schema.min_output, 1))] if outputs else []
+            node = onnx.helper.make_node(schema.name, operands, results)
+            required = [each for each in schema.attributes.values() if each.required and each.name in _ATTRIBUTES]
+            for each in required if attributes else ():
+                node.attribute.append(onnx.helper.make_attribute(each.name, _ATTRIBUTES[each.name]))
+            nodes.append(node)
+    return nodes
+
+
+_ATTRIBUTES = {"axis": 0, "axes": [0], "to": 1, "kernel_shape": [1], "perm": [0], "hidden_size": 2, "equation": "i->i"}
+
+
+@pytest.mark.parametrize("lacking", ["inputs", "outputs", "attributes"])
+def test_every_operator_without_its_parts(lacking: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    has = {"inputs": True, "outputs": True, "attributes": True, lacking: False}
+    path, x = str(tmp_path / "m.onnx"), onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2])
+    graph = onnx.helper.make_graph(nodes_of_every_operator(**has), "g", [x], [x])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 24)], ir_version=10), path)
+    checks = (["check", path], *(["check", path, "--target", name] for name in ("onnxruntime-cpu", "openvino-cpu")))
+    for words in (["show", path], ["info", path], ["diff", path, path], *checks):
+        assert main(words) in (0, 1)
+        assert "internal error" not in capfd.readouterr().err, words
+
+
+@pytest.mark.parametrize("operator", ["RNN", "LSTM", "GRU"])
+def test_an_operator_may_have_no_results(operator: str) -> None:
+    text = f"""g (float[2,1,3] x, float[1,4,3] w, float[1,4,4] r) => (float[2,1,3] y)
+        {{ v = {operator} <hidden_size = 4> (x, w, r) y = Neg (x) }}"""
+    model = proto_of(text)
+    model.graph.node[0].output.clear()
+    assert castsmith.bounds(model, ranges={"x": (-1, 1)})["y"].high == 1
+    assert castsmith.convert(model, to="float16").model.graph.outputs[0].name == "y"
+
+
 def test_of_constants_of_one_name_the_last_stays_as_in_onnxruntime() -> None:
     model = proto_of("g (float[1] x) => (float[1] y) { c = Constant <value = float {1.0}> () y = Add (x, c) }")
     second = onnx.NodeProto()
