@@ -72,6 +72,7 @@ _ELSEWHERE = {
     "inspect": "info",
     "lint": "check",
     "repair": "optimize --repair-only",
+    "rule": "explain",
     "run": "verify",
     "simplify": "optimize",
     "slim": "optimize",
@@ -79,7 +80,12 @@ _ELSEWHERE = {
     "--fp16": "--to float16",
     "--half": "--to float16",
     "--bf16": "--to bfloat16",
+    "--dtype": "--to",
+    "--precision": "--to",
     "--keep-io-types": "--io keep",
+    "--op-block-list": "--keep",
+    "--input-shape": "--shape",
+    "--check-n": "--verify",
 }
 """Commands and options as other tools name them, and what does the same here."""
 
@@ -208,7 +214,7 @@ def _require_options(parser: Parser, words: Sequence[str]) -> None:
     for name in (word.partition("=")[0] for word in before if word.startswith("--")):
         if not any(flag.startswith(name) for flag in options):
             similar = most_similar(name[2:], (flag[2:] for flag in options if flag.startswith("--")))
-            meant = _ELSEWHERE.get(name) or (similar and f"--{similar}")
+            meant = _ELSEWHERE.get(name.replace("_", "-")) or (similar and f"--{similar}")
             way_out = f"did you mean {meant}?" if meant else f"see {parser.prog} --help-all."
             raise UsageError(f"unknown option {name}; {way_out}")
 

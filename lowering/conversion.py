@@ -85,7 +85,7 @@ MAY_NOT_FIT = FindingCode(
 
 INFINITE_ERROR = FindingCode(
     "infinite-error",
-    "An output of the result is infinite or NaN on the inputs, where that of the model is a number.",
+    "An output is infinite or NaN after the conversion, although it was a number before.",
     why="A runtime would give infinities or NaN. Keeping more nodes in float does not prevent that.",
     example='castsmith.convert("model.onnx", to="float16", inputs="data.npz", lower="*")',
     advice="Leave the types of inputs and outputs as they are, force no nodes, or convert the model to float.",
@@ -388,7 +388,7 @@ def _healed(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> 
 NOT_RESCALED = FindingCode(
     "not-rescaled",
     "No powers of two were found that move a value into the range of float16.",
-    why="An operator that is not homogeneous, or a value of a large range, leaves no valid scale.",
+    why="Some operators cannot be scaled, and the range of some values is too large for any scale.",
     example="y = Exp (x)  # reaches 1e+06",
     advice="Convert without --rescale, which computes such nodes in float.",
     outcomes=(Outcome.LOSSY,),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 from difflib import unified_diff
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import format_of
 from castsmith.cli.commands.show import git_lines, lines_of
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
 from castsmith.cli.messages import remark
 from castsmith.cli.models import Source, read_model, read_partly, source_of, tell_flaws
+from castsmith.cli.output import is_html, report_path, write_report
 from castsmith.cli.report.data import comparison_data
 from castsmith.cli.report.savings import measure
 from castsmith.cli.streams import require_one_stdin, shown
@@ -23,7 +24,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import load, load_structure
 from castsmith.ir.records import Flaw
 from castsmith.numerics.errors import CastsmithError, OptionError
-from castsmith.verification.diff.models import diff
+from castsmith.verification.diff.models import ModelDiff, diff
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_lines(_git_lines(words, everything=arguments.all, full=arguments.full))
         return DONE
     require_one_stdin((arguments.a, arguments.b))
-    shape = format_of(arguments)
+    report, shape = report_path(arguments, (arguments.a, arguments.b)), format_of(arguments)
     names = shown(arguments.a), shown(arguments.b)
     with progress(quiet=arguments.quiet) as announce:
         announce(f"comparing {names[0]} with {names[1]}")
@@ -52,21 +53,30 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             a, b = map(read_model, sources, flaws)
         except ModelError:
-            if shape == "html":
+            if shape == "html" or report is not None:
                 raise
             return _unloadable(arguments, names, sources, as_json=shape == "json")
         for name, of_one in zip(names, flaws, strict=True):
             tell_flaws(name, of_one, quiet=arguments.quiet)
         differences = diff(a, b, everything=arguments.all)
+    data = {"a": arguments.a, "b": arguments.b, "same": not differences, **comparison_data(differences)}
+    if report is not None:
+        write_report(report, lambda: data, _page(names, a, b, differences) if is_html(report) else None)
     if shape == "html":
-        from castsmith.cli.page.data import diff_page, html_text
+        from castsmith.cli.page.data import html_text
 
-        print_data(html_text(diff_page(" \u2192 ".join(names), a, b, differences)))
+        print_data(html_text(_page(names, a, b, differences)))
     elif shape == "json":
-        print_json({"a": arguments.a, "b": arguments.b, "same": not differences, **comparison_data(differences)})
+        print_json(data)
     elif not arguments.quiet:
         print_lines(comparison_lines(*names, differences, full=arguments.full))
     return REFUSED if differences else DONE
+
+
+def _page(names: tuple[str, str], a: onnx_ir.Model, b: onnx_ir.Model, differences: ModelDiff) -> dict[str, Any]:
+    from castsmith.cli.page.data import diff_page
+
+    return diff_page(" \u2192 ".join(names), a, b, differences)
 
 
 def _unloadable(

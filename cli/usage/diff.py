@@ -23,6 +23,8 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--all", action="store_true", help=help_text)
     help_text = "show every difference, without grouping similar ones"
     parser.add_argument("--full", action="store_true", help=help_text)
+    help_text = "write a page with all differences (.html), or data (.json)"
+    parser.add_argument("--report", metavar="FILE", help=help_text)
     add_format(parser, "html")
     add_quiet(parser, "the differences")
 

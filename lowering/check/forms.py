@@ -41,8 +41,8 @@ TARGET_LACKS_FORM = FindingCode(
     ),
     example="y = QuantizeLinear (x, scale, zero_point {3})  # for tensorrt-11",
     advice=(
-        "Quantize the model again, symmetrically: another zero point gives other numbers, so optimize changes "
-        "nothing. Operands of several types are cast by optimize and convert to one that holds all of them."
+        "Quantize the model again, symmetrically: a different zero point changes the numbers, so optimize cannot do "
+        "that. If the operands have several types, run optimize or convert: both cast them to one that holds all."
     ),
     outcomes=(Outcome.REFUSED, Outcome.UNCERTAIN),
     fix="manual",

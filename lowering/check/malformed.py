@@ -18,7 +18,7 @@ from castsmith.ir.walks import imports_by_scope
 MALFORMED_MODEL = FindingCode(
     "malformed-model",
     "The model is malformed: for example, a node does not fit its operator, or a value is not defined.",
-    why="No runtime gives such a node a meaning, and most refuse the whole model.",
+    why="Such a node has no meaning, and most runtimes reject the whole model.",
     example="z = Add (x)  # one input, expected 2",
     advice="Export the model again, or correct the place that the message names.",
     outcomes=(Outcome.REFUSED,),

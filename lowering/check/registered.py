@@ -55,8 +55,8 @@ UNREGISTERED_OPERATOR = FindingCode(
 )
 MALFORMED_OPERATOR = FindingCode(
     "malformed-operator",
-    "A node does not fit the schema that its runtime has for its operator.",
-    why="The target refuses to load the model.",
+    "A node does not fit the runtime's own schema of its operator.",
+    why="The target rejects the model.",
     example="com.microsoft.BiasGelu with one input",
     advice="Export the model again, or correct the node.",
     outcomes=(Outcome.REFUSED,),

@@ -31,7 +31,7 @@ from castsmith.passes.shapes.dims import crashes_onnx
 INVALID_MODEL = FindingCode(
     "invalid-model",
     "The model violates the standard: its operators do not fit their operands, or a declaration is false.",
-    why="onnx.checker refuses the model, and most runtimes do.",
+    why="onnx.checker and most runtimes reject the model.",
     example="Add of float[2] and float[3]",
     advice="Export the model again, or correct the node that the message names.",
     outcomes=(Outcome.REFUSED,),

@@ -59,8 +59,8 @@ TARGET_LACKS_OPERATOR = FindingCode(
     why="The target rejects the model.",
     example="onnxruntime-cpu has no operator Trunc of qonnx.custom_op.general",
     advice=(
-        "Run optimize --target, which replaces operators of QONNX and quantizers by standard operators; if it "
-        "refuses, make the parameters it names constants, or raise the opset."
+        "Run optimize --target, which replaces QONNX operators and quantizers with standard operators. If it "
+        "refuses, make the parameters that it names constant, or raise the opset."
     ),
     outcomes=(Outcome.REFUSED,),
     fix="automatic",

@@ -53,7 +53,7 @@ NAME = "narrow-types"
 ASSUMED_LARGEST_DIM = FindingCode(
     "assumed-largest-dim",
     "narrow-types assumed that no dimension exceeds the given number.",
-    why="A model leaves dimensions open; counting in int32 is correct up to that number.",
+    why="The model does not fix its dimensions. Counting in int32 is correct up to that number.",
     example="optimize --narrow int64 --largest-dim 1000000",
     advice="Without --largest-dim only values that are correct for all dimensions are narrowed.",
     outcomes=(Outcome.NEITHER,),
@@ -63,7 +63,7 @@ ASSUMED_LARGEST_DIM = FindingCode(
 ASSUMED_RANGE = FindingCode(
     "assumed-range",
     "narrow-types assumed that the integers of an input lie in the given range.",
-    why="An int64 input may hold anything; indices computed from it in int32 are correct in the range.",
+    why="An int64 input may hold any number. Indices computed from it in int32 are correct within the range.",
     example="optimize --narrow int64 --range ids=0:50000",
     advice="Without --range only values that are correct for all inputs are narrowed.",
     outcomes=(Outcome.NEITHER,),

@@ -28,7 +28,7 @@ _ONLY_ZERO = "constant-zero-points-of-zero"
 
 SHIFT_TO_INT8 = Rule(
     "shift-to-int8",
-    "QuantizeLinear or DequantizeLinear of uint8 becomes that of int8: codes and zero points are 128 less.",
+    "QuantizeLinear or DequantizeLinear of uint8 becomes that of int8: codes and zero points become 128 smaller.",
     why="The target supports only int8 codes, or only zero points of 0, which a uint8 zero point of 128 becomes.",
     example="- y = DequantizeLinear (codes, scale, zero)\n+ y = DequantizeLinear (codes_int8, scale, zero_int8)",
     advice="Needs a constant zero point, and codes that only quantizers make and read.",

@@ -20,8 +20,8 @@ IDLE_ATTRIBUTE = Rule(
     "idle-attribute",
     "An attribute of a Cast that has no effect is removed.",
     why=(
-        "ONNX Runtime does not load saturate = 0 of a Cast to other types than float8, nor a round_mode of others "
-        "than float8e8m0."
+        "ONNX Runtime rejects saturate = 0 in a Cast to any type but float8, and round_mode in a Cast to any type "
+        "but float8e8m0."
     ),
     example="- y = Cast <to = float16, saturate = 0> (x)\n+ y = Cast <to = float16> (x)",
 )

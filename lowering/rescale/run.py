@@ -76,7 +76,7 @@ SCALE_CONSTANT = Rule(
 SCALE_VALUE = Rule(
     "scale-value",
     "A value is multiplied by a power of two before operators whose results would not fit float16.",
-    why="An input, an output, or an operator that is not homogeneous keeps the value as it is.",
+    why="The factor cannot be built into a weight, since an input, an output or another operator needs the value.",
     example="+ x_scaled = Mul (x, {0.125})",
     advice="Convert without --rescale to compute nodes in float instead.",
     safety=(Effect.SCALED,),

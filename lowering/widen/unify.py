@@ -49,9 +49,8 @@ UNIFY_OPERANDS = Rule(
     ),
     example="- y = Pow (x, e)  # (float16[N], float[])\n+ y = Cast <to = float16> (Pow (x_float, e))",
     advice=(
-        "Bit-exact for QuantizeLinear. A constant that the type of the first operand holds is cast to that, and "
-        "computed as the standard defines it; else a type that holds all operands is used. If refused, cast an "
-        "operand in the model."
+        "QuantizeLinear stays bit-exact. A constant is cast to the type of the first operand, if that holds it. "
+        "Otherwise all operands are cast to a type that holds them. If it is skipped, cast an operand in the model."
     ),
     safety=(Effect.BIT_EXACT, Effect.IN_WIDER_TYPE, Effect.AS_DEFINED),
     certified=False,

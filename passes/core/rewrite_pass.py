@@ -35,7 +35,7 @@ from castsmith.passes.core.session import Session
 
 DROP_UNUSED = Rule(
     "drop-unused",
-    "An opset import, or a function made by a pass, that no node uses any more is dropped.",
+    "An unused opset import, or an unused function that a pass made, is removed.",
     why="Runtimes may refuse a model that imports an unknown domain.",
     example="- qonnx.custom_op.general 1",
     certified=True,

@@ -72,7 +72,7 @@ WIDEN_STATE = Rule(
 SPECIALISE_FUNCTION = Rule(
     "specialise-function",
     "A call gets a copy of the function for its argument types.",
-    why="A function body has one set of types, and one of the calls needs conversions.",
+    why="A function body has one set of types, and this call needs others.",
     example="y = local.f (x)  becomes  y = local.f_int64 (x)",
 )
 

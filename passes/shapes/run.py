@@ -71,8 +71,8 @@ FIX_SHAPE_OPERAND = Rule(
 )
 SHAPE_CONFLICT = RefusalCode(
     "shape-conflict",
-    "Arithmetic on shapes is kept, because the shapes of the operands of a node contradict each other.",
-    why="A runtime that infers both shapes refuses to load the model. One may be declared wrongly, or the node fails.",
+    "Shape arithmetic is kept, because the declared shapes of a node's operands contradict each other.",
+    why="A runtime that infers both shapes rejects the model. Either a shape is declared wrongly, or the node fails.",
     example="y = Concat <axis = 1> (a, b)  # (float[201, 4], float[200, 4])",
     advice="Correct the declared shape, or the model. castsmith optimize names the node and its operands.",
     fix="manual",

@@ -272,6 +272,7 @@ ROWS: dict[str, Rows] = {
         "--all": ("clean.onnx noted.onnx", "--all"),
         "--full": ("many.onnx many_others.onnx", "--full"),
         "--format": ("clean.onnx mixed.onnx", "--format=html"),
+        "--report": ("clean.onnx mixed.onnx", "--report=page.html"),
         "--json": ("clean.onnx mixed.onnx", "--json"),
         "--quiet": ("clean.onnx mixed.onnx", "--quiet"),
     },

@@ -295,6 +295,7 @@ def test_a_signal_ends_the_processes_of_a_batch_too(tmp_path: Path, number: sign
         ),
         (("repair", "a.onnx"), "unknown command 'repair'; castsmith optimize --repair-only does that."),
         (("convert", "a.onnx", "--fp16"), "unknown option --fp16; did you mean --to float16?"),
+        (("convert", "a.onnx", "--op_block_list=Relu"), "unknown option --op_block_list; did you mean --keep?"),
         (("check", "a.onnx", "-t", "iree"), "unknown option -t; did you mean --target?"),
         (("fit", "a.onnx", "-x", "--target=iree"), "unknown option -x (see castsmith fit --help)."),
         (("convert", "a.onnx"), "--to is missing: float16, bfloat16 or float (see castsmith convert --help)."),

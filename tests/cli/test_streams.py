@@ -125,6 +125,7 @@ def test_arrays_come_from_standard_input(look: Look, tmp_path: Path) -> None:
             ("optimize a b -o d --external-data -", "several models"),
             ("bounds a --report -", "--json prints the report"),
             ("verify a b --report -", "--json prints the report"),
+            ("diff a b --report -", "--json prints the report"),
             ("check ./-", "no such"),
         ],
         *[(f"optimize a -o - {more}", "-o -") for more in ("--json", "--external-data x", "--shard-bytes 9")],
