@@ -197,23 +197,25 @@ def test_what_was_rewritten_in_place_is_skipped(tmp_path: Path, capsys: pytest.C
 
 @pytest.mark.usefixtures("one_process")
 def test_convert_check_and_verify_take_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder, out = tmp_path / "in", tmp_path / "out"
-    Path(inputs(folder)[1]).unlink()
+    folder, out, names = tmp_path / "in", tmp_path / "out", GOOD[:2]
+    for path in inputs(folder):
+        if Path(path).stem not in names:
+            Path(path).unlink()
     assert main(["convert", str(folder), "-o", str(out), "--to", "float16"]) == 0
-    assert "3 models: 3 written, 0 failed" in capsys.readouterr().out
+    assert "2 models: 2 written, 0 failed" in capsys.readouterr().out
     assert main(["check", str(folder), "--json"]) == 1
     found = json.loads(capsys.readouterr().out)["models"]
-    assert {model["input"] for model in found} == {str(folder / f"{name}.onnx") for name in GOOD}
-    for source in GOOD:
+    assert {model["input"] for model in found} == {str(folder / f"{name}.onnx") for name in names}
+    for source in names:
         shutil.copy(folder / f"{GOOD[1]}.onnx", out / f"{source}.onnx")
     for option, name in (("--dim", "Nothing=3"), ("--allow-type-change", "Nothing")):
         assert main(["verify", str(folder), str(folder), option, name]) == 2
         assert "the models do not have it" in capsys.readouterr().err
     assert main(["verify", str(folder), str(folder), UNSAFE, "--sets", "1", "--dim", "batch=2"]) == 0
-    assert "3 models: 3 equal" in capsys.readouterr().out
+    assert "2 models: 2 equal" in capsys.readouterr().out
     assert main(["verify", str(folder), str(out), UNSAFE, "--sets", "1", "--json"]) == 1
     verdicts = [json.loads(line)["verdict"] for line in capsys.readouterr().out.splitlines()]
-    assert sorted(verdicts) == ["different", "different", "equal"]
+    assert sorted(verdicts) == ["different", "equal"]
     (out / f"{GOOD[0]}.onnx").unlink()
     assert main(["verify", str(folder), str(out)]) == 2
     assert f"{out} has no {GOOD[0]}.onnx" in capsys.readouterr().err

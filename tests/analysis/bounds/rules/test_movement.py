@@ -109,11 +109,14 @@ def judged(case: Case) -> tuple[str, str]:
     for index, x in enumerate(plain):
         if not isinstance(x, Interval):
             continue
+        same_ends: dict[bytes, list[tuple[Array, Array]]] = {}  # of the views that differ in dimensions alone
         for name, view in views(x):
             if name == "b" and index:
                 continue
             operands = [view if at == index else each for at, each in enumerate(plain)]
-            expected = hulls(case, operands, shapes, reference)
+            ends = np.stack([np.broadcast_to(end, x.low.shape) for end in (view.low, view.high)])
+            expected = same_ends.get(ends.tobytes()) or hulls(case, operands, shapes, reference)
+            same_ends[ends.tobytes()] = expected
             label = f"{index or ''}{name}"
             try:
                 found = ruled(step_of(case.op_type, operands, case.given, opset=case.opset, dims=dims))
