@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from castsmith.cli.gate.comments import LARGEST
 from tests.cli.gate.samples import LOSSY, hostile
 from tests.cli.helpers import Command, write_model
@@ -27,6 +29,7 @@ def cells(row: str) -> Iterator[str]:
     yield from re.split(r"(?<!\\)\|", row)[1:-1]
 
 
+@pytest.mark.usefixtures("untried")
 def test_a_comment_is_bounded_and_names_mean_nothing_in_it(castsmith: Command, folder: Path) -> None:
     hostile(folder)
     text = castsmith("check", "a,b:c%.onnx", "models", "--format", "markdown").out
