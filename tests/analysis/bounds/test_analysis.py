@@ -105,7 +105,7 @@ def test_softplus_of_what_a_test_leaves() -> None:
     """Softplus alone may overflow inside of itself; PyTorch writes it with a Where, behind which it does not."""
     body = "c = Greater (x, w) s = Softplus (x) y = Where (c, %s)"
     one, other = (
-        bounds(_model(body % operands, constants="float w = {20}"), ranges={"x": (-1, 300)})["y"]
+        bounds(model_of(body % operands, constants="float w = {20}"), ranges={"x": (-1, 300)})["y"]
         for operands in ("x, s", "s, x")
     )
     assert (one.how, one.high, other.how) == ("proven", 300.0, "unknown")
@@ -133,7 +133,7 @@ def test_what_is_left_of_decays(attributes: str, slice_: str, none_is_positive: 
             "axis": 1, "other": 0, "last": -1, "second": -2, "end": 2**40, "begin": -(2**40), "one": 1,
         }.items()
     )  # fmt: skip
-    found = bounds(_model(_DECAYS % (attributes, slice_), constants=constants), ranges={"x": (-100, 100)})["y"]
+    found = bounds(model_of(_DECAYS % (attributes, slice_), constants=constants), ranges={"x": (-100, 100)})["y"]
     assert found.how == "proven"
     assert (found.high < 1e-3) == none_is_positive
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.gate.samples import FOLLOWED, LOSSY
 from tests.cli.helpers import CLEAN, Command, write_model
+
+pytestmark = pytest.mark.usefixtures("untried")
 
 
 def test_a_baseline_accepts_what_is_there(castsmith: Command, folder: Path) -> None:

@@ -23,6 +23,8 @@ from castsmith.lowering.check.run import check
 from tests.cli.gate.samples import SPLIT, hostile
 from tests.cli.helpers import Command, write_model
 
+pytestmark = pytest.mark.usefixtures("untried")
+
 SARIF = {
     "result": {"ruleId", "ruleIndex", "level", "message", "locations", "partialFingerprints"},
     "rule": {

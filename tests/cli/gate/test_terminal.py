@@ -8,6 +8,8 @@ import pytest
 
 from tests.cli.helpers import Command
 
+pytestmark = pytest.mark.usefixtures("untried")
+
 
 def plain(text: str) -> str:
     """Return the text without colours."""

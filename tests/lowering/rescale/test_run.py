@@ -16,9 +16,10 @@ from castsmith.lowering.healing import widened
 from castsmith.numerics.errors import OptionError
 from tests.lowering.shipped import BROKEN, HEALTHY, SIBLINGS, Case, draw, rms_norm, run
 from tests.lowering.test_healing import blocks, case_of, four_bits, generator, in_float, nested
+from tests.sampling import sampled
 
 
-@pytest.mark.parametrize("case", BROKEN + SIBLINGS, ids=str)
+@pytest.mark.parametrize("case", sampled("models to rescale", BROKEN + SIBLINGS, 45), ids=str)
 def test_a_shipped_model_is_rescaled_without_a_node_in_float(case: Case) -> None:
     shipped = case.shipped()
     result = castsmith.convert(shipped, to="float16", inputs=case.inputs(), rescale=True)
