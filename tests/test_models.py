@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 from pathlib import Path
 
 import onnx
+import onnx_ir
 import pytest
 
 import castsmith
@@ -18,9 +20,14 @@ MODELS = sorted(FOLDER.glob("*.onnx"))
 UNSAFE = castsmith.PromotionRules(promote_unsafe=True)
 
 
+@cache
+def lowered(path: Path, target: str) -> onnx_ir.Model:
+    """Return what `optimize` makes of a model; several tests ask for it."""
+    return castsmith.optimize(path, target=target, promotion=UNSAFE).model
+
+
 def optimized(path: Path, folder: Path, target: str = "onnxruntime-android") -> Path:
-    result = castsmith.optimize(path, target=target, promotion=UNSAFE)
-    castsmith.save(result.model, folder / path.name)
+    castsmith.save(lowered(path, target), folder / path.name)
     return folder / path.name
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from castsmith.cli.catalogue import code_named, passes_with, safety_names
@@ -16,13 +17,16 @@ _RECORDS = {"Rewrite": 1, "Refusal": 1, "Replacement": 0, "Diagnostic": 0}
 _KEYWORDS = ("rule", "code")
 
 
-def _calls() -> Iterator[tuple[str, str, ast.Call]]:
+@cache
+def _calls() -> list[tuple[str, str, ast.Call]]:
     """Each call of a plain name in the source, with the file."""
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                    yield path.relative_to(ROOT).as_posix(), node.func.id, node
+    return [
+        (path.relative_to(ROOT).as_posix(), node.func.id, node)
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    ]
 
 
 def described_codes() -> list[str]:

@@ -189,7 +189,7 @@ ENDINGS = {
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize(
     ("words", "closing"),
-    sampled("closed and full streams", itertools.product(ENDINGS, CLOSINGS), 7, cover=enumerate),
+    sampled("closed and full streams", itertools.product(ENDINGS, CLOSINGS), 15),
 )
 def test_streams_that_are_closed_or_full_give_no_traceback(tmp_path: Path, words: str, closing: str) -> None:
     write_model(tmp_path / "A", MIXED)
@@ -322,6 +322,7 @@ def test_an_unknown_name_is_answered_by_the_most_similar(castsmith: Command, wor
     assert ended.err.endswith(f"{text}\n")
 
 
+@pytest.mark.usefixtures("one_process")
 @pytest.mark.usefixtures("one_process")
 def test_quiet_prints_errors_alone(castsmith: Command, tmp_path: Path) -> None:
     a, b = write_model(tmp_path / "a.onnx", MIXED), write_model(tmp_path / "b.onnx", CLEAN)

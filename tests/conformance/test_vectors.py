@@ -21,7 +21,7 @@ from tests.sampling import shortened
 Array = npt.NDArray[Any]
 Convert = Callable[[Array], Array]
 
-WANTED = shortened("mistakes that vectors catch", 200, 60)
+WANTED = shortened("mistakes that vectors catch", 200, 180)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import pytest
 from castsmith import convert
 from castsmith.lowering.fewest import Fewest
 from castsmith.numerics.errors import OptionError
+from tests.sampling import sampled
 
 Error = Callable[[frozenset[str]], float]
 
@@ -107,7 +108,7 @@ def network() -> onnx.ModelProto:
     return found
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("share", sampled("errors of a network", [0.2, 0.5, 0.8], 3))
 def test_a_network_keeps_as_few_nodes_as_possible(share: float) -> None:
     model = network()
     feeds = {"x": np.random.default_rng(2).normal(0, 1, (8, 8)).astype("f4")}

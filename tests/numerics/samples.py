@@ -10,9 +10,10 @@ from functools import cache
 import numpy as np
 
 from tests.numerics import oracle
-from tests.sampling import QUICK
+from tests.sampling import shortened
 
-RANDOM, TIES = (1000, 250) if QUICK else (4000, 1000)
+RANDOM = shortened("random codes of a type", 4000, 1000)
+TIES = shortened("ties of a type", 1000, 250)
 
 
 @cache

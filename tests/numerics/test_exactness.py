@@ -16,7 +16,7 @@ from onnx_ir import DataType
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.cast.settings import FIRST_OPSET
 from castsmith.numerics.errors import CastError, ElementTypeError
-from castsmith.numerics.exactness import Reason, chain_collapses, is_exact, witness
+from castsmith.numerics.exactness import Reason, chain_collapses, witness
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import NUMERIC_TYPES, ElementType, Kind, element_type, parse_type
 from tests.sampling import sampled
@@ -216,16 +216,6 @@ def test_the_types_that_peers_were_measured_on_have_973_chains() -> None:
     assert len(chains) == 2940
     assert sum(bool(chain_collapses(*chain)) for chain in chains) == 973
     assert sum(bool(chain_collapses(*chain, undefined_free=True)) for chain in chains) == 1216
-
-
-def test_a_type_holds_another_where_casting_to_it_keeps_every_number() -> None:
-    casts = casts_at(28, "up")
-    for a, b in itertools.product(sampled("sources of chains", NUMERIC_TYPES, 4, cover=kind_and_width), NUMERIC_TYPES):
-        x, y = sample(a), casts.first(a, b, False)[0]
-        with np.errstate(all="ignore"):
-            left, right = x.astype(np.float64), y.astype(np.float64)
-        zeros_keep_their_sign = np.all((left != 0) | (right != 0) | (np.signbit(left) == np.signbit(right)))
-        assert is_exact(a, b) == bool(np.all(same_number(x, y)) and zeros_keep_their_sign), (a, b)
 
 
 def test_a_witness_shows_the_difference() -> None:

@@ -9,10 +9,8 @@ import onnx
 import onnx_ir
 from numpy.typing import NDArray
 
-from castsmith.ir.ops.casts import CastNode
 from castsmith.ir.records import RewriteResult
 from castsmith.passes import FoldConstants, PlaceCasts, SimplifyCasts
-from castsmith.passes.place.chains import Casting, start
 from castsmith.passes.place.sizes import Sizes, parse_sizes
 from castsmith.passes.shapes.walk import Shapes
 from tests.passes.shapes.test_walk import shapes_of
@@ -103,25 +101,3 @@ def test_numbers_of_elements() -> None:
     assert counted.of(pairs) == 2 * ((1 << 19) - 1)
     counted.note_move([found.graph.inputs[1]], [pairs])
     assert counted.of(pairs) == 12
-
-
-def test_chains_of_at_most_two_casts() -> None:
-    half, single, double = onnx_ir.DataType.FLOAT16, onnx_ir.DataType.FLOAT, onnx_ir.DataType.DOUBLE
-    casting = Casting(tuple(CastNode(each, saturate=True, round_mode="up") for each in (half, single, double)), 21)
-    given = start(double)
-    reached = casting.reach(given)
-    assert {tuple(step.to for step in chain) for chain in reached} == {
-        (double, single),
-        (double, half),
-        (double, single, half),
-        (double, single, double),
-        (double, half, single),
-        (double, half, double),
-    }
-    assert all(base == given or base in reached for base in reached.values())
-    assert casting.reach(given) is reached
-    assert casting.extend(given, double) == given
-    assert {tuple(step.to for step in chain) for chain in casting.reach(start(half))} == {
-        (half, single),
-        (half, double),
-    }

@@ -2,10 +2,12 @@
 
 python -m tests.scale.bounded COMMAND[,COMMAND...] FILE... prints a line for each: the file, the command, the exit code
 (negative: the signal that ended it), seconds of the processor, MiB of memory at most, and what was said on stderr.
+After `--` there may be other commands and files.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import resource
@@ -118,5 +120,8 @@ def _limit(bounds: Bounds) -> None:
 
 
 if __name__ == "__main__":
-    for ended in run_bounded([Path(name) for name in sys.argv[2:]], sys.argv[1].split(",")):
-        print(json.dumps(asdict(ended)), flush=True)
+    for separator, run in itertools.groupby(sys.argv[1:], "--".__eq__):
+        if not separator:
+            chosen, *names = run
+            for ended in run_bounded([Path(name) for name in names], chosen.split(",")):
+                print(json.dumps(asdict(ended)), flush=True)

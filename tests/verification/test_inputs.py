@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,12 @@ import onnx_ir
 import pytest
 
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.verification.compare import interfaces
 from castsmith.verification.evaluate.engines import Engine
 from castsmith.verification.evaluate.evaluator import Evaluator
-from castsmith.verification.evaluate.limits import Budget, FeedError
+from castsmith.verification.evaluate.limits import FeedError
 from castsmith.verification.inputs import MILD_SETS, Inputs
 from castsmith.verification.reach import Needs, Reach
-from castsmith.verification.sets import Sets, _neighbours, mild_sets  # pyright: ignore[reportPrivateUsage]
+from castsmith.verification.sets import mild_sets  # pyright: ignore[reportPrivateUsage]
 
 _HEAD = '<ir_version: 10, opset_import: ["" : 21]> '
 
@@ -35,34 +33,6 @@ def made(inputs: str, kind: str, number: int, **given: Any) -> Any:
     return maker(inputs, **given).make(kind, number)["x"]
 
 
-def test_the_plan_of_sets() -> None:
-    plan = list(maker("float[4] x").plan(6))
-    assert plan == [
-        ("adversarial", 1), ("finite", 1), ("adversarial", 2), ("sparse", 1), ("adversarial", 3), ("finite", 2),
-        *(("mild", number) for number in range(1, MILD_SETS + 1)),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("shape", ["3", "2,5", "1"])
-def test_more_sets_feed_every_value_once(shape: str) -> None:
-    """Of a small input, the adversarial sets together hold every value that a test must cover."""
-    inputs = maker(f"float16[{shape}] x")
-    planned = [each for each in inputs.plan(2) if each[0] == "adversarial"]
-    sets = [*planned, *inputs.more(2)]
-    assert [number for _, number in sets] == list(range(1, len(sets) + 1))
-    fed = {
-        number
-        for kind, at in sets
-        for number in np.asarray(inputs.make(kind, at)["x"]).reshape(-1).view(np.uint16).tolist()
-    }
-    must = inputs._pool(inputs.values[0], onnx_ir.DataType.FLOAT16)[0]  # pyright: ignore[reportPrivateUsage]
-    assert set(must.view(np.uint16).tolist()) <= fed
-    size = math.prod(int(dim) for dim in shape.split(","))
-    assert len(sets) == max(len(planned), math.ceil(len(must) / size))
-    special = {0x0000, 0x8000, 0x7C00, 0xFC00, 0x0001, 0x7BFF, 0x3C00}
-    assert special <= fed
-
-
 def test_a_large_input_needs_no_more_sets() -> None:
     assert list(maker("float16[4096] x").more(4)) == []
     assert list(maker("float16[0] x").more(4)) == []
@@ -73,22 +43,6 @@ def test_sets_are_the_same_again_and_differ_from_each_other() -> None:
         one, again, other = (np.asarray(made("float[64] x", kind, number)) for number in (1, 1, 2))
         assert one.tobytes() == again.tobytes()
         assert one.tobytes() != other.tobytes()
-
-
-def test_kinds_of_sets() -> None:
-    finite = made("float[640] x", "finite", 1)
-    assert np.isfinite(finite).all()
-    assert np.abs(finite).max() < 30
-    sparse = made("float[640] x", "sparse", 1)
-    assert 0 < (np.abs(sparse) > 30).sum() + np.isnan(sparse).sum() <= 640 // 32
-    mild = made("int32[640] x", "mild", 1, output="int32[N] y")
-    assert set(mild.tolist()) == {0, 1}
-    last = made("int32[640] x", "mild", MILD_SETS, output="int32[N] y")
-    assert set(last.tolist()) == {1, 2}
-    whole = made("int32[640] x", "finite", 1, output="int32[N] y")
-    assert set(whole.tolist()) == set(range(17))
-    uniform = made("float[5] x", "uniform", 1)
-    assert len(set(uniform.tolist())) == 1
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("attention_mask", "int64"), ("mask", "float"), ("Mask", "int32")])
@@ -153,16 +107,6 @@ def test_needs_of_an_input_are_kept() -> None:
     assert 0 not in np.asarray(inputs.make("mild", 1)["x"])
 
 
-def test_a_wanted_number_and_its_neighbours_come_first() -> None:
-    inputs = maker("float[64] x")
-    inputs.needs["x"].wanted[0.3] = None
-    fed = np.asarray(inputs.make("adversarial", 1)["x"])
-    near = np.float32(0.3)
-    assert {float(near), float(np.nextafter(near, np.float32(1))), float(np.nextafter(near, np.float32(0)))} <= set(
-        fed.tolist()
-    )
-
-
 def test_an_input_without_a_shape_is_refused() -> None:
     inputs = maker("float[2] x")
     inputs.values[0].shape = None
@@ -179,27 +123,6 @@ def test_a_negative_dimension_is_unknown() -> None:
     assert unknown[0] > 0
 
 
-def test_sizes_that_are_tried() -> None:
-    model = model_of("float[N,M] x")
-    array = np.zeros((7, 11), np.float32)
-    model.graph.initializers.add(onnx_ir.Value(name="w", const_value=onnx_ir.tensor(array, name="w")))
-    model.graph.initializers.add(
-        onnx_ir.Value(name="v", const_value=onnx_ir.tensor(np.zeros(13, np.float32), name="v"))
-    )
-    sizes = {"N": 5, "M": 3, "K": 9}
-    found = list(_neighbours(sizes, ["N", "M"], model))
-    assert all(each["K"] == 9 for each in found)
-    tried = [each["N"] for each in found if each["M"] == 3]
-    assert tried[:2] == [3, 4]  # that of the other dimension, and one more
-    assert {7, 11} <= set(tried)
-    assert 13 not in tried
-    assert 5 not in tried
-    both = [each for each in found if each["N"] == each["M"]]
-    assert {7, 11} <= {each["N"] for each in both}
-    three = [each["N"] for each in _neighbours({"N": 5, "M": 20, "K": 31}, ["N", "M", "K"], model)]
-    assert three[:5] == [20, 31, 51, 21, 32]
-
-
 def test_mild_sets_of_a_model_are_the_same_again() -> None:
     model = model_of("float[N] x")
     made = list[list[tuple[str, Any]]]()
@@ -213,21 +136,3 @@ def test_mild_sets_of_a_model_are_the_same_again() -> None:
     assert all(len(numbers) == 6 for _, numbers in made[0])
     first = maker("float[6] x").make("mild", 1)["x"]
     assert np.asarray(first).tolist() in [numbers for _, numbers in made[0]]
-
-
-def test_sizes_that_were_made_up_are_varied() -> None:
-    """One more and one less of all, and each by itself twice as large; those that are given stay."""
-    model = model_of("float[N] x, float[M] w")
-    evaluator = Evaluator(model, PromotionRules(), Engine("reference"), Budget(20))
-    for dims, changes in (
-        ({}, {(0, 0), (1, 1), (-1, -1), (512, 0), (0, 512)}),
-        ({"N": 8}, {(0, 0), (0, 1), (0, -1), (0, 512)}),
-        ({"N": 8, "M": 24}, {(0, 0)}),
-    ):
-        sets = Sets(model, model, evaluator, evaluator.budget, interfaces(model, model), 0, [])
-        fed = {
-            tuple(np.asarray(feeds[name]).size for name in "xw") for _, feeds in sets.made(20, dims, [], lambda: False)
-        }
-        assert sets.made_up == {name: 512 for name in "NM" if name not in dims}
-        plain = {"N": 512, "M": 512, **dims}
-        assert fed == {(plain["N"] + n, plain["M"] + m) for n, m in changes}

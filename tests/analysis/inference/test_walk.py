@@ -24,7 +24,7 @@ from castsmith.passes.core.session import Session
 from tests.graphs.golden import read
 from tests.graphs.random_graphs import random_model
 from tests.passes.place import place_regions
-from tests.sampling import check_all
+from tests.sampling import check_all, sampled, shortened
 
 GOLDEN = sorted((Path(__file__).parents[2] / "passes" / "golden").glob("*/*.onnxtxt"))
 UNSAFE = PromotionRules(promote_unsafe=True)
@@ -70,12 +70,13 @@ def known(model: onnx_ir.Model, inference: Inference) -> dict[str | None, onnx_i
 
 
 def test_is_right_on_golden_cases() -> None:
-    counts = [kept(read(path).model()) for path in GOLDEN]
-    assert sum(found for found, _ in counts) > 4 * len(GOLDEN)
-    assert sum(after for _, after in counts) > 50
+    paths = sampled("golden cases with types", GOLDEN, len(GOLDEN), cover=lambda path: [path.parent])
+    counts = [kept(read(path).model()) for path in paths]
+    assert sum(found for found, _ in counts) > 4 * len(paths)
+    assert sum(after for _, after in counts) > len(paths) / 4
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", sampled("random models with types", range(40), 40))
 def test_is_right_on_random_models(seed: int) -> None:
     model = onnx_ir.from_proto(random_model(Random(seed))[0])
     try:
@@ -85,8 +86,8 @@ def test_is_right_on_random_models(seed: int) -> None:
 
 
 def test_is_right_where_casts_move() -> None:
-    counts = [kept(place_regions.random_model(seed, 12)) for seed in range(60)]
-    assert sum(after for _, after in counts) > 30
+    counts = [kept(place_regions.random_model(seed, 12)) for seed in range(shortened("regions with types", 60, 60))]
+    assert sum(after for _, after in counts) > len(counts) / 2
 
 
 def test_optimize_infers_each_node_once(monkeypatch: pytest.MonkeyPatch) -> None:

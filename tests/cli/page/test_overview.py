@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import onnx.parser
@@ -11,11 +10,9 @@ import onnx_ir
 
 from castsmith.cli.gate.comments import LARGEST, markdown_text
 from castsmith.cli.gate.judging import Checked
-from castsmith.cli.page.bounds import bounds_page
 from castsmith.cli.page.data import around, html_text
 from castsmith.cli.page.overview import overview
 from castsmith.ir.records import Diagnostic, Severity, Site
-from castsmith.verification.bounds import bounds
 from tests.cli.helpers import Command, write_model
 from tests.cli.page.test_data import data_of
 
@@ -119,17 +116,3 @@ def test_a_comment_is_cut_beyond_the_largest_number_of_characters() -> None:
         assert cut.endswith(f" | `{way_out}` |{rest}")
         lengths.append(len(whole))
     assert sorted(lengths) == [room - 1, room]
-
-
-BOUNDED = f"""{HEAD}
-g (float[2] x, float[2] y) => (float[2] z, float[2] e) <float[2] w = {{1, 1000}}> {{
-[scaled] a = Mul (x, w) [wide] b = Mul (a, a) [end] z = Add (b, b) [open] e = Exp (y) }}"""
-
-
-def test_the_page_of_bounds() -> None:
-    model = onnx_ir.from_proto(onnx.parser.parse_model(BOUNDED))
-    page = bounds_page("<m>", bounds(model, ranges={"x": (-1.0, 1.0)}), None)
-    text = re.sub("<style>.*</style>", "", page, flags=re.DOTALL)
-    text = re.sub("(?=<(line|rect|tr|h1)\\b)", "\n", text)
-    file = Path(__file__).parent / "golden" / "bounds.html"
-    assert text == file.read_text(encoding="utf-8"), text

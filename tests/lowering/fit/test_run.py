@@ -129,21 +129,6 @@ def test_bfloat16_is_tried_where_float16_overflows() -> None:
     assert any("its error is inf" in obstacle for way in result.ways for obstacle in way.obstacles)
 
 
-def test_weights_alone_are_a_way_whose_casts_run_once() -> None:
-    model = onnx.parser.parse_model(f"{HEAD} g (float[1, 64] x) => (float[1, 64] y) {{ [mul] y = MatMul (x, w) }}")
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(64, dtype=np.float32), "w"))
-    result = castsmith.fit(model, target="onnxruntime-cpu", max_error=0.01, all_ways=True)
-    (alone,) = (way for way in result.ways if "weights_only" in way.steps[0].options)
-    assert alone.legal
-    assert alone.error is not None
-    assert alone.cost is not None
-    assert result.before is not None
-    assert alone.cost.tensor_bytes == result.before.tensor_bytes // 2
-    assert alone.cost.launches == result.before.launches
-    assert "--weights-only" in alone.commands("in.onnx", "out.onnx")[0]
-    assert [step.command for step in result.plan] == ["optimize"]  # nothing is rounded where it is not needed
-
-
 def test_ranges_let_integers_become_narrower() -> None:
     result = fitted("ranges")
     assert result.changes == ("ids is int32 instead of int64",)
@@ -170,34 +155,6 @@ def test_the_error_is_measured_on_the_inputs() -> None:
     assert len(result.error.sets) == 1
 
 
-NO_ERF = Target(
-    "no-erf",
-    newest_opset=22,
-    newest_ir_version=10,
-    types=["float", "int32", "int64", "uint8", "bool"],
-    kernels={"float": {"Add": 7, "Relu": 6}},
-    probed=["Add", "Relu", "Erf", "Gather", "GatherElements", "Clip", "Abs", "Max", "Where", "IsNaN", "Mul", "Div"],
-)
-
-
-def test_a_refusal_names_the_operators_of_the_file() -> None:
-    text = f"{HEAD} g (float[2] x) => (float[2] y) {{ [mine] a = Erf (x) [mine_too] y = Relu (a) }}"
-    result = castsmith.fit(onnx.parser.parse_model(text), target=NO_ERF, max_error=0.1)
-    assert not result.plan
-    assert [(each.site.node, each.message) for each in result.diagnostics] == [
-        ("mine", "no-erf has no Erf of float at opset 21")
-    ]
-    assert all(each.severity is Severity.ERROR for each in result.diagnostics)
-
-
-def test_a_refusal_names_the_operator_from_which_a_lowered_one_comes() -> None:
-    text = f"{HEAD} g (float[2] x) => (float[2] y) {{ [code] a = Cast <to = 17> (x) [mine] y = Cast <to = 1> (a) }}"
-    result = castsmith.fit(onnx.parser.parse_model(text), target=NO_ERF)
-    assert not result.plan
-    assert {each.site.node for each in result.diagnostics} <= {"code", "mine"}
-    assert all(each.message.endswith(", which Cast is lowered to") for each in result.diagnostics)
-
-
 def test_a_conversion_may_help_where_an_exact_way_leaves_one_operator() -> None:
     text = f"{HEAD} g (double[2] x) => (double[2] y) {{ [mine] y = Gelu (x) }}"
     result = castsmith.fit(onnx.parser.parse_model(text), target="onnxruntime-cpu", max_error=1e-6)
@@ -214,15 +171,6 @@ def test_the_model_is_not_changed() -> None:
         assert before == kept, name
 
 
-def test_all_ways_are_ranked_and_different() -> None:
-    result = castsmith.fit(four_bits(), target="onnxruntime-webgpu", all_ways=True, max_error=0.1)
-    ranks = [(not way.legal, way.lossy, 0 if way.cost is None else way.cost.total) for way in result.ways]
-    assert ranks == sorted(ranks)
-    assert len({(way.cost, way.obstacles, way.changes, way.lossy) for way in result.ways}) == len(result.ways)
-    assert len(result.ways) > len(fitted("4 bits").ways)
-    assert result.ways[0].steps == tuple(result.plan)
-
-
 def test_exact_and_max_error_exclude_each_other() -> None:
     with pytest.raises(castsmith.OptionError, match="exclude each other"):
         castsmith.fit(plain(), target="onnxruntime-cpu", exact=True, max_error=0.1)
@@ -232,9 +180,3 @@ def test_operands_without_a_common_type_are_an_error_of_the_model() -> None:
     text = f"{HEAD} g (float[2] x, int64[2] i) => (float[2] y) {{ y = Add (x, i) }}"
     with pytest.raises(castsmith.PromotionError):
         castsmith.fit(onnx.parser.parse_model(text), target="onnxruntime-cpu")
-
-
-def test_the_records_and_the_provenance_are_those_of_all_steps() -> None:
-    result = fitted("double")
-    assert {each.pass_name for each in result.rewrites} >= {"convert-precision"}
-    assert result.summary().startswith("convert(to='float'")

@@ -17,7 +17,7 @@ from onnx_ir import DataType
 import castsmith
 from models.proof import first_difference
 from tests.evaluator import evaluate
-from tests.sampling import sampled
+from tests.sampling import check_all, sampled
 from tests.versions import ONNXRUNTIME
 
 Array = np.ndarray[Any, Any]
@@ -151,3 +151,40 @@ def test_casts_to_small_integers_leave_no_chain_of_casts(target: str, to: int, s
     result = castsmith.optimize(model, target=target)
     assert [each.reason for each in result.refusals if "uint8" in each.reason] == []
     assert {"Mod", "BitwiseAnd"} & {node.op_type for node in result.model.graph}
+
+
+# The shape of x, that of its scale, attributes, and the operator that spreads the scale.
+GRANULARITIES = [
+    ("2,3", "", "", ""),
+    ("2,3", "1", "", "Reshape"),
+    ("2,3", "2", "axis = 0", "Reshape"),
+    ("2,3", "3", "axis = 1", ""),
+    ("2,3", "3", "axis = -1", ""),
+    ("3", "3", "axis = 0", ""),
+    ("2,3,2", "3", "", "Reshape"),
+    ("2,4", "2,2", "axis = 1, block_size = 2", "Gather"),
+    ("4,2", "2,2", "axis = 0, block_size = 2", "Gather"),
+    ("2", "1", "axis = 0, block_size = 2", "Gather"),
+]
+
+
+def require_spread(shape: str, scales: str, attributes: str, operator: str) -> None:
+    count = int(np.prod([int(each) for each in scales.split(",") if each]))
+    constant = f"float{f'[{scales}]' * bool(scales)} s = {{{', '.join(str(0.5 + n) for n in range(count))}}}"
+    quantizer = ", ".join(filter(None, (attributes, "output_dtype = 17")))
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["": 21]> g (float[{shape}] x) => (float8e4m3fn[{shape}] y) <{constant}>
+        {{ y = QuantizeLinear <{quantizer}> (x, s) }}"""
+    )
+    result = castsmith.optimize(model, target="onnxruntime-android")
+    onnx.checker.check_model(result.proto, full_check=True)
+    first, quotient = result.proto.graph.node[0], next(n for n in result.proto.graph.node if n.op_type == "Div")
+    assert (first.op_type if first.output[0] in quotient.input else "") == operator
+    sizes = [int(each) for each in shape.split(",")]
+    given = {"x": (np.arange(np.prod(sizes)).reshape(sizes) * 1.7 - 3).astype(np.float32)}
+    (before,), (after,) = evaluate(onnx_ir.from_proto(model), given), evaluate(result.model, given)
+    assert before.tobytes() == after.tobytes()
+
+
+def test_a_scale_of_each_granularity_is_spread() -> None:
+    check_all(require_spread, GRANULARITIES)

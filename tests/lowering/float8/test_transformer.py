@@ -6,6 +6,7 @@ the last bits of the runtime and of the processor on both sides.
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import castsmith
 from castsmith.numerics.types import FLOAT8_TYPES
 from models.proof import Arrays, cases, first_difference
 from tests.lowering.widen.in_float import evaluated
+from tests.sampling import sampled
 
 MODELS = Path(__file__).parents[3] / "models"
 LEVELS = ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_LAYOUT", "ORT_ENABLE_ALL"]
@@ -43,9 +45,10 @@ def lowered(name: str, target: str, sequence: str = "auto") -> bytes:
     return onnx_ir.to_proto(model).SerializeToString()
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("sequence", SEQUENCES)
-@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize(
+    ("name", "sequence", "level"),
+    sampled("transformers in ONNX Runtime", itertools.product(OUTPUTS, SEQUENCES, LEVELS), 24, cover=enumerate),
+)
 def test_onnxruntime_gives_the_bits_of_the_model(name: str, sequence: str, level: str):
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)

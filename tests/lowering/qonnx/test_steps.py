@@ -14,6 +14,7 @@ import castsmith
 from castsmith.numerics.trunc import ROUNDING_MODES
 from castsmith.targets.target import Target
 from tests.evaluator import evaluate
+from tests.sampling import sampled
 
 PLAIN = Target("t", "", newest_opset=23, newest_ir_version=11)
 OWN = Target("t", "", newest_opset=23, newest_ir_version=11, domains=frozenset({"qonnx.custom_op.general"}))
@@ -40,8 +41,10 @@ def lowered(text: str, target: Target = PLAIN) -> castsmith.Result:
     return castsmith.optimize(onnx.parser.parse_model(text), target=target, passes=["lower-trunc", "lower-quant"])
 
 
-@pytest.mark.parametrize("mode", sorted(ROUNDING_MODES))
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    ("version", "mode"),
+    sampled("versions and modes of Trunc", product([1, 2], sorted(ROUNDING_MODES)), 0, cover=enumerate),
+)
 def test_trunc_at_every_setting(version: int, mode: str) -> None:
     for signed, narrow, zero in product([0, 1], [0, 1], ["0", "-3"]):
         text = text_of(version, f'signed = {signed}, narrow = {narrow}, rounding_mode = "{mode}"', zero)

@@ -50,7 +50,7 @@ def both(array: np.ndarray, target: str, settings: oracle.Settings) -> tuple[np.
 
 
 @needs_numba
-@pytest.mark.parametrize(("source", "target"), sampled("pairs of compiled kernels", PAIRS, 12, cover=enumerate))
+@pytest.mark.parametrize(("source", "target"), sampled("pairs of compiled kernels", PAIRS, 15))
 def test_the_bits_are_the_same(source: str, target: str) -> None:
     for array in arrays(source, target):
         for settings in settings_of(target):

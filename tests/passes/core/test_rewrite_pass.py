@@ -26,7 +26,6 @@ from castsmith.passes.core.rewrite_pass import (
     recording,
     require_known_opset,
 )
-from castsmith.passes.core.rewriting import rewire
 from castsmith.passes.core.session import Session
 
 _TEXT = """<ir_version: 10, opset_import: ["" : 21, "f" : 1]> g (float[2] x) => (float[2] y) { y = f.h (x) }
@@ -201,20 +200,6 @@ def test_nodes_keep_the_rewrite_that_made_them() -> None:
     older = model_of(text.replace("ir_version: 10", "ir_version: 9"))
     note_provenance(older, older.graph, set(), [makes])
     assert not any(node.metadata_props for node in older.graph)
-
-
-@pytest.mark.parametrize("count", [7, 8, 9])
-def test_inputs_are_rewired(count: int) -> None:
-    old = [onnx_ir.Value(name=f"x{index}") for index in range(count)]
-    node = onnx_ir.Node("", "Sum", [*old, old[0], None], num_outputs=1)
-    new = [onnx_ir.Value(name=f"n{index}") for index in range(count)]
-    rewire(node, {**dict(enumerate(new)), count + 1: new[0]} if count > 7 else dict(enumerate(new)))
-    expected = [*new, old[0], new[0] if count > 7 else None]
-    assert list(node.inputs) == expected
-    assert [(each.node, each.idx) for each in old[0].uses()] == [(node, count)]
-    assert all(not each.uses() for each in old[1:])
-    assert sorted(each.idx for each in new[0].uses()) == ([0, count + 1] if count > 7 else [0])
-    assert [[each.idx for each in value.uses()] for value in new[1:]] == [[index] for index in range(1, count)]
 
 
 def test_an_item_that_is_read_late_is_as_one_that_was_made_at_once() -> None:

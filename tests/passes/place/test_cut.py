@@ -7,7 +7,6 @@ from itertools import product
 from math import prod
 
 import onnx_ir
-from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import infer_element_types
@@ -16,7 +15,7 @@ from castsmith.ir.walks import holders, imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.cost import Legality
 from castsmith.passes.place import cut
-from castsmith.passes.place.choices import Choice, Mode, choice_of
+from castsmith.passes.place.choices import Choice, Mode
 from castsmith.passes.place.problem import IMPOSSIBLE, LAUNCH_BYTES, Problem
 from castsmith.passes.place.regions import find_regions, pose
 from castsmith.passes.place.sizes import Sizes
@@ -124,8 +123,3 @@ def test_two_sides_are_two_types() -> None:
         sides = cut.two_sides(problem)
         types = {choice.dtype for move in problem.moves for choice in move.choices}
         assert sides is None or len(types) == 2
-
-
-def test_choices_are_made_once() -> None:
-    assert choice_of(DataType.FLOAT, Mode.KEEP) is choice_of(DataType.FLOAT, Mode.KEEP)
-    assert choice_of(DataType.FLOAT, Mode.KEEP) is not choice_of(DataType.FLOAT, Mode.AFTER)

@@ -72,14 +72,6 @@ def test_an_unknown_preset_is_a_promotion_error() -> None:
         optimize(onnx.parser.parse_model(TWO_CALLS), promotion="theano")
 
 
-def test_a_record_has_the_types_that_the_results_have_now() -> None:
-    text = """<ir_version: 10, opset_import: ["": 21]>
-    g (float16[2] x, float[2] y, float[2] z) => (float[2] o) <float16[2] a> { a = Sum (x, y, z) o = Neg (a) }"""
-    (first, *_) = optimize(onnx_ir.from_onnx_text(text)).rewrites
-    assert "a = Sum (x_float, y, z)  # (float[2], float[2], float[2]) -> float[2]" in first.after
-    assert "-> float16[2]" in first.before
-
-
 @pytest.mark.parametrize("op", ["And", "Or", "Xor"])
 def test_logic_of_a_number_says_one_way_out(op: str) -> None:
     text = f'<ir_version: 10, opset_import: ["": 21]> g (bool[2] x, int32[2] y) => (bool[2] o) {{ o = {op} (x, y) }}'

@@ -122,8 +122,9 @@ def require_marks(body: str) -> None:
         u = np.array([1, value, 2, value], np.int8)
         try:
             runs.append(outputs_of(body, "int8[4] u", "", {"u": u}))
-        except EngineError:
-            continue
+        except EngineError as error:  # the number is a place that the sequence does not have
+            if "reads element" not in str(error):
+                raise
     assert len(runs) > 1
     for index, tensor in enumerate(found):
         assert isinstance(tensor, Tensor)

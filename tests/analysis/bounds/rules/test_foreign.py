@@ -140,21 +140,21 @@ def _attended(op_type: str, operands: list[Any], given: dict[str, Any], outputs:
     return ruled(step_of(op_type, operands, given, domain="com.microsoft", opset=1, dims=(None,) * outputs))
 
 
-def _part(low: float, high: float, *dims: int) -> Interval:
+def part(low: float, high: float, *dims: int) -> Interval:
     return box(np.full(dims, low), np.full(dims, high))
 
 
 def test_attention_by_hand() -> None:
     """Combinations of values between -1 and 3, or with a bias between -2 and 4, and a past up to 5."""
-    parts, lengths = [_part(-1, 1, 1, 2, 8), _part(-1, 1, 1, 2, 8), _part(-1, 3, 1, 2, 8)], [None, None]
+    parts, lengths = [part(-1, 1, 1, 2, 8), part(-1, 1, 1, 2, 8), part(-1, 3, 1, 2, 8)], [None, None]
     ends = [box(7, 7, dtype=DataType.INT32)] * 2
     for op_type, operands, given, true in (
         ("MultiHeadAttention", parts, {"num_heads": 2}, (-1, 3)),
-        ("MultiHeadAttention", [*parts, _part(-1, 1, 24)], {"num_heads": 2}, (-2, 4)),
-        ("MultiHeadAttention", [*parts, None, None, None, *[_part(-1, 5, 1, 2, 3, 4)] * 2], {"num_heads": 2}, (-1, 5)),
-        ("MultiHeadAttention", [_part(-1, 2, 1, 2, 2, 3, 4)], {"num_heads": 2}, (-1, 2)),
+        ("MultiHeadAttention", [*parts, part(-1, 1, 24)], {"num_heads": 2}, (-2, 4)),
+        ("MultiHeadAttention", [*parts, None, None, None, *[part(-1, 5, 1, 2, 3, 4)] * 2], {"num_heads": 2}, (-1, 5)),
+        ("MultiHeadAttention", [part(-1, 2, 1, 2, 2, 3, 4)], {"num_heads": 2}, (-1, 2)),
         ("GroupQueryAttention", [*parts, *lengths, *ends], {"num_heads": 2, "kv_num_heads": 2}, (-1, 3)),
-        ("GroupQueryAttention", [_part(-1, 2, 1, 2, 24), None, None, *lengths, *ends],
+        ("GroupQueryAttention", [part(-1, 2, 1, 2, 24), None, None, *lengths, *ends],
          {"num_heads": 2, "kv_num_heads": 2}, (-1, 2)),
     ):  # fmt: skip
         found = _attended(op_type, operands, given)[0]
@@ -162,7 +162,7 @@ def test_attention_by_hand() -> None:
         assert found.bits == NONE
     weights = np.zeros((8, 24))
     weights[:, 16:] = 1.0
-    found = _attended("Attention", [_part(-1, 3, 1, 2, 8), weights, np.full(24, 0.5)], {"num_heads": 2})[0]
+    found = _attended("Attention", [part(-1, 3, 1, 2, 8), weights, np.full(24, 0.5)], {"num_heads": 2})[0]
     check_tight((found.least, found.greatest), (-7.5, 24.5))
 
 
@@ -170,10 +170,10 @@ def test_what_spoils_scores() -> None:
     """Scores that overflow, infinite queries, and angles of any size; a past of integers is not followed."""
     lengths = [box(7, 7, dtype=DataType.INT32)] * 2
     given = {"num_heads": 2, "kv_num_heads": 2}
-    large, values = _part(-1e200, 1e200, 1, 2, 8), _part(-1, 1, 1, 2, 8)
+    large, values = part(-1e200, 1e200, 1, 2, 8), part(-1, 1, 1, 2, 8)
     assert _attended("GroupQueryAttention", [large, large, values, None, None, *lengths], given)[0].bits & NAN
     assert not _attended("GroupQueryAttention", [values, large, values, None, None, *lengths], given)[0].bits
-    angles = [_part(-1e200, 1e200, 8, 2)] * 2
+    angles = [part(-1e200, 1e200, 8, 2)] * 2
     turned = [values, large, values, None, None, *lengths, *angles]
     assert _attended("GroupQueryAttention", turned, {**given, "do_rotary": 1})[0].bits & NAN
     past = [box(np.zeros((1, 2, 3, 4)), np.ones((1, 2, 3, 4)), dtype=DataType.INT8)] * 2
@@ -184,44 +184,10 @@ def test_what_spoils_scores() -> None:
 def test_the_keys_and_values_of_a_cache() -> None:
     """They are those of the past and the new ones, turned by their positions, and zeros behind."""
     lengths = [box(7, 7, dtype=DataType.INT32)] * 2
-    parts = [_part(1, 1, 1, 2, 8), _part(1, 2, 1, 2, 8), _part(3, 4, 1, 2, 8)]
+    parts = [part(1, 1, 1, 2, 8), part(1, 2, 1, 2, 8), part(3, 4, 1, 2, 8)]
     given = {"num_heads": 2, "kv_num_heads": 2}
     found = _attended("GroupQueryAttention", [*parts, None, None, *lengths], given, 3)
     assert [(each.least, each.greatest) for each in found[1:]] == [(0, 2), (0, 4)]
-    half = [_part(0.5, 0.5, 8, 2)] * 2
+    half = [part(0.5, 0.5, 8, 2)] * 2
     turned = _attended("GroupQueryAttention", [*parts, None, None, *lengths, *half], {**given, "do_rotary": 1}, 3)
     check_tight((turned[1].least, turned[1].greatest), (-0.5, 2))
-
-
-def _mixture(op_type: str, layers: list[Any], **given: Any) -> Interval:
-    operands = [_part(-1, 1, 3, 2), _part(-5, 5, 3, 2), *layers]
-    return ruled(step_of(op_type, operands, given, domain="com.microsoft", opset=1))[0]
-
-
-def test_mixtures_of_experts_by_hand() -> None:
-    """Rows of two elements up to 1: the second expert makes 4 and 4 of them, and 8 of those; a bias adds 1."""
-    ones, twos, rows = np.ones((2, 2)), np.full((2, 2), 2.0), np.full((2, 2), 0x99, np.uint8)
-    first, second, bias = np.stack([ones, twos]), np.stack([ones, ones]), np.full((2, 2), 1.0)
-    both, codes = np.concatenate([first, first], 1), rows.reshape(2, 2, 1)  # two codes of 9 in a byte, which are 1
-    for op_type, layers, given, true in (
-        ("MoE", [first, None, second], {}, (-8, 8)),
-        ("MoE", [first, bias, second, bias], {"activation_type": "silu"}, (-11, 11)),
-        ("MoE", [first, None, second, None, second], {}, (-16, 16)),
-        ("MoE", [first, None, second], {"use_sparse_mixer": 1, "k": 2}, (-16, 16)),
-        ("MoE", [both, None, second], {"activation_type": "swiglu"}, (-32, 32)),
-        ("MoE", [both, None, second], {"activation_type": "swiglu", "activation_beta": 1.0}, (-40, 40)),
-        ("QMoE", [codes, bias, None, codes, bias], {}, (-4, 4)),
-    ):  # fmt: skip
-        found = _mixture(op_type, layers, **given)
-        check_tight((found.least, found.greatest), true)
-        assert found.bits == NONE
-    assert _mixture("MoE", [_part(-1, 1, 2, 2, 2), None, second]).bits == ANYTHING
-    assert _mixture("MoE", [first * 1e200, None, second * 1e200]).bits == ANYTHING
-    for layers, given in (
-        ([first, None, second], {"activation_type": "cube"}),
-        ([first, None, np.ones((2, 2, 3))], {}),
-        ([first, _part(-1, 1, 2, 2), second], {}),
-        ([first * np.nan, None, second], {}),
-    ):
-        with pytest.raises(UnknownRangeError):
-            _mixture("MoE", layers, **given)

@@ -109,11 +109,14 @@ def judged(case: Case) -> tuple[str, str]:
     for index, x in enumerate(plain):
         if not isinstance(x, Interval):
             continue
+        same_ends: dict[bytes, list[tuple[Array, Array]]] = {}  # of the views that differ in dimensions alone
         for name, view in views(x):
             if name == "b" and index:
                 continue
             operands = [view if at == index else each for at, each in enumerate(plain)]
-            expected = hulls(case, operands, shapes, reference)
+            ends = np.stack([np.broadcast_to(end, x.low.shape) for end in (view.low, view.high)])
+            expected = same_ends.get(ends.tobytes()) or hulls(case, operands, shapes, reference)
+            same_ends[ends.tobytes()] = expected
             label = f"{index or ''}{name}"
             try:
                 found = ruled(step_of(case.op_type, operands, case.given, opset=case.opset, dims=dims))
@@ -180,7 +183,10 @@ _CASES = (
     Case("Slice", [(3, 4), [5], [-9], [1], [-1]]),
     Case("Slice", [(3, 4), [0, 1], [2, -1]]),
     Case("Slice", [(3, 4)], {"starts": [1], "ends": [3], "axes": [1]}, 9),
+    Case("Slice", [(1, 4), [0], [1], [0]]),
+    Case("Slice", [(1, 4), [-1], [-9], [0], [-1]]),
     Case("Gather", [(3, 4), [2, 0]]),
+    Case("Gather", [(1, 4), [0, -1]]),
     Case("Gather", [(3, 4), np.array([[1, -1]])], {"axis": 1}),
     Case("Gather", [(3, 4), np.array(1)], {"axis": -1}),
     Case("Concat", [(2, 1), (2, 2)], {"axis": 1}, loose="s1 1s1"),

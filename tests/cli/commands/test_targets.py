@@ -1,0 +1,60 @@
+"""`targets`, and files of targets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from castsmith.targets.target import ALIASES, target_names
+from tests.cli.helpers import CHAIN, Command, is_one_sentence, write_model
+
+
+def test_targets(castsmith: Command) -> None:
+    assert [line.split()[0] for line in castsmith("targets").out.splitlines()] == target_names()
+    data = json.loads(castsmith("targets", "--json").out)
+    assert [target["name"] for target in data["targets"]] == target_names()
+    assert {alias: target["name"] for target in data["targets"] for alias in target["aliases"]} == ALIASES
+    lines = {line.split()[0]: line for line in castsmith("targets").out.splitlines()}
+    assert lines["onnxruntime-webgpu"].endswith(" (also web, webgpu)")
+    shown = castsmith("targets", "show", "ort", "--json")
+    assert json.loads(shown.out)["target"]["name"] == "onnxruntime-cpu"
+    assert shown.err == "castsmith: ort is onnxruntime-cpu.\n"
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_targets_show(castsmith: Command, name: str) -> None:
+    ended = castsmith("targets", "show", name)
+    assert ended.code == 0
+    assert ended.out.startswith(f"{name}: ")
+    for words in (("show", name, "--json"), ("--json", "show", name)):
+        data = json.loads(castsmith("targets", *words).out)["target"]
+        assert data["name"] == name
+        assert f"newest opset {data['newest_opset'] or 'unknown'}" in ended.out
+
+
+def test_an_alias_of_a_target_is_said_once(castsmith: Command, tmp_path: Path) -> None:
+    ended = castsmith("targets", "show", "trt")
+    assert (ended.code, ended.err) == (0, "castsmith: trt is tensorrt-11.\n")
+    assert ended.out.startswith("tensorrt-11: ")
+    models = [write_model(tmp_path / f"{name}.onnx", CHAIN) for name in "ab"]
+    ended = castsmith("check", *map(str, models), "--target", "ort")
+    assert ended.err == "castsmith: ort is onnxruntime-cpu.\ncastsmith: 0 errors in 0 of 2 models.\n"
+
+
+def test_a_target_file_is_named_as_typed(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_model(Path("a.onnx"), CHAIN)
+    Path("npu.json").write_text('{"name": "n", "description": "", "types": ["int8"], "kernels": []}')
+    ended = castsmith("check", "a.onnx", "--target", "./npu.json")
+    assert "./npu.json has no double, which" in ended.out
+    assert "(optimize --target ./npu.json does not help; fit --target ./npu.json" in ended.out
+    assert "the facts about ./npu.json do not include its newest opset and newest IR version" in ended.out
+
+
+def test_an_unknown_target_is_bad_usage(castsmith: Command) -> None:
+    ended = castsmith("targets", "show", "abacus")
+    assert (ended.code, ended.out) == (2, "")
+    assert is_one_sentence(ended.err)
+    assert all(name in ended.err for name in target_names())

@@ -1,0 +1,37 @@
+"""A refusal names the operators of the user's file."""
+
+from __future__ import annotations
+
+import onnx
+
+import castsmith
+from castsmith.ir.records import Severity
+from castsmith.targets.target import Target
+from tests.lowering.fit.models import HEAD
+
+NO_ERF = Target(
+    "no-erf",
+    newest_opset=22,
+    newest_ir_version=10,
+    types=["float", "int32", "int64", "uint8", "bool"],
+    kernels={"float": {"Add": 7, "Relu": 6}},
+    probed=["Add", "Relu", "Erf", "Gather", "GatherElements", "Clip", "Abs", "Max", "Where", "IsNaN", "Mul", "Div"],
+)
+
+
+def test_a_refusal_names_the_operators_of_the_file() -> None:
+    text = f"{HEAD} g (float[2] x) => (float[2] y) {{ [mine] a = Erf (x) [mine_too] y = Relu (a) }}"
+    result = castsmith.fit(onnx.parser.parse_model(text), target=NO_ERF, max_error=0.1)
+    assert not result.plan
+    assert [(each.site.node, each.message) for each in result.diagnostics] == [
+        ("mine", "no-erf has no Erf of float at opset 21")
+    ]
+    assert all(each.severity is Severity.ERROR for each in result.diagnostics)
+
+
+def test_a_refusal_names_the_operator_from_which_a_lowered_one_comes() -> None:
+    text = f"{HEAD} g (float[2] x) => (float[2] y) {{ [code] a = Cast <to = 17> (x) [mine] y = Cast <to = 1> (a) }}"
+    result = castsmith.fit(onnx.parser.parse_model(text), target=NO_ERF)
+    assert not result.plan
+    assert {each.site.node for each in result.diagnostics} <= {"code", "mine"}
+    assert all(each.message.endswith(", which Cast is lowered to") for each in result.diagnostics)

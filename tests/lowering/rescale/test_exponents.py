@@ -1,0 +1,116 @@
+"""What operators do to powers of two."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir
+import pytest
+from onnx import numpy_helper
+
+from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.lowering.rescale.exponents import read
+from castsmith.lowering.rescale.solve import Bound, solve
+from castsmith.numerics.promotion.rules import PromotionRules
+
+
+def exponents(body: str, needs: dict[str, int], **weights: object) -> dict[str, int]:
+    """The exponents of values and adapters that keep the least exponents asked of values, by name."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>'
+        f" g (float16[4, 4] x, float16[4, 4] z) => (float16[4, 4] y) {{ {body} }}"
+    )
+    for name, array in weights.items():
+        model.graph.initializer.append(numpy_helper.from_array(np.asarray(array, np.float16), name))
+    graph = onnx_ir.from_proto(model).graph
+    values = {value.name: value for node in graph for value in node.outputs}
+    bounds = [
+        Bound(values[name], low=need) if need > 0 else Bound(values[name], high=need) for name, need in needs.items()
+    ]
+    whole = onnx_ir.Model(graph, ir_version=10)
+    found = solve(whole, infer_element_types(whole, PromotionRules()), bounds)
+    assert found.unsolved == ()
+    scaled = {value.name or "": exponent for value, exponent in found.values.items()}
+    scaled |= {f"{place.name}@": power for place, power in found.adapters.items() if isinstance(place, onnx_ir.Value)}
+    edges = [(edge, power) for edge, power in found.adapters.items() if not isinstance(edge, onnx_ir.Value)]
+    for (owner, index), exponent in (*found.constants.items(), *edges):
+        source, reader = read((owner, index)), owner.outputs[0].name if isinstance(owner, onnx_ir.Node) else ""
+        assert source is not None
+        scaled[f"{source.name}@{reader}"] = exponent
+    scaled |= {f"{name}@{node.outputs[0].name}": exponent for (node, name), exponent in found.attributes.items()}
+    return scaled | {f"repair@{node.outputs[0].name}": exponent for node, exponent in found.repairs.items()}
+
+
+W = np.ones((4, 4))
+
+EXPONENTS: list[tuple[str, dict[str, int], dict[str, int]]] = [
+    ("a = MatMul (x, w) y = MatMul (a, v)", {"a": 3}, {"a": 3, "w@a": 3, "v@y": -3}),
+    ("a = Mul (x, x) b = Sqrt (a) y = Div (b, v)", {"a": 5}, {"x@a": 6, "a": 6, "b": 3, "v@y": 3}),
+    ("a = MatMul (x, w) b = Reciprocal (a) y = Mul (b, v)", {"b": 2}, {"a": -2, "w@a": -2, "b": 2, "v@y": -2}),
+    ("a = MatMul (x, w) b = Add (a, z) y = Mul (b, v)", {"b": 4}, {"a": 4, "b": 4, "w@a": 4, "z@b": 4, "v@y": -4}),
+    (
+        "a = Mul (x, x) b = ReduceMean (a) c = Sqrt (b) y = Div (x, c)",
+        {"a": 7},
+        {"a": 8, "b": 8, "c": 4, "x@": 4},
+    ),
+    (
+        "a = MatMul (x, w) b = Pow (a, cube) c = Pow (b, third) y = Div (c, a)",
+        {"b": 8},
+        {"a": 3, "w@a": 3, "b": 9, "c": 3, "repair@c": 9},
+    ),
+    (
+        "a = Gemm <alpha = 0.01> (x, z) b = Log (a) y = Gemm (b, w, x)",
+        {"a": 3},
+        {"a": 3, "alpha@a": 3, "repair@b": 3},
+    ),
+    ("a = Exp (x) y = Mul (a, w)", {"a": 5}, {"a": 5, "repair@a": 5, "w@y": -5}),
+    ("a = MatMul (x, w) b = Exp (z) c = Mul (a, b) y = Div (c, s)", {"c": 4}, {"a": 4, "w@a": 4, "c": 4, "s@y": 4}),
+    ("a = MatMul (x, w) y = LpNormalization (a)", {"a": -3}, {"a": -3, "w@a": -3}),
+    ("a = MatMul (x, w) y = LayerNormalization (a, s)", {"a": 3}, {"a": 3, "w@a": 3, "epsilon@y": 6}),
+    (
+        "a = MatMul (x, w) b = ReduceSumSquare (a) c = Sqrt (b) y = Div (a, c)",
+        {"b": 4},
+        {"a": 2, "b": 4, "c": 2, "w@a": 2},
+    ),
+    (
+        "a = MatMul (x, w) b = Transpose (a) c = Relu (b) y = Gemm (c, v, s)",
+        {"c": 1},
+        {"a": 1, "b": 1, "c": 1, "w@a": 1, "v@y": -1},
+    ),
+    (
+        "a = MatMul (x, w) b = MatMul (z, v) c = MatMul (a, b) y = Div (c, s)",
+        {"c": 4},
+        {"a": 4, "w@a": 4, "c": 4, "s@y": 4},
+    ),
+    (
+        "a = MatMul (x, w) b = Max (a, s) c = Clip (b, s) y = Mul (c, v)",
+        {"a": 2},
+        {"a": 2, "b": 2, "c": 2, "w@a": 2, "s@b": 2, "s@c": 2, "v@y": -2},
+    ),
+    (
+        "a = MatMul (x, w) b = Concat <axis = 0> (a, z) c = Slice (b, st, en) y = Mul (c, v)",
+        {"b": 2},
+        {"a": 2, "b": 2, "c": 2, "w@a": 2, "z@b": 2, "v@y": -2},
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "needs", "expected"), EXPONENTS, ids=str)
+def test_exponents(body: str, needs: dict[str, int], expected: dict[str, int]) -> None:
+    scalar = np.ones(4)
+    body = body.replace("st, en", "starts, ends")
+    text = (
+        ""
+        if "starts" not in body
+        else "starts = Constant <value = int64[1] {0}> () ends = Constant <value = int64[1] {4}> () "
+    )
+    names = {
+        "w": W,
+        "v": W,
+        "cube": np.float16(3),
+        "third": np.float16(1 / 3),
+        "s": scalar if "LayerNorm" in body or "Gemm" in body else np.float16(1),
+    }
+    used = {name: array for name, array in names.items() if f" {name}" in body or f"({name}" in body}
+    assert exponents(text + body, needs, **used) == expected

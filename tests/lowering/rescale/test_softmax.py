@@ -1,0 +1,53 @@
+"""Softmaxes that are written out, from which a number may be subtracted."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir
+import pytest
+from onnx import numpy_helper
+
+from castsmith.lowering.rescale.softmax import softmax_of
+
+SOFTMAXES = [
+    ("t = ReduceSum (e, a) y = Div (e, t)", True),
+    ("t = ReduceSum (e, a) r = Reciprocal (t) y = Mul (r, e)", True),
+    ("t = ReduceSum (e, a) s = Add (t, eps) y = Div (e, s)", True),
+    ("m = Mul (e, z) t = ReduceSum (m, a) y = Div (m, t)", True),
+    ("t = ReduceSum <keepdims = 0> (e, a) l = Log (t) u = Unsqueeze (l, a) y = Sub (x, u)", True),
+    ("t = ReduceSum (e, a) l = Log (t) d = Div (e, t) y = Sub (d, l)", True),
+    ("t = ReduceSum (e, a) y = Mul (e, t)", False),  # of the degree 2
+    ("t = ReduceSum (e, a) s = Add (t, one) y = Div (e, s)", True),  # 1 is an exponential too
+    ("t = Add (e, one) l = Log (t) y = Neg (l)", True),
+    ("l = Log (e) y = Neg (l)", False),
+    ("t = ReduceSum <keepdims = 0> (e, a) s = Add (t, one) l = Log (s) u = Unsqueeze (l, a) y = Sub (x, u)", False),
+    ("m = Mul (e, z) t = ReduceSum (m, a) s = Add (eps, t) y = Div (m, s)", True),
+    ("c = Cast <to = 9> (z) m = Where (c, e, nil) t = ReduceSum (m, a) y = Div (m, t)", True),
+    ("c = Cast <to = 9> (z) m = Where (c, e, one) t = ReduceSum (m, a) y = Div (m, t)", False),  # 1 is of degree 0
+    ("m = Mul (e, z) t = ReduceSum (m, a) y = Div (e, t)", False),  # what is masked may exceed the sum
+    ("t = ReduceSum (e, a) d = Div (t, t) l = Log (e) y = Add (d, l)", True),
+    ("t = ReduceSum (e, a) d = Div (e, t) y = Add (d, e)", False),
+    ("t = ReduceSum (e, a) u = ReduceSum (e, b) d = Div (e, t) f = Div (e, u) y = Add (d, f)", False),  # two axes
+    ("t = ReduceSum <keepdims = 0> (e, a) y = Div (e, t)", False),  # of other axes
+    ("t = ReduceMax (e) y = Div (e, t)", False),
+]
+
+
+@pytest.mark.parametrize(("body", "is_one"), SOFTMAXES, ids=str)
+def test_what_stays_the_same_if_a_number_is_subtracted_below_the_exponential(body: str, is_one: bool) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float16[4, 4] x, float16[4, 4] z) => (float16[4, 4] y)'
+        f" {{ e = Exp (x) {body} }}"
+    )
+    constants = {
+        "a": np.array([-1]),
+        "b": np.array([0]),
+        "eps": np.float16(1e-5),
+        "one": np.float16(1),
+        "nil": np.float16(0),
+    }
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), n) for n, v in constants.items())
+    exponential = next(iter(onnx_ir.from_proto(model).graph))
+    assert (softmax_of(exponential) is not None) == is_one

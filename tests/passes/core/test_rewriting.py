@@ -1,0 +1,22 @@
+"""Replacements of nodes."""
+
+from __future__ import annotations
+
+import onnx_ir
+import pytest
+
+from castsmith.passes.core.rewriting import rewire
+
+
+@pytest.mark.parametrize("count", [7, 8, 9])
+def test_inputs_are_rewired(count: int) -> None:
+    old = [onnx_ir.Value(name=f"x{index}") for index in range(count)]
+    node = onnx_ir.Node("", "Sum", [*old, old[0], None], num_outputs=1)
+    new = [onnx_ir.Value(name=f"n{index}") for index in range(count)]
+    rewire(node, {**dict(enumerate(new)), count + 1: new[0]} if count > 7 else dict(enumerate(new)))
+    expected = [*new, old[0], new[0] if count > 7 else None]
+    assert list(node.inputs) == expected
+    assert [(each.node, each.idx) for each in old[0].uses()] == [(node, count)]
+    assert all(not each.uses() for each in old[1:])
+    assert sorted(each.idx for each in new[0].uses()) == ([0, count + 1] if count > 7 else [0])
+    assert [[each.idx for each in value.uses()] for value in new[1:]] == [[index] for index in range(1, count)]

@@ -1,0 +1,41 @@
+"""The rule of promotion at one operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from castsmith.numerics.errors import PromotionError
+from tests.verification.evaluate.test_operators import run
+
+
+@pytest.mark.parametrize(
+    ("text", "opset", "feeds", "dtype", "expected"),
+    [
+        ("g (float16[1] a, float[1] b) => (float[1] y) { y = Add (a, b) }", 21,
+         (np.array([1], np.float16), np.array([0.1], np.float32)), np.float32, [1.100000023841858]),
+        ("g (int8[1] a, int64[1] b) => (int64[1] y) { y = Mul (a, b) }", 21,
+         (np.array([-100], np.int8), np.array([100])), np.int64, [-10000]),
+        ("g (float16[1] a, float[1] b) => (float[1] y) { y = Pow (a, b) }", 21,
+         (np.array([2], np.float16), np.array([0.5], np.float32)), np.float32, [1.4142135381698608]),
+        ("g (float16[1] a, float[1] b) => (float16[1] y) { y = Pow (a, b) }", 21,
+         (np.array([2], np.float16), np.array([0.5], np.float32)), np.float16, [1.4140625]),
+        # Sum has no integers, and Max no bool: computed as they are meant
+        ("g (int32[1] a, int32[1] b) => (int32[1] y) { y = Sum (a, b, b) }", 21,
+         (np.array([2**30], np.int32), np.array([5], np.int32)), np.int32, [2**30 + 10]),
+        ("g (bool[2] a, bool[2] b) => (bool[2] y) { y = Max (a, b) }", 21,
+         (np.array([True, False]), np.array([False, False])), np.bool_, [True, False]),
+        ("g (bool[2] a, bool[2] b) => (bool[2] y) { y = Min (a, b) }", 21,
+         (np.array([True, True]), np.array([False, True])), np.bool_, [False, True]),
+    ],
+)  # fmt: skip
+def test_operands_are_promoted(text: str, opset: int, feeds: tuple[Any, ...], dtype: Any, expected: list[Any]) -> None:
+    (found,) = run(text, opset, **dict(zip("ab", feeds, strict=False)))
+    assert (found.array.dtype, found.array.tolist()) == (dtype, expected)
+
+
+def test_a_refused_promotion() -> None:
+    with pytest.raises(PromotionError, match="int64 with float could lose precision"):
+        run("g (int64[1] a, float[1] b) => (float[1] y) { y = Add (a, b) }", a=np.array([1]), b=np.ones(1, np.float32))
