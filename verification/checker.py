@@ -866,10 +866,12 @@ class Call:
             and all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args)
         ):
             arrays = [arg.array for arg in args if arg is not None and arg.array is not None]
-            doubtful = (
-                op in CHOOSING and ambiguous(op, arrays, np.broadcast_shapes(*(one.shape for one in arrays))).any()
+            size = np.broadcast_shapes(*(one.shape for one in arrays)) if op in CHOOSING else ()
+            array = (
+                None
+                if op in CHOOSING and ambiguous(op, arrays, size).any()
+                else terms.evaluated(op, args, attrs, kinds[0][1])
             )
-            array = None if doubtful else terms.evaluated(op, args, attrs, kinds[0][1])
             if array is not None and kinds[0][0]:
                 return [terms.constant(array, kinds[0][0])]
         whole, name = (*args, None, *self.bodies), f"{self.domain}.{self.node.op_type}" if self.domain else op
@@ -1502,9 +1504,8 @@ class Checker:
         for name, term in before.outputs.items():
             value = after.outputs.get(name)
             forms = [term, None if value is None else self._coded(term, value.dtype)]
-            if value is None or (
-                value not in forms and not (term.dtype == FLOAT4 and value and self._refines(forms[-1], value))
-            ):
+            refined = term.dtype == FLOAT4 and value is not None and self._refines(forms[-1], value)
+            if value is None or not (value in forms or refined):
                 changed.add(name)
         return sorted(changed)
 
@@ -1622,13 +1623,15 @@ def wrong_facts(before: onnx.ModelProto, after: onnx.ModelProto, first: Model, l
         term = last.values.get(value.name)
         if term is None or (stated.get(value.name) == value.type and first.values.get(value.name) is term):
             continue
-        dtype, shape = kind_of(value.type, lambda dim, _: atom(dim.dim_param))
-        known = [None] * len(shape or ()) if term.shape is None else term.shape
-        pairs = list(zip(shape or (), known, strict=False))
-        holds = dtype in (0, term.dtype) and (shape is None or len(shape) == len(known))
-        for dim, true in pairs:
-            name = "" if isinstance(dim, int) else dim.terms[0][0][0]
-            holds = holds and (dim == true if not name else true is not None and claims.setdefault(name, true) == true)
+        stated_type = value.type.tensor_type
+        dims = stated_type.shape.dim if stated_type.HasField("shape") else None
+        known = (None,) * len(dims or ()) if term.shape is None else term.shape
+        holds = stated_type.elem_type in (0, term.dtype) and (dims is None or len(dims) == len(known))
+        for dim, size in zip(dims or (), known, strict=False):
+            holds = holds and (not dim.HasField("dim_value") or dim.dim_value == size)
+            holds = holds and (
+                not dim.dim_param or (size is not None and claims.setdefault(dim.dim_param, size) == size)
+            )
         wrong += [] if holds else [value.name]
     return wrong
 

@@ -268,6 +268,7 @@ _FACTS = HEAD + "g (float[N, 2] x) => (float[N, 2] y) { a = Neg (x) y = Abs (a) 
     [
         *((1, ["N", 2], "certified"), (1, ["other", 2], "certified"), (1, ["N", 3], "partly"), (1, [7, 2], "partly")),
         *((10, ["N", 2], "partly"), (1, ["N", "N"], "partly"), (1, ["N"], "partly"), (1, None, "certified")),
+        (1, [None, 2], "certified"),
     ],
 )
 def test_what_an_output_model_states_of_its_values_is_so(dtype: int, shape: list[int | str], expected: str) -> None:
@@ -279,9 +280,8 @@ def test_what_an_output_model_states_of_its_values_is_so(dtype: int, shape: list
 
 def test_a_name_that_a_body_makes_after_it_read_it_from_around_is_refused() -> None:
     """ONNX Runtime takes the value of the body, the reference implementation that of around it."""
-    text = f"""{HEAD}g (bool c, float[2] x) => (float[2] y)
-        {{ v = Neg (x) y = If (c) <then_branch = t () => (float[2] a)
-        {{ a = Abs (v) v = Exp (x) }}, else_branch = e () => (float[2] b) {{ b = Abs (x) }}> }}"""
+    text = f"""{HEAD}g (bool c, float[2] x) => (float[2] y) {{ v = Neg (x) y = If (c) <then_branch = t ()
+        => (float[2] a) {{ a = Abs (v) v = Exp (x) }}, else_branch = e () => (float[2] b) {{ b = Abs (x) }}> }}"""
     assert outcome_of((text, text)) == "refused"
 
 
