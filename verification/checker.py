@@ -27,7 +27,7 @@ import sys
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial, reduce
+from functools import cache, lru_cache, partial, reduce
 from graphlib import CycleError, TopologicalSorter
 from math import prod
 from typing import Any, cast
@@ -641,9 +641,14 @@ def table_key(to: int, array: Array, defined: Array) -> object:
     return to, digest(np.where(fixed, array, np.zeros((), array.dtype))), digest(defined), digest(fixed)
 
 
+@cache
+def name_of(dtype: np.dtype[Any]) -> str:
+    return str(dtype)
+
+
 def digest(array: Array) -> str:
     """Return the hash of an array: its type, shape and elements."""
-    whole = hashlib.sha256(f"{array.dtype} {array.shape} ".encode())
+    whole = hashlib.sha256(f"{name_of(array.dtype)} {array.shape} ".encode())
     if array.dtype == object:
         whole.update(repr(array.tolist()).encode())
     else:
@@ -720,6 +725,7 @@ class Scope:
     parameters: Mapping[str, onnx.AttributeProto]
     path: tuple[str, ...] = ()
     depth: int = 0  # of bodies that have inputs
+    whole: object = None  # the texts of the opsets and functions
 
     def inside(self, node: onnx.NodeProto, **changes: Any) -> Scope:
         return replace(self, path=(*self.path, *node.output), **changes)
@@ -1214,21 +1220,41 @@ class Reader:
         self.terms, self.types = terms, types
         self.read: dict[object, list[Term]] = {}
         self.failing: set[object] = set()
+        self.named: dict[int, tuple[onnx.NodeProto, set[str]]] = {}
+        self.known: dict[object, tuple[list[Term], dict[object, str]]] = {}
         self.doubts: dict[object, str] = {}  # nodes of the present model that fail, or whose operands have mixed types
         self.count = 0
 
     def nodes(self, nodes: Sequence[onnx.NodeProto], env: Env, scope: Scope, ends: Iterable[str]) -> None:
         """Add the results of nodes, which are in order, to the environment."""
-        used, read = {*ends}.union(*map(names_in, nodes)), set[str]()
-        for node in nodes:
-            terms = self.node(node, env, scope)
-            read |= names_in(node)
+        names = [*map(self.names if not scope.path else names_in, nodes)]
+        used, read = {*ends}.union(*names), set[str]()
+        for node, operands in zip(nodes, names, strict=True):
+            read |= operands
+            terms = self.node(node, env, scope) if scope.path else self.whole(node, operands, env, scope)
             for name, term in zip(node.output, terms, strict=False):
                 if name and (name in env.maps[0] or name in read):
                     raise RefusedError(f"{name} is made twice, or used before it is made")
                 env[name] = term
             if not used & {*node.output} and not all(term.is_constant for term in terms):  # but it may fail
                 self.doubts["unused", tuple(map(id, terms))] = f"{node.op_type}, which nothing uses,"
+
+    def names(self, node: onnx.NodeProto) -> set[str]:
+        """Return the names that a node of the graph takes; the node stays as it is."""
+        if id(node) not in self.named:
+            self.named[id(node)] = node, names_in(node)
+        return self.named[id(node)][1]
+
+    def whole(self, node: onnx.NodeProto, names: set[str], env: Env, scope: Scope) -> list[Term]:
+        """Return the results of a node of the graph, which is read again only if what it takes is another."""
+        key = id(node), scope.whole, tuple(id(env.get(name)) for name in sorted(names))
+        if key not in self.known:
+            doubts, self.doubts = self.doubts, {}
+            self.known[key] = self.node(node, env, scope), self.doubts
+            self.doubts = doubts
+        terms, doubts = self.known[key]
+        self.doubts |= doubts
+        return terms
 
     def node(self, node: onnx.NodeProto, env: Env, scope: Scope) -> list[Term]:
         """Return the results of a node."""
@@ -1246,6 +1272,8 @@ class Reader:
         schema = schema_of(node.op_type, scope.opsets.get(domain, 0), domain)
         if schema is not None and not fits(node, protos.keys(), schema):
             schema = None  # a runtime may honour what the version does not have, or not
+        if domain == "" and node.op_type == "Constant" and schema is not None:
+            return [self._constant(protos)]
         attrs: dict[str, Any] = {"@": -scope.opsets.get(domain, 0) if schema is None else meaning_of(schema)}
         bodies = list[Term]()
         for name, proto in sorted(protos.items()):
@@ -1254,8 +1282,6 @@ class Reader:
                 attrs[name], bodies = f"body of {len(body)}", [*bodies, *body]
             elif schema is None or name not in schema.attributes or proto != schema.attributes[name].default_value:
                 attrs[name] = attribute(proto)
-        if domain == "" and node.op_type == "Constant" and schema is not None:
-            return [self._constant(protos)]
         if domain == "" and node.op_type == "If" and args and args[0] is not None:
             if attrs.get("then_branch") != attrs.get("else_branch") or len(bodies) != 2 * len(node.output):
                 raise RefusedError(f"the branches that make {node.output[0]} have other results than it")
@@ -1377,9 +1403,10 @@ def state_of(model: onnx.ModelProto, pool: dict[str, Array], known: Mapping[str,
             text = f"{tensor.data_type} {content}"
         parts.append((f"constant {tensor.name}", text))
     for node in model.graph.node:
-        parts.append((f"node {next(filter(None, node.output), node.name)}", text_of(bare(node))))
+        parts.append((f"node {next(filter(None, node.output), node.name)}", bare_text(type(node), serialized(node))))
     for function in model.functions:
-        parts.append((f"function {domain_of(function)} {function.name} {function.overload}", text_of(bare(function))))
+        name = f"function {domain_of(function)} {function.name} {function.overload}"
+        parts.append((name, bare_text(type(function), serialized(function))))
     state = dict(parts)
     if len(state) < len(parts):
         raise RefusedError(f"{Counter(key for key, _ in parts).most_common(1)[0][0]} is in the model twice")
@@ -1406,15 +1433,26 @@ def parsed(kind: Any, text: str) -> Any:
         raise RefusedError(f"a text of the certificate is no {kind.__name__}: {error}") from None
 
 
+def serialized(proto: Any) -> bytes:
+    return proto.SerializeToString(deterministic=True)
+
+
 def text_of(proto: Any) -> str:
-    return base64.b64encode(proto.SerializeToString(deterministic=True)).decode()
+    return base64.b64encode(serialized(proto)).decode()
+
+
+@lru_cache(1 << 16)
+def bare_text(kind: Any, message: bytes) -> str:
+    """Return the text of a node or function without notes for readers: most are the same before and after a step."""
+    return text_of(bare(kind.FromString(message)))
 
 
 def bare(proto: Any) -> Any:
     """Return a node, function or graph without notes for readers."""
     if isinstance(proto, onnx.GraphProto) and proto.sparse_initializer:
         raise RefusedError("sparse initializers are not supported")
-    copy = cast("Any", type(proto)).FromString(proto.SerializeToString())
+    copy = cast("Any", type(proto))()
+    copy.CopyFrom(proto)
     fields = {descriptor.name for descriptor in proto.DESCRIPTOR.fields}
     for name in fields & {"doc_string", "metadata_props", "value_info"}:
         copy.ClearField(name)
@@ -1485,9 +1523,12 @@ class Checker:
         opsets = {domain: int(version) for domain, version in parts["opset"].items()}
         by_name = {(domain_of(function), function.name, function.overload): function for function in functions}
         self.reader.count, self.reader.doubts = 0, {}
-        nodes = [self._parse(onnx.NodeProto, text) for text in parts.get("node", {}).values()]
+        nodes = in_order(
+            [self._parse(onnx.NodeProto, text) for text in parts.get("node", {}).values()], self.reader.names
+        )
         names = [text.rpartition(" ")[0] for text in parts.get("output", {}).values()]
-        self.reader.nodes(in_order(nodes), env, Scope(opsets, by_name, {}), names)
+        texts = frozenset((kind, *item) for kind in ("opset", "function") for item in parts.get(kind, {}).items())
+        self.reader.nodes(nodes, env, Scope(opsets, by_name, {}, whole=texts), names)
         return Model(interface, {name: looked_up(env, name) for name in names}, env, self.reader.doubts)
 
     def _parse(self, kind: Any, text: str) -> Any:
@@ -1536,10 +1577,10 @@ class Checker:
         return len(now[1]) == len(value.shape) and all(fits)
 
 
-def in_order(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+def in_order(nodes: Sequence[onnx.NodeProto], names: Callable[[onnx.NodeProto], set[str]]) -> list[onnx.NodeProto]:
     """Return the nodes, each after those whose results it uses."""
     made = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    uses = {index: {made[name] for name in names_in(node) if name in made} for index, node in enumerate(nodes)}
+    uses = {index: {made[name] for name in names(node) if name in made} for index, node in enumerate(nodes)}
     try:
         return [nodes[index] for index in TopologicalSorter(uses).static_order()]
     except CycleError:
