@@ -62,7 +62,7 @@ FNUZ = (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2FNUZ)
 FLOAT8 = (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2, *FNUZ)
 SCALE, FLOAT4 = TensorProto.FLOAT8E8M0, TensorProto.FLOAT4E2M1
 CODED = (*FLOAT8, SCALE, FLOAT4)
-"""Types that a target may lack, and of which a model may have the codes."""
+"""Float types of at most 8 bits."""
 FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, DOUBLE, *CODED)
 INTEGERS: dict[int, tuple[bool, int]] = {
     TensorProto.DataType.Value(f"{sign}INT{bits}"): (not sign, bits)
@@ -71,6 +71,8 @@ INTEGERS: dict[int, tuple[bool, int]] = {
 }
 """Whether the type is signed, and its bits."""
 NUMBERS = {*FLOATS, *INTEGERS, BOOL}
+STORED = (*CODED, *(dtype for dtype, (_, bits) in INTEGERS.items() if bits < 8))
+"""Types of which a model may have the codes, in bytes."""
 
 
 LATEST = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": max(row[3] for row in onnx.helper.VERSION_TABLE)}
@@ -415,6 +417,13 @@ class Terms:
         self.casts: dict[tuple[Term, Conversion], Term] = {}
         self.budget = budget  # of elements of constants that are computed
         self.fails = False  # a node that was read last, as far as onnx sees
+        self.is_first = False  # the model that is read is the input model
+        self.chosen: set[object] = set()  # what the input model computes of which some elements are undefined
+
+    def may_define(self, what: object) -> bool:
+        """True if elements that are undefined may be given values: the input model has the same computation."""
+        self.chosen |= {what} if self.is_first else set()
+        return what in self.chosen
 
     def term(
         self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0, key: object = None
@@ -533,13 +542,17 @@ class Terms:
         return self.tabled(root, to, array, defined)
 
     def bits(self, x: Term, to: int) -> Term | None:
-        """Return the bits of x as another type of the same width."""
-        if x.array is not None and x.is_constant:
-            return self.constant(x.array.view(NUMPY[to]), to)
+        """Return the bits of x as another type of the same width, or in the low bits of a byte."""
+        bits = INTEGERS.get(x.dtype, (True, 8))[1]
 
         def viewed(arrays: list[Array]) -> Results:
-            return arrays[0].view(NUMPY[to]), np.ones(arrays[0].shape, bool)
+            array = (
+                arrays[0].view(NUMPY[to]) if bits >= 8 else arrays[0].astype(np.int8).view(np.uint8) & (1 << bits) - 1
+            )
+            return array, np.ones(array.shape, bool)
 
+        if x.array is not None and x.is_constant:
+            return self.constant(viewed([x.array])[0], to)
         return self.pointwise([x], viewed, to, "bits")
 
     def tabled(self, root: Term, to: int, array: Array, defined: Array) -> Term:
@@ -842,14 +855,14 @@ class Call:
     def results(self) -> list[Term]:
         first, op = self.args[0] if self.args else None, self.node.op_type
         if self.schema and self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
-            index = self.args[1] if op in ("Gather", "GatherElements") and len(self.args) > 1 else None
-            self.args[1:2] = [self.terms.narrower(index) or index] if index is not None else self.args[1:2]
             rules = [RULES.get(op), Call.arithmetic if op in ELEMENTWISE else None]
             result = next(filter(None, (rule(self, first) for rule in rules if rule is not None)), None)
             result = self.tabled() if result is None and op in POINTWISE else result
             result = self.widened(first) if result is None else result
             if result is not None:
                 return [result]
+            index = self.args[1] if op in ("Gather", "GatherElements") and len(self.args) > 1 else None
+            self.args[1:2] = [self.terms.narrower(index) or index] if index is not None else self.args[1:2]
         return self.others()
 
     def others(self) -> list[Term]:
@@ -1049,28 +1062,81 @@ class Call:
         fits = all(arg is not None and arg.dtype == back.to for arg in args)
         return self.made(self.node.op_type, *args, **self.attrs) if fits else None
 
-    def quantize(self, x: Term) -> Term | None:
-        """QuantizeLinear and DequantizeLinear by one scale."""
-        scale, zero = self.args[1], self.args[2] if len(self.args) > 2 else None
-        shapes = {arg.shape for arg in (scale, zero) if arg is not None}
-        if scale is None or shapes - {(), (1,)} or {*self.attrs} - {"@", "axis", "saturate"}:
+    def dequantize(self, x: Term) -> Term | None:
+        """DequantizeLinear as arithmetic, in float for integers: their differences and products are exact there."""
+        scale, zero = (self.spread(x, arg) for arg in [*self.args, None][1:3])
+        if scale is None or (zero is None) != (len(self.args) < 3):
             return None
-        scale = self.terms.shaped("Reshape", scale, ())
-        zero = zero and self.terms.shaped("Reshape", zero, ())
-        if self.node.op_type == "DequantizeLinear" and x.dtype in CODED:
-            wide = self.terms.cast(x, Conversion(scale.dtype))
-            wide = wide if zero is None else self.made("Sub", wide, self.terms.cast(zero, Conversion(scale.dtype)))
-            return self.made("Mul", wide, scale)
+        wide, bits = (
+            Conversion(scale.dtype if x.dtype in CODED else TensorProto.FLOAT),
+            INTEGERS.get(x.dtype, (True, 64))[1],
+        )
+        if bits <= (16 if scale.dtype == TensorProto.FLOAT else 8) and scale.dtype in FLOATS[:3]:
+            zero = None if zero is not None and zero.is_constant and not np.any(zero.array) else zero
+        elif x.dtype not in CODED or {*self.attrs} - {"@", "axis"}:
+            return None
+        if self.attrs.get("output_dtype", scale.dtype) != scale.dtype:
+            return None
+        y = self.terms.cast(x, wide)
+        y = y if zero is None else self.made("Sub", y, self.terms.cast(zero, wide))
+        return self.terms.cast(self.made("Mul", y, self.terms.cast(scale, wide)), Conversion(scale.dtype))
+
+    def quantize(self, x: Term) -> Term | None:
+        """QuantizeLinear as arithmetic."""
+        scale, zero = (self.spread(x, arg) for arg in [*self.args, None][1:3])
+        if scale is None or (zero is None) != (len(self.args) < 3):
+            return None
+        to = self.attrs.get("output_dtype", TensorProto.UINT8) if zero is None else zero.dtype
         if (
-            self.node.op_type == "QuantizeLinear"
-            and zero is not None
-            and zero.dtype in FLOAT8
+            zero is not None
+            and to in FLOAT8
             and scale.dtype == x.dtype
+            and not {*self.attrs} - {"@", "axis", "saturate"}
         ):
-            how = Conversion(zero.dtype, self.attrs.get("saturate", 1) != 0, self.opset >= 24)
+            how = Conversion(to, self.attrs.get("saturate", 1) != 0, self.opset >= 24)
             moved = self.made("Add", self.made("Div", x, scale), self.terms.cast(zero, Conversion(x.dtype)))
             return self.terms.cast(moved, how)
-        return None
+        is_zero = zero is not None and zero.is_constant and not np.any(zero.array)
+        return self.rounded(x, scale, None if is_zero else zero, to)
+
+    def rounded(self, x: Term, scale: Term, zero: Term | None, to: int) -> Term | None:
+        """Return what QuantizeLinear gives for integers; of NaN, which is undefined, the zero point."""
+        precision, wide = self.attrs.get("precision") or scale.dtype, Conversion(TensorProto.FLOAT)
+        signed, bits = INTEGERS.get(to, (True, 64))
+        halves = {TensorProto.FLOAT, TensorProto.FLOAT16}
+        if precision not in halves or {x.dtype, scale.dtype} - {*FLOATS[:3]} or bits > 16 or self.opset < 11:
+            return None
+        if not self.terms.may_define(("quantized", x, scale, zero, to, precision)):
+            return None
+        ends = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        low, high, nothing = (self.terms.constant(np.array(end, np.float32), TensorProto.FLOAT) for end in (*ends, 0))
+        quotient = self.made("Div", *(self.terms.cast(arg, Conversion(precision)) for arg in (x, scale)))
+        whole = self.made("Round", self.terms.cast(quotient, wide))
+        whole = self.made("Where", self.made("IsNaN", whole), nothing, whole)
+        whole = whole if zero is None else self.made("Add", whole, self.terms.cast(zero, wide))
+        if whole.array is not None and whole.is_constant:  # of whose zeros the sign is lost
+            return self.terms.constant(Conversion(to).of(np.clip(whole.array, *ends), TensorProto.FLOAT)[0], to)
+        return self.terms.cast(self.made("Max", self.made("Min", whole, high), low), Conversion(to))
+
+    def spread(self, x: Term, scale: Term | None) -> Term | None:
+        """Return a scale, or zero points, in the shape that broadcasts to x; None if it is not known."""
+        axis: int = self.attrs.get("axis", 1)
+        block: int = self.attrs.get("block_size", 0)
+        if scale is None or scale.shape is None:
+            return None
+        shape = scale.shape
+        if shape in ((), (1,)) and not block:
+            return self.terms.shaped("Reshape", scale, ())
+        if x.shape is None or not -len(x.shape) <= axis < len(x.shape) or len(shape) != (len(x.shape) if block else 1):
+            return None
+        axis %= len(x.shape)
+        length = x.shape[axis]
+        if not block:
+            return self.terms.shaped("Reshape", scale, (*shape, *(1,) * (len(x.shape) - axis - 1)))
+        if not isinstance(length, int) or block < 0:
+            return None
+        places = self.terms.constant(np.arange(length) // block, INT64)
+        return self.made("Gather", scale, places, **({"axis": axis} if axis else {}))
 
     def identity(self, x: Term) -> Term | None:
         drops = self.node.op_type == "Dropout" and (len(self.node.output) > 1 or len(self.args) > 2 or self.opset < 7)
@@ -1205,7 +1271,8 @@ RULES: Mapping[str, Callable[[Call, Term], Term | None]] = dict(
     ),
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), Call.reshaped),
     **dict.fromkeys(("Expand", "ConstantOfShape"), Call.expand),
-    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), Call.quantize),
+    QuantizeLinear=Call.quantize,
+    DequantizeLinear=Call.dequantize,
     Slice=Call.slice,
     **dict.fromkeys(("IsInf", "IsNaN", "ArgMax", "ArgMin", "NonZero", *COMPARISONS), Call.ordered),
     Sum=Call.sum,
@@ -1491,18 +1558,19 @@ class Checker:
 
     def _coded(self, x: Term, dtype: int) -> Term | None:
         """Return the codes of x, if it is of float8, and dtype is that of codes."""
-        return self.terms.bits(x, dtype) if x.dtype in CODED and dtype == TensorProto.UINT8 else None
+        return self.terms.bits(x, dtype) if x.dtype in STORED and dtype == TensorProto.UINT8 else None
 
     def read(self, state: State, *, is_first: bool = False) -> Model:
         self.reader.types = (
             self.types if is_first else {}
         )  # only the input model may say what an unknown operator makes
+        self.terms.is_first = is_first
         parts: dict[str, dict[str, str]] = {}
         for key, text in state.items():
             kind, _, name = key.partition(" ")
             parts.setdefault(kind, {})[name] = text
         env: Env = ChainMap({})
-        interface = {key: text for key, text in state.items() if key.startswith(("input ", "output "))}
+        interface = {key: text for key, text in state.items() if key.startswith(("input ", "output ", "IR "))}
         for text in parts.get("input", {}).values():
             name, _, kind = text.rpartition(" ")
             known = declared(self._parse(onnx.TypeProto, kind), name)
@@ -1545,7 +1613,7 @@ class Checker:
         for name, term in before.outputs.items():
             value = after.outputs.get(name)
             forms = [term, None if value is None else self._coded(term, value.dtype)]
-            refined = term.dtype == FLOAT4 and value is not None and self._refines(forms[-1], value)
+            refined = term.dtype in STORED and value is not None and self._refines(forms[-1], value)
             if value is None or not (value in forms or refined):
                 changed.add(name)
         return sorted(changed)
@@ -1560,12 +1628,14 @@ class Checker:
 
     def _repaired(self, old: str, new: str, after: Model) -> bool:
         """True if an output is declared as its value is, or an input of float8 is now its code."""
+        if old.isdecimal() and new.isdecimal():  # the IR version, of which no later one is a restriction
+            return int(old) <= int(new) <= onnx.IR_VERSION
         name = new.rpartition(" ")[0]
         if not name or name != old.rpartition(" ")[0]:
             return False
         was, now = (declared(self._parse(onnx.TypeProto, text.rpartition(" ")[2]), name) for text in (old, new))
         if name not in after.outputs:
-            return was[0] in CODED and now[0] == TensorProto.UINT8 and was[1] == now[1]
+            return was[0] in STORED and now[0] == TensorProto.UINT8 and was[1] == now[1]
         value = after.outputs[name]
         if now[0] != value.dtype or not now[0] or now[1] is None or value.shape is None:
             return now[0] == value.dtype > 0 and now[1] == was[1]
@@ -1696,7 +1766,7 @@ def certified(
         found = [checker.differing(models[place], model) for model in models[place + 1 :]]
         if [] not in found:
             report.left.append((steps[place][0], sorted(set(steps[place][1])), found[0]))
-        place += found.index([]) + 1 if [] in found else 1  # several steps may be right together alone
+        place += len(found) - found[::-1].index([]) if [] in found else 1  # several steps may be right together alone
     doubts = {name for key, name in models[-1].doubts.items() if key not in models[0].doubts}
     if doubts:
         report.left.append(
