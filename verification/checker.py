@@ -27,7 +27,7 @@ import sys
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial, reduce
+from functools import cache, lru_cache, partial, reduce
 from graphlib import CycleError, TopologicalSorter
 from math import prod
 from typing import Any, cast
@@ -62,7 +62,7 @@ FNUZ = (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2FNUZ)
 FLOAT8 = (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2, *FNUZ)
 SCALE, FLOAT4 = TensorProto.FLOAT8E8M0, TensorProto.FLOAT4E2M1
 CODED = (*FLOAT8, SCALE, FLOAT4)
-"""Types that a target may lack, and of which a model may have the codes."""
+"""Float types of at most 8 bits."""
 FLOATS = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, DOUBLE, *CODED)
 INTEGERS: dict[int, tuple[bool, int]] = {
     TensorProto.DataType.Value(f"{sign}INT{bits}"): (not sign, bits)
@@ -71,6 +71,8 @@ INTEGERS: dict[int, tuple[bool, int]] = {
 }
 """Whether the type is signed, and its bits."""
 NUMBERS = {*FLOATS, *INTEGERS, BOOL}
+STORED = (*CODED, *(dtype for dtype, (_, bits) in INTEGERS.items() if bits < 8))
+"""Types of which a model may have the codes, in bytes."""
 
 
 LATEST = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": max(row[3] for row in onnx.helper.VERSION_TABLE)}
@@ -415,6 +417,13 @@ class Terms:
         self.casts: dict[tuple[Term, Conversion], Term] = {}
         self.budget = budget  # of elements of constants that are computed
         self.fails = False  # a node that was read last, as far as onnx sees
+        self.is_first = False  # the model that is read is the input model
+        self.chosen: set[object] = set()  # what the input model computes of which some elements are undefined
+
+    def may_define(self, what: object) -> bool:
+        """True if elements that are undefined may be given values: the input model has the same computation."""
+        self.chosen |= {what} if self.is_first else set()
+        return what in self.chosen
 
     def term(
         self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0, key: object = None
@@ -533,13 +542,17 @@ class Terms:
         return self.tabled(root, to, array, defined)
 
     def bits(self, x: Term, to: int) -> Term | None:
-        """Return the bits of x as another type of the same width."""
-        if x.array is not None and x.is_constant:
-            return self.constant(x.array.view(NUMPY[to]), to)
+        """Return the bits of x as another type of the same width, or in the low bits of a byte."""
+        bits = INTEGERS.get(x.dtype, (True, 8))[1]
 
         def viewed(arrays: list[Array]) -> Results:
-            return arrays[0].view(NUMPY[to]), np.ones(arrays[0].shape, bool)
+            array = (
+                arrays[0].view(NUMPY[to]) if bits >= 8 else arrays[0].astype(np.int8).view(np.uint8) & (1 << bits) - 1
+            )
+            return array, np.ones(array.shape, bool)
 
+        if x.array is not None and x.is_constant:
+            return self.constant(viewed([x.array])[0], to)
         return self.pointwise([x], viewed, to, "bits")
 
     def tabled(self, root: Term, to: int, array: Array, defined: Array) -> Term:
@@ -641,9 +654,14 @@ def table_key(to: int, array: Array, defined: Array) -> object:
     return to, digest(np.where(fixed, array, np.zeros((), array.dtype))), digest(defined), digest(fixed)
 
 
+@cache
+def name_of(dtype: np.dtype[Any]) -> str:
+    return str(dtype)
+
+
 def digest(array: Array) -> str:
     """Return the hash of an array: its type, shape and elements."""
-    whole = hashlib.sha256(f"{array.dtype} {array.shape} ".encode())
+    whole = hashlib.sha256(f"{name_of(array.dtype)} {array.shape} ".encode())
     if array.dtype == object:
         whole.update(repr(array.tolist()).encode())
     else:
@@ -720,6 +738,7 @@ class Scope:
     parameters: Mapping[str, onnx.AttributeProto]
     path: tuple[str, ...] = ()
     depth: int = 0  # of bodies that have inputs
+    whole: object = None  # the texts of the opsets and functions
 
     def inside(self, node: onnx.NodeProto, **changes: Any) -> Scope:
         return replace(self, path=(*self.path, *node.output), **changes)
@@ -836,14 +855,14 @@ class Call:
     def results(self) -> list[Term]:
         first, op = self.args[0] if self.args else None, self.node.op_type
         if self.schema and self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
-            index = self.args[1] if op in ("Gather", "GatherElements") and len(self.args) > 1 else None
-            self.args[1:2] = [self.terms.narrower(index) or index] if index is not None else self.args[1:2]
             rules = [RULES.get(op), Call.arithmetic if op in ELEMENTWISE else None]
             result = next(filter(None, (rule(self, first) for rule in rules if rule is not None)), None)
             result = self.tabled() if result is None and op in POINTWISE else result
             result = self.widened(first) if result is None else result
             if result is not None:
                 return [result]
+            index = self.args[1] if op in ("Gather", "GatherElements") and len(self.args) > 1 else None
+            self.args[1:2] = [self.terms.narrower(index) or index] if index is not None else self.args[1:2]
         return self.others()
 
     def others(self) -> list[Term]:
@@ -866,10 +885,12 @@ class Call:
             and all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args)
         ):
             arrays = [arg.array for arg in args if arg is not None and arg.array is not None]
-            doubtful = (
-                op in CHOOSING and ambiguous(op, arrays, np.broadcast_shapes(*(one.shape for one in arrays))).any()
+            size = np.broadcast_shapes(*(one.shape for one in arrays)) if op in CHOOSING else ()
+            array = (
+                None
+                if op in CHOOSING and ambiguous(op, arrays, size).any()
+                else terms.evaluated(op, args, attrs, kinds[0][1])
             )
-            array = None if doubtful else terms.evaluated(op, args, attrs, kinds[0][1])
             if array is not None and kinds[0][0]:
                 return [terms.constant(array, kinds[0][0])]
         whole, name = (*args, None, *self.bodies), f"{self.domain}.{self.node.op_type}" if self.domain else op
@@ -1041,28 +1062,81 @@ class Call:
         fits = all(arg is not None and arg.dtype == back.to for arg in args)
         return self.made(self.node.op_type, *args, **self.attrs) if fits else None
 
-    def quantize(self, x: Term) -> Term | None:
-        """QuantizeLinear and DequantizeLinear by one scale."""
-        scale, zero = self.args[1], self.args[2] if len(self.args) > 2 else None
-        shapes = {arg.shape for arg in (scale, zero) if arg is not None}
-        if scale is None or shapes - {(), (1,)} or {*self.attrs} - {"@", "axis", "saturate"}:
+    def dequantize(self, x: Term) -> Term | None:
+        """DequantizeLinear as arithmetic, in float for integers: their differences and products are exact there."""
+        scale, zero = (self.spread(x, arg) for arg in [*self.args, None][1:3])
+        if scale is None or (zero is None) != (len(self.args) < 3):
             return None
-        scale = self.terms.shaped("Reshape", scale, ())
-        zero = zero and self.terms.shaped("Reshape", zero, ())
-        if self.node.op_type == "DequantizeLinear" and x.dtype in CODED:
-            wide = self.terms.cast(x, Conversion(scale.dtype))
-            wide = wide if zero is None else self.made("Sub", wide, self.terms.cast(zero, Conversion(scale.dtype)))
-            return self.made("Mul", wide, scale)
+        wide, bits = (
+            Conversion(scale.dtype if x.dtype in CODED else TensorProto.FLOAT),
+            INTEGERS.get(x.dtype, (True, 64))[1],
+        )
+        if bits <= (16 if scale.dtype == TensorProto.FLOAT else 8) and scale.dtype in FLOATS[:3]:
+            zero = None if zero is not None and zero.is_constant and not np.any(zero.array) else zero
+        elif x.dtype not in CODED or {*self.attrs} - {"@", "axis"}:
+            return None
+        if self.attrs.get("output_dtype", scale.dtype) != scale.dtype:
+            return None
+        y = self.terms.cast(x, wide)
+        y = y if zero is None else self.made("Sub", y, self.terms.cast(zero, wide))
+        return self.terms.cast(self.made("Mul", y, self.terms.cast(scale, wide)), Conversion(scale.dtype))
+
+    def quantize(self, x: Term) -> Term | None:
+        """QuantizeLinear as arithmetic."""
+        scale, zero = (self.spread(x, arg) for arg in [*self.args, None][1:3])
+        if scale is None or (zero is None) != (len(self.args) < 3):
+            return None
+        to = self.attrs.get("output_dtype", TensorProto.UINT8) if zero is None else zero.dtype
         if (
-            self.node.op_type == "QuantizeLinear"
-            and zero is not None
-            and zero.dtype in FLOAT8
+            zero is not None
+            and to in FLOAT8
             and scale.dtype == x.dtype
+            and not {*self.attrs} - {"@", "axis", "saturate"}
         ):
-            how = Conversion(zero.dtype, self.attrs.get("saturate", 1) != 0, self.opset >= 24)
+            how = Conversion(to, self.attrs.get("saturate", 1) != 0, self.opset >= 24)
             moved = self.made("Add", self.made("Div", x, scale), self.terms.cast(zero, Conversion(x.dtype)))
             return self.terms.cast(moved, how)
-        return None
+        is_zero = zero is not None and zero.is_constant and not np.any(zero.array)
+        return self.rounded(x, scale, None if is_zero else zero, to)
+
+    def rounded(self, x: Term, scale: Term, zero: Term | None, to: int) -> Term | None:
+        """Return what QuantizeLinear gives for integers; of NaN, which is undefined, the zero point."""
+        precision, wide = self.attrs.get("precision") or scale.dtype, Conversion(TensorProto.FLOAT)
+        signed, bits = INTEGERS.get(to, (True, 64))
+        halves = {TensorProto.FLOAT, TensorProto.FLOAT16}
+        if precision not in halves or {x.dtype, scale.dtype} - {*FLOATS[:3]} or bits > 16 or self.opset < 11:
+            return None
+        if not self.terms.may_define(("quantized", x, scale, zero, to, precision)):
+            return None
+        ends = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        low, high, nothing = (self.terms.constant(np.array(end, np.float32), TensorProto.FLOAT) for end in (*ends, 0))
+        quotient = self.made("Div", *(self.terms.cast(arg, Conversion(precision)) for arg in (x, scale)))
+        whole = self.made("Round", self.terms.cast(quotient, wide))
+        whole = self.made("Where", self.made("IsNaN", whole), nothing, whole)
+        whole = whole if zero is None else self.made("Add", whole, self.terms.cast(zero, wide))
+        if whole.array is not None and whole.is_constant:  # of whose zeros the sign is lost
+            return self.terms.constant(Conversion(to).of(np.clip(whole.array, *ends), TensorProto.FLOAT)[0], to)
+        return self.terms.cast(self.made("Max", self.made("Min", whole, high), low), Conversion(to))
+
+    def spread(self, x: Term, scale: Term | None) -> Term | None:
+        """Return a scale, or zero points, in the shape that broadcasts to x; None if it is not known."""
+        axis: int = self.attrs.get("axis", 1)
+        block: int = self.attrs.get("block_size", 0)
+        if scale is None or scale.shape is None:
+            return None
+        shape = scale.shape
+        if shape in ((), (1,)) and not block:
+            return self.terms.shaped("Reshape", scale, ())
+        if x.shape is None or not -len(x.shape) <= axis < len(x.shape) or len(shape) != (len(x.shape) if block else 1):
+            return None
+        axis %= len(x.shape)
+        length = x.shape[axis]
+        if not block:
+            return self.terms.shaped("Reshape", scale, (*shape, *(1,) * (len(x.shape) - axis - 1)))
+        if not isinstance(length, int) or block < 0:
+            return None
+        places = self.terms.constant(np.arange(length) // block, INT64)
+        return self.made("Gather", scale, places, **({"axis": axis} if axis else {}))
 
     def identity(self, x: Term) -> Term | None:
         drops = self.node.op_type == "Dropout" and (len(self.node.output) > 1 or len(self.args) > 2 or self.opset < 7)
@@ -1197,7 +1271,8 @@ RULES: Mapping[str, Callable[[Call, Term], Term | None]] = dict(
     ),
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), Call.reshaped),
     **dict.fromkeys(("Expand", "ConstantOfShape"), Call.expand),
-    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), Call.quantize),
+    QuantizeLinear=Call.quantize,
+    DequantizeLinear=Call.dequantize,
     Slice=Call.slice,
     **dict.fromkeys(("IsInf", "IsNaN", "ArgMax", "ArgMin", "NonZero", *COMPARISONS), Call.ordered),
     Sum=Call.sum,
@@ -1212,21 +1287,41 @@ class Reader:
         self.terms, self.types = terms, types
         self.read: dict[object, list[Term]] = {}
         self.failing: set[object] = set()
+        self.named: dict[int, tuple[onnx.NodeProto, set[str]]] = {}
+        self.known: dict[object, tuple[list[Term], dict[object, str]]] = {}
         self.doubts: dict[object, str] = {}  # nodes of the present model that fail, or whose operands have mixed types
         self.count = 0
 
     def nodes(self, nodes: Sequence[onnx.NodeProto], env: Env, scope: Scope, ends: Iterable[str]) -> None:
         """Add the results of nodes, which are in order, to the environment."""
-        used, read = {*ends}.union(*map(names_in, nodes)), set[str]()
-        for node in nodes:
-            terms = self.node(node, env, scope)
-            read |= names_in(node)
+        names = [*map(self.names if not scope.path else names_in, nodes)]
+        used, read = {*ends}.union(*names), set[str]()
+        for node, operands in zip(nodes, names, strict=True):
+            read |= operands
+            terms = self.node(node, env, scope) if scope.path else self.whole(node, operands, env, scope)
             for name, term in zip(node.output, terms, strict=False):
                 if name and (name in env.maps[0] or name in read):
                     raise RefusedError(f"{name} is made twice, or used before it is made")
                 env[name] = term
             if not used & {*node.output} and not all(term.is_constant for term in terms):  # but it may fail
                 self.doubts["unused", tuple(map(id, terms))] = f"{node.op_type}, which nothing uses,"
+
+    def names(self, node: onnx.NodeProto) -> set[str]:
+        """Return the names that a node of the graph takes; the node stays as it is."""
+        if id(node) not in self.named:
+            self.named[id(node)] = node, names_in(node)
+        return self.named[id(node)][1]
+
+    def whole(self, node: onnx.NodeProto, names: set[str], env: Env, scope: Scope) -> list[Term]:
+        """Return the results of a node of the graph, which is read again only if what it takes is another."""
+        key = id(node), scope.whole, tuple(id(env.get(name)) for name in sorted(names))
+        if key not in self.known:
+            doubts, self.doubts = self.doubts, {}
+            self.known[key] = self.node(node, env, scope), self.doubts
+            self.doubts = doubts
+        terms, doubts = self.known[key]
+        self.doubts |= doubts
+        return terms
 
     def node(self, node: onnx.NodeProto, env: Env, scope: Scope) -> list[Term]:
         """Return the results of a node."""
@@ -1244,6 +1339,8 @@ class Reader:
         schema = schema_of(node.op_type, scope.opsets.get(domain, 0), domain)
         if schema is not None and not fits(node, protos.keys(), schema):
             schema = None  # a runtime may honour what the version does not have, or not
+        if domain == "" and node.op_type == "Constant" and schema is not None:
+            return [self._constant(protos)]
         attrs: dict[str, Any] = {"@": -scope.opsets.get(domain, 0) if schema is None else meaning_of(schema)}
         bodies = list[Term]()
         for name, proto in sorted(protos.items()):
@@ -1252,8 +1349,6 @@ class Reader:
                 attrs[name], bodies = f"body of {len(body)}", [*bodies, *body]
             elif schema is None or name not in schema.attributes or proto != schema.attributes[name].default_value:
                 attrs[name] = attribute(proto)
-        if domain == "" and node.op_type == "Constant" and schema is not None:
-            return [self._constant(protos)]
         if domain == "" and node.op_type == "If" and args and args[0] is not None:
             if attrs.get("then_branch") != attrs.get("else_branch") or len(bodies) != 2 * len(node.output):
                 raise RefusedError(f"the branches that make {node.output[0]} have other results than it")
@@ -1375,9 +1470,10 @@ def state_of(model: onnx.ModelProto, pool: dict[str, Array], known: Mapping[str,
             text = f"{tensor.data_type} {content}"
         parts.append((f"constant {tensor.name}", text))
     for node in model.graph.node:
-        parts.append((f"node {next(filter(None, node.output), node.name)}", text_of(bare(node))))
+        parts.append((f"node {next(filter(None, node.output), node.name)}", bare_text(type(node), serialized(node))))
     for function in model.functions:
-        parts.append((f"function {domain_of(function)} {function.name} {function.overload}", text_of(bare(function))))
+        name = f"function {domain_of(function)} {function.name} {function.overload}"
+        parts.append((name, bare_text(type(function), serialized(function))))
     state = dict(parts)
     if len(state) < len(parts):
         raise RefusedError(f"{Counter(key for key, _ in parts).most_common(1)[0][0]} is in the model twice")
@@ -1404,15 +1500,26 @@ def parsed(kind: Any, text: str) -> Any:
         raise RefusedError(f"a text of the certificate is no {kind.__name__}: {error}") from None
 
 
+def serialized(proto: Any) -> bytes:
+    return proto.SerializeToString(deterministic=True)
+
+
 def text_of(proto: Any) -> str:
-    return base64.b64encode(proto.SerializeToString(deterministic=True)).decode()
+    return base64.b64encode(serialized(proto)).decode()
+
+
+@lru_cache(1 << 16)
+def bare_text(kind: Any, message: bytes) -> str:
+    """Return the text of a node or function without notes for readers: most are the same before and after a step."""
+    return text_of(bare(kind.FromString(message)))
 
 
 def bare(proto: Any) -> Any:
     """Return a node, function or graph without notes for readers."""
     if isinstance(proto, onnx.GraphProto) and proto.sparse_initializer:
         raise RefusedError("sparse initializers are not supported")
-    copy = cast("Any", type(proto)).FromString(proto.SerializeToString())
+    copy = cast("Any", type(proto))()
+    copy.CopyFrom(proto)
     fields = {descriptor.name for descriptor in proto.DESCRIPTOR.fields}
     for name in fields & {"doc_string", "metadata_props", "value_info"}:
         copy.ClearField(name)
@@ -1451,18 +1558,19 @@ class Checker:
 
     def _coded(self, x: Term, dtype: int) -> Term | None:
         """Return the codes of x, if it is of float8, and dtype is that of codes."""
-        return self.terms.bits(x, dtype) if x.dtype in CODED and dtype == TensorProto.UINT8 else None
+        return self.terms.bits(x, dtype) if x.dtype in STORED and dtype == TensorProto.UINT8 else None
 
     def read(self, state: State, *, is_first: bool = False) -> Model:
         self.reader.types = (
             self.types if is_first else {}
         )  # only the input model may say what an unknown operator makes
+        self.terms.is_first = is_first
         parts: dict[str, dict[str, str]] = {}
         for key, text in state.items():
             kind, _, name = key.partition(" ")
             parts.setdefault(kind, {})[name] = text
         env: Env = ChainMap({})
-        interface = {key: text for key, text in state.items() if key.startswith(("input ", "output "))}
+        interface = {key: text for key, text in state.items() if key.startswith(("input ", "output ", "IR "))}
         for text in parts.get("input", {}).values():
             name, _, kind = text.rpartition(" ")
             known = declared(self._parse(onnx.TypeProto, kind), name)
@@ -1483,9 +1591,12 @@ class Checker:
         opsets = {domain: int(version) for domain, version in parts["opset"].items()}
         by_name = {(domain_of(function), function.name, function.overload): function for function in functions}
         self.reader.count, self.reader.doubts = 0, {}
-        nodes = [self._parse(onnx.NodeProto, text) for text in parts.get("node", {}).values()]
+        nodes = in_order(
+            [self._parse(onnx.NodeProto, text) for text in parts.get("node", {}).values()], self.reader.names
+        )
         names = [text.rpartition(" ")[0] for text in parts.get("output", {}).values()]
-        self.reader.nodes(in_order(nodes), env, Scope(opsets, by_name, {}), names)
+        texts = frozenset((kind, *item) for kind in ("opset", "function") for item in parts.get(kind, {}).items())
+        self.reader.nodes(nodes, env, Scope(opsets, by_name, {}, whole=texts), names)
         return Model(interface, {name: looked_up(env, name) for name in names}, env, self.reader.doubts)
 
     def _parse(self, kind: Any, text: str) -> Any:
@@ -1502,9 +1613,8 @@ class Checker:
         for name, term in before.outputs.items():
             value = after.outputs.get(name)
             forms = [term, None if value is None else self._coded(term, value.dtype)]
-            if value is None or (
-                value not in forms and not (term.dtype == FLOAT4 and value and self._refines(forms[-1], value))
-            ):
+            refined = term.dtype in STORED and value is not None and self._refines(forms[-1], value)
+            if value is None or not (value in forms or refined):
                 changed.add(name)
         return sorted(changed)
 
@@ -1518,12 +1628,14 @@ class Checker:
 
     def _repaired(self, old: str, new: str, after: Model) -> bool:
         """True if an output is declared as its value is, or an input of float8 is now its code."""
+        if old.isdecimal() and new.isdecimal():  # the IR version, of which no later one is a restriction
+            return int(old) <= int(new) <= onnx.IR_VERSION
         name = new.rpartition(" ")[0]
         if not name or name != old.rpartition(" ")[0]:
             return False
         was, now = (declared(self._parse(onnx.TypeProto, text.rpartition(" ")[2]), name) for text in (old, new))
         if name not in after.outputs:
-            return was[0] in CODED and now[0] == TensorProto.UINT8 and was[1] == now[1]
+            return was[0] in STORED and now[0] == TensorProto.UINT8 and was[1] == now[1]
         value = after.outputs[name]
         if now[0] != value.dtype or not now[0] or now[1] is None or value.shape is None:
             return now[0] == value.dtype > 0 and now[1] == was[1]
@@ -1535,10 +1647,10 @@ class Checker:
         return len(now[1]) == len(value.shape) and all(fits)
 
 
-def in_order(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+def in_order(nodes: Sequence[onnx.NodeProto], names: Callable[[onnx.NodeProto], set[str]]) -> list[onnx.NodeProto]:
     """Return the nodes, each after those whose results it uses."""
     made = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    uses = {index: {made[name] for name in names_in(node) if name in made} for index, node in enumerate(nodes)}
+    uses = {index: {made[name] for name in names(node) if name in made} for index, node in enumerate(nodes)}
     try:
         return [nodes[index] for index in TopologicalSorter(uses).static_order()]
     except CycleError:
@@ -1622,13 +1734,15 @@ def wrong_facts(before: onnx.ModelProto, after: onnx.ModelProto, first: Model, l
         term = last.values.get(value.name)
         if term is None or (stated.get(value.name) == value.type and first.values.get(value.name) is term):
             continue
-        dtype, shape = kind_of(value.type, lambda dim, _: atom(dim.dim_param))
-        known = [None] * len(shape or ()) if term.shape is None else term.shape
-        pairs = list(zip(shape or (), known, strict=False))
-        holds = dtype in (0, term.dtype) and (shape is None or len(shape) == len(known))
-        for dim, true in pairs:
-            name = "" if isinstance(dim, int) else dim.terms[0][0][0]
-            holds = holds and (dim == true if not name else true is not None and claims.setdefault(name, true) == true)
+        stated_type = value.type.tensor_type
+        dims = stated_type.shape.dim if stated_type.HasField("shape") else None
+        known = (None,) * len(dims or ()) if term.shape is None else term.shape
+        holds = stated_type.elem_type in (0, term.dtype) and (dims is None or len(dims) == len(known))
+        for dim, size in zip(dims or (), known, strict=False):
+            holds = holds and (not dim.HasField("dim_value") or dim.dim_value == size)
+            holds = holds and (
+                not dim.dim_param or (size is not None and claims.setdefault(dim.dim_param, size) == size)
+            )
         wrong += [] if holds else [value.name]
     return wrong
 
@@ -1652,7 +1766,7 @@ def certified(
         found = [checker.differing(models[place], model) for model in models[place + 1 :]]
         if [] not in found:
             report.left.append((steps[place][0], sorted(set(steps[place][1])), found[0]))
-        place += found.index([]) + 1 if [] in found else 1  # several steps may be right together alone
+        place += len(found) - found[::-1].index([]) if [] in found else 1  # several steps may be right together alone
     doubts = {name for key, name in models[-1].doubts.items() if key not in models[0].doubts}
     if doubts:
         report.left.append(

@@ -32,7 +32,6 @@ SHIFT_TO_INT8 = Rule(
     why="The target supports only int8 codes, or only zero points of 0, which a uint8 zero point of 128 becomes.",
     example="- y = DequantizeLinear (codes, scale, zero)\n+ y = DequantizeLinear (codes_int8, scale, zero_int8)",
     advice="Needs a constant zero point, and codes that only quantizers make and read.",
-    certified=False,
 )
 QUANTIZE_IN_FLOAT = Rule(
     "quantize-in-float",
@@ -41,7 +40,6 @@ QUANTIZE_IN_FLOAT = Rule(
     example="- y = DequantizeLinear (codes, scale, zero)\n+ n = Cast <to = float> (codes)\n+ d = Sub (n, zero)\n"
     "+ y = Mul (d, scale)",
     advice="Quantize the model symmetrically to keep the target's own kernels, which are faster.",
-    certified=False,
 )
 
 Answers = dict[onnx_ir.Node, Replacement]

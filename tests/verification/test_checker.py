@@ -99,6 +99,44 @@ def test_what_rewrites_do_is_certified() -> None:
     assert {name for name, texts in pairs.items() if outcome_of(texts) != "certified"} == set()
 
 
+_QUANTIZED = HEAD + "g (float[N, 3] x) => (uint8[N, 3] y) <float[3] s = {1, 0.5, 3}, uint8[3] z = {7, 0, 255}> { BODY }"
+_QUANTIZE = "y = QuantizeLinear <axis = 1> (x, s, z)"
+_WRITTEN = """d = Div (x, s) r = Round (d) n = IsNaN (r) o = Constant <value = float {0}> () w = Where (n, o, r)
+    f = Cast <to = 1> (z) a = Add (w, f) h = Constant <value = float {255}> () m = Min (a, h) l = Max (m, o)
+    y = Cast <to = 2> (l)"""
+
+
+def test_a_quantizer_is_arithmetic_where_it_is_defined() -> None:
+    """NaN, of which the quantizer may give anything, may become the zero point, and not the other way."""
+    written, made = (_QUANTIZED.replace("BODY", body) for body in (_WRITTEN, _QUANTIZE))
+    assert outcome_of((made, written)) == "certified"
+    assert outcome_of((written, made)) == "partly"
+
+    def refuse(old: str, new: str) -> None:
+        assert old in written
+        assert outcome_of((made, written.replace(old, new))) == "partly"
+
+    changes = [
+        ("Round", "Floor"),
+        ("{255}>", "{254}>"),
+        ("float {0}", "float {1}"),
+        ("{7, 0,", "{6, 0,"),
+        ("0.5", "0.25"),
+    ]
+    check_all(refuse, [*changes, ("Cast <to = 2>", "Cast <to = 3>"), ("Div", "Mul"), ("(w, f)", "(r, f)")])
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"), [((0, 1, 2, 3, 4, 5, 6, 7), "certified"), ((0, 1, 2, 3, 4, 5, 7, 6), "partly")]
+)
+def test_types_below_8_bits_may_become_their_codes(table: tuple[int, ...], expected: str) -> None:
+    values = ", ".join(map(str, 16 * (*table, -8, -7, -6, -5, -4, -3, -2, -1)))
+    before = f"{HEAD}g (int4[N] x) => (float[N] y) {{ y = Cast <to = 1> (x) }}"
+    body = f"<float[256] t = {{{values}}}> {{ i = Cast <to = 6> (x) y = Gather (t, i) }}"
+    after = f"{HEAD}g (uint8[N] x) => (float[N] y) {body}"
+    assert outcome_of((before, after)) == expected
+
+
 _INVALID = {
     "an axis is out of range": (
         "g (float[2, N] x) => (float[A] y) { a = Constant <value_ints = [1]> () b = Constant <value_ints = [-1]> ()"
@@ -237,6 +275,16 @@ _ATTACKS = {
     "an opset that does not exist": tuple(
         f"{HEAD.replace('23', opset)}g (float[2] x) => (float[2] y) {{ y = Neg (x) }}" for opset in ("26", "99")
     ),
+    "an IR version that does not exist": tuple(
+        f"{HEAD}g (float[2] x) => (float[2] y) {{ y = Neg (x) }}".replace("ir_version: 10", version)
+        for version in ("ir_version: 10", "ir_version: 99")
+    ),
+    "an IR version in which initializers are inputs": tuple(
+        f"{HEAD}g (float[2] x) => (float[2] y) <float[2] w = {{1, 2}}> {{ y = Add (x, w) }}".replace(
+            "ir_version: 10", old
+        )
+        for old in ("ir_version: 10", "ir_version: 3")
+    ),
     "an operand too many": (
         f"{HEAD}g (float[2] x) => (float[2] y) {{ a = Neg (x) y = Identity (a) }}",
         f"{HEAD}g (float[2] x) => (float[2] y) {{ a = Neg (x) y = Identity (a, x) }}",
@@ -268,6 +316,7 @@ _FACTS = HEAD + "g (float[N, 2] x) => (float[N, 2] y) { a = Neg (x) y = Abs (a) 
     [
         *((1, ["N", 2], "certified"), (1, ["other", 2], "certified"), (1, ["N", 3], "partly"), (1, [7, 2], "partly")),
         *((10, ["N", 2], "partly"), (1, ["N", "N"], "partly"), (1, ["N"], "partly"), (1, None, "certified")),
+        (1, [None, 2], "certified"),
     ],
 )
 def test_what_an_output_model_states_of_its_values_is_so(dtype: int, shape: list[int | str], expected: str) -> None:
@@ -279,9 +328,8 @@ def test_what_an_output_model_states_of_its_values_is_so(dtype: int, shape: list
 
 def test_a_name_that_a_body_makes_after_it_read_it_from_around_is_refused() -> None:
     """ONNX Runtime takes the value of the body, the reference implementation that of around it."""
-    text = f"""{HEAD}g (bool c, float[2] x) => (float[2] y)
-        {{ v = Neg (x) y = If (c) <then_branch = t () => (float[2] a)
-        {{ a = Abs (v) v = Exp (x) }}, else_branch = e () => (float[2] b) {{ b = Abs (x) }}> }}"""
+    text = f"""{HEAD}g (bool c, float[2] x) => (float[2] y) {{ v = Neg (x) y = If (c) <then_branch = t ()
+        => (float[2] a) {{ a = Abs (v) v = Exp (x) }}, else_branch = e () => (float[2] b) {{ b = Abs (x) }}> }}"""
     assert outcome_of((text, text)) == "refused"
 
 
