@@ -155,6 +155,11 @@ def _masks_each_head(node: onnx_ir.Node, inference: Inference) -> bool:
     return is_attention and rank_of(node.inputs[3], inference.ranks) == 4
 
 
+def _normalizes_beyond_rank(node: onnx_ir.Node, inference: Inference) -> bool:
+    rank = rank_of(node.inputs[0], inference.ranks) if node.op_type == "LayerNormalization" else None
+    return rank is not None and not -rank <= node.attributes.get_int("axis", -1) < rank
+
+
 def _misfits_heads(node: onnx_ir.Node, inference: Inference) -> bool:
     """True for an Attention of ONNX Runtime whose weights, bias or heads contradict each other."""
     if node.op_type != "Attention" or node.domain != CONTRIB_DOMAIN:
@@ -174,7 +179,7 @@ def _is_volumetric(node: onnx_ir.Node, inference: Inference) -> bool:
     return node.op_type == "GridSample" and rank_of(node.inputs[0], inference.ranks) == 5
 
 
-_REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str]] = {
+REFUSED_FORMS: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str]] = {
     "training-dropout": (_trains, "it may train", "export the model for inference"),
     "scan-of-outer-values": (
         _scans_outer_values,
@@ -213,6 +218,7 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
         "its mask has four dimensions",
         "give it a mask of fewer dimensions",
     ),
+    "normalization-beyond-rank": (_normalizes_beyond_rank, "its operand has no such axis", "correct its axis"),
     "attention-sizes": (
         _misfits_heads,
         "its weights, its bias and num_heads do not fit",
@@ -227,7 +233,7 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
 
 def refused_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
     """Yield the nodes, and the declarations of values, that the target does not load."""
-    stated = [(hazard, *_REFUSED[hazard]) for hazard in _REFUSED if hazard in target.hazards]
+    stated = [(hazard, *REFUSED_FORMS[hazard]) for hazard in REFUSED_FORMS if hazard in target.hazards]
     for node in all_nodes(model) if stated else ():
         if node.domain not in (*DEFAULT_DOMAINS, CONTRIB_DOMAIN) or node.op_identifier() in model.functions:
             continue

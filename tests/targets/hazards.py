@@ -384,6 +384,7 @@ _MATMUL = (
     f"(uint8[2,2] x, uint8[2,4] w) => (uint8[2,4] y) <{_PARAMETERS}>"
     " {{ y = QLinearMatMul (x, s, z, w, {}, s, z) }}"
 )
+_NORMALIZATION = "(float[2] x) => (float[2] y) { y = LayerNormalization <axis = 1> (x, x) }"
 _EMBEDDINGS = """(int32[1,3] i, float[9,4] w, float[4] g, float[4] b) => (float[1,3,4] y, int32[1] m)
     { y, m = com.microsoft.EmbedLayerNormalization EPSILON (i, , w, w, , g, b) }"""
 _FASTGELU = "(TYPE[2] x) => (TYPE[2] y) { y = com.microsoft.FastGelu (x) }"
@@ -444,6 +445,7 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
     "loop-of-passed-values": lambda: (
         _loads(_LOOP.format("bool r, float[2] v")) and not _loads(_LOOP.format("bool k, float[2] v"))
     ),
+    "normalization-beyond-rank": lambda: not _loads(_NORMALIZATION) and _loads(_NORMALIZATION.replace("1", "0")),
     "embeddings-without-epsilon": lambda: (
         not _loads(_EMBEDDINGS.replace("EPSILON", "")) and _loads(_EMBEDDINGS.replace("EPSILON", "<epsilon = 1e-5>"))
     ),
@@ -460,6 +462,10 @@ ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
     "inputs-without-type": lambda: _is_refused_with(lambda graph: graph.input[0].ClearField("type")),
     "repeated-nodes": lambda: _is_refused_with(lambda graph: graph.node.append(graph.node[0])),
     "subgraph-initializers-below-4": subgraph_initializers,
+    "normalization-beyond-rank": lambda: (
+        _refused(model(_NORMALIZATION), x=_f(1, 2))
+        and not _refused(model(_NORMALIZATION.replace("1", "0")), x=_f(1, 2))
+    ),
     "attention-sizes": lambda: _loads_attention(2, 12) and not (_loads_attention(3, 12) or _loads_attention(2, 9)),
     "spelled-domain-inside": spelled_inside,
     "constants-unchecked": constants_unchecked,
