@@ -26,13 +26,14 @@ from castsmith.lowering.check.malformed import (
     MALFORMED_MODEL,
     OF_CONSTANT,
     OPERANDS,
+    OTHER_KIND,
     OTHER_OPSET,
     SURPLUS,
     UNIMPORTED,
     UNVERSIONED,
 )
 from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
-from castsmith.lowering.check.types import OUTPUT_TYPE_MISMATCH
+from castsmith.lowering.check.types import MIXED_OPERAND_TYPES, OUTPUT_TYPE_MISMATCH
 from castsmith.numerics.types import HALF_TYPES, Kind, element_type
 from castsmith.targets.target import Target
 
@@ -53,6 +54,10 @@ _FIRST_WITHOUT_TRAINING = 7
 
 def _lacks_epsilon(node: onnx_ir.Node, _: Inference) -> bool:
     return node.op_type == "EmbedLayerNormalization" and "epsilon" not in node.attributes
+
+
+def _has_condition_of_high_rank(node: onnx_ir.Node, inference: Inference) -> bool:
+    return node.op_type == "If" and (rank_of(node.inputs[0], inference.ranks) or 0) > 1
 
 
 def _is_gelu_of_others(node: onnx_ir.Node, inference: Inference) -> bool:
@@ -225,6 +230,7 @@ REFUSED_FORMS: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str
         "export the model again",
     ),
     "embeddings-without-epsilon": (_lacks_epsilon, "it has no epsilon", "state its epsilon, 1e-12 by default"),
+    "conditions-of-rank-2": (_has_condition_of_high_rank, "its condition is no scalar", "make it a scalar"),
     "fastgelu-of-other-types": (_is_gelu_of_others, "its operand is no float", "cast the operand to float"),
     "volumetric-gridsample": (_is_volumetric, "its operand has five dimensions", "write it as other operators"),
 }
@@ -307,6 +313,8 @@ def as_loaded(found: Iterable[Diagnostic], model: onnx_ir.Model | None, target: 
     unused = {(site_of(node), site_of(node).output) for node in nodes}
     for finding in found:
         unchecked = {_UNCHECKED.get((finding.code, word)) for word in finding.subject.split() or ("",)}
+        if finding.code == MIXED_OPERAND_TYPES.code and finding.site.op in _MIXED:
+            unchecked.add("mixed-operands-unchecked")
         if OPERANDS in finding.subject and finding.site.op in _COUNTED and _COUNTS in hazards:
             unchecked = set[str]()
         if finding.severity is Severity.ERROR and (
@@ -324,10 +332,13 @@ _COUNTED = (
     "Trilu",
 )
 """Operators that do not load with more operands than they have, though others do."""
+_MIXED = ("DequantizeLinear", "MatMulInteger", "QuantizeLinear", "Slice")
+"""Operators whose operands may have several types, though the standard requires one."""
 _UNCHECKED = {
     (OUTPUT_TYPE_MISMATCH.code, ""): "output-types-unchecked",
     (MALFORMED_MODEL.code, SURPLUS): "surplus-operands-unchecked",
     (MALFORMED_MODEL.code, OTHER_OPSET): "opset-unchecked",
+    (MALFORMED_MODEL.code, OTHER_KIND): "number-kinds-unchecked",
     (MALFORMED_MODEL.code, OF_CONSTANT): "constants-unchecked",
     (MALFORMED_MODEL.code, UNVERSIONED): "ir-version-unchecked",
     (MALFORMED_MODEL.code, UNIMPORTED): "imports-unchecked",

@@ -384,6 +384,12 @@ _MATMUL = (
     f"(uint8[2,2] x, uint8[2,4] w) => (uint8[2,4] y) <{_PARAMETERS}>"
     " {{ y = QLinearMatMul (x, s, z, w, {}, s, z) }}"
 )
+_MIXED = (
+    "(uint8[2,3] x, float s, int8 z) => (float[2,3] y) { y = DequantizeLinear (x, s, z) }",
+    "(float[2,3] x, float16 s, uint8 z) => (uint8[2,3] y) { y = QuantizeLinear (x, s, z) }",
+    "(uint8[2,2] x, int8[2,2] w, int8 z) => (int32[2,2] y) { y = MatMulInteger (x, w, z) }",
+    "(float[3] x, int64[1] a, int32[1] b) => (float[n] y) { y = Slice (x, a, b) }",
+)
 _NORMALIZATION = "(float[2] x) => (float[2] y) { y = LayerNormalization <axis = 1> (x, x) }"
 _EMBEDDINGS = """(int32[1,3] i, float[9,4] w, float[4] g, float[4] b) => (float[1,3,4] y, int32[1] m)
     { y, m = com.microsoft.EmbedLayerNormalization EPSILON (i, , w, w, , g, b) }"""
@@ -446,6 +452,12 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
         _loads(_LOOP.format("bool r, float[2] v")) and not _loads(_LOOP.format("bool k, float[2] v"))
     ),
     "normalization-beyond-rank": lambda: not _loads(_NORMALIZATION) and _loads(_NORMALIZATION.replace("1", "0")),
+    "number-kinds-unchecked": lambda: _loads("(float[2] x) => (float[1] y) { y = ReduceMax <keepdims = 1.0> (x) }"),
+    "mixed-operands-unchecked": lambda: all(map(_loads, _MIXED)),
+    "conditions-of-rank-2": lambda: (
+        _loads(_IF.format("float[1,2] v", "Neg (x)"))
+        and not _loads(_IF.replace("bool c", "bool[1,1] c").format("float[1,2] v", "Neg (x)"))
+    ),
     "embeddings-without-epsilon": lambda: (
         not _loads(_EMBEDDINGS.replace("EPSILON", "")) and _loads(_EMBEDDINGS.replace("EPSILON", "<epsilon = 1e-5>"))
     ),

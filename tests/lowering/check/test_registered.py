@@ -312,6 +312,13 @@ WRITTEN: dict[str, tuple[int, str]] = {
     "operators on a type that the standard does not allow": (20, "g (uint8[2] x) => (uint8[2] y) { y = Tan (x) }"),
     "an unused node": (20, "z = lib.Foo (x) y = Neg (x)"),
     "an unused node, and a used one": (20, "z = lib.Foo (x) y = lib.Foo (x)"),
+    "a number of another kind": (20, "y = Softmax <axis = 0.0> (x)"),
+    "numbers instead of one": (20, "y = Softmax <axis = [0]> (x)"),
+    "a zero point of another type": (
+        20,
+        "g (uint8[2] x, float s, int8 z) => (float[2] y) { y = DequantizeLinear (x, s, z) }",
+    ),
+    "a number more than at opset 1": (1, "g (float[2] x, int64[1] s) => (float[2] y) { y = Reshape (x, s) }"),
     "no imports": (0, "y = Neg (x)"),
     "no imports, and an operator of opset 13": (0, f"g (float[2] a) => (float[1,2] b) {{ {_SQUEEZE} }}"),
     "a newer opset than any": (99, "y = Neg (x)"),
@@ -428,6 +435,11 @@ HINTS: dict[str, tuple[str, str]] = {
     "normalization-beyond-rank": tuple(f"{_X} {{ y = LayerNormalization <axis = {axis}> (x, x) }}" for axis in (1, 0)),
     "embeddings-without-epsilon": tuple(
         f"{_EMBED} {epsilon} (i, , w, w, , v, v) }}" for epsilon in ("", "<epsilon = 1e-12>")
+    ),
+    "conditions-of-rank-2": tuple(
+        f"g (float[2] x, bool{rank} c) => (float[2] y) {{ y = If (c) <then_branch = t () => (float[2] u)"
+        " { u = Abs (x) }, else_branch = e () => (float[2] v) { v = Neg (x) }> }"
+        for rank in ("[1,1]", "")
     ),
     "fastgelu-of-other-types": (
         "g (double[2] x) => (y) { y = com.microsoft.FastGelu (x) }",
