@@ -54,7 +54,7 @@ def malformed_findings(flaws: Iterable[Flaw], model: onnx_ir.Model | None) -> It
             OPERANDS * (flaw.surplus and _has_more_than_any(flaw)),
             OTHER_KIND * flaw.text.endswith(_NUMBERS),
             OTHER_OPSET * flaw.newer,
-            OF_CONSTANT * _is_weight(flaw.node, model),
+            OF_CONSTANT * (" output" not in flaw.text and _is_weight(flaw.node, model)),
             _OF_MODEL.get(flaw.text),
         )
         subject = " ".join(filter(None, words))

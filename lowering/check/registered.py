@@ -226,8 +226,12 @@ def _fault(node: onnx_ir.Node, domain: str, opset: int, inference: Inference | N
     return _misfit(node, schema) or (None if inference is None else _ill_typed(node, inference))
 
 
+_OWN_SCHEMAS = ("LayerNormalization",)
+"""Standard operators that ONNX Runtime has its own schemas of, with any attributes."""
+
+
 def _unknown_attribute(node: onnx_ir.Node, domain: str, opset: int) -> str | None:
-    if not node.attributes or not onnx.defs.has(node.op_type, opset, domain):
+    if not node.attributes or node.op_type in _OWN_SCHEMAS or not onnx.defs.has(node.op_type, opset, domain):
         return None
     known = onnx.defs.get_schema(node.op_type, opset, domain).attributes
     unknown = (name for name in node.attributes if name not in known and not name.startswith("__"))

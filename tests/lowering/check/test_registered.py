@@ -319,6 +319,9 @@ WRITTEN: dict[str, tuple[int, str]] = {
         "g (uint8[2] x, float s, int8 z) => (float[2] y) { y = DequantizeLinear (x, s, z) }",
     ),
     "a number more than at opset 1": (1, "g (float[2] x, int64[1] s) => (float[2] y) { y = Reshape (x, s) }"),
+    "a Constant with a second result": (20, "c, d = Constant <value_float = 1.0> () y = Add (x, c)"),
+    "a Constant of text": (20, 'c = Constant <value_string = "1"> () d = Cast <to = 1> (c) y = Add (x, d)'),
+    "an attribute that a LayerNormalization lacks": (20, "y = LayerNormalization <axes = 1> (x, x)"),
     "no imports": (0, "y = Neg (x)"),
     "no imports, and an operator of opset 13": (0, f"g (float[2] a) => (float[1,2] b) {{ {_SQUEEZE} }}"),
     "a newer opset than any": (99, "y = Neg (x)"),
@@ -465,3 +468,21 @@ def test_what_a_hint_says_makes_the_model_load_in_openvino():
             wrong.append(f"{hazard}: {told} {refusals}")
     assert not wrong
     assert set(HINTS) == set(load_target("openvino-cpu").hazards) & set(REFUSED_FORMS)
+
+
+LEARNT = "g (float[1,2] x) => (float[N,M] y) {{ y = ai.onnx.ml.{} (x) }}"
+REGRESSION = 'LinearRegressor <coefficients = [1.0, 2.0], intercepts = [0.0], post_transform = "{}">'
+SUPPORT = """SVMRegressor <coefficients = [1.0], support_vectors = [1.0, 2.0], n_supports = 1, rho = [0.0],
+    kernel_params = [1.0, 1.0, 1.0], kernel_type = "{}">"""
+
+
+@pytest.mark.skipif(ONNXRUNTIME < (1, 32), reason="the target is ONNX Runtime 1.32")
+def test_words_of_operators_of_machine_learning_are_those_of_the_kernels():
+    words = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT", "MAX", "L1", "RBF", "LINEAR", "nonsense", "")
+    wrong = []
+    for operator in (REGRESSION, SUPPORT, 'Normalizer <norm = "{}">'):
+        for word in words:
+            model = onnx.parser.parse_model(IMPORTS + LEARNT.format(operator.format(word)))
+            if bool(theirs := refusal(model)) != bool(ours := errors(model, "onnxruntime-cpu")):
+                wrong.append(f"{operator.split()[0]} {word}: {theirs[:200] or 'loads'}; check: {ours}")
+    assert not wrong
