@@ -23,6 +23,7 @@ from castsmith.lowering.check.branches import known_before_run
 from castsmith.lowering.check.device import unused_nodes, values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
 from castsmith.lowering.check.malformed import (
+    CYCLE,
     MALFORMED_MODEL,
     OF_CONSTANT,
     OPERANDS,
@@ -54,6 +55,11 @@ _FIRST_WITHOUT_TRAINING = 7
 
 def _lacks_epsilon(node: onnx_ir.Node, _: Inference) -> bool:
     return node.op_type == "EmbedLayerNormalization" and "epsilon" not in node.attributes
+
+
+def _has_flat_keys(node: onnx_ir.Node, inference: Inference) -> bool:
+    has_keys = node.op_type == "GroupQueryAttention" and len(node.inputs) > 1
+    return has_keys and rank_of(node.inputs[1], inference.ranks) not in (None, 3)
 
 
 def _has_condition_of_high_rank(node: onnx_ir.Node, inference: Inference) -> bool:
@@ -127,8 +133,9 @@ def _has_other_scales(node: onnx_ir.Node, _: Inference) -> bool:
     if scales is None or len(scales) != 1:
         return False
     axis = node.attributes.get_int("axis", 1)
-    length = dims[axis] if -len(dims) <= axis < len(dims) else None
-    return None not in (length, scales[0]) and scales[0] not in (1, length)
+    if not -len(dims) <= axis < len(dims):
+        return scales[0] not in (None, 1)
+    return None not in (dims[axis], scales[0]) and scales[0] not in (1, dims[axis])
 
 
 _CONSTANTS = {
@@ -230,6 +237,7 @@ REFUSED_FORMS: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str
         "export the model again",
     ),
     "embeddings-without-epsilon": (_lacks_epsilon, "it has no epsilon", "state its epsilon, 1e-12 by default"),
+    "keys-of-other-ranks": (_has_flat_keys, "its keys have no three dimensions", "leave keys and values out if packed"),
     "conditions-of-rank-2": (_has_condition_of_high_rank, "its condition is no scalar", "make it a scalar"),
     "fastgelu-of-other-types": (_is_gelu_of_others, "its operand is no float", "cast the operand to float"),
     "volumetric-gridsample": (_is_volumetric, "its operand has five dimensions", "write it as other operators"),
@@ -338,6 +346,7 @@ _UNCHECKED = {
     (OUTPUT_TYPE_MISMATCH.code, ""): "output-types-unchecked",
     (MALFORMED_MODEL.code, SURPLUS): "surplus-operands-unchecked",
     (MALFORMED_MODEL.code, OTHER_OPSET): "opset-unchecked",
+    (MALFORMED_MODEL.code, CYCLE): "cycles-unchecked",
     (MALFORMED_MODEL.code, OTHER_KIND): "number-kinds-unchecked",
     (MALFORMED_MODEL.code, OF_CONSTANT): "constants-unchecked",
     (MALFORMED_MODEL.code, UNVERSIONED): "ir-version-unchecked",

@@ -31,6 +31,8 @@ SURPLUS = "surplus"
 """The subject of a finding about operands or results beyond those of the operator."""
 OPERANDS = "operands"
 """Another word of that subject, for more operands than the operator has at any opset."""
+CYCLE = "cycle"
+"""The subject of a finding about nodes that form a cycle."""
 OTHER_KIND = "other-kind"
 """The subject of a finding about an attribute that is a number of another kind."""
 _NUMBERS = (" is FLOAT, expected INT", " is INT, expected FLOAT")
@@ -55,6 +57,7 @@ def malformed_findings(flaws: Iterable[Flaw], model: onnx_ir.Model | None) -> It
             OTHER_KIND * flaw.text.endswith(_NUMBERS),
             OTHER_OPSET * flaw.newer,
             OF_CONSTANT * (" output" not in flaw.text and _is_weight(flaw.node, model)),
+            CYCLE * flaw.text.endswith("form a cycle"),
             _OF_MODEL.get(flaw.text),
         )
         subject = " ".join(filter(None, words))

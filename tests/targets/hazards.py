@@ -390,6 +390,9 @@ _MIXED = (
     "(uint8[2,2] x, int8[2,2] w, int8 z) => (int32[2,2] y) { y = MatMulInteger (x, w, z) }",
     "(float[3] x, int64[1] a, int32[1] b) => (float[n] y) { y = Slice (x, a, b) }",
 )
+_KEYS = """(float[1,3,16] q, float[1] k, float[1,1,4,4] p, int32[1] s, int32 t)
+    => (float[1,3,8] y, float[1,1,7,4] a, float[1,1,7,4] b)
+    { y, a, b = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 1> (q, KEYS, p, p, s, t) }"""
 _NORMALIZATION = "(float[2] x) => (float[2] y) { y = LayerNormalization <axis = 1> (x, x) }"
 _EMBEDDINGS = """(int32[1,3] i, float[9,4] w, float[4] g, float[4] b) => (float[1,3,4] y, int32[1] m)
     { y, m = com.microsoft.EmbedLayerNormalization EPSILON (i, , w, w, , g, b) }"""
@@ -454,6 +457,8 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
     "normalization-beyond-rank": lambda: not _loads(_NORMALIZATION) and _loads(_NORMALIZATION.replace("1", "0")),
     "number-kinds-unchecked": lambda: _loads("(float[2] x) => (float[1] y) { y = ReduceMax <keepdims = 1.0> (x) }"),
     "mixed-operands-unchecked": lambda: all(map(_loads, _MIXED)),
+    "cycles-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { z = Add (x, y) y = Neg (z) }"),
+    "keys-of-other-ranks": lambda: not _loads(_KEYS.replace("KEYS", "k, k")) and _loads(_KEYS.replace("KEYS", ", ")),
     "conditions-of-rank-2": lambda: (
         _loads(_IF.format("float[1,2] v", "Neg (x)"))
         and not _loads(_IF.replace("bool c", "bool[1,1] c").format("float[1,2] v", "Neg (x)"))

@@ -322,6 +322,7 @@ WRITTEN: dict[str, tuple[int, str]] = {
     "a Constant with a second result": (20, "c, d = Constant <value_float = 1.0> () y = Add (x, c)"),
     "a Constant of text": (20, 'c = Constant <value_string = "1"> () d = Cast <to = 1> (c) y = Add (x, d)'),
     "an attribute that a LayerNormalization lacks": (20, "y = LayerNormalization <axes = 1> (x, x)"),
+    "nodes that form a cycle": (20, "z = Add (x, y) y = Neg (z)"),
     "no imports": (0, "y = Neg (x)"),
     "no imports, and an operator of opset 13": (0, f"g (float[2] a) => (float[1,2] b) {{ {_SQUEEZE} }}"),
     "a newer opset than any": (99, "y = Neg (x)"),
@@ -438,6 +439,11 @@ HINTS: dict[str, tuple[str, str]] = {
     "normalization-beyond-rank": tuple(f"{_X} {{ y = LayerNormalization <axis = {axis}> (x, x) }}" for axis in (1, 0)),
     "embeddings-without-epsilon": tuple(
         f"{_EMBED} {epsilon} (i, , w, w, , v, v) }}" for epsilon in ("", "<epsilon = 1e-12>")
+    ),
+    "keys-of-other-ranks": tuple(
+        "g (float[1,3,16] q, float[1] k, float[1,1,4,4] p, int32[1] s, int32 t) => (y, a, b)"
+        f" {{ y, a, b = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 1> (q, {keys}, p, p, s, t) }}"
+        for keys in ("k, k", ", ")
     ),
     "conditions-of-rank-2": tuple(
         f"g (float[2] x, bool{rank} c) => (float[2] y) {{ y = If (c) <then_branch = t () => (float[2] u)"
