@@ -321,9 +321,9 @@ def as_loaded(found: Iterable[Diagnostic], model: onnx_ir.Model | None, target: 
     unused = {(site_of(node), site_of(node).output) for node in nodes}
     for finding in found:
         unchecked = {_UNCHECKED.get((finding.code, word)) for word in finding.subject.split() or ("",)}
-        if finding.code == MIXED_OPERAND_TYPES.code and finding.site.op in _MIXED:
+        if target and finding.code == MIXED_OPERAND_TYPES.code and finding.site.op in target.mixes_operands:
             unchecked.add("mixed-operands-unchecked")
-        if OPERANDS in finding.subject and finding.site.op in _COUNTED and _COUNTS in hazards:
+        if OPERANDS in finding.subject and target and finding.site.op in target.counts_operands:
             unchecked = set[str]()
         if finding.severity is Severity.ERROR and (
             unchecked & hazards.keys() or (finding.site, finding.site.output) in unused
@@ -332,16 +332,6 @@ def as_loaded(found: Iterable[Diagnostic], model: onnx_ir.Model | None, target: 
         yield finding
 
 
-_COUNTS = "surplus-operands-counted"
-_COUNTED = (
-    *("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "ConvInteger", "ConvTranspose", "DequantizeLinear"),
-    *("Gelu", "GroupNormalization", "If", "LayerNormalization", "NegativeLogLikelihoodLoss", "Pow", "QuantizeLinear"),
-    *("Reshape", "Resize", "RMSNormalization", "RoiAlign", "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "Swish"),
-    "Trilu",
-)
-"""Operators that do not load with more operands than they have, though others do."""
-_MIXED = ("DequantizeLinear", "MatMulInteger", "QuantizeLinear", "Slice")
-"""Operators whose operands may have several types, though the standard requires one."""
 _UNCHECKED = {
     (OUTPUT_TYPE_MISMATCH.code, ""): "output-types-unchecked",
     (MALFORMED_MODEL.code, SURPLUS): "surplus-operands-unchecked",
