@@ -87,6 +87,12 @@ def nonconformity(
     return _unfit_subgraphs(node) if node.domain in DEFAULT_DOMAINS and node.op_type in FLOW else None
 
 
+def requires_input(node: onnx_ir.Node, index: int, imports: Mapping[str, int]) -> bool:
+    """True if the operator of the node, as far as its schema is known, cannot do without the input."""
+    form = _form(node.domain, node.op_type, _version(imports, node.domain))
+    return form is not None and index in form.needed
+
+
 def _version(imports: Mapping[str, int], domain: str) -> int:
     """Return the opset of a domain; of the standard one the newest if it is not imported, as runtimes assume."""
     newest = onnx.defs.onnx_opset_version() if domain in DEFAULT_DOMAINS else 0

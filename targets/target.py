@@ -108,6 +108,8 @@ class Target:
         registry: The file in `registries` with the kernels that the runtime itself lists; empty without one.
         attributes: For each operator the values of an attribute with which the target makes a kernel.
         unchecked_types: For each type the operands, as `Conv.0`, that may have it against the standard.
+        counts_operands: The operators that do not load with more operands than they have, though others do.
+        mixes_operands: The operators whose operands may have several types where the standard requires one.
         opsets: The newest version of each domain beyond the standard one that the target knows, which need no import.
         domains: Domains of custom operators that the target supports itself, such as those of QONNX.
         unknown: The fields whose values are unknown; an unknown newest opset or IR version is not enforced.
@@ -144,6 +146,8 @@ class Target:
     opsets: Mapping[str, int]
     attributes: Mapping[str, Mapping[str, tuple[str | int, ...]]]
     unchecked_types: Mapping[DataType, Mapping[str, int]]
+    counts_operands: frozenset[str]
+    mixes_operands: frozenset[str]
     domains: frozenset[str]
     unknown: tuple[str, ...]
     evidence: Mapping[str, str]
@@ -182,6 +186,8 @@ class Target:
         opsets: Mapping[str, int] | None = None,
         attributes: Mapping[str, Mapping[str, Iterable[str | int]]] | None = None,
         unchecked_types: Rows = (),
+        counts_operands: Iterable[str] = (),
+        mixes_operands: Iterable[str] = (),
         domains: Iterable[str] = (),
         unknown: Iterable[str] = (),
         evidence: str | Mapping[str, str] = "",
@@ -243,6 +249,8 @@ class Target:
                     for op_type, rows in read_object("attributes", attributes).items()
                 },
                 "unchecked_types": read_rows("unchecked_types", unchecked_types),
+                "counts_operands": frozenset(read_names("counts_operands", counts_operands)),
+                "mixes_operands": frozenset(read_names("mixes_operands", mixes_operands)),
                 "domains": frozenset(read_names("domains", domains)).union(() if device is None else device.domains),
                 "unknown": tuple(
                     dict.fromkeys([*(key for key in stated if stated[key] is None), *read_names("unknown", unknown)])

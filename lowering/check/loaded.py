@@ -23,16 +23,18 @@ from castsmith.lowering.check.branches import known_before_run
 from castsmith.lowering.check.device import unused_nodes, values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
 from castsmith.lowering.check.malformed import (
+    CYCLE,
     MALFORMED_MODEL,
     OF_CONSTANT,
     OPERANDS,
+    OTHER_KIND,
     OTHER_OPSET,
     SURPLUS,
     UNIMPORTED,
     UNVERSIONED,
 )
 from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
-from castsmith.lowering.check.types import OUTPUT_TYPE_MISMATCH
+from castsmith.lowering.check.types import MIXED_OPERAND_TYPES, OUTPUT_TYPE_MISMATCH
 from castsmith.numerics.types import HALF_TYPES, Kind, element_type
 from castsmith.targets.target import Target
 
@@ -53,6 +55,15 @@ _FIRST_WITHOUT_TRAINING = 7
 
 def _lacks_epsilon(node: onnx_ir.Node, _: Inference) -> bool:
     return node.op_type == "EmbedLayerNormalization" and "epsilon" not in node.attributes
+
+
+def _has_flat_keys(node: onnx_ir.Node, inference: Inference) -> bool:
+    has_keys = node.op_type == "GroupQueryAttention" and len(node.inputs) > 1
+    return has_keys and rank_of(node.inputs[1], inference.ranks) not in (None, 3)
+
+
+def _has_condition_of_high_rank(node: onnx_ir.Node, inference: Inference) -> bool:
+    return node.op_type == "If" and (rank_of(node.inputs[0], inference.ranks) or 0) > 1
 
 
 def _is_gelu_of_others(node: onnx_ir.Node, inference: Inference) -> bool:
@@ -122,8 +133,9 @@ def _has_other_scales(node: onnx_ir.Node, _: Inference) -> bool:
     if scales is None or len(scales) != 1:
         return False
     axis = node.attributes.get_int("axis", 1)
-    length = dims[axis] if -len(dims) <= axis < len(dims) else None
-    return None not in (length, scales[0]) and scales[0] not in (1, length)
+    if not -len(dims) <= axis < len(dims):
+        return scales[0] not in (None, 1)
+    return None not in (dims[axis], scales[0]) and scales[0] not in (1, dims[axis])
 
 
 _CONSTANTS = {
@@ -155,6 +167,11 @@ def _masks_each_head(node: onnx_ir.Node, inference: Inference) -> bool:
     return is_attention and rank_of(node.inputs[3], inference.ranks) == 4
 
 
+def _normalizes_beyond_rank(node: onnx_ir.Node, inference: Inference) -> bool:
+    rank = rank_of(node.inputs[0], inference.ranks) if node.op_type == "LayerNormalization" else None
+    return rank is not None and not -rank <= node.attributes.get_int("axis", -1) < rank
+
+
 def _misfits_heads(node: onnx_ir.Node, inference: Inference) -> bool:
     """True for an Attention of ONNX Runtime whose weights, bias or heads contradict each other."""
     if node.op_type != "Attention" or node.domain != CONTRIB_DOMAIN:
@@ -174,7 +191,7 @@ def _is_volumetric(node: onnx_ir.Node, inference: Inference) -> bool:
     return node.op_type == "GridSample" and rank_of(node.inputs[0], inference.ranks) == 5
 
 
-_REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str]] = {
+REFUSED_FORMS: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str]] = {
     "training-dropout": (_trains, "it may train", "export the model for inference"),
     "scan-of-outer-values": (
         _scans_outer_values,
@@ -213,12 +230,15 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
         "its mask has four dimensions",
         "give it a mask of fewer dimensions",
     ),
+    "normalization-beyond-rank": (_normalizes_beyond_rank, "its operand has no such axis", "correct its axis"),
     "attention-sizes": (
         _misfits_heads,
         "its weights, its bias and num_heads do not fit",
         "export the model again",
     ),
     "embeddings-without-epsilon": (_lacks_epsilon, "it has no epsilon", "state its epsilon, 1e-12 by default"),
+    "keys-of-other-ranks": (_has_flat_keys, "its keys have no three dimensions", "leave keys and values out if packed"),
+    "conditions-of-rank-2": (_has_condition_of_high_rank, "its condition is no scalar", "make it a scalar"),
     "fastgelu-of-other-types": (_is_gelu_of_others, "its operand is no float", "cast the operand to float"),
     "volumetric-gridsample": (_is_volumetric, "its operand has five dimensions", "write it as other operators"),
 }
@@ -227,7 +247,7 @@ _REFUSED: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str
 
 def refused_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
     """Yield the nodes, and the declarations of values, that the target does not load."""
-    stated = [(hazard, *_REFUSED[hazard]) for hazard in _REFUSED if hazard in target.hazards]
+    stated = [(hazard, *REFUSED_FORMS[hazard]) for hazard in REFUSED_FORMS if hazard in target.hazards]
     for node in all_nodes(model) if stated else ():
         if node.domain not in (*DEFAULT_DOMAINS, CONTRIB_DOMAIN) or node.op_identifier() in model.functions:
             continue
@@ -301,7 +321,9 @@ def as_loaded(found: Iterable[Diagnostic], model: onnx_ir.Model | None, target: 
     unused = {(site_of(node), site_of(node).output) for node in nodes}
     for finding in found:
         unchecked = {_UNCHECKED.get((finding.code, word)) for word in finding.subject.split() or ("",)}
-        if OPERANDS in finding.subject and finding.site.op in _COUNTED and _COUNTS in hazards:
+        if target and finding.code == MIXED_OPERAND_TYPES.code and finding.site.op in target.mixes_operands:
+            unchecked.add("mixed-operands-unchecked")
+        if OPERANDS in finding.subject and target and finding.site.op in target.counts_operands:
             unchecked = set[str]()
         if finding.severity is Severity.ERROR and (
             unchecked & hazards.keys() or (finding.site, finding.site.output) in unused
@@ -310,18 +332,12 @@ def as_loaded(found: Iterable[Diagnostic], model: onnx_ir.Model | None, target: 
         yield finding
 
 
-_COUNTS = "surplus-operands-counted"
-_COUNTED = (
-    *("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "ConvInteger", "ConvTranspose", "DequantizeLinear"),
-    *("Gelu", "GroupNormalization", "If", "LayerNormalization", "NegativeLogLikelihoodLoss", "Pow", "QuantizeLinear"),
-    *("Reshape", "Resize", "RMSNormalization", "RoiAlign", "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "Swish"),
-    "Trilu",
-)
-"""Operators that do not load with more operands than they have, though others do."""
 _UNCHECKED = {
     (OUTPUT_TYPE_MISMATCH.code, ""): "output-types-unchecked",
     (MALFORMED_MODEL.code, SURPLUS): "surplus-operands-unchecked",
     (MALFORMED_MODEL.code, OTHER_OPSET): "opset-unchecked",
+    (MALFORMED_MODEL.code, CYCLE): "cycles-unchecked",
+    (MALFORMED_MODEL.code, OTHER_KIND): "number-kinds-unchecked",
     (MALFORMED_MODEL.code, OF_CONSTANT): "constants-unchecked",
     (MALFORMED_MODEL.code, UNVERSIONED): "ir-version-unchecked",
     (MALFORMED_MODEL.code, UNIMPORTED): "imports-unchecked",

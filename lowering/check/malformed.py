@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 import onnx_ir
@@ -14,6 +15,7 @@ from castsmith.ir.ops.schemas import op_formals, op_key
 from castsmith.ir.records import Diagnostic, Flaw, Severity
 from castsmith.ir.validation import require_sound
 from castsmith.ir.walks import imports_by_scope
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 
 MALFORMED_MODEL = FindingCode(
     "malformed-model",
@@ -28,7 +30,12 @@ MALFORMED_MODEL = FindingCode(
 SURPLUS = "surplus"
 """The subject of a finding about operands or results beyond those of the operator."""
 OPERANDS = "operands"
-"""Another word of that subject, for operands."""
+"""Another word of that subject, for more operands than the operator has at any opset."""
+CYCLE = "cycle"
+"""The subject of a finding about nodes that form a cycle."""
+OTHER_KIND = "other-kind"
+"""The subject of a finding about an attribute that is a number of another kind."""
+_NUMBERS = (" is FLOAT, expected INT", " is INT, expected FLOAT")
 OTHER_OPSET = "other-opset"
 """The subject of a finding about attributes that are those of a newer opset."""
 OF_CONSTANT = "constant"
@@ -46,13 +53,24 @@ def malformed_findings(flaws: Iterable[Flaw], model: onnx_ir.Model | None) -> It
         way_out = "export the model again, or correct it"
         words = (
             SURPLUS * flaw.surplus,
-            OPERANDS * (flaw.surplus and " input" in flaw.text),
+            OPERANDS * (flaw.surplus and _has_more_than_any(flaw)),
+            OTHER_KIND * flaw.text.endswith(_NUMBERS),
             OTHER_OPSET * flaw.newer,
-            OF_CONSTANT * _is_weight(flaw.node, model),
+            OF_CONSTANT * (" output" not in flaw.text and _is_weight(flaw.node, model)),
+            CYCLE * flaw.text.endswith("form a cycle"),
             _OF_MODEL.get(flaw.text),
         )
         subject = " ".join(filter(None, words))
         yield Diagnostic(MALFORMED_MODEL.code, Severity.ERROR, flaw.site, flaw.text, way_out, subject)
+
+
+def _has_more_than_any(flaw: Flaw) -> bool:
+    match = _COUNT.search(flaw.text)
+    formals = None if flaw.node is None else op_formals("", flaw.node.op_type, NEWEST_OPSET)
+    return match is not None and (formals is None or int(match[1]) > len(formals[0]))
+
+
+_COUNT = re.compile(r" has (\d+) inputs?,")
 
 
 def _is_weight(node: onnx_ir.Node | None, model: onnx_ir.Model | None) -> bool:

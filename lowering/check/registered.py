@@ -30,7 +30,7 @@ from castsmith.ir.ops.schemas import (
 )
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.validation import nonconformity
+from castsmith.ir.validation import nonconformity, requires_input
 from castsmith.ir.walks import all_nodes, imports_by_scope, nodes_of
 from castsmith.lowering.check.attributes import attribute_fault
 from castsmith.lowering.check.device import unused_nodes
@@ -99,6 +99,9 @@ def registered_findings(
         if node.op_identifier() in model.functions:
             if opset_of(imports[node.graph], node.domain) is None and node.domain not in DEFAULT_DOMAINS:
                 yield _unregistered(node, None, target)
+            if missing := _missing_argument(node, model.functions[node.op_identifier()]):
+                message = f"{target} does not load this call of {node.op_type}: it lacks the input {missing}"
+                yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, "pass the input")
             continue
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
         opset = opset_of(imports[node.graph], domain) or implied.get(domain)
@@ -196,6 +199,16 @@ def _unregistered(node: onnx_ir.Node, opset: int | None, target: Target) -> Diag
     return Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out, node.op_type)
 
 
+def _missing_argument(node: onnx_ir.Node, function: onnx_ir.Function) -> str:
+    """Return the name of an input that the call leaves out and a node of the function requires, or nothing."""
+    for index, value in enumerate(function.inputs):
+        if (index >= len(node.inputs) or node.inputs[index] is None) and any(
+            requires_input(use.node, use.idx, function.opset_imports) for use in value.uses()
+        ):
+            return value.name or f"{index}"
+    return ""
+
+
 # Nodes that do not fit their schema: inputs, outputs and attributes of operators of com.microsoft, of which onnx has no
 # schemas; of others the attributes that the operator does not have, which are read without an effect.
 
@@ -213,8 +226,12 @@ def _fault(node: onnx_ir.Node, domain: str, opset: int, inference: Inference | N
     return _misfit(node, schema) or (None if inference is None else _ill_typed(node, inference))
 
 
+_OWN_SCHEMAS = ("LayerNormalization",)
+"""Standard operators that ONNX Runtime has its own schemas of, with any attributes."""
+
+
 def _unknown_attribute(node: onnx_ir.Node, domain: str, opset: int) -> str | None:
-    if not node.attributes or not onnx.defs.has(node.op_type, opset, domain):
+    if not node.attributes or node.op_type in _OWN_SCHEMAS or not onnx.defs.has(node.op_type, opset, domain):
         return None
     known = onnx.defs.get_schema(node.op_type, opset, domain).attributes
     unknown = (name for name in node.attributes if name not in known and not name.startswith("__"))

@@ -109,7 +109,7 @@ _FIRST_WITH_TYPED_INITIALIZERS = 4
 """The IR version from which onnx infers types from initializers that are no inputs."""
 _NO_FAULTS = (
     *("expected to have type but instead is null", "already exists"),
-    *("has unsupported type: tensor(", "Constant: output has unsupported type"),
+    *("has unsupported type: tensor(", "output has unsupported type tensor("),
 )
 """Words of onnx on the result of an operator that it does not know, on one it sees twice, and on types of elements."""
 

@@ -262,6 +262,8 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
     for node in all_nodes(model):
         if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or node.graph is None:
             continue
+        if node.op_type == "Constant" and "constants-unchecked" in target.hazards:  # it becomes a weight
+            continue
         opset = _opset_of_kernels(target, opset_of(imports[node.graph], ""))
         for dtype in types_asked_about(node, inference.type_of, target):
             if "kernels" in target.unknown and dtype not in target.off_device | target.kernels.keys():

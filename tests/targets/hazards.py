@@ -384,6 +384,16 @@ _MATMUL = (
     f"(uint8[2,2] x, uint8[2,4] w) => (uint8[2,4] y) <{_PARAMETERS}>"
     " {{ y = QLinearMatMul (x, s, z, w, {}, s, z) }}"
 )
+_MIXED = (
+    "(uint8[2,3] x, float s, int8 z) => (float[2,3] y) { y = DequantizeLinear (x, s, z) }",
+    "(float[2,3] x, float16 s, uint8 z) => (uint8[2,3] y) { y = QuantizeLinear (x, s, z) }",
+    "(uint8[2,2] x, int8[2,2] w, int8 z) => (int32[2,2] y) { y = MatMulInteger (x, w, z) }",
+    "(float[3] x, int64[1] a, int32[1] b) => (float[n] y) { y = Slice (x, a, b) }",
+)
+_KEYS = """(float[1,3,16] q, float[1] k, float[1,1,4,4] p, int32[1] s, int32 t)
+    => (float[1,3,8] y, float[1,1,7,4] a, float[1,1,7,4] b)
+    { y, a, b = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 1> (q, KEYS, p, p, s, t) }"""
+_NORMALIZATION = "(float[2] x) => (float[2] y) { y = LayerNormalization <axis = 1> (x, x) }"
 _EMBEDDINGS = """(int32[1,3] i, float[9,4] w, float[4] g, float[4] b) => (float[1,3,4] y, int32[1] m)
     { y, m = com.microsoft.EmbedLayerNormalization EPSILON (i, , w, w, , g, b) }"""
 _FASTGELU = "(TYPE[2] x) => (TYPE[2] y) { y = com.microsoft.FastGelu (x) }"
@@ -444,6 +454,15 @@ _LOADED: Mapping[str, Callable[[], bool]] = {
     "loop-of-passed-values": lambda: (
         _loads(_LOOP.format("bool r, float[2] v")) and not _loads(_LOOP.format("bool k, float[2] v"))
     ),
+    "normalization-beyond-rank": lambda: not _loads(_NORMALIZATION) and _loads(_NORMALIZATION.replace("1", "0")),
+    "number-kinds-unchecked": lambda: _loads("(float[2] x) => (float[1] y) { y = ReduceMax <keepdims = 1.0> (x) }"),
+    "mixed-operands-unchecked": lambda: all(map(_loads, _MIXED)),
+    "cycles-unchecked": lambda: _loads("(float[2] x) => (float[2] y) { z = Add (x, y) y = Neg (z) }"),
+    "keys-of-other-ranks": lambda: not _loads(_KEYS.replace("KEYS", "k, k")) and _loads(_KEYS.replace("KEYS", ", ")),
+    "conditions-of-rank-2": lambda: (
+        _loads(_IF.format("float[1,2] v", "Neg (x)"))
+        and not _loads(_IF.replace("bool c", "bool[1,1] c").format("float[1,2] v", "Neg (x)"))
+    ),
     "embeddings-without-epsilon": lambda: (
         not _loads(_EMBEDDINGS.replace("EPSILON", "")) and _loads(_EMBEDDINGS.replace("EPSILON", "<epsilon = 1e-5>"))
     ),
@@ -460,6 +479,10 @@ ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
     "inputs-without-type": lambda: _is_refused_with(lambda graph: graph.input[0].ClearField("type")),
     "repeated-nodes": lambda: _is_refused_with(lambda graph: graph.node.append(graph.node[0])),
     "subgraph-initializers-below-4": subgraph_initializers,
+    "normalization-beyond-rank": lambda: (
+        _refused(model(_NORMALIZATION), x=_f(1, 2))
+        and not _refused(model(_NORMALIZATION.replace("1", "0")), x=_f(1, 2))
+    ),
     "attention-sizes": lambda: _loads_attention(2, 12) and not (_loads_attention(3, 12) or _loads_attention(2, 9)),
     "spelled-domain-inside": spelled_inside,
     "constants-unchecked": constants_unchecked,

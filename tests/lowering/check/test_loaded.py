@@ -6,6 +6,10 @@ import onnx
 import onnx.parser
 import pytest
 
+import castsmith
+from castsmith.ir.records import Severity
+from castsmith.lowering.check.loaded import REFUSED_FORMS
+from castsmith.targets.target import load_target
 from tests.lowering.check.test_registered import CALL, IMPORTS, errors, filled, openvino_refusal
 
 pytestmark = pytest.mark.usefixtures("untried")
@@ -56,3 +60,90 @@ def test_an_error_is_what_openvino_refuses():
         if bool(theirs) != bool(ours):
             wrong.append(f"{text}: {theirs[-200:] or 'loads'}; check: {ours}")
     assert not wrong
+
+
+_X, _Y = "g (float[2] x) => (float[2] y)", "g (float[2] x) => (y)"
+_MASKED = "g (float[2,2,4] x, float[4,12] w, float[12] b, int32[MASK] m) => (y) { y = com.microsoft.Attention "
+_EMBED = "g (int32[1,3] i, float[9,4] w, float[4] v) => (y, m) { y, m = com.microsoft.EmbedLayerNormalization "
+_UNFOLDED = (
+    "p = DequantizeLinear (x, s, z) q = DequantizeLinear (w, s, z) r = OPERATOR (p, q) y = QuantizeLinear (r, s, z)"
+)
+HINTS: dict[str, tuple[str, str]] = {
+    "training-dropout": (
+        "g (float[2] x, float r, bool t) => (float[2] y) { y = Dropout (x, r, t) }",
+        "g (float[2] x, float r) => (float[2] y) { y = Dropout (x, r) }",
+    ),
+    "scan-of-outer-values": (
+        filled(_SCAN, WEIGHT="s"),
+        filled(_SCAN, WEIGHT="t")
+        .replace("float[2] w) =>", "float[2] k) =>")
+        .replace("y = Scan (s, q)", "y, z = Scan (s, k, q)")
+        .replace(
+            "(float[2] u, float[2] o) => (float[2] r)",
+            "(float[2] u, float[2] t, float[2] o) => (float[2] r, float[2] e)",
+        )
+        .replace("r = Add (p, t)", "r = Add (p, t) e = Identity (t)"),
+    ),
+    "loop-of-passed-values": (
+        filled(_LOOP, RESULTS="bool k, float[2] v"),
+        filled(_LOOP, RESULTS="bool r, float[2] v"),
+    ),
+    "quantized-conv-of-vectors": (
+        filled(_CONV, SIZE="3", OPERANDS="x, s4, z, w, s, z, s, z"),
+        filled(_CONV, SIZE="3").replace("y = QLinearConv (OPERANDS)", _UNFOLDED.replace("OPERATOR", "Conv")),
+    ),
+    "quantized-matmul-of-vectors": (
+        filled(_MATMUL, OPERANDS="x, s, z, w, s4, z, s, z"),
+        filled(_MATMUL).replace("y = QLinearMatMul (OPERANDS)", _UNFOLDED.replace("OPERATOR", "MatMul")),
+    ),
+    "scales-unlike-axis": (filled(_ROWS, SIZE="2"), filled(_ROWS, SIZE="2").replace("(x, s)", "<axis = 0> (x, s)")),
+    "integer-mod-of-floats": (f"{_X} {{ y = Mod (x, x) }}", f"{_X} {{ y = Mod <fmod = 1> (x, x) }}"),
+    "computed-parameters": (
+        "g (float[2] x, int64[1] a) => (y) { y = Unsqueeze (x, a) }",
+        f"{_Y} <int64[1] a = {{0}}> {{ y = Unsqueeze (x, a) }}",
+    ),
+    "split-into-more": (
+        f"{_X} {{ y, z, w = Split <num_outputs = 3> (x) }}".replace("float[2] y", "y"),
+        f"{_X} {{ y, z = Split <num_outputs = 2> (x) }}".replace("float[2] y", "y"),
+    ),
+    "attention-masks-of-rank-4": tuple(
+        _MASKED.replace("MASK", mask) + "<num_heads = 2> (x, w, b, m) }" for mask in ("2,1,4,4", "2,2")
+    ),
+    "normalization-beyond-rank": tuple(f"{_X} {{ y = LayerNormalization <axis = {axis}> (x, x) }}" for axis in (1, 0)),
+    "embeddings-without-epsilon": tuple(
+        f"{_EMBED} {epsilon} (i, , w, w, , v, v) }}" for epsilon in ("", "<epsilon = 1e-12>")
+    ),
+    "keys-of-other-ranks": tuple(
+        "g (float[1,3,16] q, float[1] k, float[1,1,4,4] p, int32[1] s, int32 t) => (y, a, b)"
+        f" {{ y, a, b = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = 1> (q, {keys}, p, p, s, t) }}"
+        for keys in ("k, k", ", ")
+    ),
+    "conditions-of-rank-2": tuple(
+        f"g (float[2] x, bool{rank} c) => (float[2] y) {{ y = If (c) <then_branch = t () => (float[2] u)"
+        " { u = Abs (x) }, else_branch = e () => (float[2] v) { v = Neg (x) }> }"
+        for rank in ("[1,1]", "")
+    ),
+    "fastgelu-of-other-types": (
+        "g (double[2] x) => (y) { y = com.microsoft.FastGelu (x) }",
+        "g (double[2] x) => (y) { f = Cast <to = 1> (x) y = com.microsoft.FastGelu (f) }",
+    ),
+    "volumetric-gridsample": (
+        "g (float[1,1,2,2,2] x, float[1,2,2,2,3] p) => (y) { y = GridSample (x, p) }",
+        "g (float[1,1,2,2] x, float[1,2,2,2] p) => (y) { y = GridSample (x, p) }",
+    ),
+}  # pyright: ignore[reportAssignmentType]  # of pairs
+"""By hazard: a model that OpenVINO does not load, and the model after what the hint says."""
+
+
+def test_what_a_hint_says_makes_the_model_load_in_openvino():
+    wrong = []
+    for hazard, texts in HINTS.items():
+        before, after = (onnx.parser.parse_model(IMPORTS + text) for text in texts)
+        told = [
+            each.subject for each in castsmith.check(before, target="openvino-cpu") if each.severity is Severity.ERROR
+        ]
+        refusals = openvino_refusal(before), openvino_refusal(after), errors(after, "openvino-cpu")
+        if told != [hazard] or not refusals[0] or any(refusals[1:]):
+            wrong.append(f"{hazard}: {told} {refusals}")
+    assert not wrong
+    assert set(HINTS) == set(load_target("openvino-cpu").hazards) & set(REFUSED_FORMS)
