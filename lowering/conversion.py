@@ -145,17 +145,17 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         return _healed(model, given, options)
     require_something(given, to)
     search = options.max_error is not None
-    inputs = "made-up" if options.inputs is None and (options.measure or search) else options.inputs
     tell, known = options.progress or _silent, None
-    if inputs is not None:
+    if options.inputs is not None or options.measure or search:
         tell("measuring")
-        known = reference(given.clone(), inputs, options.dims, ranges=options.ranges, target=as_target(options.target))
+        target = as_target(options.target)
+        known = reference(given.clone(), options.inputs, options.dims, ranges=options.ranges, target=target)
     fates, remembered = Fates(to), Remembered()
     stated = _stated(given, options.ranges or {})
     # The weights are read for the bounds, and the effects of rounding are found in the same pass.
     bounded = not options.weights_only and (to == DataType.FLOAT16 or stated)
     proven = _bounds_of(given, stated, remembered, fates.reader) if bounded else {}
-    measured, made_up = {} if known is None else known.measured(), is_made_up(inputs)
+    measured, made_up = {} if known is None else known.measured(), is_made_up(options.inputs)
     evidence = _evidence(measured, to, made_up=made_up, search=search)
     request = Request(
         to,
@@ -367,7 +367,7 @@ def _healed(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> 
     tell, target = options.progress or _silent, as_target(options.target)
     stated = _stated(given, options.ranges or {})
     tell("measuring")
-    known = reference_of(given, "made-up" if options.inputs is None else options.inputs, options.dims, stated, target)
+    known = reference_of(given, options.inputs, options.dims, stated, target)
     keep, lower = parse_patterns(options.keep, "keep"), parse_patterns(options.lower, "lower")
     request = Request(
         DataType.FLOAT, target, "keep", keep, lower, None, {}, {}, Fates(DataType.FLOAT), options.provenance, tell
@@ -420,12 +420,11 @@ def _scaled(given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> Con
     """Scale the values of the model, converted as a whole to float16 if it is not already, by powers of two."""
     tell, target = options.progress or _silent, as_target(options.target)
     stated, keep = _stated(given, options.ranges or {}), parse_patterns(options.keep, "keep")
-    inputs = "made-up" if options.inputs is None else options.inputs
     tell("measuring")
     if half:
-        known = reference_of(given, inputs, options.dims, stated, target)
+        known = reference_of(given, options.inputs, options.dims, stated, target)
     else:
-        known = reference(given.clone(), inputs, options.dims, ranges=stated, target=target)
+        known = reference(given.clone(), options.inputs, options.dims, ranges=stated, target=target)
     every, fates = (Pattern("*", "", "*", _NO_FLOAT),), Fates(DataType.FLOAT16)
     request = Request(
         DataType.FLOAT16, target, _io_of(given, options), keep, every, None, {}, {}, fates, options.provenance, tell

@@ -49,7 +49,7 @@ def widened(model: onnx_ir.Model) -> onnx_ir.Model:
 
 def reference_of(
     model: onnx_ir.Model,
-    inputs: Inputs,
+    inputs: Inputs | None = None,
     dims: Mapping[str, int] | None = None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
     target: Target | None = None,
@@ -60,7 +60,7 @@ def reference_of(
 
 def half_faults(
     model: onnx_ir.Model,
-    inputs: Inputs,
+    inputs: Inputs | None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
     target: Target | None = None,
 ) -> list[Fault]:

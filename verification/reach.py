@@ -296,9 +296,7 @@ def _shape(value: onnx_ir.Value | None) -> Shape:
     tensor = constant_tensor(value)
     if tensor is not None:
         return tuple(tensor.shape.numpy())
-    if value.shape is None or not all(isinstance(dim, int) for dim in value.shape):
-        return None
-    return tuple(dim for dim in value.shape if isinstance(dim, int))
+    return None if value.shape is None or not value.shape.is_static() else value.shape.numpy()
 
 
 def _known(value: onnx_ir.Value | None) -> np.ndarray[Any, Any] | None:

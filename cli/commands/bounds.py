@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         inputs = None if arguments.inputs is None else [arrays for _, arrays in read_inputs(arguments.inputs)]
         announce("computing bounds")
         half = arguments.to is not None and parse_type(arguments.to) == DataType.FLOAT16 and computes_in_half(model)
-        places = half_faults(model, "made-up" if inputs is None else inputs, ranges) if half else None
+        places = half_faults(model, inputs, ranges) if half else None
         if half:  # what values would be, if float16 held them
             model = widened(model)
             inputs = None if inputs is None else [fed(model, arrays) for arrays in inputs]

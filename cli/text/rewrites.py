@@ -60,14 +60,17 @@ def _side(mark: str, style: str, items: Iterable[Item], ends: int) -> Iterator[L
             yield Line(((style, mark), ("dim", f"{left} more (shown by --diff=full)")), 4)
 
 
-def refusal_lines(refusals: Sequence[Refusal], *, full: bool = False) -> Iterator[Line]:
-    """Yield each refusal: its place, the reason, and a witness; unless `full`, of many with one reason the first."""
+def refusal_lines(refusals: Sequence[Refusal], kept_in: str, *, full: bool = False) -> Iterator[Line]:
+    """Yield each refusal: its place, the reason, and a witness; unless `full`, of many with one reason the first.
+
+    kept_in: The type in which nodes are kept.
+    """
     for record, heading, others in _grouped(refusals, refusal_form, full=full):
         yield from heading
         yield Line((("", "  "), ("cyan", str(record.site))), 4)
         witness = f" (example value: {record.witness})" if record.witness else ""
         kept = record.rule == KEPT_NODE
-        done = "kept in its type" if kept else "skipped"
+        done = f"kept in {kept_in}" if kept else "skipped"
         yield Line((("yellow", f"    {done}: {record.reason}"), ("", witness)), 4)
         if others:
             also = "also kept" if kept else "also skipped"

@@ -42,7 +42,7 @@ def _lines(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -> 
     if arguments.explain:
         if arguments.diff and result.rewrites and result.refusals:
             yield Line(())
-        yield from refusal_lines(result.refusals, full=arguments.diff == "full")
+        yield from refusal_lines(result.refusals, _type_kept(result), full=arguments.diff == "full")
     if not arguments.quiet and ((arguments.diff and result.rewrites) or (arguments.explain and result.refusals)):
         yield Line(())
     if arguments.quiet:

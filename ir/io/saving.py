@@ -47,8 +47,11 @@ _SMALL = 1024
 _LARGE = 1 << 16
 """Size in bytes from which a tensor is not made part of a message in memory."""
 
-_PAGE, _MAPPING_UNIT, _VECTOR = 1 << 12, 1 << 16, 64
-"""A tensor of a page or more begins at a multiple of 64 KiB, so that any system can map it by itself."""
+_MAPPED, _MAPPING_UNIT, _VECTOR = 1 << 20, 1 << 16, 64
+"""A tensor of a MiB or more begins at a multiple of 64 KiB, so that any system can map it by itself.
+
+ONNX Runtime and onnx_ir align from that size on, too: for smaller ones what lies between would be most of the file.
+"""
 
 Tensors = dict[Place, onnx_ir.TensorProtocol]
 """Tensors by the initializers, or the attributes, that hold them."""
@@ -390,7 +393,7 @@ def shards_of(tensors: Mapping[Place, onnx_ir.TensorProtocol], limit: int | None
 
 
 def _aligned(offset: int, size: int) -> int:
-    unit = _MAPPING_UNIT if size >= _PAGE else _VECTOR
+    unit = _MAPPING_UNIT if size >= _MAPPED else _VECTOR
     return -(-offset // unit) * unit
 
 

@@ -317,7 +317,7 @@ class _Meter:
         try:
             if self._reference is None:
                 self.search.tell("measuring")
-                self._reference = reference(self.search.model.clone(), self.inputs or "made-up", self.dims)
+                self._reference = reference(self.search.model.clone(), self.inputs, self.dims)
             error = measure(self._reference, present(tried.result, "the result of a legal way").model)
         except CastsmithError as why:
             tried.way = replace(tried.way, obstacles=(str(why),))

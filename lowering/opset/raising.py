@@ -207,7 +207,7 @@ def _slope(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     """A slope of one number, or one of channels, which are the second dimension."""
     x, slope = node.inputs
     unknown = "the slope of PRelu is neither one number nor one of each channel"
-    if slope is None or slope.shape is None or not all(isinstance(dim, int) for dim in slope.shape):
+    if slope is None or slope.shape is None or not slope.shape.is_static():
         return unknown
     if int(np.prod(slope.shape.numpy(), dtype=np.int64)) == 1 or (x is not None and x.shape == slope.shape):
         return node

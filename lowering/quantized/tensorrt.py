@@ -108,7 +108,7 @@ def _block_maxima(build: NodeBuilder, x: onnx_ir.Value, layout: dict[str, Any]) 
     """Return the largest absolute value of each block, in the shape of the scales."""
     axis, block, shape = layout["axis"], layout["block_size"], x.shape
     magnitudes, last = build.op("Abs", x), axis == -1 or (shape is not None and axis == shape.rank() - 1)
-    if shape is None or not all(isinstance(dim, int) for dim in shape):
+    if shape is None or not shape.is_static():
         if not last:
             raise ModelError("blocks of an axis that is not the last need a known shape")
         flat = _reshaped(build, magnitudes, build.constant(integers([-1, block]), "blocks"))
@@ -118,7 +118,7 @@ def _block_maxima(build: NodeBuilder, x: onnx_ir.Value, layout: dict[str, Any]) 
         size.shape = None
         size = build.op("Concat", size, build.constant(integers([-1]), "rest"), axis=0)
         return _reshaped(build, largest, size)
-    dims = [int(dim) for dim in shape if isinstance(dim, int)]
+    dims = list(shape.numpy())
     if not -len(dims) <= axis < len(dims):
         raise ModelError(f"axis {axis} is not one of the {len(dims)} of the input")
     axis += len(dims) if axis < 0 else 0

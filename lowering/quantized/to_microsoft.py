@@ -95,6 +95,6 @@ def _require_float(node: onnx_ir.Node, scene: Scene, x: onnx_ir.Value, scale: on
 def _zeros(scale: onnx_ir.Value, dtype: DataType, build: Builder) -> onnx_ir.Value:
     """Return zero points that state the type, of the shape of the scale."""
     shape = scale.shape
-    if shape is None or not all(isinstance(dim, int) for dim in shape):
+    if shape is None or not shape.is_static():
         raise ModelError(f"the number of scales in {scale.name} is unknown")
-    return build.constant(np.zeros([int(dim) for dim in shape if isinstance(dim, int)], dtype.numpy()), "zero_point")
+    return build.constant(np.zeros(shape.numpy(), dtype.numpy()), "zero_point")

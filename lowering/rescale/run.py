@@ -141,7 +141,7 @@ class Rescale(SessionPass):
         model, records = session.model, Records()
         if self.reference is None and not computes_in_half(model):
             return RescaleResult(model, False)
-        reference = self.reference or reference_of(model, "made-up")
+        reference = self.reference or reference_of(model)
         found = faults(reference, model) if self.found is None else _here(model, self.found)
         if not found:
             return RescaleResult(model, False)

@@ -195,7 +195,7 @@ class ConvertPrecision(SessionPass):
         require_matches(keep, nodes, "keep")
         require_matches(lower, nodes, "lower")
         records, rules = Records(), PromotionRules(promote_unsafe=True)
-        asked_to_keep = Asked(keep, "kept, as requested by", nodes)
+        asked_to_keep = Asked(keep, "as requested by", nodes)
         asked_to_lower = Asked(lower, "converted, as requested by", nodes)
         inference = specialise_functions(NAME, session, rules, records, aim.sources)
         held = holders(model)
@@ -238,7 +238,7 @@ class ConvertPrecision(SessionPass):
         require_possible(model, to, None)
         patterns, nodes = parse_patterns(self.keep, "keep"), list(all_nodes(model))
         require_matches(patterns, nodes, "keep")
-        kept = Asked(patterns, "kept, as requested by", nodes).with_all_inside(model)
+        kept = Asked(patterns, "as requested by", nodes).with_all_inside(model)
         fates = Fates(to) if self.fates is None or self.fates.to != to else self.fates
         done = store_weights(NAME, session, to, fates, kept, CONVERT_NODE.code)
         precisions = {

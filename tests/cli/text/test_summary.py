@@ -299,4 +299,4 @@ def test_like_reasons_are_one_and_what_stays_is_no_refusal(capsys: pytest.Captur
     assert out.endswith("  3 nodes kept in float (--explain shows why)\n  1 change skipped (--explain shows why)\n")
     arguments.explain = True
     print_result(arguments, ConvertResult(model, precisions=kept, refusals=refusals), SIZES)
-    assert "    kept in its type: it overflows\n" in capsys.readouterr().out
+    assert "    kept in float: it overflows\n" in capsys.readouterr().out
