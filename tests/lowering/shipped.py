@@ -490,5 +490,12 @@ HEALTHY = [
         f"h = MatMul (x, w0) {layer_norm('h', 'n')} y = MatMul (n, w1)",
         {**_NORM, **_LAST, "eps": np.float32(1e-3), "w0": _square(2e-5)},
     ),
+    Case(
+        "shapes that are asked for twice",
+        "",
+        "a = Shape (x) b = Shape (x) h = MatMul (x, w0) f = Reshape (h, flat) r = Reshape (f, a) k = MatMul (r, w1)"
+        " z = Reshape (k, flat) y = Reshape (z, b)",
+        {**_LAST, "w0": _square(1), "flat": np.array([-1])},
+    ),
     Case("a plain network", "", "h = MatMul (x, w0) r = Relu (h) y = MatMul (r, w1)", {**_LAST, "w0": _square(1)}),
 ]
