@@ -443,6 +443,21 @@ SIBLINGS = [
         {**_LAST, "w0": _square(40)},
     ),
     Case(
+        "a branch that normalizes what the other hands on as it is",
+        "",
+        "m = MatMul (x, w0) h = Add (x, m) c = Constant <value = bool {1}> () n = If (c) <then_branch = t () =>"
+        " (float[2, 6, 32] a) { l = ReduceL1 <axes = [-1]> (h) a = Div (h, l) }, else_branch = e () =>"
+        " (float[2, 6, 32] a) { a = Neg (h) }> y = MatMul (n, w1)",
+        {**_LAST, "w0": _square(9000)},
+    ),
+    Case(
+        "the reciprocal of a deviation far beyond float16",
+        "",
+        f"u = MatMul (x, w0) r = Relu (u) q = Mul (r, r) d = MatMul (q, w5) h = Add (d, x) {layer_norm('h', 'v')}"
+        " i = Reciprocal (v_std) k = Mul (v_d, i) y = MatMul (k, w1)",
+        {**_NORM, **_LAST, "w0": _square(80), "w5": _square(1, 8)},
+    ),
+    Case(
         "a softmax over all axes from one on, before opset 13",
         "",
         "q = MatMul (x, wq) k = MatMul (x, wk) t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t)"
