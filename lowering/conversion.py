@@ -454,7 +454,7 @@ def _scaled(given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> Con
         if error.worst <= WRONG:
             break
         unsolved = scaled.unsolved
-    told = list(_not_rescaled(result.model, unsolved, error)) if found and error.worst > WRONG else []
+    told = list(_not_rescaled(result.model, unsolved, error)) if (found or not half) and error.worst > WRONG else []
     diagnostics = [*result.diagnostics, *told]
     return replace(result, error=error, before=before, faults=tuple(found), diagnostics=diagnostics)
 
