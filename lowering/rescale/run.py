@@ -437,7 +437,7 @@ def _times(array: Array, exponent: int) -> tuple[Array, str]:
     exact = np.ldexp(array.astype(np.float64), -exponent)
     with np.errstate(over="ignore"):
         scaled = exact.astype(array.dtype)
-    if array.size == 1 and 0 < abs(exact.item()) <= LIMITS.vanish:  # of a model in float it is converted next
+    if array.size == 1 and exact.item() != 0 and scaled.item() == 0:
         scaled = np.full(array.shape, math.copysign(2 * LIMITS.vanish, exact.item()), array.dtype)
     lost = np.isfinite(exact) & (scaled.astype(np.float64) != exact)
     if not lost.any():

@@ -458,6 +458,13 @@ SIBLINGS = [
         {**_NORM, **_LAST, "w0": _square(80), "w5": _square(1, 8)},
     ),
     Case(
+        "squares that vanish, and an epsilon that is larger",
+        "",
+        f"h = MatMul (x, w0) {layer_norm('h', 'n')} y = MatMul (n, w1)",
+        {**_NORM, **_LAST, **_EPS, "w0": _square(3e-3)},
+        scale=0.01,
+    ),
+    Case(
         "a softmax over all axes from one on, before opset 13",
         "",
         "q = MatMul (x, wq) k = MatMul (x, wk) t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t)"
