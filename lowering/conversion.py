@@ -27,7 +27,7 @@ from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
 from castsmith.lowering.float8.functions import inline_functions, obstacle_to_inlining
-from castsmith.lowering.healing import Healing, computes_in_half, reference_of
+from castsmith.lowering.healing import Healing, computes_in_half, reference_of, unless_tidied
 from castsmith.lowering.operators.run import LowerOperators
 from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16
@@ -431,8 +431,8 @@ def _scaled(given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> Con
     )
     request = replace(request, measured=known.measured())
     untouched = ConvertPrecision(DataType.FLOAT, sources=(DataType.FLOAT16,), sparing=True) if half else None
-    plain = _attempt(given.clone(), request, keep, untouched).result
-    result, found = plain if plain.rewrites else replace(plain, model=given), list[Fault]()
+    plain = unless_tidied(_attempt(given.clone(), request, keep, untouched).result, given)
+    result, found = plain, list[Fault]()
     unsolved: tuple[str, ...] = ()
     before = error = measure(known, plain.model)
     for _ in range(_MOST_ROUNDS):
@@ -453,7 +453,7 @@ def _scaled(given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> Con
         if error.worst <= WRONG:
             break
         unsolved = scaled.unsolved
-    told = list(_not_rescaled(result.model, unsolved, error)) if found and error.worst > WRONG else []
+    told = list(_not_rescaled(result.model, unsolved, error)) if (found or not half) and error.worst > WRONG else []
     diagnostics = [*result.diagnostics, *told]
     return replace(result, error=error, before=before, faults=tuple(found), diagnostics=diagnostics)
 

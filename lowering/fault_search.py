@@ -186,7 +186,7 @@ class _Runs:
                 trail.causes[node] = None
         if not trail.causes:
             return right
-        compared = wide if alone is None else np.where(np.isfinite(alone), alone, wide)
+        compared = wide if alone is None else np.where(_lost(alone, wide, wide, most), wide, alone)
         lost = _lost(here, wide, compared, _LOST_BELOW)
         fresh = node in trail.causes
         if not lost.any() and not (fresh and _lost(here, wide, wide, most).any()):

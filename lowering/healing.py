@@ -24,6 +24,7 @@ from castsmith.lowering.results import ConvertResult
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.precision.patterns import Pattern, exact_pattern
 from castsmith.passes.precision.run import ConvertPrecision
+from castsmith.passes.simplify.facts import NAME as SIMPLIFY
 from castsmith.targets.target import Target
 
 _RULES = PromotionRules(promote_unsafe=True)
@@ -70,6 +71,13 @@ def half_faults(
     return faults(reference_of(model, inputs, ranges=ranges, target=target), model)
 
 
+def unless_tidied(result: ConvertResult, model: onnx_ir.Model) -> ConvertResult:
+    """Return the result; with the model as it was if nothing is done to it but to merge nodes and to drop casts."""
+    if all(rewrite.pass_name == SIMPLIFY for rewrite in result.rewrites):
+        return replace(result, model=model, rewrites=[])
+    return result
+
+
 @dataclass(frozen=True)
 class Healing:
     """How to heal.
@@ -88,7 +96,7 @@ class Healing:
         """Return the healed model, measured; the model as it is if nothing is wrong."""
         reasons: dict[tuple[str, str], set[str]] = defaultdict(set)
         untouched = self.attempt(model.clone(), self._step(reasons))
-        result = untouched if untouched.rewrites else replace(untouched, model=model)
+        result = unless_tidied(untouched, model)
         told = list[Fault]()
         for _ in range(_MOST_ROUNDS):
             done = set[str]().union(*reasons.values())

@@ -221,6 +221,8 @@ class _Evidence:
                     yield from _fitting(value, size)
                 if size:
                     yield Bound(value, high=max(0, _raised(size)))
+                    if _raised(size) < 0:  # it loses bits as it is, which what is wrong before it may hide
+                        yield Bound(value, high=_raised(size), soft=True)
             if node.op_type == "BatchNormalization":
                 yield from self._of_batch_normalization(node)
             in_float = node.op_type in IN_FLOAT_INSIDE  # as `stash_type` says; not every runtime heeds it

@@ -154,8 +154,8 @@ class _System:
             if not self.found.is_constant(node, index)
         )
         entering = (value for value in read if value is not None and scaled(value) and value.producer() not in region)
-        leaving = (value for node in region for value in node.outputs if scaled(value) and value not in wrong)
-        return frozenset((*entering, *leaving))
+        leaving = [value for node in region for value in node.outputs if scaled(value) and value not in wrong]
+        return frozenset((*entering, *leaving, *(end for value in leaving for end in _ends(value))))
 
     def _operands(self, subject: onnx_ir.Value | Edge) -> Iterator[Edge]:
         """Yield operands at which an adapter may free the exponent of the subject, the nearest first."""
@@ -188,6 +188,13 @@ class _System:
             return NOTHING
         shared = self.found.adapted.get(value, NOTHING) if isinstance(subject[0], onnx_ir.Node) else NOTHING
         return plus(plus(self._raw(value), self.found.adapted.get(subject, NOTHING)), shared)
+
+
+def _ends(value: onnx_ir.Value) -> Iterator[Edge]:
+    """Yield where the value is an output of its graph."""
+    graph = value.graph
+    if graph is not None:
+        yield from ((graph, index) for index, output in enumerate(graph.outputs) if output is value)
 
 
 def _node_of(subject: onnx_ir.Value | Edge) -> onnx_ir.Node | None:

@@ -15,7 +15,7 @@ import onnx
 import onnx.numpy_helper
 import onnx.parser
 from numpy.typing import NDArray
-from onnx import AttributeProto, GraphProto, ModelProto, TensorProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, TensorProto
 from onnx.reference import ReferenceEvaluator
 
 Array = NDArray[Any]
@@ -38,6 +38,7 @@ class Case:
         scale: The magnitude of the input.
         more: Further inputs.
         limit: The error that is to be reached: what float16 loses without overflow.
+        functions: Functions of the domain `own`.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Case:
     output_type: str = "float[2, 6, 32]"
     opset: int = 17
     limit: float = 5e-3
+    functions: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -57,10 +59,10 @@ class Case:
     def original(self) -> ModelProto:
         """The model in float."""
         more = "".join(f", float{list(array.shape)} {name}" for name, array in self.more.items())
-        head = (
-            f'<ir_version: 8, opset_import: ["": {self.opset}]> g ({self.input_type} x{more}) => ({self.output_type} y)'
-        )
-        model = onnx.parser.parse_model(f"{head} {{ {self.body} }}")
+        own = ', "own": 1' if self.functions else ""
+        head = f'<ir_version: 8, opset_import: ["": {self.opset}{own}]>'
+        graph = f"g ({self.input_type} x{more}) => ({self.output_type} y) {{ {self.body} }}"
+        model = onnx.parser.parse_model(f"{head} {graph} {self.functions}")
         for name, array in self.weights.items():
             model.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(array), name))
         return model
@@ -68,7 +70,8 @@ class Case:
     def shipped(self) -> ModelProto:
         """The model with all of its types replaced by float16."""
         model = self.original()
-        _halve(model.graph)
+        for scope in (model.graph, *model.functions):
+            _halve(scope)
         return model
 
     def inputs(self) -> dict[str, Array]:
@@ -96,10 +99,10 @@ def run(model: ModelProto, inputs: Mapping[str, Array]) -> list[Any]:
         return list(ReferenceEvaluator(model).run(None, dict(inputs)))  # pyright: ignore[reportArgumentType]
 
 
-def _halve(graph: GraphProto) -> None:
-    for tensor in graph.initializer:
+def _halve(graph: GraphProto | FunctionProto) -> None:
+    for tensor in graph.initializer if isinstance(graph, GraphProto) else ():
         _halve_tensor(tensor)
-    for value in (*graph.input, *graph.output, *graph.value_info):
+    for value in (*graph.input, *graph.output, *graph.value_info) if isinstance(graph, GraphProto) else ():
         if value.type.tensor_type.elem_type == TensorProto.FLOAT:
             value.type.tensor_type.elem_type = TensorProto.FLOAT16
     for attribute in (attribute for node in graph.node for attribute in node.attribute):
@@ -440,6 +443,28 @@ SIBLINGS = [
         {**_LAST, "w0": _square(40)},
     ),
     Case(
+        "a branch that normalizes what the other hands on as it is",
+        "",
+        "m = MatMul (x, w0) h = Add (x, m) c = Constant <value = bool {1}> () n = If (c) <then_branch = t () =>"
+        " (float[2, 6, 32] a) { l = ReduceL1 <axes = [-1]> (h) a = Div (h, l) }, else_branch = e () =>"
+        " (float[2, 6, 32] a) { a = Neg (h) }> y = MatMul (n, w1)",
+        {**_LAST, "w0": _square(9000)},
+    ),
+    Case(
+        "the reciprocal of a deviation far beyond float16",
+        "",
+        f"u = MatMul (x, w0) r = Relu (u) q = Mul (r, r) d = MatMul (q, w5) h = Add (d, x) {layer_norm('h', 'v')}"
+        " i = Reciprocal (v_std) k = Mul (v_d, i) y = MatMul (k, w1)",
+        {**_NORM, **_LAST, "w0": _square(80), "w5": _square(1, 8)},
+    ),
+    Case(
+        "squares that vanish, and an epsilon that is larger",
+        "",
+        f"h = MatMul (x, w0) {layer_norm('h', 'n')} y = MatMul (n, w1)",
+        {**_NORM, **_LAST, **_EPS, "w0": _square(3e-3)},
+        scale=0.01,
+    ),
+    Case(
         "a softmax over all axes from one on, before opset 13",
         "",
         "q = MatMul (x, wq) k = MatMul (x, wk) t = Transpose <perm = [0, 2, 1]> (k) s = MatMul (q, t)"
@@ -489,6 +514,13 @@ HEALTHY = [
         "",
         f"h = MatMul (x, w0) {layer_norm('h', 'n')} y = MatMul (n, w1)",
         {**_NORM, **_LAST, "eps": np.float32(1e-3), "w0": _square(2e-5)},
+    ),
+    Case(
+        "shapes that are asked for twice",
+        "",
+        "a = Shape (x) b = Shape (x) h = MatMul (x, w0) f = Reshape (h, flat) r = Reshape (f, a) k = MatMul (r, w1)"
+        " z = Reshape (k, flat) y = Reshape (z, b)",
+        {**_LAST, "w0": _square(1), "flat": np.array([-1])},
     ),
     Case("a plain network", "", "h = MatMul (x, w0) r = Relu (h) y = MatMul (r, w1)", {**_LAST, "w0": _square(1)}),
 ]
