@@ -219,11 +219,10 @@ _DATA = (
     "passes/precision/operators.py",
     "lowering/opset/raising.py",
     "lowering/check/attributes.py",
-    "lowering/check/loaded.py",
     "verification/checker.py",
 )
 """The table, the models that ask a runtime, what loses accuracy in 16 bits, what each opset changed,
-what the kernels of ONNX Runtime ask of attributes and OpenVINO of operands, and the checker, which shares nothing."""
+what the kernels of ONNX Runtime ask of attributes, and the checker, which shares nothing."""
 _NAMES = {schema.name for schema in onnx.defs.get_all_schemas_with_history()}
 _QUOTED = re.compile(r"[\"'](\w+)[\"']")
 
