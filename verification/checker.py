@@ -1304,7 +1304,7 @@ class Reader:
                     raise RefusedError(f"{name} is made twice, or used before it is made")
                 env[name] = term
             if not used & {*node.output} and not all(term.is_constant for term in terms):  # but it may fail
-                self.doubts["unused", tuple(map(id, terms))] = f"{node.op_type}, which nothing uses,"
+                self.doubts["unused", tuple(terms)] = f"{node.op_type}, which nothing uses,"
 
     def names(self, node: onnx.NodeProto) -> set[str]:
         """Return the names that a node of the graph takes; the node stays as it is."""
@@ -1314,7 +1314,7 @@ class Reader:
 
     def whole(self, node: onnx.NodeProto, names: set[str], env: Env, scope: Scope) -> list[Term]:
         """Return the results of a node of the graph, which is read again only if what it takes is another."""
-        key = id(node), scope.whole, tuple(id(env.get(name)) for name in sorted(names))
+        key = id(node), scope.whole, tuple(map(env.get, sorted(names)))
         if key not in self.known:
             doubts, self.doubts = self.doubts, {}
             self.known[key] = self.node(node, env, scope), self.doubts

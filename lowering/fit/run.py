@@ -175,23 +175,31 @@ class _Search:
 
     def best_exact(self) -> _Tried | None:
         """Try the ways that round nothing; an error of the first, which has no options, is one of the model."""
+        without_effect = list[tuple[str, object]]()
         for step in exact_steps(self.traits, self.target, self.ranges, reorder=self.reorder):
-            if self.every or not (self.is_good or (_may_change_ports(step) and self._best(self.tried))):
+            options = [option for option in step.options.items() if option[0] != "target"]
+            if self.every or not (
+                self.is_good
+                or (_may_change_ports(step) and self._best(self.tried))
+                or (options and all(option in without_effect for option in options))
+            ):
                 result = self._run(step, self.model) if self.tried else self._call(step, self.model)
-                self._note((step,), result, lossy=False)
+                is_new = self._note((step,), result, lossy=False).way.steps[0].options == step.options
+                without_effect += [] if is_new else options
         return self._best(self.tried)
 
     def best_behind(self, conversion: Step) -> _Tried | None:
         """Try the ways that begin with the conversion, until one is legal."""
-        converted, first = self._run(conversion, self.model), len(self.tried)
+        converted, behind = self._run(conversion, self.model), list[_Tried]()
         if isinstance(converted, str):
             self._note((conversion,), converted, lossy=True)
             return None
         conversion = replace(conversion, cost=cost_of(converted.model))
         for step in exact_steps(traits_of_model(converted.model), self.target, self.ranges, reorder=self.reorder):
-            if self.every or not (_may_change_ports(step) or self._best(self.tried[first:])):
-                self._note(*_joined(conversion, converted, step, self._run(step, converted.model)), lossy=True)
-        return self._best(self.tried[first:])
+            if self.every or not (_may_change_ports(step) or self._best(behind)):
+                steps, result = _joined(conversion, converted, step, self._run(step, converted.model))
+                behind.append(self._note(steps, result, lossy=True))
+        return self._best(behind)
 
     def is_beside_the_point(self) -> bool:
         """True if every way leaves the same, so that another precision will not help either."""
@@ -212,11 +220,11 @@ class _Search:
         self.tell(str(step))
         return _FUNCTIONS[step.command](model, **{**step.options, "target": self.target})
 
-    def _note(self, steps: tuple[Step, ...], result: Result | str, *, lossy: bool) -> None:
-        """Add a way that was tried, unless one with fewer options came to the same."""
+    def _note(self, steps: tuple[Step, ...], result: Result | str, *, lossy: bool) -> _Tried:
+        """Return a way that was tried, or one with fewer options that came to the same."""
         if isinstance(result, str):
             self.tried.append(_Tried(Way(steps, lossy=lossy, obstacles=(result,))))
-            return
+            return self.tried[-1]
         cost, retyped = cost_of(result.model), dict(_retyped_ports(self.traits.ports, result.model))
         reordered = any(rewrite.rule == nbits.USE_MATMUL_NBITS.code for rewrite in result.rewrites)
         changes = (*retyped.values(), *(("MatMulNBits adds products in a different order",) if reordered else ()))
@@ -224,9 +232,12 @@ class _Search:
         errors = [finding.message for finding in (*result.diagnostics, *findings) if _is_obstacle(finding)]
         obstacles = tuple(dict.fromkeys(errors))
         way = Way((*steps[:-1], replace(steps[-1], cost=cost)), not obstacles, cost, changes, lossy, None, obstacles)
-        if not any(_comes_to_the_same(attempt.way, way) for attempt in self.tried):
-            keeps_ports = all(self.traits.ports[name] in self.target.lacks for name in retyped)
-            self.tried.append(_Tried(way, result, findings, keeps_ports))
+        for attempt in self.tried:
+            if _comes_to_the_same(attempt.way, way):
+                return attempt
+        keeps_ports = all(self.traits.ports[name] in self.target.lacks for name in retyped)
+        self.tried.append(_Tried(way, result, findings, keeps_ports))
+        return self.tried[-1]
 
     def fitted(self, best: _Tried, hint: str) -> FitResult:
         """Return the model to which a way led."""
@@ -295,6 +306,8 @@ class _Meter:
                 continue
             is_worth_it = exact is None or exact.cost > _TWICE * best.cost
             is_told = is_worth_it or self.search.every  # with its error
+            if not is_told and conversion.options["to"] != type_name(DataType.FLOAT):
+                break  # another type of 16 bits costs as much
             if is_told and self._is_accurate(best) and is_worth_it:
                 ways.append(best)
         return min(ways, key=lambda attempt: attempt.rank, default=None)
