@@ -81,7 +81,7 @@ def _facts_of_file(name: str) -> dict[str, Any]:
 def _findings(model: onnx_ir.Model | onnx.ModelProto, flaws: Sequence[Flaw]) -> dict[str, list[Diagnostic]]:
     """Return what each target finds; what is wrong with the model, for one that is not sound."""
     if flaws or not isinstance(model, onnx_ir.Model):
-        malformed = list(malformed_findings(flaws, model))
+        malformed = list(malformed_findings(flaws, model if isinstance(model, onnx_ir.Model) else None))
         return dict.fromkeys(target_names(), malformed)
     try:
         return findings_by_target(model, map(load_target, target_names()))

@@ -81,7 +81,7 @@ def test_a_model_to_look_at_comes_from_standard_input(look: Look, tmp_path: Path
         *[("diff b.onnx - --format html", 1), ("diff - a.onnx", 0), ("verify - a.onnx --sets 1 --json", 0)],
     ):
         ended = look(words, mixed)
-        summary = "castsmith: 1 error.\n" if words == "check -" else ""
+        summary = "castsmith: 1 error in 1 of 1 model.\n" if words == "check -" else ""
         assert (ended.code, ended.err) == (code, summary), words
         assert ended.out
 
