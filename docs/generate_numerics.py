@@ -54,8 +54,8 @@ def page() -> str:
     lines = [
         "# Numbers: formats and conversions",
         "",
-        "Look up the range of a type, the result of a cast of a special value, the opset that supports a type, and",
-        "where a runtime differs from the standard. `python -m docs.generate_numerics` writes this page from the code.",
+        "Look up the range of a type, what a special value becomes in a cast, the opset that adds a type, and where a",
+        "runtime differs from the standard. `python -m docs.generate_numerics` writes this page from the code.",
     ]
     for title, body in sections:
         lines += ["", f"## {title}", "", *body()]
@@ -127,8 +127,9 @@ def special_values() -> Iterator[str]:
         yield ""
         yield from table(("float to", *names), (_special_row(row, saturate, opset) for row in chosen))
         yield ""
-    yield "float8e8m0 is rounded by the attribute `round_mode`. The types without infinity and NaN always saturate."
-    yield "Elements without a defined result, as listed below, are shown as `castsmith.cast` computes them."
+    yield "The attribute `round_mode` rounds float8e8m0. Types without infinity and NaN always saturate."
+    yield "Where the standard defines no result ([below](#elements-without-a-defined-result)), you see what"
+    yield "`castsmith.cast` gives."
 
 
 def _special_row(row: ElementType, saturate: bool, opset: int) -> tuple[str, ...]:
@@ -160,8 +161,8 @@ def opsets() -> Iterator[str]:
         ),
     )
     yield ""
-    yield "Opset 19 adds the attribute `saturate`, and opset 24 adds `round_mode`. From opset 24 on, a saturating cast"
-    yield "of infinity to the two fnuz types gives the maximum; before, it gave NaN."
+    yield "Opset 19 adds the attribute `saturate`, and opset 24 adds `round_mode`. A saturating cast of infinity to the"
+    yield "two fnuz types gives NaN up to opset 23, and the maximum from opset 24 on."
     for op in ("QuantizeLinear", "DequantizeLinear"):
         yield ""
         yield from table(("opset", f"new in {op}"), _operator_rows(op))
@@ -180,9 +181,14 @@ def _operator_rows(op: str) -> Iterator[tuple[str, str]]:
 
 
 def open_ends() -> Iterator[str]:
-    yield "`castsmith.cast_status` gives the status of each element: DEFINED, DISPUTED (the standard is ambiguous, or"
-    yield "runtimes disagree) or UNDEFINED; `castsmith.numerics.status.status_reason` gives the reason. All other"
-    yield "elements are DEFINED."
+    yield "`castsmith.cast_status` gives the status of each element, and"
+    yield "`castsmith.numerics.status.status_reason` the reason:"
+    yield ""
+    yield "- DEFINED: the standard says what the result is."
+    yield "- DISPUTED: the standard is ambiguous, or runtimes disagree."
+    yield "- UNDEFINED: the standard leaves the result open."
+    yield ""
+    yield "The table lists every case that is not DEFINED:"
     yield ""
     found: dict[tuple[str, str], list[str]] = {}
     for target in (*NUMERIC_TYPES, DataType.STRING):
@@ -208,11 +214,14 @@ def _note(found: dict[tuple[str, str], list[str]], standing: Definedness, reason
 
 
 def departures() -> Iterator[str]:
-    yield "`castsmith.numerics.runtimes.dispatch.cast_as` converts as a runtime does."
-    yield "Each row shows one value, for the first"
-    yield "types of the row. Unless a row says that the schema leaves the result open, the schema is right and the"
-    yield "runtime is wrong. Two results depend on the position in the vector, so that no runtime reproduces them: a"
-    yield "floating-point number outside the range of an integer of 8 bits or more, and the sign and payload of a NaN."
+    yield "`castsmith.numerics.runtimes.dispatch.cast_as` converts as a runtime does. Each row has an example for the"
+    yield "first types that it names. The runtime is wrong, unless the row says that the schema leaves the result open."
+    yield ""
+    yield "Two results change with the position of an element in the vector, so `cast_as` does not reproduce them:"
+    yield ""
+    yield "- a floating-point number outside the range of an integer type of 8 bits or more"
+    yield "- the sign and payload of a NaN"
+    yield ""
     yield "`astype` of ml_dtypes behaves like the reference evaluator, but never saturates to float8."
     yield ""
     yield from table(
@@ -245,7 +254,7 @@ def _sorts(dtypes: tuple[DataType, ...]) -> str:
 
 def backend() -> Iterator[str]:
     yield "Castsmith gives the expected bits for all node tests of Cast, CastLike, BitCast, QuantizeLinear and"
-    yield "DequantizeLinear, except the tests below. They differ in elements whose result the schema does not define:"
+    yield "DequantizeLinear, except the tests below. These expect a result that the schema does not define."
     yield ""
     for why in sorted(set(DIFFERENT.values())):
         yield f"{why}:"
@@ -254,7 +263,7 @@ def backend() -> Iterator[str]:
 
 
 def exact_casts() -> Iterator[str]:
-    yield "`x`: the cast from the type of the row to the type of the column keeps every value, -0 and NaN too."
+    yield "An `x` means that the cast from the row's type to the column's type keeps every value, -0 and NaN included."
     yield ""
     yield from table(
         ("from \\ to", *(dtype.short_name() for dtype in NUMERIC_TYPES)),
@@ -272,13 +281,13 @@ def chains() -> Iterator[str]:
             outcomes[found.reason] += 1
             kept += found.collapses
     yield f"Of the {outcomes.total()} chains of two casts over {names},"
-    yield f"{kept} give the same result as the direct cast for every value. `chain_collapses` decides each chain; for"
-    yield "the others it gives a value whose results differ."
+    yield f"{kept} give the same result as the direct cast for every value. `chain_collapses` decides each chain, and"
+    yield "gives an example value where the chain and the direct cast differ."
     yield ""
     yield from table(("chains", "reason"), ((str(count), reason.value) for reason, count in outcomes.most_common()))
     yield ""
-    yield "A condition on the precisions alone (p_b >= 2 p_c + 2) is not enough. Double to float to float16 satisfies"
-    yield "it, but converts 1 + 2^-11 + 2^-40 to 1, and the direct cast gives 1 + 2^-10."
+    yield "Comparing the precisions alone (p_b >= 2 p_c + 2) is not enough. The chain from double to float to float16"
+    yield "meets that condition. Yet it converts 1 + 2^-11 + 2^-40 to 1, and the direct cast gives 1 + 2^-10."
 
 
 if __name__ == "__main__":

@@ -316,13 +316,19 @@ class _Attempt:
         diagnostics = [*self.result.diagnostics, *lost]
         return replace(self.result, precisions=precisions, diagnostics=diagnostics)
 
-    def magnitudes(self, request: Request) -> Iterator[tuple[str, float]]:
-        """Yield the name of each node whose first result was measured or bounded before, and its largest magnitude."""
+    def magnitudes(
+        self, request: Request, scaled: Mapping[str, tuple[str, int]] | None = None
+    ) -> Iterator[tuple[str, float]]:
+        """Yield the name of each node whose first result was measured or bounded before, and its largest magnitude.
+
+        scaled: The keys of scaled values, each with its key before and the power of two that it is divided by.
+        """
         for name, node in self.nodes.items():
             key = self.keys.get(node.outputs[0], "") if node.outputs else ""
+            key, exponent = (scaled or {}).get(key, (key, 0))
             bound = request.measured.get(key) or (None if request.bound is None else request.bound(key))
             if bound is not None and bound.how != "unknown":
-                yield name, magnitude(bound)
+                yield name, magnitude(bound) * 2.0**-exponent
 
 
 def _lost_outputs(model: onnx_ir.Model, proof: Proof) -> Iterator[Diagnostic]:
@@ -431,7 +437,8 @@ def _scaled(given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> Con
     )
     request = replace(request, measured=known.measured())
     untouched = ConvertPrecision(DataType.FLOAT, sources=(DataType.FLOAT16,), sparing=True) if half else None
-    plain = unless_tidied(_attempt(given.clone(), request, keep, untouched).result, given)
+    attempt = _attempt(given.clone(), request, keep, untouched)
+    plain = unless_tidied(attempt.result, given)
     result, found = plain, list[Fault]()
     unsolved: tuple[str, ...] = ()
     before = error = measure(known, plain.model)
@@ -446,9 +453,14 @@ def _scaled(given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> Con
         scaled = run.apply(Rescale(known, tuple(found)))
         require(isinstance(scaled, RescaleResult), "rescale states no factors")
         scaled = cast("RescaleResult", scaled)
-        base = replace(plain, model=run.session.model) if half else _attempt(run.session.model, request, keep).result
+        if half:
+            base, moved = replace(plain, model=run.session.model), {pair[0]: pair for pair in scaled.moved.values()}
+        else:
+            attempt, moved = _attempt(run.session.model, request, keep), scaled.moved
+            base = attempt.result
         rewrites = [*run.records.rewrites, *base.rewrites]
-        result = replace(base, rewrites=rewrites, factors=scaled.factors)
+        magnitudes = dict(attempt.magnitudes(request, moved))
+        result = replace(base, rewrites=rewrites, factors=scaled.factors, magnitudes=magnitudes)
         error = measure(known, result.model)
         if error.worst <= WRONG:
             break

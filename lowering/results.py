@@ -152,7 +152,8 @@ class ConvertResult(Result):
         regions: The number of the region of each converted node, by its name.
         operators: The operator of each of these nodes.
         error: The measured error; None if it was not measured.
-        magnitudes: The largest magnitude of the first result of each node before, by its name, where it is known.
+        magnitudes: The largest magnitude of the first result of each node, by the name of the node, where it is known:
+            before the conversion, times the factor of a rescaled value.
         attempts: The number of conversions that the search for `max_error` measured.
         kept: The nodes that this search kept in a wider type, by their first results.
         before: The measured error of the model as it was, if it was in float16 already.

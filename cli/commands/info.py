@@ -1,4 +1,4 @@
-"""castsmith info: what a model holds, and what each target says of it, in a line each."""
+"""castsmith info: what models hold, and what each target says of them, in a line each."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import onnx
 import onnx_ir
 from google.protobuf.message import Message
 
-from castsmith.cli.exit_codes import DONE
+from castsmith.cli.batch.inputs import means_many, models_of
+from castsmith.cli.exit_codes import DONE, worst
+from castsmith.cli.messages import complain
 from castsmith.cli.models import read_partly, size_of, source_of, tell_flaws
 from castsmith.cli.report.savings import measure
-from castsmith.cli.streams import shown
+from castsmith.cli.streams import require_one_stdin, shown
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines
 from castsmith.cli.text.terminal import Line, counted, size_text, table_lines
@@ -32,18 +34,48 @@ _MOST_OPERATORS, _MOST_PORTS = 12, 20
 
 
 def run(arguments: argparse.Namespace) -> int:
-    source = source_of(arguments.input)
-    flaws = list[Flaw]()
+    """Tell of every file; an unreadable file among several does not keep the others from being told of."""
+    require_one_stdin(arguments.input)
+    if means_many(arguments.input):
+        return _run_many(arguments)
+    (name,) = arguments.input
+    facts = _facts_of_file(name)
+    if arguments.json:
+        print_json({"model": name, **facts})
+    else:
+        print_lines(_lines(shown(name), facts))
+    return DONE
+
+
+def _run_many(arguments: argparse.Namespace) -> int:
+    entries, codes = list[dict[str, Any]](), list[int]()
+    for name, _ in models_of(arguments.input):
+        try:
+            facts = _facts_of_file(name)
+        except Exception as error:  # one file of many
+            from castsmith.cli.failures import failure_of
+
+            failure = failure_of(error, {"command": "info", "input": name})
+            complain(failure.message)
+            codes.append(failure.exit_code)
+            entries.append({"model": name, **failure.data()})
+            continue
+        if not arguments.json:
+            print_lines([*([Line(())] if entries else []), *_lines(shown(name), facts)])
+        entries.append({"model": name, **facts, "error": None})
+    if arguments.json:
+        print_json({"models": entries})
+    return worst(codes)
+
+
+def _facts_of_file(name: str) -> dict[str, Any]:
+    source, flaws = source_of(name), list[Flaw]()
     model = read_partly(source, flaws)
-    tell_flaws(shown(arguments.input), flaws)
+    tell_flaws(shown(name), flaws)
     facts = _facts(model) if isinstance(model, onnx_ir.Model) else _facts_of_proto(model)
     facts["file_bytes"] = size_of(source)
     facts["targets"] = {name: _verdict(here) for name, here in _findings(model, flaws).items()}
-    if arguments.json:
-        print_json({"model": arguments.input, **facts})
-    else:
-        print_lines(_lines(shown(arguments.input), facts))
-    return DONE
+    return facts
 
 
 def _findings(model: onnx_ir.Model | onnx.ModelProto, flaws: Sequence[Flaw]) -> dict[str, list[Diagnostic]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.records import Diagnostic, Severity
+from castsmith.ir.walks import all_nodes
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
 from castsmith.lowering.check.pairs import TARGET_MISCOMPUTES_CAST
 from castsmith.lowering.check.registered import MALFORMED_OPERATOR, UNREGISTERED_OPERATOR
@@ -29,6 +31,7 @@ from castsmith.numerics.arguments import flag, function, mapping, number
 from castsmith.numerics.errors import ArgumentTypeError, CastsmithError, OptionError, present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.passes.precision.evidence import keys_of, magnitude
 from castsmith.targets.target import as_target
 
 if TYPE_CHECKING:
@@ -99,7 +102,7 @@ def _decided(search: _Search, meter: _Meter) -> FitResult:
     cheap = exact is not None and search.is_good
     lossy = meter.best_conversion(exact) if search.every or not cheap else None
     if lossy is not None and meter.most is not None:
-        return search.fitted(lossy, "")
+        return meter.with_magnitudes(search.fitted(lossy, ""))
     hint = meter.hint(exact, lossy)
     return search.refusal(hint) if exact is None else search.fitted(exact, hint)
 
@@ -311,6 +314,23 @@ class _Meter:
             if is_told and self._is_accurate(best) and is_worth_it:
                 ways.append(best)
         return min(ways, key=lambda attempt: attempt.rank, default=None)
+
+    def with_magnitudes(self, fitted: FitResult) -> FitResult:
+        """Return the result with the largest magnitude of each node in the model as it was passed, as measured."""
+        if fitted.conversion is None or self._reference is None:
+            return fitted
+        model, measured = self.search.model, self._reference.measured()
+        keys, nodes = keys_of(model), (node for node in all_nodes(model) if node.outputs)
+        labels = [(node.name or node.outputs[0].name or "", node) for node in nodes]
+        counts = Counter(label for label, _ in labels)
+        magnitudes = {
+            label: magnitude(bound)
+            for label, node in labels
+            if counts[label] == 1  # `precisions` tells the others apart by numbers
+            and label in fitted.conversion.precisions
+            and (bound := measured.get(keys[node.outputs[0]])) is not None
+        }
+        return replace(fitted, conversion=replace(fitted.conversion, magnitudes=magnitudes))
 
     def _conversions(self, exact: _Tried | None) -> Iterator[Step]:
         """Yield conversions of the whole model; then of a part, which takes long, if nothing else is legal."""

@@ -107,14 +107,16 @@ CARRY_SCALE = Rule(
 
 @dataclass
 class RescaleResult(RewriteResult):
-    """A RewriteResult with the exponents of the values that are scaled, by their new names.
+    """A RewriteResult with the exponents of the values that are scaled.
 
     Attributes:
         factors: The value of this name is stored times 2 to the minus this power.
+        moved: The keys of these values (`keys_of`), each with its key before and its exponent.
         unsolved: The values that no scale was found for.
     """
 
     factors: dict[str, int] = field(default_factory=dict[str, int])
+    moved: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     unsolved: tuple[str, ...] = ()
 
 
@@ -145,7 +147,7 @@ class Rescale(SessionPass):
         found = faults(reference, model) if self.found is None else _here(model, self.found)
         if not found:
             return RescaleResult(model, False)
-        namer = Namer(model)
+        namer, keys, moved = Namer(model), keys_of(model), dict[str, tuple[str, int]]()
         inference, factors = session.inference(PromotionRules(promote_unsafe=True)), dict[str, int]()
         evidence = _Evidence(model, reference, found)
         shifted = Shifts(model, inference, records, namer, evidence.rank).apply(found)
@@ -158,11 +160,15 @@ class Rescale(SessionPass):
             solution = solve(model, inference, bounds)
             unsolved = [bound for bound in solution.unsolved if not bound.is_wish]
             factors = _Change(solution, inference, namer, records).apply()
+            now = keys_of(model)
+            moved = {
+                now[value]: (keys[value], exponent) for value, exponent in solution.values.items() if value in keys
+            }
         values = [each if isinstance(each := bound.subject, onnx_ir.Value) else read(each) for bound in unsolved]
         names = tuple(dict.fromkeys(value.name or "" for value in values if value is not None))
         if records.rewrites:
             session.changed()
-        return RescaleResult(model, bool(records.rewrites), records, factors=factors, unsolved=names)
+        return RescaleResult(model, bool(records.rewrites), records, factors=factors, moved=moved, unsolved=names)
 
 
 def _here(model: onnx_ir.Model, found: Iterable[Fault]) -> list[Fault]:

@@ -300,7 +300,7 @@ def test_a_signal_ends_the_processes_of_a_batch_too(tmp_path: Path, number: sign
         (("fit", "a.onnx", "-x", "--target=iree"), "unknown option -x (see castsmith fit --help)."),
         (("convert", "a.onnx"), "--to is missing: float16, bfloat16 or float (see castsmith convert --help)."),
         (("optimize", "a.onnx", "b.onnx"), "-o OUT is missing: castsmith optimize a.onnx -o b.onnx."),
-        (("info", "a.onnx", "b.onnx"), "unexpected argument: b.onnx (see castsmith info --help)."),
+        (("show", "a.onnx", "b.onnx"), "unexpected argument: b.onnx (see castsmith show --help)."),
         (
             ("optimize", "a.onnx", "-o", "b.onnx", "--output", "c.onnx"),
             "--output is given twice, with two values; pass it once (see castsmith optimize --help).",

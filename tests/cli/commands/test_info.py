@@ -97,3 +97,17 @@ def test_a_model_without_anything(castsmith: Command, tmp_path: Path) -> None:
     out = castsmith("info", tmp_path / "e.onnx").out
     assert "  nodes      0\n" in out
     assert "  weights    none\n" in out
+
+
+def test_several_models(castsmith: Command, model: Path, tmp_path: Path) -> None:
+    other = write_model(tmp_path / "w.onnx", WRONG)
+    single = [castsmith("info", path) for path in (model, other)]
+    assert castsmith("info", model, other).out == f"{single[0].out}\n{single[1].out}"
+    (tmp_path / "bad.onnx").write_bytes(b"no model")
+    ended = castsmith("info", tmp_path, "--json")
+    assert ended.code == 2
+    assert ended.err.count("bad.onnx") == 1
+    bad, *rest = json.loads(ended.out)["models"]
+    assert (bad["model"], bad["error"]["code"]) == (str(tmp_path / "bad.onnx"), "model")
+    for entry, path in zip(rest, (model, other), strict=True):
+        assert {"schema": 1, **entry} == {**json.loads(castsmith("info", path, "--json").out), "error": None}

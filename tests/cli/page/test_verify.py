@@ -64,13 +64,31 @@ def test_traced_values_are_only_there_on_request() -> None:
 
 
 def test_healed_rescaled_and_fitted_models_have_magnitudes() -> None:
-    half, inputs = onnx.parser.parse_model(HALF), {"x": X.astype(np.float16)}
-    for rescale in (False, True):
-        result = public.convert(half, to="float16", inputs=inputs, rescale=rescale)
-        assert list(result.magnitudes) == list(result.precisions)
-        assert result.magnitudes["s"] == 160000
-    text = """<ir_version: 9, opset_import: ["" : 19]>
-        g (bfloat16[4] x) => (bfloat16[4] y) { s = Mul (x, x) y = Sigmoid (s) }"""
-    model = onnx.parser.parse_model(text)
-    fitted = public.fit(model, target="onnxruntime-cpu", max_error=0.1)
-    assert fitted.conversion is None or set(fitted.conversion.precisions) == {"s", "y"}
+    models = {np.float16: onnx.parser.parse_model(HALF), np.float32: onnx.parser.parse_model(FLOAT)}
+    for dtype, rescale in ((np.float16, False), (np.float16, True), (np.float32, True)):
+        result = public.convert(models[dtype], to="float16", inputs={"x": X.astype(dtype)}, rescale=rescale)
+        computed = [name for name in result.precisions if not name.startswith("castsmith_")]  # not what scales
+        assert list(result.magnitudes) == computed
+        if not rescale:
+            assert result.magnitudes["s"] == 160000
+        else:  # as the model computes it now
+            name = "s" if dtype == np.float16 else "s_scaled"
+            assert result.magnitudes[name] == 160000 / 2 ** result.factors["s_scaled"]
+            assert max(result.magnitudes.values()) < 65504
+
+
+def test_the_page_of_a_fitted_model_has_precisions_and_magnitudes(castsmith: Command, tmp_path: Path) -> None:
+    model, page = write_model(tmp_path / "m.onnx", TEXT.format(type="double")), tmp_path / "f.html"
+    np.savez(tmp_path / "x.npz", x=X.astype(np.float64))
+    words = ("--target", "tensorrt-11", "--max-error", "0.01", "--inputs", tmp_path / "x.npz")
+    assert castsmith("fit", model, *words, "-o", tmp_path / "out.onnx", "--report", page).code == 0
+    nodes = {node["op"]: (node["type"], node["magnitude"]) for node in data_of(page.read_text())["map"]}
+    assert nodes == {
+        "Relu": ("float", 400),
+        "Mul": ("float", 160000),
+        "Sqrt": ("float", 400),
+        "Div": ("float", 1),
+        "Sigmoid": ("float", nodes["Sigmoid"][1]),
+    }
+    script = "return [count('.strip .t-float'), count('.strip .fits'), count('.strip .over')]"
+    assert run_in_page(page, script) == [5, 4, 1]
