@@ -116,6 +116,8 @@ def _first_obstacle(
 
 
 NAME = "lower-float8"
+_OLDEST = 13
+"""The opset from which operators of the sequences have the types and operands in use; no older one has such types."""
 _BITWISE = 18
 """The first opset with BitwiseAnd."""
 Expand = Callable[[Builder, onnx_ir.Node, Context], onnx_ir.Value]
@@ -203,7 +205,9 @@ def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequ
         doubles=bool(target.as_written),
     )
     for node in touching:
-        if node in expanding:
+        if at < _OLDEST:
+            reason = f"it needs operators of opset {_OLDEST}, and the model is of opset {at}"
+        elif node in expanding:
             reason = _expand(plan, node, EXPANSIONS[node.op_type])
         elif takes_detour(node, target, opset):
             reason = _expand(plan, node, expand_detour)

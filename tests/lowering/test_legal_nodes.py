@@ -112,7 +112,7 @@ def test_every_node_is_legal(opset: int) -> None:
             assert not _wrong(body, one, other, opset, target), (body, one, other, target)
 
 
-@pytest.mark.parametrize("opset", [13, 17])
+@pytest.mark.parametrize("opset", [8, 13, 17])
 @pytest.mark.parametrize("to", CODED_TYPES, ids=type_name)
 def test_a_type_that_the_opset_lacks_is_lowered_to_operators_that_it_has(to: DataType, opset: int) -> None:
     for target in ("onnx-mlir", "qonnx"):

@@ -220,3 +220,14 @@ def test_the_reference_engine_reads_tables_of_any_length(axis: int) -> None:
     x, i = (array.reshape([int(dim) for dim in dims.split(",")]) for array, dims in ((x, shape), (i, index)))
     (y,) = evaluate(onnx_ir.from_onnx_text(text), {"x": x, "i": i})
     assert y.tolist() == np.take_along_axis(x, i.astype(np.int64), axis).tolist()
+
+
+@pytest.mark.parametrize("emit_functions", [False, True])
+def test_operators_of_the_standard_are_imported_where_a_model_had_none(emit_functions: bool) -> None:
+    text = """<ir_version: 8, opset_import: ["com.microsoft" : 1]> g (float16[2,4] x, float16[4] w) => (float16[2,4] y)
+        { y = com.microsoft.SkipLayerNormalization (x, x, w) }"""
+    model = parse_model(text)
+    for target in ("onnxruntime-cpu", "onnxruntime-android", "openvino-cpu"):
+        result = castsmith.optimize(model, target=target, interface="wide", emit_functions=emit_functions)
+        onnx.checker.check_model(result.proto, full_check=True)
+    onnx.checker.check_model(castsmith.convert(model, to="float").proto, full_check=True)

@@ -159,7 +159,7 @@ def _turns(
 
     def step(turn: int, states: list[Content], *, trial: bool = False) -> list[Content]:
         rows = [
-            _on(tensor, lambda array: array[turn] if turns else np.zeros_like(array, shape=array.shape[1:]))
+            _on(tensor, lambda array: array[turn, ...] if turns else np.zeros_like(array, shape=array.shape[1:]))
             for tensor in scanned
         ]
         return run.graph(body, scope | dict(zip(body.inputs, [*states, *rows], strict=True)), imports, trial=trial)

@@ -76,3 +76,10 @@ def test_scan_of_opset_8_over_sequences_of_a_batch(directions: str, expected: li
     found = run(model, {"n": np.array([3, 2]), "s": np.zeros((2, 1), np.float32), "x": x})
     assert found["z"].array[:, :, 0].tolist() == expected
     assert found["y"].array.tolist() == [[6], [30]]
+
+
+def test_scan_over_texts() -> None:
+    text = f"""{HEAD} g (string[2] x) => (string[2] y) {{
+        y = Scan <num_scan_inputs = 1, body = b (string e) => (string r) {{ r = StringConcat (e, e) }}> (x) }}"""
+    found = run(onnx_ir.from_proto(onnx.parser.parse_model(text)), {"x": np.array(["a", "b"], object)})
+    assert found["y"].array.tolist() == ["aa", "bb"]
