@@ -60,21 +60,40 @@ class Site:
         return f"{self.graph or '(unnamed)'}: {self.name or '(unnamed)'} ({self.op})"
 
 
+class FlawKind(enum.StrEnum):
+    """What alone is wrong with a model or a node, where some runtimes do not mind."""
+
+    SURPLUS = "surplus"
+    """More operands or results than the operator has."""
+    MORE_THAN_EVER = "operands"
+    """More operands than the operator has at any opset, besides SURPLUS."""
+    NUMBER = "other-kind"
+    """A float where the attribute is an integer, or the other way round."""
+    NEWER = "other-opset"
+    """Attributes of a newer opset."""
+    RESULTS = "results"
+    """The number of results."""
+    CYCLE = "cycle"
+    """Nodes that form a cycle."""
+    UNVERSIONED = "version"
+    """No IR version."""
+    UNIMPORTED = "imports"
+    """No imports of operator sets."""
+
+
 @dataclass(frozen=True, slots=True)
 class Flaw:
     """What is wrong with a model that is read all the same, and its place.
 
     Attributes:
         node: The node that does not fit its operator, if it is that.
-        surplus: It has more operands or results than its operator, and nothing else is wrong.
-        newer: Its attributes are those of a newer opset, and nothing else is wrong.
+        kinds: What kinds of flaw it is.
     """
 
     site: Site
     text: str
     node: onnx_ir.Node | None = None
-    surplus: bool = False
-    newer: bool = False
+    kinds: frozenset[FlawKind] = frozenset()
 
 
 class _Late:

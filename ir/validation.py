@@ -15,7 +15,7 @@ another opset is checked against the schema that it has there.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -29,7 +29,7 @@ from castsmith.ir.ops.qonnx import QONNX_DOMAINS
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import FLOW, RUNS_GRAPHS, type_attributes
 from castsmith.ir.ops.value_types import named_type
-from castsmith.ir.records import Flaw, Site
+from castsmith.ir.records import Flaw, FlawKind, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in
 from castsmith.numerics.cast.settings import NEWEST_OPSET
@@ -99,27 +99,33 @@ def _version(imports: Mapping[str, int], domain: str) -> int:
     return opset_of(imports, domain) or newest
 
 
-def _has_surplus(node: onnx_ir.Node, imports: Mapping[str, int]) -> bool:
-    """True if the node has more operands or results than its operator, and no fewer of the others."""
+def _kinds(node: onnx_ir.Node, imports: Mapping[str, int]) -> Iterator[FlawKind]:
+    """Yield the kinds of flaw that a node has which does not conform to its schema."""
     form = _form(node.domain, node.op_type, _version(imports, node.domain))
-    if form is None or len(node.inputs) < form.inputs[0] or len(node.outputs) < form.outputs[0]:
-        return False
-    if not _has_what_is_required(node, form):
-        return False
-    return len(node.inputs) > form.inputs[1] or len(node.outputs) > form.outputs[1]
+    if form is None or not _has_what_is_required(node, form):
+        return
+    if _misfit(node, form.inputs, form.outputs) is None:
+        if node.domain in DEFAULT_DOMAINS and nonconformity(node, {"": NEWEST_OPSET}, {}) is None:
+            yield FlawKind.NEWER
+        pairs = ((attribute.type, form.attributes.get(name)) for name, attribute in node.attributes.items())
+        if {pair for pair in pairs if pair[1] not in (None, pair[0])} in _OTHER_NUMBERS:
+            yield FlawKind.NUMBER
+    elif len(node.inputs) >= form.inputs[0] and len(node.outputs) >= form.outputs[0]:
+        yield FlawKind.SURPLUS
+        newest = _form(node.domain, node.op_type, NEWEST_OPSET)
+        if len(node.inputs) > form.inputs[1] and (newest is None or len(node.inputs) > newest.inputs[1]):
+            yield FlawKind.MORE_THAN_EVER
+    if not form.outputs[0] <= len(node.outputs) <= form.outputs[1]:
+        yield FlawKind.RESULTS
+
+
+_NUMBERS = (AttributeType.INT, AttributeType.FLOAT)
+_OTHER_NUMBERS = ({_NUMBERS}, {_NUMBERS[::-1]}, {_NUMBERS, _NUMBERS[::-1]})
 
 
 def _has_what_is_required(node: onnx_ir.Node, form: _Form) -> bool:
     inputs = (node.inputs[index] for index in form.needed if index < len(node.inputs))
     return None not in inputs and all(name in node.attributes for name in form.required)
-
-
-def _has_newer_attributes(node: onnx_ir.Node, imports: Mapping[str, int]) -> bool:
-    """True if the operands and results fit the operator, and the attributes that of the newest opset."""
-    form = _form(node.domain, node.op_type, _version(imports, node.domain))
-    if form is None or not _has_what_is_required(node, form) or _misfit(node, form.inputs, form.outputs):
-        return False
-    return node.domain in DEFAULT_DOMAINS and nonconformity(node, {"": NEWEST_OPSET}, {}) is None
 
 
 def _misfit(node: onnx_ir.Node, inputs: tuple[int, int], outputs: tuple[int, int]) -> str | None:
@@ -284,8 +290,7 @@ class _Around:
         """Keep what is wrong with the node, or raise ModelError."""
         if self.flaws is None:
             raise ModelError(f"{self.place}: {site_of(node)}: {fault}.")
-        surplus, newer = _has_surplus(node, self.imports), _has_newer_attributes(node, self.imports)
-        self.flaws.append(Flaw(site_of(node), fault, node, surplus, newer))
+        self.flaws.append(Flaw(site_of(node), fault, node, frozenset(_kinds(node, self.imports))))
 
 
 def require_sound(model: onnx_ir.Model, place: str, *, sort: bool = False, flaws: list[Flaw] | None = None) -> None:
@@ -410,7 +415,7 @@ def _put_in_order(scope: Scope, place: str) -> None:
     try:
         scope.sort()
     except ValueError:
-        raise ModelError(f"{place}: nodes of graph {scope.name!r} form a cycle.") from None
+        raise OrderError(f"{place}: nodes of graph {scope.name!r} form a cycle.") from None
 
 
 def _require_shallow(depth: int, place: str) -> None:

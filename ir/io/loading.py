@@ -16,14 +16,14 @@ from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
 
 from castsmith.collection import paused_collection
-from castsmith.ir.errors import ModelError
+from castsmith.ir.errors import ModelError, OrderError
 from castsmith.ir.io import protos
 from castsmith.ir.io.protos import file_format
 from castsmith.ir.io.readable import fault_of_tensor
 from castsmith.ir.io.stored import DataFile, FileTensor, Range, StoredTensor, checked, data_path, identity, opened
 from castsmith.ir.io.wire import skeleton
 from castsmith.ir.naming import name_bodies
-from castsmith.ir.records import Flaw, Site
+from castsmith.ir.records import Flaw, FlawKind, Site
 from castsmith.ir.validation import require_sound
 from castsmith.ir.walks import Place, all_tensors, is_external, put_tensor, tensor_places
 from castsmith.numerics.arguments import described
@@ -355,10 +355,10 @@ _FIRST_WITH_IMPORTS = 3
 """The first IR version in which a model imports operator sets."""
 
 
-def _note_flaw(flaws: list[Flaw] | None, proto: onnx.ModelProto, fault: str) -> None:
+def _note_flaw(flaws: list[Flaw] | None, proto: onnx.ModelProto, fault: str, *kinds: FlawKind) -> None:
     """Keep a fault for which the model cannot be read further, unless it is known."""
     if flaws is not None and not flaws:
-        flaws.append(Flaw(Site(proto.graph.name), fault.rstrip(".")))
+        flaws.append(Flaw(Site(proto.graph.name), fault.rstrip("."), kinds=frozenset(kinds)))
 
 
 def _deserialize(path: Path, proto: onnx.ModelProto, flaws: list[Flaw] | None = None) -> tuple[onnx_ir.Model, Tensors]:
@@ -367,10 +367,10 @@ def _deserialize(path: Path, proto: onnx.ModelProto, flaws: list[Flaw] | None = 
         given, proto = proto, onnx.ModelProto()
         proto.CopyFrom(given)
         if not proto.ir_version:
-            flaws.append(Flaw(Site(proto.graph.name), NO_IR_VERSION))
+            flaws.append(Flaw(Site(proto.graph.name), NO_IR_VERSION, kinds=frozenset({FlawKind.UNVERSIONED})))
             proto.ir_version = _FIRST_WITH_IMPORTS
         if not proto.opset_import:
-            flaws.append(Flaw(Site(proto.graph.name), NO_IMPORTS))
+            flaws.append(Flaw(Site(proto.graph.name), NO_IMPORTS, kinds=frozenset({FlawKind.UNIMPORTED})))
             proto.opset_import.add(version=1)
     if not proto.ir_version or not proto.HasField("graph"):
         missing = "graph" if proto.ir_version else "IR version"
@@ -392,6 +392,7 @@ def _deserialize(path: Path, proto: onnx.ModelProto, flaws: list[Flaw] | None = 
     try:
         require_sound(model, str(path), sort=True, flaws=flaws)
     except ModelError as error:
-        _note_flaw(flaws, proto, str(error).removeprefix(f"{path}: "))
+        kinds = (FlawKind.CYCLE,) if isinstance(error, OrderError) else ()
+        _note_flaw(flaws, proto, str(error).removeprefix(f"{path}: "), *kinds)
         raise
     return model, list(tensor_places(model))

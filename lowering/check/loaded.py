@@ -16,22 +16,15 @@ from castsmith.ir.io.protos import REPEATED, WRITTEN
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import LINEAR
-from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.ir.records import Diagnostic, FlawKind, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_of, graphs_with_initializers
 from castsmith.lowering.check.branches import known_before_run
 from castsmith.lowering.check.device import unused_nodes, values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
 from castsmith.lowering.check.malformed import (
-    CYCLE,
     MALFORMED_MODEL,
     OF_CONSTANT,
-    OPERANDS,
-    OTHER_KIND,
-    OTHER_OPSET,
-    SURPLUS,
-    UNIMPORTED,
-    UNVERSIONED,
 )
 from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES, OUTPUT_TYPE_MISMATCH
@@ -323,7 +316,7 @@ def as_loaded(found: Iterable[Diagnostic], model: onnx_ir.Model | None, target: 
         unchecked = {_UNCHECKED.get((finding.code, word)) for word in finding.subject.split() or ("",)}
         if target and finding.code == MIXED_OPERAND_TYPES.code and finding.site.op in target.mixes_operands:
             unchecked.add("mixed-operands-unchecked")
-        if OPERANDS in finding.subject and target and finding.site.op in target.counts_operands:
+        if FlawKind.MORE_THAN_EVER in finding.subject.split() and target and finding.site.op in target.counts_operands:
             unchecked = set[str]()
         if finding.severity is Severity.ERROR and (
             unchecked & hazards.keys() or (finding.site, finding.site.output) in unused
@@ -334,12 +327,12 @@ def as_loaded(found: Iterable[Diagnostic], model: onnx_ir.Model | None, target: 
 
 _UNCHECKED = {
     (OUTPUT_TYPE_MISMATCH.code, ""): "output-types-unchecked",
-    (MALFORMED_MODEL.code, SURPLUS): "surplus-operands-unchecked",
-    (MALFORMED_MODEL.code, OTHER_OPSET): "opset-unchecked",
-    (MALFORMED_MODEL.code, CYCLE): "cycles-unchecked",
-    (MALFORMED_MODEL.code, OTHER_KIND): "number-kinds-unchecked",
+    (MALFORMED_MODEL.code, FlawKind.SURPLUS): "surplus-operands-unchecked",
+    (MALFORMED_MODEL.code, FlawKind.NEWER): "opset-unchecked",
+    (MALFORMED_MODEL.code, FlawKind.CYCLE): "cycles-unchecked",
+    (MALFORMED_MODEL.code, FlawKind.NUMBER): "number-kinds-unchecked",
     (MALFORMED_MODEL.code, OF_CONSTANT): "constants-unchecked",
-    (MALFORMED_MODEL.code, UNVERSIONED): "ir-version-unchecked",
-    (MALFORMED_MODEL.code, UNIMPORTED): "imports-unchecked",
+    (MALFORMED_MODEL.code, FlawKind.UNVERSIONED): "ir-version-unchecked",
+    (MALFORMED_MODEL.code, FlawKind.UNIMPORTED): "imports-unchecked",
     (INVALID_MODEL.code, BRANCH_INPUTS): "branch-inputs-unchecked",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 import onnx_ir
@@ -10,12 +9,11 @@ from onnx_ir import AttributeType
 
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.loading import NO_IMPORTS, NO_IR_VERSION, ModelLike, as_model, model_in_memory
+from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
 from castsmith.ir.ops.schemas import op_formals, op_key
-from castsmith.ir.records import Diagnostic, Flaw, Severity
+from castsmith.ir.records import Diagnostic, Flaw, FlawKind, Severity
 from castsmith.ir.validation import require_sound
 from castsmith.ir.walks import imports_by_scope
-from castsmith.numerics.cast.settings import NEWEST_OPSET
 
 MALFORMED_MODEL = FindingCode(
     "malformed-model",
@@ -27,22 +25,9 @@ MALFORMED_MODEL = FindingCode(
     fix="manual",
     silence="Never: the place has no meaning.",
 )
-SURPLUS = "surplus"
-"""The subject of a finding about operands or results beyond those of the operator."""
-OPERANDS = "operands"
-"""Another word of that subject, for more operands than the operator has at any opset."""
-CYCLE = "cycle"
-"""The subject of a finding about nodes that form a cycle."""
-OTHER_KIND = "other-kind"
-"""The subject of a finding about an attribute that is a number of another kind."""
-_NUMBERS = (" is FLOAT, expected INT", " is INT, expected FLOAT")
-OTHER_OPSET = "other-opset"
-"""The subject of a finding about attributes that are those of a newer opset."""
 OF_CONSTANT = "constant"
-"""Another word of the subject, for a Constant of the main graph that has a value, whatever else it has."""
-UNVERSIONED, UNIMPORTED = "version", "imports"
-"""The subjects of findings about a model without IR version, and without imports of operator sets."""
-_OF_MODEL = {NO_IR_VERSION: UNVERSIONED, NO_IMPORTS: UNIMPORTED}
+"""A word of the subject, beside kinds of flaws: for a Constant of the main graph that has a value, whatever else."""
+_OF_MODEL = {FlawKind.UNVERSIONED, FlawKind.UNIMPORTED}
 _APART = "castsmith.malformed"
 """The domain of nodes that mean nothing, while the rest of the model is checked."""
 
@@ -51,26 +36,9 @@ def malformed_findings(flaws: Iterable[Flaw], model: onnx_ir.Model | None) -> It
     """Yield an error for each flaw. model: The model, if it could be read."""
     for flaw in dict.fromkeys(flaws):
         way_out = "export the model again, or correct it"
-        words = (
-            SURPLUS * flaw.surplus,
-            OPERANDS * (flaw.surplus and _has_more_than_any(flaw)),
-            OTHER_KIND * flaw.text.endswith(_NUMBERS),
-            OTHER_OPSET * flaw.newer,
-            OF_CONSTANT * (" output" not in flaw.text and _is_weight(flaw.node, model)),
-            CYCLE * flaw.text.endswith("form a cycle"),
-            _OF_MODEL.get(flaw.text),
-        )
-        subject = " ".join(filter(None, words))
+        is_weight = FlawKind.RESULTS not in flaw.kinds and _is_weight(flaw.node, model)
+        subject = " ".join([*sorted(flaw.kinds - {FlawKind.RESULTS}), *[OF_CONSTANT] * is_weight])
         yield Diagnostic(MALFORMED_MODEL.code, Severity.ERROR, flaw.site, flaw.text, way_out, subject)
-
-
-def _has_more_than_any(flaw: Flaw) -> bool:
-    match = _COUNT.search(flaw.text)
-    formals = None if flaw.node is None else op_formals("", flaw.node.op_type, NEWEST_OPSET)
-    return match is not None and (formals is None or int(match[1]) > len(formals[0]))
-
-
-_COUNT = re.compile(r" has (\d+) inputs?,")
 
 
 def _is_weight(node: onnx_ir.Node | None, model: onnx_ir.Model | None) -> bool:
@@ -86,7 +54,8 @@ _VALUES = tuple(AttributeType[name] for kind in ("TENSOR", "FLOAT", "INT", "STRI
 def are_passed_over(flaws: Iterable[Flaw]) -> bool:
     """True if the model that was read means what it would mean without the flaws."""
     return all(
-        flaw.text in _OF_MODEL if flaw.node is None else flaw.surplus and flaw.node.domain != _APART for flaw in flaws
+        flaw.kinds & _OF_MODEL if flaw.node is None else FlawKind.SURPLUS in flaw.kinds and flaw.node.domain != _APART
+        for flaw in flaws
     )
 
 
@@ -120,9 +89,9 @@ def readable_model(model: ModelLike) -> tuple[onnx_ir.Model | None, list[Flaw]]:
         if not flaws:
             raise
         return None, flaws
-    if any(flaw.node is None and flaw.text not in _OF_MODEL for flaw in flaws):
+    if any(flaw.node is None and not flaw.kinds & _OF_MODEL for flaw in flaws):
         return None, flaws
     for flaw in again or flaws:
-        if flaw.node is not None and not (flaw.surplus and _drop_surplus(flaw.node, loaded)):
+        if flaw.node is not None and not (FlawKind.SURPLUS in flaw.kinds and _drop_surplus(flaw.node, loaded)):
             flaw.node.domain = _APART
     return loaded, flaws

@@ -14,9 +14,9 @@ import onnx_ir
 from castsmith.analysis.inference.walk import Inference, infer_element_types
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.errors import ModelError, OpsetError
-from castsmith.ir.io.loading import NO_IMPORTS, NO_IR_VERSION, ModelLike, structure
+from castsmith.ir.io.loading import NO_IMPORTS, ModelLike, structure
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.records import Diagnostic, Flaw, Refusal, Severity, Site
+from castsmith.ir.records import Diagnostic, Flaw, FlawKind, Refusal, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import imports_by_scope, nodes_now
@@ -134,7 +134,9 @@ def check(
             found += findings(loaded, rules, runtime, written)
     if found and loaded is not None and not flaws:
         found = with_tried_hints(loaded, found, rules, runtime, partial(all_findings, rules=rules, target=runtime))
-    flawed = {(flaw.site, flaw.site.output) for flaw in flaws if flaw.node is not None and not flaw.surplus}
+    flawed = {
+        (flaw.site, flaw.site.output) for flaw in flaws if flaw.node is not None and FlawKind.SURPLUS not in flaw.kinds
+    }
     others = (each for each in found if (each.site, each.site.output) not in flawed)
     malformed = malformed_findings(flaws, loaded)
     if not _is_unread(model, flaws, runtime):
@@ -145,7 +147,7 @@ def check(
 
 def _is_unread(model: ModelLike, flaws: Iterable[Flaw], target: Target | None) -> bool:
     """True for a file with so few fields that the target does not take it for a model."""
-    is_bare = any(flaw.text in (NO_IR_VERSION, NO_IMPORTS) for flaw in flaws)
+    is_bare = any(flaw.kinds & {FlawKind.UNVERSIONED, FlawKind.UNIMPORTED} for flaw in flaws)
     return is_bare and target is not None and target.has_hazard("few-fields") and len(structure(model).ListFields()) < 3
 
 
