@@ -10,12 +10,8 @@ import onnx_ir
 from onnx_ir.passes import PassBase
 
 from castsmith.ir.ops.qonnx import TRUNCS
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Diagnostic, Records, RewriteResult, Severity
-from castsmith.ir.validation import nonconformity
-from castsmith.ir.walks import nodes_of
 from castsmith.lowering.registry import name_of
-from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.rewrite_pass import RewritePass, SessionPass, note_provenance
 from castsmith.passes.core.session import Session
@@ -56,28 +52,12 @@ class Run:
         if self.progress is not None:
             self.progress(name)
         result = _result_of(rewrite_pass, name, session)
-        if result.modified:
-            _import_standard(session.model)
         session.record(result.records)
         if self.certifier is not None and result.modified:
             self.certifier.step(name, session.model, result.records.rewrites)
         if self.provenance and result.modified:
             note_provenance(session.model, session.nodes, self._known, result.records.rewrites)
         return result
-
-
-def _import_standard(model: onnx_ir.Model) -> None:
-    """Import an opset for operators of the standard where a model had none, and so no import: the oldest they fit."""
-    for scope in (model.graph, *model.functions.values()):
-        if opset_of(scope.opset_imports, "") is None:
-            nodes = [node for node in nodes_of(scope) if node.domain in DEFAULT_DOMAINS]
-            fitting = (opset for opset in _OPSETS if not any(nonconformity(node, {"": opset}, {}) for node in nodes))
-            if nodes:
-                scope.opset_imports[""] = next(fitting, _OPSETS[-1])
-
-
-_OPSETS = (13, 19, 21, NEWEST_OPSET)
-"""The first opset with bfloat16, with float8, with types of 4 bits, and the newest."""
 
 
 def _result_of(rewrite_pass: PassBase, name: str, session: Session) -> RewriteResult:

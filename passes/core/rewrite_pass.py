@@ -28,8 +28,11 @@ from onnx_ir.passes import InPlacePass, PassResult
 from castsmith.ir.codes import Code, Rule
 from castsmith.ir.naming import settle_names
 from castsmith.ir.ops.casts import spell_casts
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site, TextItem
-from castsmith.ir.validation import require_known_opset
+from castsmith.ir.validation import nonconformity, require_known_opset
+from castsmith.ir.walks import nodes_of
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.passes.core.options import check_options
 from castsmith.passes.core.session import Session
 
@@ -129,12 +132,27 @@ def _completed(
     if result.modified:
         if not has_distinct_names():
             settle_names(result.model)
+        _import_standard(result.model)
         spell_casts(result.model)
     elif _header(result.model) != before:
         result.records.rewrites.append(_dropped(name, result.model, before))
         result = replace(result, modified=True)
     tell(result.model, result.records)
     return result
+
+
+def _import_standard(model: onnx_ir.Model) -> None:
+    """Import an opset for operators of the standard where a model had none, and so no import: the oldest they fit."""
+    for scope in (model.graph, *model.functions.values()):
+        if opset_of(scope.opset_imports, "") is None:
+            nodes = [node for node in nodes_of(scope) if node.domain in DEFAULT_DOMAINS]
+            fitting = (opset for opset in _OPSETS if not any(nonconformity(node, {"": opset}, {}) for node in nodes))
+            if nodes:
+                scope.opset_imports[""] = next(fitting, _OPSETS[-1])
+
+
+_OPSETS = (13, 19, 21, NEWEST_OPSET)
+"""The first opset with bfloat16, with float8, with types of 4 bits, and the newest."""
 
 
 def announce(model: onnx_ir.Model) -> None:

@@ -28,12 +28,8 @@ from castsmith.passes.precision.operators import stash_attribute
 from castsmith.passes.precision.ports import ANYTHING, KEPT, Scope, Use
 from castsmith.passes.precision.problem import Problem
 
-_FIRST_NUMBERED_CAST = 6
 """The opset from which Cast names its type by number; before, it is text."""
 
-
-_IMPORTED = 13
-"""The standard opset that is imported for casts if a model imports no standard opset."""
 
 CONVERT_REGION = Rule(
     "convert-region",
@@ -423,19 +419,8 @@ def _who(use: Use) -> str:
 
 def _cast(change: Change, value: onnx_ir.Value, to: DataType) -> onnx_ir.Node:
     node = cast_node(value, to)
-    opset = opset_of(_imports(change, value), "")
-    if opset is None:
-        opset = change.problem.model.graph.opset_imports[""] = _IMPORTED
-    if opset < _FIRST_NUMBERED_CAST:
-        node.attributes["to"] = onnx_ir.AttrString("to", to.name)
     name_node(node, change.namer)
     return node
-
-
-def _imports(change: Change, value: onnx_ir.Value) -> Mapping[str, int]:
-    graph = value.graph
-    found = change.problem.imports.get(graph) if graph is not None else None
-    return found if found is not None else change.problem.model.graph.opset_imports
 
 
 def _hand_name_over(change: Change, value: onnx_ir.Value, node: onnx_ir.Node) -> None:
