@@ -16,8 +16,13 @@ Border = tuple[onnx_ir.Node | onnx_ir.Graph, int]
 
 def handed_on(model: onnx_ir.Model, node: onnx_ir.Node) -> Iterator[Pair]:
     """Yield what the node hands into its function or subgraphs, from one turn to the next, and out."""
-    for (owner, index), receiver in borders(model, node):
-        yield (owner.inputs if isinstance(owner, onnx_ir.Node) else owner.outputs)[index], receiver
+    return ((value_at(border), receiver) for border, receiver in borders(model, node))
+
+
+def value_at(border: Border) -> onnx_ir.Value | None:
+    """Return the value there; None for an operand that is left out."""
+    owner, index = border
+    return (owner.inputs if isinstance(owner, onnx_ir.Node) else owner.outputs)[index]
 
 
 def borders(model: onnx_ir.Model, node: onnx_ir.Node) -> Iterator[tuple[Border, onnx_ir.Value]]:

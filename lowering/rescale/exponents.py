@@ -15,7 +15,7 @@ from fractions import Fraction
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.handed_on import Border, borders
+from castsmith.analysis.inference.handed_on import Border, borders, value_at
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
@@ -31,12 +31,6 @@ Edge = Border
 Place = Edge | onnx_ir.Value
 """Where an adapter is put: before one operand, or behind a value, for all nodes that read it."""
 NOTHING: Form = {}
-
-
-def read(edge: Edge) -> onnx_ir.Value | None:
-    """Return the value there."""
-    owner, index = edge
-    return (owner.inputs if isinstance(owner, onnx_ir.Node) else owner.outputs)[index]
 
 
 def plus(one: Form, other: Form, factor: Fraction | int = 1) -> Form:
@@ -91,7 +85,7 @@ class Exponents:
         for node in (node for node in all_nodes(model) if node not in holding):
             self._node(node)
         for _, (edge, receiver) in crossings:
-            source, form = read(edge), self.of.get(receiver, NOTHING)
+            source, form = value_at(edge), self.of.get(receiver, NOTHING)
             if isinstance(edge[0], onnx_ir.Node) and self.is_scaled(source) and constant_tensor(source) is not None:
                 self.constants[edge] = form
             elif self.is_scaled(source):

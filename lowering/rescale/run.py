@@ -24,7 +24,7 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.handed_on import handed_on
+from castsmith.analysis.inference.handed_on import handed_on, value_at
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
@@ -37,7 +37,7 @@ from castsmith.lowering.fault_search import IN_FLOAT_INSIDE, faults, sum_inside,
 from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.healing import computes_in_half, reference_of
 from castsmith.lowering.rescale.edits import NAME, put_before, put_behind
-from castsmith.lowering.rescale.exponents import Edge, degree_of, read
+from castsmith.lowering.rescale.exponents import Edge, degree_of
 from castsmith.lowering.rescale.softmax import SHIFT_SOFTMAX, Shifts
 from castsmith.lowering.rescale.solve import Bound, Solution, solve
 from castsmith.numerics.errors import present
@@ -164,7 +164,7 @@ class Rescale(SessionPass):
             moved = {
                 now[value]: (keys[value], exponent) for value, exponent in solution.values.items() if value in keys
             }
-        values = [each if isinstance(each := bound.subject, onnx_ir.Value) else read(each) for bound in unsolved]
+        values = [each if isinstance(each := bound.subject, onnx_ir.Value) else value_at(each) for bound in unsolved]
         names = tuple(dict.fromkeys(value.name or "" for value in values if value is not None))
         if records.rewrites:
             session.changed()
@@ -399,7 +399,7 @@ class _Change:
         return new_constant(self.namer.fresh(f"{value.name}_factor"), onnx_ir.tensor(np.array(number, dtype)))
 
     def _adapt(self, edge: Edge, exponent: int) -> None:
-        (owner, index), value = edge, present(read(edge), "an operand")
+        (owner, index), value = edge, present(value_at(edge), "an operand")
         new = self._scaled.get((value, exponent)) if isinstance(owner, onnx_ir.Node) else None
         if new is None:
             made = self._multiplied(value, exponent)

@@ -15,8 +15,9 @@ import numpy as np
 import onnx_ir
 from numpy.typing import NDArray
 
+from castsmith.analysis.inference.handed_on import value_at
 from castsmith.analysis.inference.walk import Inference
-from castsmith.lowering.rescale.exponents import NOTHING, Edge, Exponents, Form, Place, plus, read, times
+from castsmith.lowering.rescale.exponents import NOTHING, Edge, Exponents, Form, Place, plus, times
 
 Array = NDArray[Any]
 Places = frozenset[Place]
@@ -113,7 +114,7 @@ class _System:
         for bound in bounds:
             of_subject[bound.subject].append(bound)
         for place, form in self.found.adapted.items():  # what an adapter makes has to fit as well
-            value = place if isinstance(place, onnx_ir.Value) else read(place)
+            value = place if isinstance(place, onnx_ir.Value) else value_at(place)
             whole = self.reduced(plus(form, self._raw(value) if value is not None else NOTHING))
             rows += [(whole, bound) for bound in of_subject[value] if not bound.inside]
         return _assigned(rows, self._steps, self.found.inexact)
@@ -134,7 +135,9 @@ class _System:
         They are one operand, one value, and everything around the nodes from here on whose results are wrong.
         """
         edges = dict.fromkeys(itertools.islice(self._operands(subject), _MOST_TRIED))
-        values = [value for edge in edges if isinstance(edge[0], onnx_ir.Node) and (value := read(edge)) is not None]
+        values = [
+            value for edge in edges if isinstance(edge[0], onnx_ir.Node) and (value := value_at(edge)) is not None
+        ]
         alone = [frozenset([place]) for place in dict.fromkeys([*edges, *values])]
         return [*alone, self._around(subject, wrong)]
 
@@ -183,7 +186,7 @@ class _System:
             return self.found.of.get(subject, NOTHING)
         if subject in self.found.constants:
             return self.found.constants[subject]
-        value = read(subject)
+        value = value_at(subject)
         if value is None:
             return NOTHING
         shared = self.found.adapted.get(value, NOTHING) if isinstance(subject[0], onnx_ir.Node) else NOTHING

@@ -9,8 +9,8 @@ import onnx_ir
 import pytest
 from onnx import numpy_helper
 
+from castsmith.analysis.inference.handed_on import value_at
 from castsmith.analysis.inference.walk import infer_element_types
-from castsmith.lowering.rescale.exponents import read
 from castsmith.lowering.rescale.solve import Bound, solve
 from castsmith.numerics.promotion.rules import PromotionRules
 
@@ -35,7 +35,7 @@ def exponents(body: str, needs: dict[str, int], **weights: object) -> dict[str, 
     scaled |= {f"{place.name}@": power for place, power in found.adapters.items() if isinstance(place, onnx_ir.Value)}
     edges = [(edge, power) for edge, power in found.adapters.items() if not isinstance(edge, onnx_ir.Value)]
     for (owner, index), exponent in (*found.constants.items(), *edges):
-        source, reader = read((owner, index)), owner.outputs[0].name if isinstance(owner, onnx_ir.Node) else ""
+        source, reader = value_at((owner, index)), owner.outputs[0].name if isinstance(owner, onnx_ir.Node) else ""
         assert source is not None
         scaled[f"{source.name}@{reader}"] = exponent
     scaled |= {f"{name}@{node.outputs[0].name}": exponent for (node, name), exponent in found.attributes.items()}
