@@ -305,8 +305,8 @@ class _Comparison:
         for output, content in expected.items():
             text, tolerance = self.declared.outputs.get(output), self.how.tolerances[output]
             count, nan_bits = verdict.outputs[output], self.how.nan_bits
-            options: dict[str, Any] = {"measured": self.how.trace}
-            here = compare(content, found[output], count, recoded.get(output), nan_bits, tolerance, **options)
+            both, recoding = (content, found[output]), recoded.get(output)
+            here = compare(*both, count, recoding, nan_bits, tolerance, measured=self.how.trace)
             if here is not None and verdict.mismatch is None:
                 earlier = self._first_difference(name, feeds, theirs, tolerance)
                 value = next(value for value in self.b.graph.outputs if value.name == output)

@@ -22,10 +22,7 @@ from castsmith.ir.walks import all_nodes, graphs_of, graphs_with_initializers
 from castsmith.lowering.check.branches import known_before_run
 from castsmith.lowering.check.device import unused_nodes, values_of
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
-from castsmith.lowering.check.malformed import (
-    MALFORMED_MODEL,
-    OF_CONSTANT,
-)
+from castsmith.lowering.check.malformed import MALFORMED_MODEL, OF_CONSTANT
 from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES, OUTPUT_TYPE_MISMATCH
 from castsmith.numerics.types import HALF_TYPES, Kind, element_type

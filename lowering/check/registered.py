@@ -139,12 +139,14 @@ def _bodies_at_other_opsets(model: onnx_ir.Model, target: Target) -> Iterator[Di
 
 def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     """Yield the operators that are not among those which the target has, if these are known."""
+    if not target.operators:
+        return
     found, functions = dict[str, Occurrences](), dict[str, Occurrences]()
     imports = imports_by_scope(model)
     calls_fail, counts = "functions-unconverted" in target.hazards, "surplus-operands-unchecked" not in target.hazards
     nodes = nodes_of(model.graph) if calls_fail else all_nodes(model)
     unused = unused_nodes(model) if "unused-nodes-unread" in target.hazards else set[onnx_ir.Node]()
-    for node in sorted(nodes, key=unused.__contains__) if target.operators else ():  # the first one is reported
+    for node in sorted(nodes, key=unused.__contains__):  # the first one is reported
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
         has = node.op_type in target.operators.get(domain, ())
         schema = contrib_schema(node.op_type) if domain == CONTRIB_DOMAIN else None

@@ -14,7 +14,7 @@ import onnx_ir
 from castsmith.analysis.inference.walk import Inference, infer_element_types
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.errors import ModelError, OpsetError
-from castsmith.ir.io.loading import NO_IMPORTS, ModelLike, structure
+from castsmith.ir.io.loading import ModelLike, structure
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Diagnostic, Flaw, FlawKind, Refusal, Severity, Site
 from castsmith.ir.text import site_of
@@ -116,7 +116,8 @@ def check(
     flag("strict_device", strict_device, OptionError)
     rules, runtime = as_rules(promotion), as_target(target, strict=strict_device)
     loaded, flaws = readable_model(model)
-    if any(flaw.text == NO_IMPORTS for flaw in flaws) and not (runtime and runtime.has_hazard("imports-unchecked")):
+    unimported = any(FlawKind.UNIMPORTED in flaw.kinds for flaw in flaws)
+    if unimported and not (runtime and runtime.has_hazard("imports-unchecked")):
         loaded = None
     source = model if not flaws else loaded if are_passed_over(flaws) else None
     written = None if source is None else (lambda: structure(source))
@@ -139,9 +140,10 @@ def check(
     }
     others = (each for each in found if (each.site, each.site.output) not in flawed)
     malformed = malformed_findings(flaws, loaded)
-    if not _is_unread(model, flaws, runtime):
-        malformed = as_loaded(malformed, loaded, runtime)
-    told = [*malformed, *as_loaded(others, loaded, runtime)]
+    if _is_unread(model, flaws, runtime):
+        told = [*malformed, *as_loaded(others, loaded, runtime)]
+    else:
+        told = list(as_loaded((*malformed, *others), loaded, runtime))
     return told if loaded is None or flaws or inputs is None else [*told, *_half_findings(loaded, inputs, runtime)]
 
 
