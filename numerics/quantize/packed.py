@@ -23,7 +23,7 @@ def unpacked_weights(
     block: int,
     bits: int,
 ) -> NDArray[np.float32]:
-    """Return rows of weights as MatMulNBits states them: (code - zero point) * scale, in float.
+    """Return rows of weights as MatMulNBits and QMoE state them: (code - zero point) * scale, in float.
 
     Args:
         codes: One row of bytes for each row of weights.

@@ -10,6 +10,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.bounds.interval import ANYTHING, Ball, Interval, UnknownRangeError, collapsed, number, products
 from castsmith.analysis.bounds.rounding import is_float, largest, overflows, unit_roundoff
+from castsmith.analysis.bounds.rules import experts
 from castsmith.analysis.bounds.rules.arithmetic import add
 from castsmith.analysis.bounds.rules.attention import Heads, combined, held, rotary, turned
 from castsmith.analysis.bounds.rules.functions import gelu, swish
@@ -265,4 +266,5 @@ RULES: dict[tuple[str, str], Rule] = {
     (_MS, "GroupQueryAttention"): _grouped_query,
     (_MS, "MultiHeadAttention"): _multi_head,
     (_MS, "Attention"): _attention,
+    **experts.RULES,
 }

@@ -101,6 +101,30 @@ def attention(case: Case) -> None:
               count=2 if past else 1, **given)  # fmt: skip
 
 
+def experts(op_type: str) -> Make:
+    def make(case: Case) -> None:
+        rows, count, hidden, inner = case.pick(1, 3), case.pick(2, 4), case.pick(16, 32), case.pick(16, 32)
+        gated = case.coin(0.4)
+        wide = 2 * inner if gated else inner
+        x, router = case.x(rows, hidden), case.x(rows, count)
+        given: dict[str, Any] = {"k": case.pick(1, 2), "normalize_routing_weights": case.pick(0, 1)}
+        given["activation_type"] = "swiglu" if gated else case.pick("relu", "gelu", "silu", "identity")
+        given |= {"swiglu_fusion": 1, "activation_alpha": 1.7, "activation_beta": 1.0} if gated else {}
+        bias = [case.floats(count, wide) if case.coin() else "", case.floats(count, hidden) if case.coin() else ""]
+        if op_type == "MoE":
+            layers = [case.floats(count, wide, hidden), bias[0], case.floats(count, hidden, inner), bias[1]]
+        else:
+            bits = case.pick(4, 8)
+            given["expert_weight_bits"] = bits
+            layers = list[str]()
+            for n, k, held in ((wide, hidden, bias[0]), (hidden, inner, bias[1])):
+                codes = case.rng.integers(0, 256, (count, n, k * bits // 8), dtype=np.uint8)
+                layers += [case.constant(codes), case.floats(count, n, low=0.01, high=0.3), held]
+        case.node(op_type, x, router, *layers, domain=_MS, **given)
+
+    return make
+
+
 def quick_gelu(case: Case) -> None:
     given: dict[str, Any] = {"alpha": case.pick(1.0, 0.5, 3.0)} if case.coin() else {}
     case.node("QuickGelu", case.x(2, 3, 4), domain=_MS, **given)
@@ -111,7 +135,9 @@ OPERATORS: dict[str, Make] = {
     "FusedMatMul": fused_matmul,
     "GroupQueryAttention": grouped_query,
     "MatMulNBits": matmul_nbits,
+    "MoE": experts("MoE"),
     "MultiHeadAttention": multi_head,
+    "QMoE": experts("QMoE"),
     "QuickGelu": quick_gelu,
     "RotaryEmbedding": rotary,
 }
