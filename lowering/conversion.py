@@ -55,7 +55,6 @@ from castsmith.targets.target import as_target, load_target
 from castsmith.verification.bounds import Bound, bounds_and
 
 if TYPE_CHECKING:
-    from castsmith.analysis.bounds.analysis import Also
     from castsmith.targets.target import Target
 
 _RULES = PromotionRules(promote_unsafe=True)
@@ -152,9 +151,8 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         known = reference(given.clone(), options.inputs, options.dims, ranges=options.ranges, target=target)
     fates, remembered = Fates(to), Remembered()
     stated = _stated(given, options.ranges or {})
-    # The weights are read for the bounds, and the effects of rounding are found in the same pass.
     bounded = not options.weights_only and (to == DataType.FLOAT16 or stated)
-    proven = _bounds_of(given, stated, remembered, fates.reader) if bounded else {}
+    proven = _bounds_of(given, stated, remembered) if bounded else {}
     measured, made_up = {} if known is None else known.measured(), is_made_up(options.inputs)
     evidence = _evidence(measured, to, made_up=made_up, search=search)
     request = Request(
@@ -672,7 +670,7 @@ def _stated(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) -> 
 
 
 def _bounds_of(
-    model: onnx_ir.Model, stated: Mapping[str, tuple[float, float]], remembered: Remembered, also: Also | None = None
+    model: onnx_ir.Model, stated: Mapping[str, tuple[float, float]], remembered: Remembered
 ) -> dict[str, Bound]:
     """The bounds that hold for every input in the stated ranges, by name; empty if the model cannot be bounded.
 
@@ -680,7 +678,7 @@ def _bounds_of(
     """
     ranges = {name: ends for value in model.graph.inputs if (ends := stated.get(name := value.name or ""))}
     try:
-        found = bounds_and(model, ranges=ranges, promotion=_RULES, also=also, remembered=remembered)
+        found = bounds_and(model, ranges=ranges, promotion=_RULES, remembered=remembered)
     except CastsmithError:  # no bound is needed for a conversion
         return {}
     return {name: bound for name, bound in found.items() if bound.how == "proven"}
