@@ -34,7 +34,7 @@ from castsmith.ir.io.superseded import data_files_of, drop, drop_left, note
 from castsmith.ir.io.wire import write_model
 from castsmith.ir.naming import has_clashes, settle_names
 from castsmith.ir.validation import require_sound
-from castsmith.ir.walks import Held, Place, bytes_of_tensor, is_external, put_tensor, tensor_places
+from castsmith.ir.walks import Held, Place, is_external, put_tensor, tensor_places
 from castsmith.numerics.arguments import count, described, flag, text
 from castsmith.numerics.errors import ArgumentTypeError, OptionError
 
@@ -316,7 +316,7 @@ def _size_in_file(tensors: Tensors, path: Path) -> int:
     held = initializers = 0
     for place, tensor in tensors.items():
         if not is_external(tensor) and _has_bytes(place, tensor):
-            size = bytes_of_tensor(tensor)
+            size = tensor.nbytes
             held, initializers = (held + size, initializers) if isinstance(place, Held) else (held, initializers + size)
     if held > _INLINE_LIMIT:
         raise ModelError(

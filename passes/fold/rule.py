@@ -28,7 +28,6 @@ from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import Replacement, lacking_identity
 from castsmith.passes.fold.conversions import CastTo, Reading, constant_of, tensor_of
 from castsmith.passes.fold.reading import Reader
-from castsmith.passes.fold.together import Together
 from castsmith.passes.fold.values import Constants, FoldError, Known
 from castsmith.targets.kernels import takes_identity
 from castsmith.targets.target import Target
@@ -94,8 +93,6 @@ class Folding:
     as_runtime: set[Known] = field(default_factory=set[Known])
     grown: int = 0
     refused: dict[tuple[Known, ...], Refusal] = field(default_factory=dict[tuple[Known, ...], Refusal])
-    ready: Together = field(default_factory=Together)
-    """The casts of small constants, which were computed together."""
 
     def fold(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
         """Return the replacement of the node; None if it does not convert constants."""
@@ -145,7 +142,7 @@ class Folding:
         """Return the constant of each output. An unused output is left as its operand."""
         if node.op_type == "Cast" and not (node.inputs and self.constants.of(node.inputs[0])):  # as in most cases
             return None
-        readings = self.ready.readings.get(node) or self.reader.read(node)
+        readings = self.reader.read(node)
         used = _used(node)
         if readings is None or not any(used):
             return None
@@ -259,9 +256,6 @@ class Folding:
     def _computed(self, derivation: Derivation) -> onnx_ir.TensorProtocol | Finding:
         """Return the constant, or the element that prevents folding."""
         conversion = derivation.reading[0]
-        ready = self.ready.arrays.get(derivation.known)
-        if ready is not None:
-            return onnx_ir.Tensor(ready, derivation.known.dtype)
         arrays = [self.constants.array(constant) for constant in derivation.operands]
         dtype, finding = derivation.known.dtype, conversion.finding(arrays)
         if finding is None or finding.standing <= self.tolerated:

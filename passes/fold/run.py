@@ -39,7 +39,6 @@ from castsmith.passes.core.rewriting import Replacement, apply_replacement
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.reading import CONVERTING, Reader, may_convert
 from castsmith.passes.fold.rule import FOLD_CONSTANT, FOLD_GROWTH, FOLD_INVALID, FOLD_UNDEFINED, NAME, Folding
-from castsmith.passes.fold.together import casts_computed
 from castsmith.passes.fold.values import Constants
 from castsmith.targets.target import Target
 
@@ -121,7 +120,6 @@ class FoldConstants(SessionPass):
         found = session.survey
         nodes = [node for node in (found.nodes if found.domains else found.of(CONVERTING)) if may_convert(node)]
         nodes = [node for node in nodes if not node.metadata_props or not is_stored_weight(node)]
-        folding.ready = casts_computed(nodes, folding.reader)
         types = folding.reader.inference.types
         for node in nodes:
             if node.graph is None:  # removed meanwhile

@@ -19,7 +19,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,10 +31,7 @@ from castsmith.ir.codes import RefusalCode, Rule
 from castsmith.ir.constants import constant_tensor, drop_if_unused, growth_reason, new_constant, use_count
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
-from castsmith.ir.ops.table import operators
-from castsmith.ir.ops.traits import Moves
 from castsmith.ir.records import Records, Refusal, RewriteResult
-from castsmith.ir.survey import Survey
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of, graphs_in
 from castsmith.numerics.errors import present
@@ -46,7 +43,6 @@ from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import Replacement, apply_replacement, lacking_identity
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.rule import FOLD_GROWTH
-from castsmith.passes.shapes.arithmetic import BY_ELEMENT
 from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED
 from castsmith.passes.shapes.elements import Content
 from castsmith.passes.shapes.targets import REASONS, WITH_TARGETS, constant_target
@@ -104,56 +100,12 @@ class FoldShapes(SessionPass):
 
     def rewrite(self, session: Session) -> RewriteResult:
         model, records = session.model, Records()
-        if not may_find_something(session.survey):
-            return RewriteResult(model, False, records)
         inference = session.follow(PromotionRules(promote_unsafe=True))
         several = called_with_several_types(inference)
         nodes = [node for node in session.nodes if node.graph not in several]
         shapes = _inferred(Shapes(model, inference, session.imports, session.holders, self.largest_dim), nodes)
         _Folding(session, shapes, session.namer(), self, records).run(nodes)
         return RewriteResult(model, bool(records.rewrites), records)
-
-
-def may_find_something(nodes: Survey) -> bool:
-    """False if a look at the operators tells that no rule applies: nothing is computed from shapes and constants alone.
-
-    Most models of activations are such, and following all their shapes takes as long as all other passes. Only what
-    uses a constant, or reads a shape, is looked at, and what uses the results.
-    """
-    derived, waiting = set[onnx_ir.Value](), nodes.of(_OF_SHAPES)
-    constants = [value for graph in nodes.graphs() for value in graph.initializers.values()]
-    constants += [value for node in nodes.of({"Constant"}) for value in node.outputs]
-    waiting += [node for value in constants for node, _ in value.uses()]
-    while waiting:
-        node = waiting.pop()
-        op_type = node.op_type
-        if op_type in WITH_TARGETS and any(value in derived for value in node.inputs[1:]):
-            return True
-        if op_type not in FOLLOWED or (node.outputs and node.outputs[0] in derived):
-            continue
-        operands = node.inputs if op_type in BY_ELEMENT else node.inputs[:1]
-        if op_type in _OF_SHAPES or not _any_unknown(operands, derived):
-            if op_type in COMPUTED:
-                return True
-            derived.update(node.outputs)
-            waiting += [user for value in node.outputs for user, _ in value.uses()]
-    return False
-
-
-def _any_unknown(values: Iterable[onnx_ir.Value | None], sources: Container[onnx_ir.Value]) -> bool:
-    """True if one of the values is neither known nor a constant."""
-    for value in values:
-        if value is None:
-            return True
-        if value not in sources:
-            producer = value.producer()
-            if (producer is not None and producer.op_type != "Constant") or constant_tensor(value) is None:
-                return True
-    return False
-
-
-_OF_SHAPES = operators(lambda row: row.moves is Moves.SHAPE)
-"""Operators that read nothing of their operand but its shape."""
 
 
 def _inferred(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:

@@ -7,6 +7,7 @@ import random
 import warnings
 from fractions import Fraction
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import onnx.defs
@@ -197,7 +198,7 @@ def test_pieces_are_the_tensor_in_order(chunk: int, monkeypatch: pytest.MonkeyPa
             for size in sizes if block < 2 or len(shape) > 1 else ():
                 scale = np.arange(1, np.prod(size, dtype=int) + 1, dtype=np.float32).reshape(size) / 8
                 zero = (scale * 8 % 5).astype(np.uint8)
-                settings = {"axis": axis, "block_size": block, "opset": 25}
+                settings: dict[str, Any] = {"axis": axis, "block_size": block, "opset": 25}
                 whole = quantize_linear(x, scale, zero, **settings)
                 parts = list(quantized_pieces(x, scale, zero, **settings))
                 assert max(part.size for part in parts) <= chunk
