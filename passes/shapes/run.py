@@ -31,6 +31,8 @@ from castsmith.ir.codes import RefusalCode, Rule
 from castsmith.ir.constants import constant_tensor, drop_if_unused, growth_reason, new_constant, use_count
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.table import operators
+from castsmith.ir.ops.traits import Moves
 from castsmith.ir.records import Records, Refusal, RewriteResult
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of, graphs_in
@@ -43,6 +45,7 @@ from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import Replacement, apply_replacement, lacking_identity
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.rule import FOLD_GROWTH
+from castsmith.passes.shapes.arithmetic import BY_ELEMENT
 from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED
 from castsmith.passes.shapes.elements import Content
 from castsmith.passes.shapes.targets import REASONS, WITH_TARGETS, constant_target
@@ -100,12 +103,32 @@ class FoldShapes(SessionPass):
 
     def rewrite(self, session: Session) -> RewriteResult:
         model, records = session.model, Records()
+        if not computes_from_constants(session.nodes):
+            return RewriteResult(model, False, records)
         inference = session.follow(PromotionRules(promote_unsafe=True))
         several = called_with_several_types(inference)
         nodes = [node for node in session.nodes if node.graph not in several]
         shapes = _inferred(Shapes(model, inference, session.imports, session.holders, self.largest_dim), nodes)
         _Folding(session, shapes, session.namer(), self, records).run(nodes)
         return RewriteResult(model, bool(records.rewrites), records)
+
+
+def computes_from_constants(nodes: Iterable[onnx_ir.Node]) -> bool:
+    """True if a node computes from shapes and constants alone: most models of activations have none, and are left."""
+    fixed = set[onnx_ir.Value | None]()
+    for node in nodes:
+        if node.op_type not in FOLLOWED:
+            continue
+        operands = node.inputs if node.op_type in BY_ELEMENT else node.inputs[:1]
+        if node.op_type in _OF_SHAPES or all(v in fixed or constant_tensor(v) is not None for v in operands):
+            if node.op_type in COMPUTED:
+                return True
+            fixed.update(node.outputs)
+    return False
+
+
+_OF_SHAPES = operators(lambda row: row.moves is Moves.SHAPE)
+"""Operators that read nothing of their operand but its shape."""
 
 
 def _inferred(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
