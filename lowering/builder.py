@@ -13,9 +13,10 @@ from onnx_ir import DataType
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.table import GIVES_BOOL
+from castsmith.ir.records import Effect
 from castsmith.numerics.errors import InternalError, present
 from castsmith.numerics.types import CODED_TYPES, type_name
-from castsmith.passes.core.rewriting import place_constant
+from castsmith.passes.core.rewriting import Replacement, detach, place_constant
 
 ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
 """Returns a value for a constant array that the nodes may use; equal arrays may share one."""
@@ -145,6 +146,37 @@ class Builder:
         node.outputs[0].type = onnx_ir.TensorType(dtype)
         node.outputs[0].shape = shape.copy() if shape is not None else None
         return node.outputs[0]
+
+
+class ReplacementBuilder(Builder):
+    """A builder of the nodes that replace one node.
+
+    Attributes:
+        node: The node to replace.
+        constants: The constants of the new nodes, with the prefix, by default the first result of the node, unless
+            `constant_home` keeps them.
+    """
+
+    def __init__(
+        self, node: onnx_ir.Node, prefix: str | None = None, constant_home: ConstantHome | None = None, **usable: bool
+    ) -> None:
+        if prefix is None:
+            prefix = f"{node.outputs[0].name if node.outputs else node.op_type}_"
+        self.node, self.constants = node, list[onnx_ir.Value]()
+        super().__init__(constant_home or new_constants(self.constants, prefix), **usable)
+
+    def replacement(
+        self, rule: str, reason: str, *outputs: onnx_ir.Value, effect: Effect = Effect.BIT_EXACT
+    ) -> Replacement:
+        """Return the nodes written so far as the replacement, with a value for each output of the node."""
+        for old, new in zip(self.node.outputs, outputs, strict=True):
+            if new.name is None and new.producer() in self.nodes:
+                new.name = old.name
+        return Replacement(rule, reason, tuple(self.nodes), tuple(self.constants), outputs=outputs, effect=effect)
+
+    def discard(self) -> None:
+        """Discard the new nodes, so that they no longer count as uses of the model's values."""
+        detach(self.nodes)
 
 
 def at_least(build: Builder, x: onnx_ir.Value, bound: Operand) -> onnx_ir.Value:

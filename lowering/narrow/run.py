@@ -32,7 +32,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import Builder, ReplacementBuilder
 from castsmith.lowering.interface import NARROW_INTERFACE, convert_inputs, convert_outputs
 from castsmith.lowering.narrow.facts import NARROWER, SAME, Facts, refusal_text
 from castsmith.lowering.narrow.places import Place, groups_of, worth_it
@@ -197,8 +197,7 @@ def _obstacle(
 def _narrowed(place: Place) -> Replacement:
     """Return the node in the narrower type, with casts around it, which simplify-casts removes again."""
     node, to = place.node, NARROWER[place.dtype]
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants))
+    build = ReplacementBuilder(node, "")
     inputs = list(node.inputs)
     for index in place.inputs:
         value = inputs[index]
@@ -215,7 +214,7 @@ def _narrowed(place: Place) -> Replacement:
         outputs.append(build.cast(new, place.dtype) if becomes else new)
         outputs[-1].name = old.name
     reason = f"all operands and results of {type_name(place.dtype)} are known to fit {type_name(to)}"
-    return Replacement(NARROW_OPERATOR.code, reason, tuple(build.nodes), tuple(constants), outputs=tuple(outputs))
+    return build.replacement(NARROW_OPERATOR.code, reason, *outputs)
 
 
 _MOST = 1 << 16

@@ -21,7 +21,7 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR
 from castsmith.ir.records import Records, RewriteResult
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import ReplacementBuilder
 from castsmith.lowering.check.target import types_asked_about
 from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.lowering.operators.eight_bits import QUANTIZE_IN_FLOAT, SHIFT_TO_INT8, lowered_quantizer
@@ -107,7 +107,6 @@ def _equal_of_bool(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     a, b = node.inputs
     if a is None or b is None:
         return None
-    build = Builder(new_constants([]))
+    build = ReplacementBuilder(node)
     y = build.op("Not", build.op("Xor", a, b))
-    y.name = node.outputs[0].name
-    return Replacement(EQUAL_OF_BOOL.code, scene.lacks(node, DataType.BOOL), tuple(build.nodes), outputs=(y,))
+    return build.replacement(EQUAL_OF_BOOL.code, scene.lacks(node, DataType.BOOL), y)

@@ -14,7 +14,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, is_function
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_of
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import ReplacementBuilder
 from castsmith.lowering.opset.adapters import adapted, has_adapter
 from castsmith.lowering.opset.definitions import definition, write_out
 from castsmith.lowering.opset.obstacles import (
@@ -75,19 +75,22 @@ def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> NodeChanges:
 
 def _raise(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> None:
     """Decide for a node that moves to a newer opset."""
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name if node.outputs else node.op_type}_"))
+    build = ReplacementBuilder(node)
     made = raised(build, node, now, to, types)
     if isinstance(made, str):
-        detach(build.nodes)
+        build.discard()
         moves.obstacles.append(Obstacle(site_of(node), made))
     elif made is not node:
         for old, new in zip(node.outputs, made.outputs, strict=True):
             dtype = types.get(old)
             new.type = new.type if dtype is None else onnx_ir.TensorType(dtype)
-        reason = f"{node.op_type} in the form of opset {to}"
-        nodes, outputs = (*build.nodes, made), tuple(made.outputs)
-        moves.replacements[node] = Replacement(ADAPT_OPERATOR.code, reason, nodes, tuple(constants), outputs=outputs)
+        moves.replacements[node] = _in_form_of(build, made, to)
+
+
+def _in_form_of(build: ReplacementBuilder, made: onnx_ir.Node, to: int) -> Replacement:
+    """Return the replacement by a node of the operator, behind the others."""
+    build.nodes.append(made)
+    return build.replacement(ADAPT_OPERATOR.code, f"{build.node.op_type} in the form of opset {to}", *made.outputs)
 
 
 def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
@@ -111,16 +114,11 @@ def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:
 
 
 def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name if node.outputs else node.op_type}_"))
+    build = ReplacementBuilder(node)
     moved = adapted(build, node, now, to, types)
     fits = moved is not None and attribute_obstacle(moved, now, to) is None
     if moved is not None and fits and all(is_legal(built, now, to, types) for built in (*build.nodes, moved)):
-        reason = f"{node.op_type} in the form of opset {to}"
-        outputs = tuple(moved.outputs)
-        moves.replacements[node] = Replacement(
-            ADAPT_OPERATOR.code, reason, (*build.nodes, moved), tuple(constants), outputs=outputs
-        )
+        moves.replacements[node] = _in_form_of(build, moved, to)
         return True
     detach([*build.nodes, *([] if moved is None else [moved])])
     operands = tuple(None if v is None else (types.get(v, v.dtype), str(v.shape)) for v in node.inputs)

@@ -24,7 +24,7 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.qonnx import flag
 from castsmith.ir.records import RewriteResult
-from castsmith.lowering.builder import Builder, at_least, new_constants
+from castsmith.lowering.builder import Builder, ReplacementBuilder, at_least
 from castsmith.lowering.encodings.ladder import to_the_grid
 from castsmith.lowering.float8.functions import INLINE_FUNCTIONS
 from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
@@ -74,12 +74,9 @@ class LowerQuant(SessionPass):
 def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameters: Parameters) -> Replacement:
     if any(attribute.is_ref() for attribute in node.attributes.values()):
         raise ModelError("an attribute is a parameter of the enclosing function")
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    build = ReplacementBuilder(node)
     y = build.cast(_WRITERS[node.op_type](build, node, parameters), node.outputs[0].dtype or DataType.FLOAT)
-    build.nodes[-1].outputs[0].name = node.outputs[0].name
-    reason = f"QONNX {node.op_type}, step by step in standard operators"
-    return Replacement(LOWER_QUANT.code, reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+    return build.replacement(LOWER_QUANT.code, f"QONNX {node.op_type}, step by step in standard operators", y)
 
 
 def _integer(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:

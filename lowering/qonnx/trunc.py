@@ -27,7 +27,7 @@ from castsmith.ir.ops.qonnx import TRUNCS, TruncNode, is_trunc, read_trunc, trun
 from castsmith.ir.records import Diagnostic, RewriteResult, Severity
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import Builder, ReplacementBuilder
 from castsmith.lowering.check.trunc import TRUNC_VERSION_GUESSED
 from castsmith.lowering.float8.functions import INLINE_FUNCTIONS
 from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
@@ -155,8 +155,7 @@ def _lowered(node: onnx_ir.Node, imports: Mapping[str, int], parameters: Paramet
 def _expand(
     node: onnx_ir.Node, meaning: TruncNode, operands: dict[str, onnx_ir.Value], arrays: dict[str, NDArray[Any]]
 ) -> Replacement:
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    build = ReplacementBuilder(node)
     parameters = (arrays.get(name) for name in ("scale", "in_bitwidth", "out_bitwidth", "out_scale"))
     t = build.constant(np.asarray(power_of_two(*parameters)), "ratio")
     q = combine(build, "Div", operands["x"], operands["scale"])
@@ -171,9 +170,8 @@ def _expand(
     y = subtract_zero_point(build, y, zero, zero_array)
     y = combine(build, "Mul", y, operands["scale" if meaning.version == 1 else "out_scale"])
     y = build.cast(y, node.outputs[0].dtype or DataType.FLOAT)
-    build.nodes[-1].outputs[0].name = node.outputs[0].name
     reason = f"QONNX Trunc version {meaning.version}, {meaning.rounding_mode}, step by step in standard operators"
-    return Replacement(LOWER_TRUNC.code, reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+    return build.replacement(LOWER_TRUNC.code, reason, y)
 
 
 def _guessed(node: onnx_ir.Node) -> Diagnostic:

@@ -3,8 +3,7 @@
 If the target supports the type but lacks the operator, the operands are cast to float and the result back: the
 operator's result in float, rounded once. For +, -, *, / and square root that is the result in the type itself, since
 float has more than twice its precision and two bits; for others, whose last bits the standard leaves to runtimes, it is
-the usual meaning. If the target lacks the type, its values become floats and each result is rounded in place. Casts
-to these types that the target rounds twice are rounded once.
+the usual meaning. If the target lacks the type, its values become floats and each result is rounded in place.
 
     y = Add (a, b)
 becomes
@@ -29,7 +28,7 @@ from castsmith.ir.ops.traits import Moves
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.builder import Builder, computed_in, new_constants
+from castsmith.lowering.builder import ReplacementBuilder, computed_in
 from castsmith.lowering.encodings.choose import Encoding
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.encodings.storage import inferred_declared, mentioned_types, retyped_attributes
@@ -38,8 +37,8 @@ from castsmith.lowering.float8.functions import INLINE_FUNCTIONS, inline_functio
 from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
 from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, Types
 from castsmith.lowering.interface import WIDE, WIDEN_INTERFACE, widen_interface
-from castsmith.lowering.widen.casts import CAST_BEFORE_TRANSPOSE, cast_before_transpose, round_casts_once
 from castsmith.lowering.widen.storage import WIDEN_STORAGE, effect_in_float, widen_storage, widened_tensor
+from castsmith.lowering.widen.transposes import CAST_BEFORE_TRANSPOSE, cast_before_transpose
 from castsmith.lowering.widen.unify import UNIFY_OPERANDS, unify_operands
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
@@ -124,16 +123,13 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
     kept = None if quantized is None else types.get(quantized, quantized.dtype)
     if kept is None or (kept in CODED_TYPES and not _casts_from_float(target, kept, opset)):
         raise ModelError(f"QuantizeLinear of {type_name(dtype)} to {'?' if kept is None else type_name(kept)}")
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    build = ReplacementBuilder(node)
     expand = expand_quantize if node.op_type == "QuantizeLinear" else expand_dequantize
     y = expand(build, node, Context(types, frozenset(), Encoding.LADDER, opset))
-    y.name = node.outputs[0].name
     why = f"{target} has no {node.op_type} of {type_name(dtype)} at opset {min(opset, target.newest_opset)}"
     if _divided_in_float(node, target, types, opset):
         why = f"{target} does not round the quotient to {type_name(dtype)}"
-    reason = f"{why}: in float, step by step"
-    return Replacement(WIDEN_OPERATOR.code, reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+    return build.replacement(WIDEN_OPERATOR.code, f"{why}: in float, step by step", y)
 
 
 def _casts_from_float(target: Target, dtype: DataType, opset: int) -> bool:
@@ -193,7 +189,6 @@ class WidenFloats(SessionPass):
         records.rewrites += widen_interface(session, NAME, HALF_TYPES if self.interface == WIDE else ())
         inline_ambiguous(session, self.target, NAME, records)
         _run(session, self.target, _linear, records)
-        round_casts_once(session, self.target, NAME, records)
         _run(session, self.target, _widened, records)
         for dtype in HALF_TYPES:
             if dtype in self.target.lacks:

@@ -16,7 +16,7 @@ from castsmith.ir.ops.value_types import set_element_type, with_element_type
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity, Site
 from castsmith.ir.text import site_of, value_item
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.builder import Builder, ConstantHome, new_constants, shared_constants
+from castsmith.lowering.builder import Builder, ConstantHome, ReplacementBuilder, new_constants, shared_constants
 from castsmith.lowering.encodings.integer import rounds_since, wide
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE, round_in_place
 from castsmith.lowering.encodings.storage import declared_values, inferred_declared, retyped_attributes
@@ -27,7 +27,7 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
-from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.rewriting import apply_replacement
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
@@ -159,8 +159,7 @@ def _round_results(
     functions: Functions | None,
 ) -> Rewrite:
     """Round the node's results, or the operand of a cast, to the values of the type."""
-    constants: list[onnx_ir.Value] = []
-    build = Builder(shared or new_constants(constants), doubles=bool(target.as_written))
+    build = ReplacementBuilder(node, "", shared, doubles=bool(target.as_written))
     if node.op_type in CASTS:
         x = node.inputs[0]
         x = present(x, "the operand")
@@ -182,8 +181,7 @@ def _round_results(
         outputs.append(_rounded(build, result, dtype, functions) if rounds else result)
         outputs[-1].name = old.name
     reason = f"computed in float and rounded to {type_name(dtype)}, which {target} lacks"
-    parts = tuple(build.nodes), tuple(constants)
-    wanted = Replacement(ROUND_IN_PLACE.code, reason, *parts, outputs=tuple(outputs), effect=effect_in_float(node))
+    wanted = build.replacement(ROUND_IN_PLACE.code, reason, *outputs, effect=effect_in_float(node))
     return apply_replacement(session, NAME, node, wanted, namer, types)
 
 
