@@ -17,7 +17,7 @@
     casts         `LowerCasts`: casts that a target computes otherwise
     qonnx         `LowerTrunc`, `LowerQuant`
     custom        `LowerCustom`: your own operators, by functions of your own
-    quantized     operators of ONNX Runtime for quantized formats as standard ones, and `UseVendor`
+    quantized     operators of ONNX Runtime and TensorRT for quantized formats as standard ones, and `UseVendor`
 """
 
 import lazy_loader

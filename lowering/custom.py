@@ -3,7 +3,7 @@
 A lowering is a function of a node and a builder to write its nodes with; it returns a replacement, a refusal, or None
 to leave the node unchanged. It is registered under the operator's name in ONNX text, `com.example.ScaledFloat8Cast`, by
 the pass or as an entry point of an installed package, in the group `castsmith.lowerings`. Those of operators of ONNX
-Runtime for quantized formats, which a target without them needs, are in `castsmith.lowering.quantized`.
+Runtime and TensorRT for quantized formats, which a target without them needs, are in `castsmith.lowering.quantized`.
 The nodes are then promoted, folded and lowered like the rest. Exact: as far as the lowering says. An operator that a
 function of the model defines is not replaced.
 

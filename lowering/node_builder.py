@@ -22,7 +22,7 @@ LOWER_CUSTOM = Rule(
     "lower-custom",
     (
         "An operator of another domain is replaced by the lowering that a user, a package or Castsmith has for it: "
-        "Castsmith has those of ONNX Runtime for quantized formats."
+        "Castsmith has those of ONNX Runtime and TensorRT for quantized formats."
     ),
     why="The target lacks the operator; the lowering states the reason and how exact it is.",
     example="- y = com.example.ScaledFloat8Cast (x, scale)\n+ q = Div (x, scale)\n+ y = Cast <to = float8e4m3fn> (q)",

@@ -18,13 +18,14 @@ from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.fit.results import Step
+from castsmith.lowering.quantized.tensorrt import DOMAIN as TENSORRT_DOMAIN
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, Kind, element_type, type_name
 from castsmith.passes.precision.run import SOURCES
 from castsmith.passes.precision.weights import large_weights
 from castsmith.targets.target import Target
 
-_VENDORS = (CONTRIB_DOMAIN,)
+_VENDORS = (CONTRIB_DOMAIN, TENSORRT_DOMAIN)
 _NARROWED = (DataType.INT64, DataType.DOUBLE)
 _PRECISIONS = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
 """The precisions to convert to; one that holds more values first."""

@@ -23,7 +23,6 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
@@ -31,9 +30,9 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.quantized.operands import FLOATS, operand
-from castsmith.lowering.quantized.scene import Scene, constant_array, producer_of, swaps
+from castsmith.lowering.quantized.scene import Scene, constant_array, producer_of, swaps, whole_number
 from castsmith.numerics.types import type_name
-from castsmith.passes.core.rewriting import Replacement
+from castsmith.passes.core.rewriting import NodeRule, Replacement
 
 _OPERATOR = "MatMulNBits"
 _SIGNED = (DataType.INT8, DataType.INT4, DataType.INT2)
@@ -58,10 +57,7 @@ def matmul_nbits(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
         return None
     if held_as not in (*_SIGNED, *_UNSIGNED):
         return None
-    size = dequantize.attributes.get("block_size")
-    if size is not None and size.is_ref():
-        raise ModelError("block_size of DequantizeLinear is a parameter of the enclosing function")
-    if size is None or not size.as_int():
+    if not whole_number(dequantize, "block_size", 0):
         return None
     layout = _Layout(dequantize, codes, held_as.bitwidth, transposed)
     dtype = scene.type_of(x)
@@ -92,7 +88,7 @@ def matmul_nbits(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     )
 
 
-USE_MATMUL_NBITS = Rule(
+USE_MATMUL_NBITS = NodeRule(
     "use-matmul-nbits",
     "A MatMul or Gemm of a constant weight that is dequantized in blocks becomes MatMulNBits of com.microsoft.",
     why=(
@@ -110,6 +106,8 @@ USE_MATMUL_NBITS = Rule(
     ),
     safety=(Effect.AS_DEFINED,),
     silence="Leave out --vendor.",
+    operators=frozenset({"MatMul", "Gemm"}),
+    apply=matmul_nbits,
 )
 
 

@@ -9,6 +9,7 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Refusal
 from castsmith.lowering.node_builder import NodeBuilder
@@ -56,6 +57,16 @@ def required_float(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
     if value.dtype not in FLOATS:
         raise ModelError(f"input {index} of {node.op_type} is {_named(value)}, expected float, float16 or bfloat16")
     return value
+
+
+def read_as(build: NodeBuilder, value: onnx_ir.Value, dtype: DataType) -> onnx_ir.Value:
+    """Return the value, or a constant of bytes as one of `dtype`: exporters declare the codes of some types uint8."""
+    if value.dtype == dtype:
+        return value
+    tensor = constant_tensor(value)
+    if value.dtype != DataType.UINT8 or tensor is None:
+        raise ModelError(f"{value.name} is {_named(value)}, expected {type_name(dtype)} or constant bytes of it")
+    return build.constant(tensor.numpy().view(dtype.numpy()), "codes")
 
 
 def need_opset(build: NodeBuilder, first: int, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Facts about a model, its target and its nodes for the rule that writes operators of ONNX Runtime."""
+"""Facts about a model, its target and its nodes for the rules that write operators of a vendor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Key = tuple[onnx_ir.Graph | None, onnx_ir.Value, str]
 
 @dataclass
 class Scene:
-    """A model while its operators are replaced by those of ONNX Runtime.
+    """A model while its operators are replaced by those of a vendor.
 
     Attributes:
         session: The session of the run.
@@ -42,13 +42,24 @@ class Scene:
         """Return the element type of the value; None if it is unknown."""
         return None if value is None else self.inference.type_of(value)
 
+    def opset(self, node: onnx_ir.Node) -> int:
+        """Return the opset of the default domain in the scope of the node."""
+        return 1 if node.graph is None else opset_of(self.session.imports[node.graph], "") or 1
+
     def require_kernel(self, node: onnx_ir.Node, name: str, dtype: DataType | None) -> None:
         """Raise ModelError if the target is known not to run the operator, with its domain, on the type."""
         if dtype is None:
             raise ModelError(f"the element type of an input of {node.op_type} is unknown")
-        opset = 1 if node.graph is None else opset_of(self.session.imports[node.graph], "") or 1
-        if not self.target.has_kernel(name, dtype, opset):
+        if not self.target.has_kernel(name, dtype, self.opset(node)):
             raise ModelError(f"{self.target} has no {name} of {type_name(dtype)}")
+
+
+def whole_number(node: onnx_ir.Node, name: str, default: int) -> int:
+    """Return an attribute. Raises ModelError if it is a parameter of the enclosing function."""
+    attribute = node.attributes.get(name)
+    if attribute is not None and attribute.is_ref():
+        raise ModelError(f"{name} of {node.op_type} is a parameter of the enclosing function")
+    return node.attributes.get_int(name, default)
 
 
 def producer_of(value: onnx_ir.Value | None, op_type: str) -> onnx_ir.Node | None:

@@ -7,6 +7,13 @@ from dataclasses import dataclass
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.lowering.quantized.microsoft import dequantize_linear, matmul_nbits, quantize_linear
 from castsmith.lowering.quantized.operands import Lower, refusing
+from castsmith.lowering.quantized.tensorrt import (
+    DOMAIN,
+    dequantize,
+    quantize_float8,
+    quantize_fp4_dynamically,
+    quantize_int4,
+)
 
 
 @dataclass(frozen=True)
@@ -23,9 +30,22 @@ class VendorLowering:
     opset: int = 0
 
 
-LOWERINGS = {
-    f"{CONTRIB_DOMAIN}.QuantizeLinear": VendorLowering(refusing(quantize_linear), 21),
-    f"{CONTRIB_DOMAIN}.DequantizeLinear": VendorLowering(refusing(dequantize_linear), 21),
-    f"{CONTRIB_DOMAIN}.MatMulNBits": VendorLowering(refusing(matmul_nbits)),
+_MICROSOFT = {
+    "QuantizeLinear": VendorLowering(refusing(quantize_linear), 21),
+    "DequantizeLinear": VendorLowering(refusing(dequantize_linear), 21),
+    "MatMulNBits": VendorLowering(refusing(matmul_nbits)),
+}
+_TENSORRT = {
+    "TRT_FP8QuantizeLinear": VendorLowering(refusing(quantize_float8), 21),
+    "TRT_FP8DequantizeLinear": VendorLowering(refusing(dequantize), 21),
+    "TRT_INT4QuantizeLinear": VendorLowering(refusing(quantize_int4), 21),
+    "TRT_INT4DequantizeLinear": VendorLowering(refusing(dequantize), 21),
+    "DequantizeLinear": VendorLowering(refusing(dequantize), 23),
+    "TRT_FP4DynamicQuantize": VendorLowering(refusing(quantize_fp4_dynamically), 23),
+}
+LOWERINGS: dict[str, VendorLowering] = {
+    f"{domain}.{name}": row
+    for domain, rows in ((CONTRIB_DOMAIN, _MICROSOFT), (DOMAIN, _TENSORRT))
+    for name, row in rows.items()
 }
 """The lowerings by operator name, with its domain, as in ONNX text."""

@@ -1,7 +1,9 @@
-"""use-vendor: On request, write products with quantized weights as MatMulNBits of ONNX Runtime, which the target runs.
+"""use-vendor: On request, write quantized formats in operators of ONNX Runtime or TensorRT, which the target runs.
 
-The inverse of its lowering: a MatMul or Gemm with a weight that is dequantized in blocks of 2, 4 or 8 bits becomes a
-MatMulNBits; weights are exact, sums are added in another order.
+The inverse of the lowerings. With `vendor` com.microsoft a MatMul with a weight that is dequantized in blocks of 2, 4
+or 8 bits becomes a MatMulNBits; weights are exact, sums are added in another order. QuantizeLinear and DequantizeLinear
+of 16-bit integers and int4 become those of com.microsoft where the target's newest opset lacks the types: bit-exact.
+With trt, those of float8e4m3fn and int4, and DequantizeLinear of float4e2m1, become TensorRT's.
 
     w = DequantizeLinear <axis = 0, block_size = 32> (codes, scales)
     y = MatMul (x, w)
@@ -11,40 +13,51 @@ becomes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.records import Records, Refusal, RewriteResult, Site
 from castsmith.ir.text import site_of
-from castsmith.lowering.quantized.nbits import USE_MATMUL_NBITS, matmul_nbits
+from castsmith.lowering.quantized.nbits import USE_MATMUL_NBITS
 from castsmith.lowering.quantized.scene import Scene
+from castsmith.lowering.quantized.tensorrt import DOMAIN
+from castsmith.lowering.quantized.to_microsoft import USE_MICROSOFT_QDQ
+from castsmith.lowering.quantized.to_tensorrt import USE_TENSORRT
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.options import Vendor, shared
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import Replacement, replace_nodes
+from castsmith.passes.core.rewriting import NodeRule, Replacement, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
 NAME = "use-vendor"
 _RULES = PromotionRules(promote_unsafe=True)
 
+_BY_DOMAIN: dict[str, tuple[NodeRule[Scene], ...]] = {
+    CONTRIB_DOMAIN: (USE_MATMUL_NBITS, USE_MICROSOFT_QDQ),
+    DOMAIN: (USE_TENSORRT,),
+}
+"""The rules of each domain; each raises ModelError with the reason not to write a node in it."""
+
 
 @dataclass(frozen=True)
 class UseVendor(SessionPass):
-    """Write products with quantized weights in the operator of ONNX Runtime, if the target runs it.
+    """Write quantized formats in the operators of a vendor that the target runs.
 
     Attributes:
-        vendor: The domain of the operators, `com.microsoft`; none by default.
+        vendor: The domain of the operators, `com.microsoft` or `trt`; none by default.
         target: The runtime that the model is for.
 
     Raises:
         OptionError: The target does not run operators of the domain.
     """
 
-    codes = (USE_MATMUL_NBITS,)
+    codes = (USE_MATMUL_NBITS, USE_MICROSOFT_QDQ, USE_TENSORRT)
 
     vendor: Vendor = shared("vendor")
     target: Target | None = None
@@ -56,24 +69,31 @@ class UseVendor(SessionPass):
         if self.target is None or self.vendor not in self.target.domains:
             unlike = "" if self.target is None else f", unlike {self.target}"
             raise OptionError(f"operators of {self.vendor} (`vendor=`) need a target that runs them{unlike}.")
+        rules = _BY_DOMAIN[self.vendor]
         if any(function.domain == self.vendor for function in model.functions.values()):
             reason = f"the model defines operators of {self.vendor}"
-            refusal = Refusal(NAME, USE_MATMUL_NBITS.code, Site(model.graph.name or ""), reason)
+            refusal = Refusal(NAME, rules[0].code, Site(model.graph.name or ""), reason)
             return RewriteResult(model, False, Records(refusals=[refusal]))
         inference = session.inference(_RULES)
         scene = Scene(session, inference, self.target)
-        result = replace_nodes(session, NAME, lambda node: _written(node, scene), types=inference.types)
+        result = replace_nodes(session, NAME, lambda node: _written(node, rules, scene), types=inference.types)
         if result.modified:
             _import_domain(model, self.vendor)
             session.changed()
         return result
 
 
-def _written(node: onnx_ir.Node, scene: Scene) -> Replacement | Refusal | None:
-    try:
-        return matmul_nbits(node, scene)
-    except ModelError as error:
-        return Refusal(NAME, USE_MATMUL_NBITS.code, site_of(node), str(error).rstrip("."))
+def _written(node: onnx_ir.Node, rules: Sequence[NodeRule[Scene]], scene: Scene) -> Replacement | Refusal | None:
+    """Return what the first rule about the node answers."""
+    for rule in rules:
+        if rule.operators is None or node.op_type in rule.operators:
+            try:
+                answer = rule.apply(node, scene)
+            except ModelError as error:
+                return Refusal(NAME, rule.code, site_of(node), str(error).rstrip("."))
+            if answer is not None:
+                return answer
+    return None
 
 
 def _import_domain(model: onnx_ir.Model, domain: str) -> None:

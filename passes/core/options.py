@@ -47,8 +47,8 @@ Narrowed = Literal["int64", "double"]
 """The types that narrow-types makes narrower."""
 Storage = Literal["packed", "byte"]
 """Storage of weights of 4 and 2 bits."""
-Vendor = Literal["", "com.microsoft"]
-"""The domain whose operators use-vendor writes: those of ONNX Runtime; empty for none."""
+Vendor = Literal["", "com.microsoft", "trt"]
+"""The domain whose operators use-vendor writes: those of ONNX Runtime or of TensorRT; empty for none."""
 
 
 @dataclass(frozen=True)
@@ -382,8 +382,8 @@ class Options:
             all float16 and bfloat16, floats, or bytes for integers.
         storage: Storage of weights of 4 and 2 bits that the target lacks: `packed` or `byte`.
         emit_functions: Emit lowered conversions as model-local functions.
-        vendor: Write products with quantized weights as MatMulNBits of ONNX Runtime (`com.microsoft`), which the target
-            must run. Weights stay exact; MatMulNBits adds the products in another order than MatMul.
+        vendor: Write quantized formats in the operators of ONNX Runtime (`com.microsoft`) or of TensorRT (`trt`), which
+            the target must run. Weights stay exact; MatMulNBits adds the products in another order than MatMul.
         narrow: The types to narrow, `int64`, `double` or both, where the result is identical for every input; none by
             default.
         ranges: Between which numbers the integers of inputs lie, by name: more of them are known to fit.
@@ -457,7 +457,7 @@ class Options:
     vendor: Vendor = option(
         "",
         choice_info(
-            "use MatMulNBits of com.microsoft for quantized weights",
+            "use the operators of com.microsoft or trt for quantized formats",
             Vendor,
             metavar="DOMAIN",
         ),

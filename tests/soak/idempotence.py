@@ -49,6 +49,7 @@ EXTRAS: Mapping[str, Mapping[str, Any]] = {
     "narrow-both-for-tensorrt": {"narrow": ("int64", "double"), "target": "tensorrt-10"},
     "narrow-interface": {"narrow": ("int64", "double"), "narrow_interface": True, "largest_dim": 2**31 - 1},
     "microsoft": {"vendor": "com.microsoft", "target": "onnxruntime-cpu"},
+    "trt": {"vendor": "trt", "target": "tensorrt-10"},
     "wide": {"interface": "wide", "target": "onnxruntime-android"},
     "functions": {"emit_functions": True, "target": "onnxruntime-android"},
     "byte": {"storage": "byte", "target": "onnxruntime-webgpu"},

@@ -18,15 +18,21 @@ EXACT, DEFINED = castsmith.Effect.BIT_EXACT, castsmith.Effect.AS_DEFINED
 def lowered(body: str, opset: int, more: str = "") -> castsmith.Result:
     if opset > onnx.defs.onnx_opset_version():
         pytest.skip(f"needs an onnx that knows opset {opset}")
-    imports = ", ".join(f'"{domain}" : 1' for domain in ("com.microsoft", "local", "finn.custom_op.general"))
+    imports = ", ".join(f'"{domain}" : 1' for domain in ("trt", "com.microsoft", "local", "finn.custom_op.general"))
     text = f'<ir_version: 10, opset_import: ["" : {opset}, "qonnx.custom_op.general" : 2, {imports}]> {body} {more}'
     passes = ["lower-custom", "lower-trunc", "lower-quant"]
     return castsmith.optimize(onnx.parser.parse_model(text), target=TARGET, passes=passes)
 
 
 FP8 = "float8e4m3fn"
-X = "(float[2,32] x, float s)"
+X, Y = "(float[2,32] x, float s)", f"({FP8}[2,32] y)"
 NEEDS: dict[str, tuple[str, int, castsmith.Effect]] = {
+    "trt.TRT_FP8QuantizeLinear": (f"{X} => {Y} {{ y = OP (x, s) }}", 21, EXACT),
+    "trt.TRT_FP8DequantizeLinear": (f"({FP8}[2,32] x, float s) => (float[2,32] y) {{ y = OP (x, s) }}", 21, EXACT),
+    "trt.TRT_INT4QuantizeLinear": (f"{X} => (int4[2,32] y) {{ y = OP (x, s) }}", 21, EXACT),
+    "trt.TRT_INT4DequantizeLinear": ("(int4[2,32] x, float s) => (float[2,32] y) { y = OP (x, s) }", 21, EXACT),
+    "trt.DequantizeLinear": ("(int8[2,32] x, float s) => (float[2,32] y) { y = OP (x, s) }", 23, EXACT),
+    "trt.TRT_FP4DynamicQuantize": (f"{X} => (float4e2m1[2,32] y, {FP8}[2,2] z) {{ y, z = OP (x, s) }}", 23, DEFINED),
     "com.microsoft.QuantizeLinear": (f"{X} => (uint8[2,32] y) {{ y = OP (x, s) }}", 20, EXACT),
     "com.microsoft.DequantizeLinear": ("(uint8[2,32] x, float s) => (float[2,32] y) { y = OP (x, s) }", 20, EXACT),
     "com.microsoft.MatMulNBits": (
@@ -55,24 +61,43 @@ def test_each_operator_raises_the_opset_to_the_oldest_that_it_needs(name: str) -
 QL, DL = "com.microsoft.QuantizeLinear", "com.microsoft.DequantizeLinear"
 RANK = "(float[k] x0, int64[m] h, float[2] s)"
 NBITS = "(float[2,32] a, uint8[4,2,8] b, float[4,2] s) => (float[2,4] y) { y = com.microsoft.MatMulNBits <K = 32, N = 4"
+ONE_OF = "expected one of float8e4m3fn, int4, int8, float4e2m1"
 QUANT = """({0}[2] x, float b0) => ({0}[2] y) <float s = {{0.5}}, float z = {{0}}, float b = {{4}}> {{
     y = qonnx.custom_op.general.Quant <signed = 1, narrow = 0, rounding_mode = "ROUND"> (x, s, z, {1}) }}"""
 KINDS = "expected floating-point numbers of at least 16 bits or integers of at least 8"
 FLOATQUANT = """(float[2] x) => (float[2] y) <float s = {{0.5}}, float e = {{{}}}, float m = {{{}}}, float b = {{{}}},
     float most = {{8}}> {{ y = qonnx.custom_op.general.FloatQuant <has_inf = 0, has_nan = 0, has_subnormal = 1,
     saturation = {}, rounding_mode = "{}"> (x, s, e, m, b, most) }}"""
-CALL = """(float[2,32] x, float s) => (uint8[2,32] y) { y = local.f <a = 1> (x, s) }
-    <domain: "local", opset_import: ["" : 21, "com.microsoft" : 1]> f <a> (u, v) => (w) {
-        w = com.microsoft.QuantizeLinear <axis : int = @a> (u, v) }"""
+FP4 = "trt.TRT_FP4DynamicQuantize"
+FP4_Y = f"(float4e2m1[2,32] y, {FP8}[2,2] z)"
+CALL = """(float[2,32] x, float s) => (float8e4m3fn[2,32] y) { y = local.f <a = 1> (x, s) }
+    <domain: "local", opset_import: ["" : 21, "trt" : 1]> f <a> (u, v) => (w) {
+        w = trt.TRT_FP8QuantizeLinear <axis : int = @a> (u, v) }"""
 
 ROWS: list[tuple[int, str, str]] = [
     # Operands.
-    (21, f"(int32[2] x, float s) => (uint8[2] y) {{ y = {QL} (x, s) }}",
-     "input 0 of QuantizeLinear is int32, expected float, float16 or bfloat16"),
-    (21, f"(float[2] x) => (uint8[2] y) {{ y = {QL} (x) }}", "input 1 of QuantizeLinear is missing"),
-    (21, f"(float[2] x, float s) => (float[2] y) {{ a = local.Other (x) y = {DL} (a, s) }}",
+    (21, f"(int32[2] x, float s) => ({FP8}[2] y) {{ y = trt.TRT_FP8QuantizeLinear (x, s) }}",
+     "input 0 of TRT_FP8QuantizeLinear is int32, expected float, float16 or bfloat16"),
+    (21, f"(float[2] x) => ({FP8}[2] y) {{ y = trt.TRT_FP8QuantizeLinear (x) }}",
+     "input 1 of TRT_FP8QuantizeLinear is missing"),
+    (21, "(float[2] x, float s) => (float[2] y) { a = local.Other (x) y = trt.DequantizeLinear (a, s) }",
      "the element type of a is unknown"),
+    (24, "(int8[2,32] x, float s) => (float[2,32] y) { y = trt.TRT_FP8DequantizeLinear (x, s) }",
+     "x is int8, expected float8e4m3fn or constant bytes of it"),
     (21, CALL, "an attribute is a parameter of the enclosing function"),
+    *((24, f"({name}[2,32] x, float16 s) => (float16[2,32] y) {{ y = trt.DequantizeLinear (x, s) }}",
+       f"input 0 of DequantizeLinear is {name}, {ONE_OF}" if name in ("float8e8m0", "uint8", "float") else "")
+      for name in (FP8, "int4", "int8", "float4e2m1", "float8e8m0", "uint8", "float")),
+    # Scales that are computed.
+    (24, f"{X} => {FP4_Y} {{ y, z = {FP4} <scale_type = 1> (x, s) }}",
+     "only scales of float8e4m3fn have a replacement"),
+    (24, f"{X} => {FP4_Y} {{ y, z = {FP4} <scale_type = 17> (x, s) }}", ""),
+    (24, f"(float[n,32] x, float s) => {FP4_Y} {{ y, z = {FP4} <axis = 0> (x, s) }}",
+     "blocks of an axis that is not the last need a known shape"),
+    (24, f"(float[n,32] x, float s) => {FP4_Y} {{ y, z = {FP4} <axis = 1> (x, s) }}", ""),
+    (24, f"{X} => {FP4_Y} {{ y, z = {FP4} <axis = 2> (x, s) }}", "axis 2 is not one of the 2 of the input"),
+    (24, f"{X} => {FP4_Y} {{ y, z = {FP4} <axis = -3> (x, s) }}", "axis -3 is not one of the 2 of the input"),
+    (24, f"{X} => {FP4_Y} {{ y, z = {FP4} <axis = -2> (x, s) }}", "axis 0 of length 2 has no blocks of 16"),
     # Opsets, by the type: raised where needed.
     *((opset, f"(float[2] x, float s, {name} z) => ({name}[2] y) {{ y = {QL} (x, s, z) }}", "")
       for opset, name in (
@@ -167,8 +192,8 @@ def test_what_an_opset_that_stays_lacks(opset: int, inputs: str, output: str, no
 
 
 def test_the_node_that_keeps_the_opset_is_told() -> None:
-    body = f"y = {QL} (x, s, t) {{}} z = Mod <fmod = 1> (x, x)"
-    text = f"(float[2,32] x, float s, int4 t) => (int4[2,32] y, float[2,32] z) {{ {body} }}"
+    body = "y = trt.TRT_FP8QuantizeLinear (x, s) {} z = Mod <fmod = 1> (x, x)"
+    text = f"{X} => ({FP8}[2,32] y, float[2,32] z) {{ {body} }}"
     for name, place in (("", "z"), ("[m]", "m")):
         found = lowered("g " + text.replace("{}", name, 1), 12).refusals
         assert found[0].reason.startswith(

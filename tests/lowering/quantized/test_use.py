@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx_ir
@@ -14,7 +16,9 @@ from onnx import helper, numpy_helper
 import castsmith
 from castsmith.lowering import UseVendor
 from castsmith.numerics.errors import OptionError
-from tests.lowering.quantized.random_products import MICROSOFT, TYPES, blocked_model, check
+from castsmith.passes.core.options import Vendor
+from castsmith.targets.target import load_target
+from tests.lowering.quantized.random_products import MICROSOFT, TYPES, WITHOUT, blocked_model, check
 from tests.lowering.runtime import LEVELS, errors, run, session
 from tests.sampling import SEED, sampled, shortened
 
@@ -222,6 +226,65 @@ def test_bfloat16_has_no_kernel_and_products_of_other_weights_are_left() -> None
     assert not result.refusals
 
 
+OLD = replace(load_target("onnxruntime-cpu"), name="onnxruntime-1.16", newest_opset=17, newest_ir_version=10)
+"""A target whose opset lacks QuantizeLinear of 16 bits and of int4; ONNX Runtime of today runs its models too."""
+
+
+@pytest.mark.parametrize("name", ["uint16", "int16", "uint4", "int4"])
+@pytest.mark.parametrize(("shape", "axis"), [((), None), ((4,), 0), ((30,), -1)])
+def test_quantizers_below_their_opset(name: str, shape: tuple[int, ...], axis: int | None) -> None:
+    rng, dtype = np.random.default_rng(len(name)), np.dtype(getattr(ml_dtypes, name, name))
+    x = rng.normal(0, 60, (4, 30)).astype(np.float32)
+    layout: dict[str, Any] = {} if axis is None else {"axis": axis}
+    scale, zero = rng.uniform(0.01, 20, shape).astype(np.float32), rng.integers(0, 7, shape).astype(dtype)
+    code = helper.np_dtype_to_tensor_dtype(zero.dtype)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], **layout),
+        helper.make_node("QuantizeLinear", ["x", "s"], ["p"], output_dtype=code, **layout),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["a"], **layout),
+        helper.make_node("DequantizeLinear", ["p", "s"], ["b"], **layout),
+        helper.make_node("Sub", ["a", "b"], ["y"]),
+    ]
+    held = [onnx_ir.to_proto(onnx_ir.tensor(array, name=key)) for key, array in (("s", scale), ("z", zero))]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, x.shape)],
+        [helper.make_tensor_value_info(each, 1, None) for each in ("a", "b", "y")],
+        held,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    assert not any(node.domain for node in castsmith.optimize(model, target=OLD).model.graph)
+    result = castsmith.optimize(model, target=OLD, vendor="com.microsoft")
+    assert not errors(result.model, target=OLD)
+    assert result.model.opset_imports[""] == 17
+    assert [node.domain for node in result.model.graph] == ["com.microsoft"] * 4 + [""]
+    new = onnx_ir.to_proto(result.model)
+    for level in LEVELS:
+        for got, wanted in zip(run(session(new, level), {"x": x}), run(session(model, level), {"x": x}), strict=True):
+            np.testing.assert_array_equal(got.view(np.uint8), wanted.view(np.uint8))
+    back = castsmith.optimize(new, target=WITHOUT, passes=["lower-custom"]).model
+    assert not any(node.domain for node in back.graph)
+
+
+@pytest.mark.parametrize(
+    ("floats", "layout", "reason"),
+    [
+        (np.float16, {}, "com.microsoft.QuantizeLinear rounds other types than float in another place"),
+        (np.float32, {"axis": 0, "block_size": 2}, "com.microsoft.QuantizeLinear has no blocks"),
+    ],
+)
+def test_quantizers_that_are_refused(floats: Any, layout: dict[str, Any], reason: str) -> None:
+    scale = np.ones((2, 30) if layout else (), floats)
+    quantize = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=onnx.TensorProto.UINT16, **layout)
+    x = helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(np.dtype(floats)), [4, 30])
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.UINT16, None)
+    graph = helper.make_graph([quantize], "g", [x], [y], [numpy_helper.from_array(scale, "s")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    result = castsmith.optimize(model, target=OLD, vendor="com.microsoft", passes=["use-vendor"])
+    assert [each.reason for each in result.refusals] == [reason]
+
+
 def test_a_model_that_defines_an_operator_of_the_vendor_is_left() -> None:
     model = dequantized("int4")
     body = [helper.make_node("Identity", ["a"], ["b"])]
@@ -234,11 +297,17 @@ def test_a_model_that_defines_an_operator_of_the_vendor_is_left() -> None:
 
 def test_targets_that_do_not_run_the_operators() -> None:
     model = dequantized("int4")
-    for target in ("tflite", "tensorrt-11"):
-        message = f"^operators of com.microsoft .* need a target that runs them, unlike {target}.$"
-        with pytest.raises(OptionError, match=message):
-            castsmith.optimize(model, target=target, vendor="com.microsoft")
+    vendors: list[tuple[str, Vendor]] = [
+        ("tflite", "com.microsoft"),
+        ("onnxruntime-cpu", "trt"),
+        ("tensorrt-11", "com.microsoft"),
+    ]
+    for target, vendor in vendors:
+        with pytest.raises(
+            OptionError, match=f"^operators of {vendor} .* need a target that runs them, unlike {target}.$"
+        ):
+            castsmith.optimize(model, target=target, vendor=vendor)
     with pytest.raises(OptionError, match="vendor needs a target that runs operators of that domain"):
         castsmith.optimize(model, vendor="com.microsoft")
-    with pytest.raises(OptionError, match=r"^operators of com.microsoft .* need a target that runs them.$"):
-        UseVendor("com.microsoft")(onnx_ir.from_proto(model))
+    with pytest.raises(OptionError, match=r"^operators of trt .* need a target that runs them.$"):
+        UseVendor("trt")(onnx_ir.from_proto(model))

@@ -1,4 +1,4 @@
-"""Products with quantized weights as MatMulNBits: each form that is written, what is left alone, what is refused."""
+"""Quantizers and products as operators of vendors: each form that is written, what is left alone, what is refused."""
 
 from __future__ import annotations
 

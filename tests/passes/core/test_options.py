@@ -154,7 +154,7 @@ WRONG_VALUES: dict[str, list[Any]] = {
     "fold_as": ["tvm", "ONNXRUNTIME", " "],
     "interface": ["", "codes", "Wide", "wide "],
     "storage": ["", "bytes", "bits", "PACKED"],
-    "vendor": ["microsoft", "trt", "ai.onnx", "COM.MICROSOFT"],
+    "vendor": ["microsoft", "trt ", "ai.onnx", "TRT"],
     "narrow": ["int32", "float16", "int64+half", "complex64", ["int64", "float"], np.int32, 0, 99, "no type", ","],
     "verify": ["", "tvm", "onnxruntime "],
 }
