@@ -14,7 +14,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outp
 from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Conversion, Moves
 from castsmith.ir.records import Diagnostic, Severity, Site
-from castsmith.ir.walks import Scope, all_nodes, graphs_with_initializers, imports_by_scope
+from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
 from castsmith.numerics.types import element_type, type_name
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
@@ -110,17 +110,6 @@ def _crossing(nodes: list[onnx_ir.Node], away: set[onnx_ir.Node], inference: Inf
                     count *= dim
                 size += -(-count * element_type(dtype).bits // 8)
     return size, unknown
-
-
-def values_of(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
-    """Yield the values of a model: inputs, initializers and results."""
-    for graph in graphs_with_initializers(model):
-        yield from graph.inputs
-        yield from graph.initializers.values()
-    for function in model.functions.values():
-        yield from function.inputs
-    for node in all_nodes(model):
-        yield from node.outputs
 
 
 def is_prescribed(value: onnx_ir.Value, imports: Imports) -> bool:

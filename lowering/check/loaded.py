@@ -18,9 +18,9 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, FlawKind, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, graphs_of, graphs_with_initializers
+from castsmith.ir.walks import all_nodes, all_values, graphs_of, graphs_with_initializers
 from castsmith.lowering.check.branches import known_before_run
-from castsmith.lowering.check.device import unused_nodes, values_of
+from castsmith.lowering.check.device import unused_nodes
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
 from castsmith.lowering.check.malformed import MALFORMED_MODEL, OF_CONSTANT
 from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
@@ -283,7 +283,7 @@ def _misdeclared(model: onnx_ir.Model) -> Iterator[tuple[onnx_ir.Value, str, str
         if not (value.is_graph_input() or value.is_graph_output() or value.uses()):
             why = f"initializer {value.name}, which is no input and is not read, at IR version {model.ir_version}"
             yield value, "unread-initializers-below-4", why, "raise the IR version to 4"
-    for value in values_of(model):
+    for value in all_values(model):
         if type(value.type) is onnx_ir.TensorType and value.dtype == onnx_ir.DataType.UNDEFINED:  # a map has none
             why = f"value {value.name}, which is declared with the element type 0"
             yield value, "undefined-types", why, "declare its type, or remove the declaration"

@@ -18,9 +18,9 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, op_formals,
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.ir.walks import all_nodes, all_values, imports_by_scope
 from castsmith.lowering.check.branches import branch_findings
-from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed, values_of
+from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed
 from castsmith.lowering.check.forms import form_findings
 from castsmith.lowering.check.loaded import refused_findings
 from castsmith.lowering.check.occurrences import Occurrences, note, noted
@@ -208,7 +208,7 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
     """Yield one finding per type, with the first value that has it."""
     where: dict[DataType, list[str]] = {dtype: [] for dtype in ELEMENT_TYPES if dtype in target.lacks}
     imports = imports_by_scope(model)
-    for value in dict.fromkeys(values_of(model)):
+    for value in all_values(model):
         dtype = inference.type_of(value) if inference is not None else None
         declared = value.dtype if value.is_graph_output() else None  # which may be false
         for each in dict.fromkeys((dtype or value.dtype, declared)):

@@ -25,7 +25,7 @@ from castsmith.ir.io.stored import relabelled
 from castsmith.ir.ops.schemas import actual_inputs, actual_outputs, op_key
 from castsmith.ir.ops.table import named_types
 from castsmith.ir.ops.value_types import naming, nested_type, set_element_type
-from castsmith.ir.walks import all_nodes, all_tensors, graphs_with_initializers, imports_by_scope
+from castsmith.ir.walks import all_nodes, all_tensors, all_values, imports_by_scope
 from castsmith.lowering.builder import Builder, ConstantHome
 from castsmith.numerics.types import element_type
 from castsmith.passes.core.options import Storage
@@ -88,7 +88,7 @@ def mentioned_types(model: onnx_ir.Model) -> set[DataType]:
 
     A type that is not named in these cannot occur. UNDEFINED represents a type that is an argument of a function.
     """
-    dtypes = {value.dtype for value in declared_values(model) if value.dtype is not None}
+    dtypes = {value.dtype for value in all_values(model) if value.dtype is not None}
     dtypes |= {tensor.dtype for tensor in all_tensors(model)}
     for node in all_nodes(model):
         dtypes |= {DataType.UNDEFINED if dtype is None else dtype for dtype in named_types(node).values()}
@@ -145,20 +145,6 @@ def _tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
             for value, formal in zip((*node.inputs, *node.outputs), formals, strict=True):
                 if value is not None and formal is not None and formal.tensor:
                     yield value
-
-
-def declared_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
-    """Yield every value of the model once: inputs and initializers of each graph, inputs of functions, node outputs."""
-    seen: set[onnx_ir.Value] = set()
-    for graph in graphs_with_initializers(model):
-        for value in (*graph.inputs, *graph.initializers.values()):
-            if value not in seen:
-                seen.add(value)
-                yield value
-    for function in model.functions.values():
-        yield from function.inputs
-    for node in all_nodes(model):
-        yield from node.outputs
 
 
 PACKED: Storage = "packed"

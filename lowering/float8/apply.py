@@ -15,12 +15,12 @@ from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Conversion
 from castsmith.ir.records import Effect, Records, Rewrite, Site
 from castsmith.ir.text import node_item, node_items, site_of, value_item
+from castsmith.ir.walks import all_values
 from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.encodings.storage import (
     as_codes,
     can_be_packed,
-    declared_values,
     packed_tensor,
     retype_as_codes,
     retyped_attributes,
@@ -67,7 +67,7 @@ def apply_plan(
     """Carry out the plan and record it. pack: keep weights of 4 and 2 bits packed."""
     session.changed()
     model, namer = session.model, session.namer()
-    for value in list(declared_values(model)):
+    for value in list(all_values(model)):
         dtype = plan.types.get(value, value.dtype)
         if dtype is not None and dtype in plan.coded and pack and can_be_packed(value):
             records.rewrites.append(_pack(plan, value, target, namer, reasons[dtype]))
@@ -180,4 +180,4 @@ def _loses_nan_sign(plan: Plan, node: onnx_ir.Node) -> bool:
 
 def leftover(model: onnx_ir.Model, coded: Collection[DataType]) -> list[onnx_ir.Value]:
     """Return the values that still have one of these types: none after a complete plan."""
-    return [value for value in declared_values(model) if value.dtype in coded]
+    return [value for value in all_values(model) if value.dtype in coded]

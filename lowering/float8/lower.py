@@ -24,9 +24,9 @@ from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
-from castsmith.lowering.encodings.storage import PACKED, declared_values, inferred_declared, mentioned_types
+from castsmith.lowering.encodings.storage import PACKED, inferred_declared, mentioned_types
 from castsmith.lowering.float8.apply import MOVE_CODES, STORE_AS_CODES, apply_plan, leftover
 from castsmith.lowering.float8.functions import (
     INLINE_FUNCTIONS,
@@ -174,7 +174,7 @@ class LowerFloat8(SessionPass):
         """Return the types to lower, each with the reason."""
         reasons = reasons_to_lower(model, self.target, types, opset)
         if self.always:
-            there = {types.get(value, value.dtype) for value in declared_values(model) if is_coded(value, types)}
+            there = {types.get(value, value.dtype) for value in all_values(model) if is_coded(value, types)}
             told = "the option `always` requests it"
             reasons |= {dtype: told for dtype in CODED_TYPES if dtype in there and dtype not in reasons}
         return reasons

@@ -17,10 +17,9 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Effect, NodeItem, Refusal
 from castsmith.ir.text import node_item, site_of
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS, WITHSTANDS, Encoding
-from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.float8.casts import (
     Context,
     expand_cast,
@@ -90,7 +89,7 @@ def choose_sequence(
 def hazards_met(model: onnx_ir.Model, target: Target, sequence: Encoding, types: Types) -> frozenset[str]:
     """Return the hazards of the target that could change the result of the encoding in this model."""
     met = ARITHMETIC_HAZARDS & target.hazards.keys() - WITHSTANDS[sequence]
-    has_double = any(types.get(value, value.dtype) == DataType.DOUBLE for value in declared_values(model))
+    has_double = any(types.get(value, value.dtype) == DataType.DOUBLE for value in all_values(model))
     return met if has_double else met - {"double-is-float"}
 
 

@@ -15,11 +15,11 @@ from castsmith.ir.ops.traits import Rounding
 from castsmith.ir.ops.value_types import set_element_type, with_element_type
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity, Site
 from castsmith.ir.text import site_of, value_item
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.builder import Builder, ConstantHome, ReplacementBuilder, new_constants, shared_constants
 from castsmith.lowering.encodings.integer import rounds_since, wide
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE, round_in_place
-from castsmith.lowering.encodings.storage import declared_values, inferred_declared, retyped_attributes
+from castsmith.lowering.encodings.storage import inferred_declared, retyped_attributes
 from castsmith.lowering.float8.functions import Functions
 from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, Types, is_coded, touches_coded
 from castsmith.lowering.formats import NarrowPolicy
@@ -75,7 +75,7 @@ def widen_storage(
     """
     model, types = session.model, session.inference(PromotionRules()).types
     nodes = [node for node in all_nodes(model) if touches_coded(node, types, (dtype,))]
-    values = [value for value in declared_values(model) if is_coded(value, types, (dtype,))]
+    values = [value for value in all_values(model) if is_coded(value, types, (dtype,))]
     refusals = [
         Refusal(NAME, WIDEN_STORAGE.code, site_of(node), reason)
         for node in nodes

@@ -15,9 +15,9 @@ from onnx_ir import DataType
 
 from castsmith.ir.io.loading import load
 from castsmith.ir.records import Effect, RewriteResult
+from castsmith.ir.walks import all_values
 from castsmith.lowering.casts import LowerCasts
 from castsmith.lowering.encodings.ladder import round_in_place
-from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.formats import NarrowPolicy
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.lowering.pipeline import optimize
@@ -112,7 +112,7 @@ def test_a_type_that_is_lacking_is_kept_in_float(dtype: DataType, op: str):
     weight = cast(np.float32(1.7), dtype)
     model = model_of(body, 19, w=weight)
     y, z = widened_outputs(model, WITHOUT[dtype], a=a.astype(np.float32) * np.float32(1.001), b=b.astype(np.float32))
-    assert not [value for value in declared_values(model) if value.dtype == dtype]
+    assert not [value for value in all_values(model) if value.dtype == dtype]
     first = cast(a.astype(np.float32) * np.float32(1.001), dtype).astype(np.float64)
     second = cast(EXACT[op](first, b.astype(np.float64)), dtype).astype(np.float64)
     expected = -cast(second * weight.astype(np.float64), dtype).astype(np.float32)
