@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import onnx.defs
 import onnx_ir
 
 from castsmith.ir.codes import Rule
-from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, is_function
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import graphs_of
 from castsmith.lowering.builder import ReplacementBuilder
+from castsmith.lowering.inlining import name_inside
 from castsmith.lowering.opset.adapters import adapted, has_adapter
 from castsmith.lowering.opset.definitions import definition, write_out
 from castsmith.lowering.opset.obstacles import (
@@ -26,7 +25,7 @@ from castsmith.lowering.opset.obstacles import (
     standard_nodes,
 )
 from castsmith.lowering.opset.raising import raised
-from castsmith.passes.core.rewriting import Replacement, apply_replacement, detach, name_node
+from castsmith.passes.core.rewriting import Replacement, apply_replacement, detach
 from castsmith.passes.core.session import Session
 
 ADAPT_OPERATOR = Rule(
@@ -136,22 +135,12 @@ def apply_moves(session: Session, moves: NodeChanges, pass_name: str, to: int, t
     namer = session.namer()
     rewrites: list[Rewrite] = []
     for node, wanted in moves.replacements.items():
-        _name_inside(wanted.nodes, namer)
+        name_inside(wanted.nodes, namer)
         rewrites.append(apply_replacement(session, pass_name, node, wanted, namer, types))
     for node, function in moves.definitions.items():
         nodes, outputs = write_out(function, node)
-        _name_inside(nodes, namer)
+        name_inside(nodes, namer)
         reason = f"opset {to} lacks this {node.op_type}: replaced with its definition in the standard"
         wanted = Replacement(WRITE_OUT_OPERATOR.code, reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
         rewrites.append(apply_replacement(session, pass_name, node, wanted, namer, types))
     return rewrites
-
-
-def _name_inside(nodes: Iterable[onnx_ir.Node], namer: Namer) -> None:
-    """Give what the subgraphs of new nodes define names of its own."""
-    for graph in (graph for node in nodes for graph in graphs_of(node)):
-        for value in (*graph.inputs, *graph.initializers.values()):
-            value.name = namer.fresh(value.name or "castsmith_input")
-        for node in graph:
-            name_node(node, namer)
-        _name_inside(graph, namer)

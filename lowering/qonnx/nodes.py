@@ -18,7 +18,7 @@ from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResul
 from castsmith.ir.text import constant_item, site_of
 from castsmith.ir.walks import all_nodes, drop_unused_domains
 from castsmith.lowering.encodings.storage import inferred_declared
-from castsmith.lowering.float8.functions import BY_CALL, INLINE_FUNCTIONS, inline_functions, obstacle_to_inlining
+from castsmith.lowering.inlining import BY_CALL, INLINE_FUNCTIONS, inline_functions, obstacle_to_inlining
 from castsmith.numerics.errors import TruncError, present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import Kind, element_type, type_name

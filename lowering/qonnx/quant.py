@@ -26,7 +26,7 @@ from castsmith.ir.ops.qonnx import flag
 from castsmith.ir.records import RewriteResult
 from castsmith.lowering.builder import Builder, ReplacementBuilder, at_least
 from castsmith.lowering.encodings.ladder import to_the_grid
-from castsmith.lowering.float8.functions import INLINE_FUNCTIONS
+from castsmith.lowering.inlining import INLINE_FUNCTIONS
 from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
 from castsmith.lowering.qonnx.steps import add_zero_point, binade_ends, clip, combine, subtract_zero_point
 from castsmith.lowering.qonnx.trunc import round_as

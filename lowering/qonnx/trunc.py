@@ -29,7 +29,7 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes
 from castsmith.lowering.builder import Builder, ReplacementBuilder
 from castsmith.lowering.check.trunc import TRUNC_VERSION_GUESSED
-from castsmith.lowering.float8.functions import INLINE_FUNCTIONS
+from castsmith.lowering.inlining import INLINE_FUNCTIONS
 from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
 from castsmith.lowering.qonnx.steps import add_zero_point, clip, combine, subtract_zero_point
 from castsmith.numerics.trunc import clip_bounds, power_of_two, rounding_function

@@ -33,9 +33,9 @@ from castsmith.lowering.encodings.choose import Encoding
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.encodings.storage import inferred_declared, mentioned_types, retyped_attributes
 from castsmith.lowering.float8.casts import Context
-from castsmith.lowering.float8.functions import INLINE_FUNCTIONS, inline_functions, obstacle_to_inlining, takes_a_type
 from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
 from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, Types
+from castsmith.lowering.inlining import INLINE_FUNCTIONS, inline_functions, obstacle_to_inlining, takes_a_type
 from castsmith.lowering.interface import WIDE, WIDEN_INTERFACE, widen_interface
 from castsmith.lowering.widen.storage import WIDEN_STORAGE, effect_in_float, widen_storage, widened_tensor
 from castsmith.lowering.widen.transposes import CAST_BEFORE_TRANSPOSE, cast_before_transpose
