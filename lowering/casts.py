@@ -23,7 +23,7 @@ from castsmith.analysis.inference.intervals import Ranges
 from castsmith.ir.codes import Rule
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import CASTS
-from castsmith.ir.records import Records, Refusal, RewriteResult
+from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, ReplacementBuilder
 from castsmith.lowering.encodings.integer import WIDE_INTEGERS, rounds_since, wide
@@ -34,7 +34,7 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, element_type, type_name
 from castsmith.passes.core.casts import cast_of
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.rewriting import Replacement, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
@@ -70,7 +70,6 @@ _ROUNDED_TWICE = (DataType.DOUBLE, *WIDE_INTEGERS)
 class _Cast:
     """A cast of `x` between two types, in a model of an opset."""
 
-    node: onnx_ir.Node
     x: onnx_ir.Value
     source: DataType
     to: DataType
@@ -90,50 +89,43 @@ class LowerCasts(SessionPass):
     target: Target
 
     def rewrite(self, session: Session) -> RewriteResult:
-        records, inference = Records(), session.inference(PromotionRules())
-        ranges, namer = Ranges(inference), session.namer()
-        with inferred_declared(session.model, inference.types):
-            for node in list(session.nodes_of(CASTS)):
-                step = cast_of(node, inference)
-                if step is None or node.graph is None:
-                    continue
-                opset = opset_of(session.imports[node.graph], "") or 0
-                answer = self._lowered(_Cast(node, step[0], step[1], step[2].target, opset), ranges)
-                if isinstance(answer, Replacement):
-                    rewrite = apply_replacement(session, NAME, node, answer, namer, inference.types)
-                    records.rewrites.append(rewrite)
-                elif answer is not None:
-                    records.refusals.append(answer)
-        return RewriteResult(session.model, bool(records.rewrites), records)
+        inference = session.inference(PromotionRules())
+        ranges = Ranges(inference)
 
-    def _lowered(self, cast: _Cast, ranges: Ranges) -> Replacement | Refusal | None:
+        def lowered(node: onnx_ir.Node) -> Replacement | Refusal | None:
+            step = cast_of(node, inference) if node.op_type in CASTS else None
+            if step is None or node.graph is None:
+                return None
+            opset = opset_of(session.imports[node.graph], "") or 0
+            return self._lowered(node, _Cast(step[0], step[1], step[2].target, opset), ranges)
+
+        with inferred_declared(session.model, inference.types):
+            return replace_nodes(session, NAME, lowered, types=inference.types)
+
+    def _lowered(self, node: onnx_ir.Node, cast: _Cast, ranges: Ranges) -> Replacement | Refusal | None:
         """Return what replaces the cast, or why nothing can; None for one that is right, or right for its values."""
-        range_, names = ranges.get(cast.x), f"{type_name(cast.source)} to {type_name(cast.to)}"
-        build = ReplacementBuilder(cast.node, doubles=bool(self.target.as_written))
-        needs = (0, "")
+        needs, fitting, wrong = (0, ""), cast.to, self._wrong(cast)
+        why = f"{self.target} casts {type_name(cast.source)} to {type_name(cast.to)} wrongly: {wrong}"
         if self.target.keeps_high_bits(cast.source, cast.to):
-            rule, fitting = WRAP_BEFORE_CAST, cast.to
-            why = f"{self.target} holds {type_name(cast.to)} in a wider type, and does not wrap"
-        elif not (wrong := self._wrong(cast)):
-            return None
-        elif cast.to == DataType.BOOL and cast.source not in CODED_TYPES:
-            rule, fitting, why = COMPARE_WITH_ZERO, cast.to, f"{self.target} casts {names} wrongly: {wrong}"
-        elif cast.to in HALF_TYPES and cast.to not in self.target.lacks and cast.source in _ROUNDED_TWICE:
-            rule, fitting, why = ROUND_IN_PLACE, DataType.FLOAT, f"{self.target} casts {names} wrongly: {wrong}"
-            needs = rounds_since(cast.source)
+            rule, why = WRAP_BEFORE_CAST, f"{self.target} holds {type_name(cast.to)} in a wider type, and does not wrap"
+        elif wrong and cast.to == DataType.BOOL and cast.source not in CODED_TYPES:
+            rule = COMPARE_WITH_ZERO
+        elif wrong and cast.to in {*HALF_TYPES} - self.target.lacks and cast.source in _ROUNDED_TWICE:
+            rule, fitting, needs = ROUND_IN_PLACE, DataType.FLOAT, rounds_since(cast.source)
         else:
             return None
+        range_ = ranges.get(cast.x)
         if range_ is not None and range_.fits(fitting):
             return None
         if cast.opset < needs[0]:
             way_out = f"rounding before it needs {needs[1]}: raise the opset from {cast.opset} to {needs[0]}"
-            return Refusal(NAME, rule.code, site_of(cast.node), f"{why}, and {way_out}")
+            return Refusal(NAME, rule.code, site_of(node), f"{why}, and {way_out}")
+        build = ReplacementBuilder(node, doubles=bool(self.target.as_written))
         y = _WRITERS[rule.code](build, cast)
-        lacking = next((text for node in build.nodes if (text := self._lacks(node, cast.opset))), "")
+        lacking = next((text for new in build.nodes if (text := self._lacks(new, cast.opset))), "")
         if lacking:
             build.discard()
-            reason = f"{why}, and it has no {lacking} to replace the cast with"
-            return Refusal(NAME, rule.code, site_of(cast.node), reason)
+            return Refusal(NAME, rule.code, site_of(node), f"{why}, and it has no {lacking} to replace the cast with")
         return build.replacement(rule.code, why, y)
 
     def _wrong(self, cast: _Cast) -> str:

@@ -27,7 +27,6 @@ from castsmith.ir.ops.table import CASTS, LINEAR, RUNS_GRAPHS, operators
 from castsmith.ir.ops.traits import Moves
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import ReplacementBuilder, computed_in
 from castsmith.lowering.encodings.choose import Encoding
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
@@ -44,7 +43,7 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 from castsmith.passes.core.options import Interface, shared
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.rewriting import Replacement, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
@@ -196,19 +195,19 @@ class WidenFloats(SessionPass):
 
 
 def _run(session: Session, target: Target, rule: Widening, records: Records) -> None:
-    model, types, namer = session.model, session.inference(PromotionRules()).types, session.namer()
-    imports = session.imports
+    model, types, imports = session.model, session.inference(PromotionRules()).types, session.imports
+
+    def answer(node: onnx_ir.Node) -> Replacement | Refusal | None:
+        if node.domain not in DEFAULT_DOMAINS or node.graph is None or node.op_identifier() in model.functions:
+            return None
+        return rule(node, target, types, opset_of(imports[node.graph], "") or 0)
+
     with inferred_declared(model, types):
-        for node in list(all_nodes(model)):
-            if node.domain not in DEFAULT_DOMAINS or node.graph is None or node.op_identifier() in model.functions:
-                continue
-            answer = rule(node, target, types, opset_of(imports[node.graph], "") or 0)
-            if isinstance(answer, Replacement):
-                records.rewrites.append(apply_replacement(session, NAME, node, answer, namer, types))
-            elif answer is not None:
-                records.refusals.append(answer)
-                message = f"{answer.reason}, and {target} has no kernel for it"
-                records.diagnostics.append(Diagnostic(NO_KERNEL.code, Severity.ERROR, answer.site, message))
+        found = replace_nodes(session, NAME, answer, types=types).records
+    for refusal in found.refusals:
+        message = f"{refusal.reason}, and {target} has no kernel for it"
+        found.diagnostics.append(Diagnostic(NO_KERNEL.code, Severity.ERROR, refusal.site, message))
+    records.extend(found)
 
 
 def _lacking(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:

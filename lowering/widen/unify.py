@@ -33,7 +33,7 @@ from castsmith.numerics.embedding import embeds
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.rewriting import Replacement, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.kernels import operands_of_several_types
 from castsmith.targets.target import Target
@@ -77,16 +77,15 @@ def unify_operands(session: Session, target: Target, records: Records) -> None:
     """Apply the rule to every node."""
     if not any(node.op_type in target.one_type for node in session.nodes):
         return
-    types, namer = session.inference(PromotionRules()).types, session.namer()
+    types, imports, functions = session.inference(PromotionRules()).types, session.imports, session.model.functions
+
+    def unified(node: onnx_ir.Node) -> Replacement | Refusal | None:
+        if node.graph is None or node.op_identifier() in functions:
+            return None
+        return _unified(node, target, types, imports[node.graph])
+
     with inferred_declared(session.model, types):
-        for node in session.nodes:
-            if node.graph is None or node.op_identifier() in session.model.functions:
-                continue
-            answer = _unified(node, target, types, session.imports[node.graph])
-            if isinstance(answer, Replacement):
-                records.rewrites.append(apply_replacement(session, NAME, node, answer, namer, types))
-            elif answer is not None:
-                records.refusals.append(answer)
+        records.extend(replace_nodes(session, NAME, unified, types=types).records)
 
 
 def _unified(
