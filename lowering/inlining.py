@@ -13,7 +13,7 @@ import onnx_ir
 from castsmith.ir.codes import Rule
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.table import named_types
-from castsmith.ir.records import Rewrite, Site
+from castsmith.ir.records import Records, Refusal, Rewrite, Site
 from castsmith.ir.walks import (
     MOST_INLINED,
     all_nodes,
@@ -104,6 +104,23 @@ def inline_functions(
     return Rewrite(
         pass_name, INLINE_FUNCTIONS.code, Site(model.graph.name or ""), text, "its nodes, at each call", reason
     )
+
+
+def inline_or_refuse(
+    session: Session,
+    names: set[onnx_ir.OperatorIdentifier],
+    pass_name: str,
+    records: Records,
+    reason: str = BY_CALL,
+) -> bool:
+    """Inline these functions, if there are any, and record that, or why it is impossible; False for the latter."""
+    obstacle = obstacle_to_inlining(session.model, names) if names else None
+    if obstacle is not None:
+        site = Site(session.model.graph.name or "")
+        records.refusals.append(Refusal(pass_name, INLINE_FUNCTIONS.code, site, obstacle))
+    elif names:
+        records.rewrites.append(inline_functions(session, names, pass_name, reason))
+    return obstacle is None
 
 
 def written_out(

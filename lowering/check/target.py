@@ -20,7 +20,7 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values, imports_by_scope
 from castsmith.lowering.check.branches import branch_findings
-from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed
+from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed, values_varied
 from castsmith.lowering.check.forms import form_findings
 from castsmith.lowering.check.loaded import refused_findings
 from castsmith.lowering.check.occurrences import Occurrences, note, noted
@@ -337,13 +337,7 @@ def types_asked_about(
     narrow types, which have few kernels, and for which the lowering uses the same rows.
     """
     if node.op_type in (target.probed or (target.fallback.probed if target.fallback else ())):
-        if node.op_type == "Cast":
-            values = [*node.inputs, *node.outputs]
-        elif node.op_type in OF_RESULT:
-            values = list(node.outputs)
-        else:
-            values = list(node.inputs)[varied_input(node.op_type) :][:1]
-        wanted = [type_of(value) for value in values]
+        wanted = [type_of(value) for value in values_varied(node)]
         scale = type_of(node.inputs[1]) if node.op_type in LINEAR else None
         if scale is not None and not target.computes(scale):  # the probe varied the type of the codes
             wanted.append(scale)

@@ -25,7 +25,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, input_types, op_formals, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR, RUNS_GRAPHS, operators
 from castsmith.ir.ops.traits import Moves
-from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, RewriteResult, Severity, Site
+from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import ReplacementBuilder, computed_in
 from castsmith.lowering.encodings.choose import Encoding
@@ -34,7 +34,7 @@ from castsmith.lowering.encodings.storage import inferred_declared, mentioned_ty
 from castsmith.lowering.float8.casts import Context
 from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
 from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, Types
-from castsmith.lowering.inlining import INLINE_FUNCTIONS, inline_functions, obstacle_to_inlining, takes_a_type
+from castsmith.lowering.inlining import INLINE_FUNCTIONS, inline_or_refuse, takes_a_type
 from castsmith.lowering.interface import WIDE, WIDEN_INTERFACE, widen_interface
 from castsmith.lowering.widen.storage import WIDEN_STORAGE, effect_in_float, widen_storage, widened_tensor
 from castsmith.lowering.widen.transposes import CAST_BEFORE_TRANSPOSE, cast_before_transpose
@@ -86,11 +86,7 @@ def inline_ambiguous(session: Session, target: Target, pass_name: str, records: 
         for name, function in model.functions.items()
         if _is_ambiguous(function, inference) and _may_need_widening(function, target, halves)
     }
-    obstacle = obstacle_to_inlining(model, names) if names else None
-    if obstacle is not None:
-        records.refusals.append(Refusal(pass_name, INLINE_FUNCTIONS.code, Site(model.graph.name or ""), obstacle))
-    elif names:
-        records.rewrites.append(inline_functions(session, names, pass_name))
+    inline_or_refuse(session, names, pass_name, records)
 
 
 def _is_ambiguous(function: onnx_ir.Function, inference: Inference) -> bool:
