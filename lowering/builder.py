@@ -192,36 +192,33 @@ def at_least(build: Builder, x: onnx_ir.Value, bound: Operand) -> onnx_ir.Value:
 
 
 def computed_in(
-    node: onnx_ir.Node,
+    build: ReplacementBuilder,
     to: DataType,
     attributes: Sequence[onnx_ir.Attr],
-    cast_input: Callable[[int, onnx_ir.Value], bool],
-    type_given: Callable[[onnx_ir.Value], DataType | None],
-) -> tuple[tuple[onnx_ir.Node, ...], tuple[onnx_ir.Value, ...]]:
-    """Return the node in another type, with casts before and after it, and its results under their names.
+    operand: Callable[[int, onnx_ir.Value], onnx_ir.Value],
+    type_before: Callable[[onnx_ir.Value], DataType | None],
+) -> tuple[onnx_ir.Value, ...]:
+    """Write the node of the builder in another type, with casts before and after it; return the results.
 
     Args:
-        node: The node.
+        build: The builder.
         to: The type to compute in.
         attributes: Those of the new node.
-        cast_input: True for the inputs to cast to the type, by index and value.
-        type_given: The type that a result is cast back to; None for a result that keeps its type.
+        operand: Returns what the new node reads in the place of an input, by index and value.
+        type_before: The type that a result is cast back to; None for a result that keeps its type.
     """
-    build = Builder(new_constants([]))
-    inputs = [
-        build.cast(value, to) if value is not None and cast_input(index, value) else value
-        for index, value in enumerate(node.inputs)
-    ]
+    node = build.node
+    inputs = [None if value is None else operand(index, value) for index, value in enumerate(node.inputs)]
     copied = onnx_ir.Node("", node.op_type, inputs, attributes, num_outputs=len(node.outputs))
     build.nodes.append(copied)
     outputs: list[onnx_ir.Value] = []
     for old, new in zip(node.outputs, copied.outputs, strict=True):
-        back = type_given(old)
+        back = type_before(old)
         new.type, new.shape = old.type if back is None else onnx_ir.TensorType(to), old.shape
         new.name = old.name if back is None or not old.name else f"{old.name}_{type_name(to)}"
         outputs.append(new if back is None or not old.name else build.cast(new, back))
         outputs[-1].name = old.name
-    return tuple(build.nodes), tuple(outputs)
+    return tuple(outputs)
 
 
 def _broadcast(shapes: list[onnx_ir.Shape | None]) -> onnx_ir.Shape | None:

@@ -28,7 +28,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference, infer_element_types
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult, Site
+from castsmith.ir.records import Records, Refusal, RewriteResult, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes, drop_unused_domains
 from castsmith.lowering.node_builder import LOWER_CUSTOM, NAME, Lowering, NodeBuilder
@@ -178,10 +178,9 @@ class LowerCustom(SessionPass):
             reason = f"the replacement needs opset {to}, but {obstacle.site}: {obstacle.reason}"
             records.refusals.append(Refusal(NAME, CHANGE_OPSET.code, site, reason))
             return records, refused
-        move_to_opset(model, to)
-        session.changed()
         text = "the replacement uses operators that this opset introduces; every other node keeps its meaning"
-        records.rewrites.append(Rewrite(NAME, CHANGE_OPSET.code, site, f"opset {now}", f"opset {to}", text))
+        records.rewrites.append(move_to_opset(model, to, NAME, text))
+        session.changed()
         return records, refused
 
     def _import_standard(self, model: onnx_ir.Model) -> list[Scope]:

@@ -280,15 +280,16 @@ def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Re
     dtype = lacking[0]
     if obstacle := _obstacle(node, dtype, target, types, opset):
         return Refusal(NAME, WIDEN_OPERATOR.code, site_of(node), obstacle)
-    nodes, outputs = computed_in(
-        node,
+    build = ReplacementBuilder(node)
+    outputs = computed_in(
+        build,
         DataType.FLOAT,
         retyped_attributes(node, (dtype,), DataType.FLOAT, widened_tensor),
-        lambda _, value: types.get(value, value.dtype) == dtype,
+        lambda _, value: build.cast(value, DataType.FLOAT) if types.get(value, value.dtype) == dtype else value,
         lambda old: dtype if types.get(old, old.dtype) == dtype else None,
     )
     reason = f"{target} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, rounded once"
-    return Replacement(WIDEN_OPERATOR.code, reason, nodes, outputs=outputs, effect=effect_in_float(node))
+    return build.replacement(WIDEN_OPERATOR.code, reason, *outputs, effect=effect_in_float(node))
 
 
 def _obstacle(node: onnx_ir.Node, dtype: DataType, target: Target, types: Types, opset: int) -> str | None:

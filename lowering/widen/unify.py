@@ -24,7 +24,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, Records, Refusal, RewriteResult
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import computed_in
+from castsmith.lowering.builder import ReplacementBuilder, computed_in
 from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.lowering.float8.needs import Types
 from castsmith.lowering.widen.storage import NAME
@@ -138,10 +138,13 @@ def _is_held(value: onnx_ir.Value | None, dtype: DataType) -> bool:
 def _in_one_type(
     node: onnx_ir.Node, operands: Mapping[int, DataType], dtype: DataType, types: Types, reason: str, effect: Effect
 ) -> Replacement:
-    def given(old: onnx_ir.Value) -> DataType | None:
+    def before(old: onnx_ir.Value) -> DataType | None:
         present = _type_of(old, types)
         return present if present in operands.values() and present != dtype else None
 
     attributes = [attribute for attribute in node.attributes.values() if attribute.name != "precision"]
-    nodes, outputs = computed_in(node, dtype, attributes, lambda index, _: index in operands, given)
-    return Replacement(UNIFY_OPERANDS.code, reason, nodes, outputs=outputs, effect=effect)
+    build = ReplacementBuilder(node)
+    outputs = computed_in(
+        build, dtype, attributes, lambda index, value: build.cast(value, dtype) if index in operands else value, before
+    )
+    return build.replacement(UNIFY_OPERANDS.code, reason, *outputs, effect=effect)
