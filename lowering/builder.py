@@ -16,7 +16,7 @@ from castsmith.ir.ops.table import GIVES_BOOL
 from castsmith.ir.records import Effect
 from castsmith.numerics.errors import InternalError, present
 from castsmith.numerics.types import CODED_TYPES, type_name
-from castsmith.passes.core.rewriting import Replacement, detach, place_constant
+from castsmith.passes.core.rewriting import Replacement, place_constant
 
 ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
 """Returns a value for a constant array that the nodes may use; equal arrays may share one."""
@@ -165,18 +165,15 @@ class ReplacementBuilder(Builder):
         self.node, self.constants = node, list[onnx_ir.Value]()
         super().__init__(constant_home or new_constants(self.constants, prefix), **usable)
 
-    def replacement(
-        self, rule: str, reason: str, *outputs: onnx_ir.Value, effect: Effect = Effect.BIT_EXACT
-    ) -> Replacement:
-        """Return the nodes written so far as the replacement, with a value for each output of the node."""
-        for old, new in zip(self.node.outputs, outputs, strict=True):
-            if new.name is None and new.producer() in self.nodes:
-                new.name = old.name
-        return Replacement(rule, reason, tuple(self.nodes), tuple(self.constants), outputs=outputs, effect=effect)
 
-    def discard(self) -> None:
-        """Discard the new nodes, so that they no longer count as uses of the model's values."""
-        detach(self.nodes)
+def as_replacement(
+    build: ReplacementBuilder, rule: str, reason: str, *outputs: onnx_ir.Value, effect: Effect = Effect.BIT_EXACT
+) -> Replacement:
+    """Return the nodes written so far as the replacement of the node, with a value for each of its outputs."""
+    for old, new in zip(build.node.outputs, outputs, strict=True):
+        if new.name is None and new.producer() in build.nodes:
+            new.name = old.name
+    return Replacement(rule, reason, tuple(build.nodes), tuple(build.constants), outputs=outputs, effect=effect)
 
 
 def at_least(build: Builder, x: onnx_ir.Value, bound: Operand) -> onnx_ir.Value:

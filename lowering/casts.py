@@ -25,7 +25,7 @@ from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import Builder, ReplacementBuilder
+from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement
 from castsmith.lowering.encodings.integer import WIDE_INTEGERS, rounds_since, wide
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE, round_in_place
 from castsmith.lowering.encodings.storage import inferred_declared
@@ -34,7 +34,7 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, element_type, type_name
 from castsmith.passes.core.casts import cast_of
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import Replacement, replace_nodes
+from castsmith.passes.core.rewriting import Replacement, detach, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
@@ -124,9 +124,9 @@ class LowerCasts(SessionPass):
         y = _WRITERS[rule.code](build, cast)
         lacking = next((text for new in build.nodes if (text := self._lacks(new, cast.opset))), "")
         if lacking:
-            build.discard()
+            detach(build.nodes)
             return Refusal(NAME, rule.code, site_of(node), f"{why}, and it has no {lacking} to replace the cast with")
-        return build.replacement(rule.code, why, y)
+        return as_replacement(build, rule.code, why, y)
 
     def _wrong(self, cast: _Cast) -> str:
         entry = self.target.wrong_cast(cast.source, cast.to, saturate=True, opset=cast.opset)

@@ -36,7 +36,7 @@ from castsmith.lowering.opset.obstacles import CHANGE_OPSET
 from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, extensions, loaded
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.rewrite_pass import DROP_UNUSED, SessionPass
-from castsmith.passes.core.rewriting import Replacement, replace_nodes
+from castsmith.passes.core.rewriting import Replacement, detach, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
@@ -84,7 +84,7 @@ class Offers:
             self.answers[node] = answer
         if isinstance(answer, Replacement) and answer.outputs is not None:
             return [value.dtype for value in answer.outputs]
-        build.discard()
+        detach(build.nodes)
         return None
 
     def refuse_several(self, functions: Iterable[onnx_ir.Function]) -> None:
@@ -103,7 +103,7 @@ class Offers:
 
     def _drop(self, node: onnx_ir.Node) -> None:
         if self.answers.pop(node, None) is not None:
-            self._builders[node].discard()
+            detach(self._builders[node].nodes)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.records import Effect, Refusal
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import ReplacementBuilder
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement
 from castsmith.passes.core.rewriting import Replacement
 from castsmith.targets.target import Target
 
@@ -52,7 +52,7 @@ class NodeBuilder(ReplacementBuilder):
 
     def replace(self, *outputs: onnx_ir.Value, reason: str, effect: Effect = Effect.BIT_EXACT) -> Replacement:
         """Return the nodes written so far as the replacement, with a value for each output of the node."""
-        return self.replacement(NAME, reason, *outputs, effect=effect)
+        return as_replacement(self, NAME, reason, *outputs, effect=effect)
 
     def refuse(self, reason: str, witness: str = "") -> Refusal:
         """Leave the node unchanged, and give the reason."""

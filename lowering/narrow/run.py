@@ -32,7 +32,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import Builder, ReplacementBuilder, computed_in
+from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement, computed_in
 from castsmith.lowering.interface import NARROW_INTERFACE, convert_inputs, convert_outputs
 from castsmith.lowering.narrow.facts import NARROWER, SAME, Facts, refusal_text
 from castsmith.lowering.narrow.places import Place, groups_of, worth_it
@@ -208,7 +208,7 @@ def _narrowed(place: Place) -> Replacement:
     attributes = list(node.attributes.values())
     outputs = computed_in(build, to, attributes, operand, lambda old: place.dtype if old in narrowed else None)
     reason = f"all operands and results of {type_name(place.dtype)} are known to fit {type_name(to)}"
-    return build.replacement(NARROW_OPERATOR.code, reason, *outputs)
+    return as_replacement(build, NARROW_OPERATOR.code, reason, *outputs)
 
 
 _MOST = 1 << 16

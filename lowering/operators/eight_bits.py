@@ -13,7 +13,7 @@ from onnx_ir import DataType
 from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
-from castsmith.lowering.builder import ReplacementBuilder
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement
 from castsmith.lowering.encodings.choose import Encoding
 from castsmith.lowering.float8.casts import Context
 from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
@@ -111,7 +111,7 @@ def _shifted(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     y, old = copied.outputs[0], node.outputs[0]
     y.shape, y.type = old.shape, onnx_ir.TensorType(DataType.INT8) if node.op_type == _QUANTIZE else old.type
     reason = f"{_why(node, DataType.UINT8, scene)}: as int8, with codes and zero point reduced by {_MIDDLE}"
-    return build.replacement(SHIFT_TO_INT8.code, reason, y)
+    return as_replacement(build, SHIFT_TO_INT8.code, reason, y)
 
 
 def _less_the_middle(
@@ -142,6 +142,6 @@ def _written_out(node: onnx_ir.Node, dtype: DataType, scene: Scene) -> Replaceme
         y = expand(build, node, Context(scene.inference.types, frozenset(), Encoding.LADDER, scene.opset))
     except ModelError:
         return None
-    return build.replacement(
-        QUANTIZE_IN_FLOAT.code, f"{_why(node, dtype, scene)}: {type_name(dtype)} written out in float", y
+    return as_replacement(
+        build, QUANTIZE_IN_FLOAT.code, f"{_why(node, dtype, scene)}: {type_name(dtype)} written out in float", y
     )

@@ -21,7 +21,7 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR
 from castsmith.ir.records import RewriteResult
-from castsmith.lowering.builder import ReplacementBuilder
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement
 from castsmith.lowering.check.target import types_asked_about
 from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.lowering.operators.eight_bits import QUANTIZE_IN_FLOAT, SHIFT_TO_INT8, lowered_quantizer
@@ -108,4 +108,4 @@ def _equal_of_bool(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
         return None
     build = ReplacementBuilder(node)
     y = build.op("Not", build.op("Xor", a, b))
-    return build.replacement(EQUAL_OF_BOOL.code, scene.lacks(node, DataType.BOOL), y)
+    return as_replacement(build, EQUAL_OF_BOOL.code, scene.lacks(node, DataType.BOOL), y)

@@ -9,7 +9,7 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.ops.schemas import actual_inputs, actual_outputs, op_key
 from castsmith.ir.ops.table import MOVERS, operators
 from castsmith.ir.ops.traits import Answer, Moves, Rounding
-from castsmith.lowering.builder import ReplacementBuilder, computed_in
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement, computed_in
 from castsmith.lowering.operators.scene import Scene
 from castsmith.numerics.exactness import is_exact
 from castsmith.numerics.types import Kind, element_type, type_name
@@ -66,7 +66,7 @@ def in_wider_type(node: onnx_ir.Node, dtype: DataType, scene: Scene) -> Replacem
         lambda old: dtype if old in back else None,
     )
     reason = f"{scene.lacks(node, dtype)}: in {type_name(wider)}, which holds every {type_name(dtype)}"
-    return build.replacement(RUN_IN_WIDER_TYPE.code, reason, *results)
+    return as_replacement(build, RUN_IN_WIDER_TYPE.code, reason, *results)
 
 
 def _takes(node: onnx_ir.Node, dtype: DataType, to: DataType, scene: Scene, *, returns: bool) -> bool:

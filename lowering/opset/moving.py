@@ -12,7 +12,7 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, is_function
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import ReplacementBuilder
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement
 from castsmith.lowering.inlining import name_inside
 from castsmith.lowering.opset.adapters import adapted, has_adapter
 from castsmith.lowering.opset.definitions import definition, write_out
@@ -77,7 +77,7 @@ def _raise(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: Typ
     build = ReplacementBuilder(node)
     made = raised(build, node, now, to, types)
     if isinstance(made, str):
-        build.discard()
+        detach(build.nodes)
         moves.obstacles.append(Obstacle(site_of(node), made))
     elif made is not node:
         for old, new in zip(node.outputs, made.outputs, strict=True):
@@ -89,7 +89,7 @@ def _raise(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: Typ
 def _in_form_of(build: ReplacementBuilder, made: onnx_ir.Node, to: int) -> Replacement:
     """Return the replacement by a node of the operator, behind the others."""
     build.nodes.append(made)
-    return build.replacement(ADAPT_OPERATOR.code, f"{build.node.op_type} in the form of opset {to}", *made.outputs)
+    return as_replacement(build, ADAPT_OPERATOR.code, f"{build.node.op_type} in the form of opset {to}", *made.outputs)
 
 
 def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:

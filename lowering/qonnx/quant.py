@@ -24,7 +24,7 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.qonnx import flag
 from castsmith.ir.records import RewriteResult
-from castsmith.lowering.builder import Builder, ReplacementBuilder, at_least
+from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement, at_least
 from castsmith.lowering.encodings.ladder import to_the_grid
 from castsmith.lowering.inlining import INLINE_FUNCTIONS
 from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
@@ -76,7 +76,7 @@ def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameters: Parame
         raise ModelError("an attribute is a parameter of the enclosing function")
     build = ReplacementBuilder(node)
     y = build.cast(_WRITERS[node.op_type](build, node, parameters), node.outputs[0].dtype or DataType.FLOAT)
-    return build.replacement(LOWER_QUANT.code, f"QONNX {node.op_type}, step by step in standard operators", y)
+    return as_replacement(build, LOWER_QUANT.code, f"QONNX {node.op_type}, step by step in standard operators", y)
 
 
 def _integer(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:

@@ -27,7 +27,7 @@ from castsmith.ir.ops.qonnx import TRUNCS, TruncNode, is_trunc, read_trunc, trun
 from castsmith.ir.records import Diagnostic, RewriteResult, Severity
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes
-from castsmith.lowering.builder import Builder, ReplacementBuilder
+from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement
 from castsmith.lowering.check.trunc import TRUNC_VERSION_GUESSED
 from castsmith.lowering.inlining import INLINE_FUNCTIONS
 from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
@@ -171,7 +171,7 @@ def _expand(
     y = combine(build, "Mul", y, operands["scale" if meaning.version == 1 else "out_scale"])
     y = build.cast(y, node.outputs[0].dtype or DataType.FLOAT)
     reason = f"QONNX Trunc version {meaning.version}, {meaning.rounding_mode}, step by step in standard operators"
-    return build.replacement(LOWER_TRUNC.code, reason, y)
+    return as_replacement(build, LOWER_TRUNC.code, reason, y)
 
 
 def _guessed(node: onnx_ir.Node) -> Diagnostic:

@@ -27,7 +27,7 @@ from castsmith.ir.ops.table import CASTS, LINEAR, RUNS_GRAPHS, operators
 from castsmith.ir.ops.traits import Moves
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import ReplacementBuilder, computed_in
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement, computed_in
 from castsmith.lowering.encodings.choose import Encoding
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.encodings.storage import inferred_declared, mentioned_types, retyped_attributes
@@ -124,7 +124,7 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
     why = f"{target} has no {node.op_type} of {type_name(dtype)} at opset {min(opset, target.newest_opset)}"
     if _divided_in_float(node, target, types, opset):
         why = f"{target} does not round the quotient to {type_name(dtype)}"
-    return build.replacement(WIDEN_OPERATOR.code, f"{why}: in float, step by step", y)
+    return as_replacement(build, WIDEN_OPERATOR.code, f"{why}: in float, step by step", y)
 
 
 def _casts_from_float(target: Target, dtype: DataType, opset: int) -> bool:
@@ -289,7 +289,7 @@ def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Re
         lambda old: dtype if types.get(old, old.dtype) == dtype else None,
     )
     reason = f"{target} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, rounded once"
-    return build.replacement(WIDEN_OPERATOR.code, reason, *outputs, effect=effect_in_float(node))
+    return as_replacement(build, WIDEN_OPERATOR.code, reason, *outputs, effect=effect_in_float(node))
 
 
 def _obstacle(node: onnx_ir.Node, dtype: DataType, target: Target, types: Types, opset: int) -> str | None:

@@ -18,7 +18,13 @@ from castsmith.ir.ops.value_types import with_element_type
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values
-from castsmith.lowering.builder import Builder, ConstantHome, ReplacementBuilder, new_constants, shared_constants
+from castsmith.lowering.builder import (
+    Builder,
+    ConstantHome,
+    ReplacementBuilder,
+    new_constants,
+    shared_constants,
+)
 from castsmith.lowering.encodings.integer import rounds_since, wide
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE, round_in_place
 from castsmith.lowering.encodings.storage import inferred_declared, recorded_retyping, retype, retyped_attributes
@@ -172,7 +178,7 @@ def _round_results(
         outputs.append(_rounded(build, result, dtype, functions) if rounds else result)
         outputs[-1].name = old.name
     reason = f"computed in float and rounded to {type_name(dtype)}, which {target} lacks"
-    wanted = build.replacement(ROUND_IN_PLACE.code, reason, *outputs, effect=effect_in_float(node))
+    wanted = as_replacement(build, ROUND_IN_PLACE.code, reason, *outputs, effect=effect_in_float(node))
     return apply_replacement(session, NAME, node, wanted, namer, types)
 
 

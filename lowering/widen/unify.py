@@ -24,7 +24,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, Records, Refusal, RewriteResult
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import ReplacementBuilder, computed_in
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement, computed_in
 from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.lowering.float8.needs import Types
 from castsmith.lowering.widen.storage import NAME
@@ -147,4 +147,4 @@ def _in_one_type(
     outputs = computed_in(
         build, dtype, attributes, lambda index, value: build.cast(value, dtype) if index in operands else value, before
     )
-    return build.replacement(UNIFY_OPERANDS.code, reason, *outputs, effect=effect)
+    return as_replacement(build, UNIFY_OPERANDS.code, reason, *outputs, effect=effect)
