@@ -22,6 +22,7 @@ from castsmith.lowering.builder import (
     Builder,
     ConstantHome,
     ReplacementBuilder,
+    as_replacement,
     new_constants,
     shared_constants,
 )
