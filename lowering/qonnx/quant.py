@@ -28,7 +28,7 @@ from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replaceme
 from castsmith.lowering.encodings.ladder import to_the_grid
 from castsmith.lowering.inlining import INLINE_FUNCTIONS
 from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
-from castsmith.lowering.qonnx.steps import add_zero_point, binade_ends, clip, combine, subtract_zero_point
+from castsmith.lowering.qonnx.steps import binade_ends, clip, combine, with_zero_point
 from castsmith.lowering.qonnx.trunc import round_as
 from castsmith.numerics.trunc import clip_bounds
 from castsmith.numerics.types import ElementType, Kind, element_type, type_name
@@ -84,13 +84,13 @@ def _integer(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx
     bits, tensor = _known(node, 3, "bitwidth", parameters), parameters.tensor(zero)
     signed, narrow = (flag(node, name) for name in ("signed", "narrow"))
     zero_array = None if tensor is None else tensor.numpy()
-    y = add_zero_point(build, combine(build, "Div", x, scale), zero, zero_array)
+    y = with_zero_point(build, "Add", combine(build, "Div", x, scale), zero, zero_array)
     if float(bits) == 1 and signed:
         y = _sign(build, y)
     else:
         y = clip(build, y, *clip_bounds(bits, signed=signed, narrow=narrow))
         y = round_as(build, y, node.attributes.get_string("rounding_mode", "ROUND") or "ROUND")
-    y = subtract_zero_point(build, y, zero, zero_array)
+    y = with_zero_point(build, "Sub", y, zero, zero_array)
     return combine(build, "Mul", y, scale)
 
 

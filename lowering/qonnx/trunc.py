@@ -31,7 +31,7 @@ from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replaceme
 from castsmith.lowering.check.trunc import TRUNC_VERSION_GUESSED
 from castsmith.lowering.inlining import INLINE_FUNCTIONS
 from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
-from castsmith.lowering.qonnx.steps import add_zero_point, clip, combine, subtract_zero_point
+from castsmith.lowering.qonnx.steps import clip, combine, with_zero_point
 from castsmith.numerics.trunc import clip_bounds, power_of_two, rounding_function
 from castsmith.passes.core.rewrite_pass import DROP_UNUSED, SessionPass
 from castsmith.passes.core.rewriting import Replacement
@@ -159,7 +159,7 @@ def _expand(
     parameters = (arrays.get(name) for name in ("scale", "in_bitwidth", "out_bitwidth", "out_scale"))
     t = build.constant(np.asarray(power_of_two(*parameters)), "ratio")
     q = combine(build, "Div", operands["x"], operands["scale"])
-    q = build.op("Round", add_zero_point(build, q, operands["zero_point"], arrays.get("zero_point")))
+    q = build.op("Round", with_zero_point(build, "Add", q, operands["zero_point"], arrays.get("zero_point")))
     y = combine(build, "Div", q, t)
     if meaning.version == 2:
         y = clip(build, y, *clip_bounds(arrays["out_bitwidth"], signed=meaning.signed, narrow=meaning.narrow))
@@ -167,7 +167,7 @@ def _expand(
     zero, zero_array = operands["zero_point"], arrays.get("zero_point")
     if meaning.version == 2 and (zero_array is None or zero_array.any()):
         zero = combine(build, "Div", zero, t)
-    y = subtract_zero_point(build, y, zero, zero_array)
+    y = with_zero_point(build, "Sub", y, zero, zero_array)
     y = combine(build, "Mul", y, operands["scale" if meaning.version == 1 else "out_scale"])
     y = build.cast(y, node.outputs[0].dtype or DataType.FLOAT)
     reason = f"QONNX Trunc version {meaning.version}, {meaning.rounding_mode}, step by step in standard operators"
