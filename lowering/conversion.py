@@ -26,8 +26,8 @@ from castsmith.lowering.fault_search import WRONG, faults
 from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
-from castsmith.lowering.float8.functions import inline_functions, obstacle_to_inlining
 from castsmith.lowering.healing import Healing, computes_in_half, reference_of, unless_tidied
+from castsmith.lowering.inlining import inline_functions, obstacle_to_inlining
 from castsmith.lowering.operators.run import LowerOperators
 from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16
