@@ -16,7 +16,6 @@ from castsmith.cli.batch.table import print_table, summary_line, table_of
 from castsmith.cli.batch.worker import Done, Task
 from castsmith.cli.collisions import place, require_apart, settings_files
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, worst
-from castsmith.cli.interrupts import cleaned_up_if_interrupted
 from castsmith.cli.outcome import Wanted
 from castsmith.cli.output import is_html, require_report, require_writable, write_file
 from castsmith.cli.streams import STREAM
@@ -107,7 +106,6 @@ def run_tasks(jobs: int, tasks: Sequence[Task], *, quiet: bool = False) -> dict[
     """Run the tasks in processes of this machine; return the outcome of each by its source. quiet: show no progress."""
     finished: dict[str, Done] = {}
     with (
-        cleaned_up_if_interrupted(),
         progress(len(tasks), quiet=quiet) as announce,
         closing(pool.on_this_machine(jobs, tasks)) as every,
     ):
@@ -128,7 +126,6 @@ def _run(arguments: argparse.Namespace, tasks: Sequence[Task], steps: Steps | No
     ahead, note = steps or Steps(_nothing, _nothing)
     finished: dict[str, Done] = {}
     with (
-        cleaned_up_if_interrupted(),
         progress(len(tasks), quiet=arguments.quiet) as announce,
         closing(_everywhere(arguments, tasks, ahead)) as every,
     ):

@@ -19,7 +19,6 @@ from castsmith.cli.batch.inputs import is_folder, means_many
 from castsmith.cli.collisions import require_apart, require_no_datafile, settings_files
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
 from castsmith.cli.inputs import given_inputs, given_ranges, require_dims, require_names_somewhere
-from castsmith.cli.interrupts import cleaned_up_if_interrupted
 from castsmith.cli.messages import complain, remark
 from castsmith.cli.models import read_model, size_of, source_of
 from castsmith.cli.output import page_wanted, require_report, require_writable, write_file, write_report
@@ -128,14 +127,13 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         _tell_data(arguments, _data(arguments, None, result, ModelSizes(before, measure(result.model), rules)))
         _tell_refusal(arguments, result, source)
         return REFUSED
-    with cleaned_up_if_interrupted():
-        if arguments.verify:
-            result = _verified(arguments, source, result)
-        sizes = ModelSizes(before, measure(result.model), rules)
-        if arguments.dry_run:
-            _tell(arguments, None, result, sizes)
-        else:
-            _write(arguments, result, sizes, report, drawn)
+    if arguments.verify:
+        result = _verified(arguments, source, result)
+    sizes = ModelSizes(before, measure(result.model), rules)
+    if arguments.dry_run:
+        _tell(arguments, None, result, sizes)
+    else:
+        _write(arguments, result, sizes, report, drawn)
     return INCONCLUSIVE if result.verdict is not None and result.verdict.inconclusive else DONE
 
 
