@@ -6,7 +6,6 @@ Also what a process says and restores when it ends early.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
 import onnx_ir
