@@ -79,13 +79,6 @@ def run_alone(task: Task) -> Done:
         return ask(process, task)
 
 
-def let_go(process: subprocess.Popen[bytes]) -> None:
-    """End a process that has nothing to do."""
-    if process.stdin is not None:
-        process.stdin.close()
-    process.wait()
-
-
 def worker_command() -> list[str]:
     """Return the command of a process for tasks; -P keeps Python from importing from the current folder."""
     return [sys.executable, "-P", "-m", "castsmith.cli.batch.worker"]
