@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +61,10 @@ def page_wanted(arguments: argparse.Namespace, report: Path | None) -> bool:
     )
 
 
-def write_report(path: Path, data: Callable[[], dict[str, Any]], page: dict[str, Any] | None) -> None:
+def write_report(path: Path, data: dict[str, Any], page: dict[str, Any] | None) -> None:
     """Write the report: the page, or the data without one."""
     if page is None:
-        write_file(path, json_text(data()))
+        write_file(path, json_text(data))
         return
     from castsmith.cli.page.data import html_text
 

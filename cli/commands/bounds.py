@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     data = {"model": arguments.input, "to": arguments.to, **bounds_data(found_bounds, excess, places)}
     if report is not None:
         page = _page(arguments, model, found_bounds, excess) if is_html(report) else None
-        write_report(report, lambda: data, page)
+        write_report(report, data, page)
     if arguments.json:
         print_json(data)
     elif not arguments.quiet:
