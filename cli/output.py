@@ -47,9 +47,9 @@ def report_path(arguments: argparse.Namespace, models: Iterable[str]) -> Path | 
     if arguments.report == STREAM:
         raise OptionError("--report - is not supported: --json prints the report on standard output.")
     report = Path(arguments.report)
-    require_report(report)
     sources = [None if model == STREAM else Path(model) for model in models]
     require_apart({**settings_files(arguments), "the model": sources}, {"--report": [report]})
+    require_report(report)
     require_writable(report)
     return report
 
