@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import os
 import sys
@@ -30,7 +31,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial, reduce
 from graphlib import CycleError, TopologicalSorter
 from math import prod
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import ml_dtypes
 import numpy as np
@@ -180,18 +181,6 @@ def values_of(dtype: int) -> Array | None:
     if dtype == FLOAT4:
         return np.arange(16).astype(np.uint8).view(NUMPY[dtype])
     return np.arange(1 << 8 * size).astype(f"u{size}").view(NUMPY[dtype]) if dtype in FLOATS and size < 3 else None
-
-
-@cache
-def pieces() -> Array:
-    """Return floats of all upper halves: in three rows the least, its successor, and the greatest of each."""
-    upper = np.arange(1 << 16, dtype=np.uint32) << 16
-    return np.stack([upper, upper + 1, upper + 0xFFFF]).view(np.float32)
-
-
-def settled(array: Array, defined: Array) -> bool:
-    """True if a function of `pieces`, monotone from the second row to the third, is constant between them."""
-    return bool(agree(array[1], array[2]).all()) and bool((defined[1] == defined[2]).all())
 
 
 def agree(a: Array, b: Array) -> Array:
@@ -363,10 +352,18 @@ CHOOSING = ("Max", "Min", "Clip", "Relu")
 BITWISE = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"}
 POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements", "IsNaN", "IsInf", "Round", "Relu", "Clip"}
 """Operators that are evaluated for all values of an operand of at most 16 bits."""
+CHAINED = ELEMENTWISE | {"Round", "IsNaN", "Clip", "BitShift", "BitwiseAnd", "BitCast", "Cast", "Where", "Log", "Table"}
+"""Operators that are followed on cells of a value."""
+CODING = {"Log", "Mod", "BitCast"}
+"""Operators by which codes of small types are computed: only where one is are casts followed on cells."""
 EXACT = {TensorProto.FLOAT16, TensorProto.FLOAT, DOUBLE, BOOL, TensorProto.INT32, INT64}
+LOG_ERROR = 2.0**-19
+"""The most by which a runtime's Log is wrong, of 1 or of the logarithm, whichever is greater."""
 MOST_INT = 2**63 - 1
 MOST = 4096
 """Elements up to which values computed from shapes are followed."""
+LONGEST = 100
+"""Values, computed from each other element by element, that are followed on cells."""
 DEEPEST = 200
 """Moves, one after the other, before which a cast is moved."""
 MOST_NODES, MOST_CALLS = 100_000, 128
@@ -381,7 +378,8 @@ Kind = tuple[int, Shape | None]
 class Term:
     """A value as a function of the model's inputs: output `out` of an operator; equal terms are one object.
 
-    `array` has the elements, if they are known: an array of the type, or of numbers and polynomials.
+    `array` has the elements, if they are known: an array of the type, or of numbers and polynomials; `codes` tells
+    that they are computed by one of the operators in `CODING`.
     """
 
     op: str
@@ -390,7 +388,8 @@ class Term:
     out: int
     dtype: int
     shape: Shape | None
-    array: Array | None
+    codes: bool
+    array: Array | None = None
 
     @property
     def is_constant(self) -> bool:
@@ -402,6 +401,10 @@ class Term:
 
 
 Operands = Sequence[Term | None]
+
+
+def arrays_of(args: Operands) -> list[Array | None]:
+    return [None if arg is None else arg.array for arg in args]
 
 
 Results = tuple[Array, Array]
@@ -431,7 +434,8 @@ class Terms:
         """Return the term; its type and shape follow from the rest of it."""
         whole = op, tuple(map(id, args)), tuple(sorted(attrs.items())), out, key
         if whole not in self.table:
-            self.table[whole] = Term(op, tuple(args), dict(attrs), out, *kind, None)
+            codes = op in CODING or (op in CHAINED - {"Table"} and any(arg.codes for arg in args if arg is not None))
+            self.table[whole] = Term(op, tuple(args), dict(attrs), out, *kind, codes)
         return self.table[whole]
 
     def constant(self, array: Array, dtype: int) -> Term:
@@ -463,7 +467,7 @@ class Terms:
                 return self.constant(array, how.to)
         elif x.array is not None:
             return self.constant(each(partial(cast_element, x.dtype, how), [x.array]), how.to)
-        elif x.op in MOVES and depth < DEEPEST:
+        elif x.op in MOVES and not (x.op == "Where" and x.codes) and depth < DEEPEST:
             places = MOVES[x.op] or range(len(x.args))
             cast = {place: self.cast(arg, how, depth + 1) for place in places if (arg := x.args[place]) is not None}
             args = [cast.get(place, arg) for place, arg in enumerate(x.args)]
@@ -473,12 +477,12 @@ class Terms:
         elif x.op != "Table" and values_of(x.dtype) is not None and how.to != x.dtype:
             return self.tabled(x, how.to, *converted(x.dtype, how))
         else:
-            monotone = how if x.dtype == TensorProto.FLOAT and how.to in (*FLOAT8, FLOAT4) else None
-            result = self.pointwise([x], lambda arrays: how.of(arrays[0], x.dtype), how.to, monotone)
+            result = self.pointwise([x], lambda arrays: how.of(arrays[0], x.dtype), how.to)
             if result is not None:
                 return result
         how = replace(how, saturate=how.saturate or how.to not in FLOAT8, latest=how.latest or how.to not in FNUZ)
-        return self.term("Cast", [x], {"how": how}, (how.to, x.shape))
+        result = self.term("Cast", [x], {"how": how}, (how.to, x.shape))
+        return self.resolved(result) if how.to in STORED or (x.codes and how.to in INTEGERS) else result
 
     def narrower(self, x: Term) -> Term | None:
         """Return the value that x is in a wider type; None if there is none."""
@@ -491,14 +495,12 @@ class Terms:
         args: Sequence[Term],
         function: Callable[[list[Array]], Results | None],
         to: int,
-        monotone: object = None,
         found: dict[Term, Term | None] | None = None,
         depth: int = 0,
     ) -> Term | None:
         """Return a function of the elements of one value, and of scalars, as a table; else None.
 
-        The value has at most 16 bits, or is a float of which the function sees upper halves alone. `monotone` names
-        the function if it is monotone where the values of its operand are near each other.
+        The value has at most 16 bits, or the operands are tables of it.
         """
         varying = [arg for arg in args if not (arg.array is not None and arg.is_constant and arg.array.ndim == 0)]
         first, found = varying[0] if varying else args[0], {} if found is None else found
@@ -508,7 +510,7 @@ class Terms:
                 source = first.args[place]
                 if source is not None and source not in found:
                     parts = [source if arg is first else arg for arg in args]
-                    found[source] = self.pointwise(parts, function, to, monotone, found, depth + 1)
+                    found[source] = self.pointwise(parts, function, to, found, depth + 1)
                 if source is None or found[source] is None:
                     return None
                 moved[place] = found[source]
@@ -516,16 +518,12 @@ class Terms:
         roots = {arg.args[0] if arg.op == "Table" else arg for arg in varying}
         root = roots.pop() if len(roots) == 1 else None
         constant = root is not None and root.is_constant and len(args) == 1
-        wide = root is not None and not constant and root.dtype == TensorProto.FLOAT
-        if wide and monotone is None and not self.tables.keys() >= {*varying}:
+        if root is None or (root.array is not None and not constant):
             return None
-        values = None if root is None else root.array if constant else pieces() if wide else values_of(root.dtype)
-        if root is None or values is None or (root.array is not None and not constant):
-            return None
-        known = {arg: self.tables.get(arg, (values, np.ones(values.shape, bool))) for arg in varying}
-        if wide and not all(settled(*table) for table in known.values()) and (len(known) > 1 or monotone is None):
-            return None
-        results = function([known[arg][0] if arg in known else cast("Array", arg.array) for arg in args])
+        values = root.array if constant else values_of(root.dtype)
+        known = {arg: self.tables.get(arg) or (values, np.ones(np.shape(values), bool)) for arg in varying}
+        arrays = [known[arg][0] if arg in known else arg.array for arg in args]
+        results = None if any(array is None for array in arrays) else function(cast("list[Array]", arrays))
         if results is None:
             return None
         array, defined = results
@@ -533,13 +531,97 @@ class Terms:
             defined = defined & also
         if constant:
             return self.constant(array, to) if defined.all() and array.shape == root.shape else None
-        if wide and not settled(array, defined):  # it may be another function between the values
-            term = self.term("Table", [root], {}, (to, root.shape), key=(to, monotone, tuple(map(id, args))))
-            self.tables[term] = array, defined
-            return term
-        if to == root.dtype and defined.all() and agree(array, values).all():
+        if to == root.dtype and values is not None and defined.all() and agree(array, values).all():
             return root
         return self.tabled(root, to, array, defined)
+
+    def applied(self, op: str, attrs: Mapping[str, Any], arrays: list[Array]) -> Results | None:
+        """Return what an operator gives for elements, and where runtimes agree on it."""
+        shape = np.broadcast_shapes(*(array.shape for array in arrays))
+        result = self.evaluated(op, arrays, attrs, shape)
+        return None if result is None else (result, ~ambiguous(op, arrays, result.shape))
+
+    # What is computed from the elements of one value, on cells of it.
+
+    def resolved(self, x: Term) -> Term:
+        """Return x as a table of a value before it, of the farthest of which it is one; else x."""
+        chain = list[Term]()
+        gather(x, None, chain)
+        for root in chain[:-1] if len(chain) <= LONGEST else ():
+            before, cells = list[Term](), cells_of(root.dtype)
+            gather(x, root, before)
+            if cells is None or any(term.op not in CHAINED and term is not root for term in before):
+                continue
+            result = self.on_cells(x, {root: cells})
+            if result is not None and (agree(result.low, result.high) | ~result.defined).all():
+                return self.tabled(root, x.dtype, result.low, result.defined)
+        return x
+
+    def on_cells(self, x: Term, known: dict[Term, Cells | None]) -> Cells | None:
+        """Return what x is on the cells of a value before it; None if that is not known."""
+        if x.is_constant and x.shape == () and x.array is not None:
+            return Cells(x.array, x.array, np.ones((), bool))
+        if x not in known:
+            args = [arg for arg in x.args if arg is not None]
+            if x.op == "Table":
+                array, defined = self.tables[x]
+                known[x] = Cells(array, array, defined) if args[0] in known else None
+            else:
+                cells = [self.on_cells(arg, known) for arg in args]
+                known[x] = self._on_cells(x, args, [one for one in cells if one is not None]) if all(cells) else None
+                if x.op == "Sub" and known[x] is not None:
+                    known[x] = self._split(x, known)
+        return known[x]
+
+    def _on_cells(self, x: Term, args: list[Term], cells: list[Cells]) -> Cells | None:
+        """Return what an operator gives on cells: the least and the greatest of what it gives at their ends."""
+        if x.op not in CHAINED or (x.op in BINARY and x.attrs["@"] < 7):
+            return None
+        defined = reduce(np.logical_and, (one.defined for one in cells))
+        opened = reduce(np.logical_or, (~agree(one.low, one.high) for one in cells))
+        if x.op == "Where":
+            condition, then, other = cells
+            picked = [np.where(condition.low, *pair) for pair in zip(then, other, strict=True)]
+            same = agree(picked[0], picked[1]).all()
+            result = Cells(picked[0], picked[0] if same else picked[1], picked[2] & condition.defined)
+            return result if agree(condition.low, condition.high).all() else None
+        if x.op == "Log":
+            ends = [log_bounds(one) for one in (cells[0].low, cells[0].high)]
+            return hull([ends[0][0], ends[1][1]], defined)
+        ends = [(one.low,) if one.low is one.high else (one.low, one.high) for one in cells]
+        corners = [self._element(x, args[0].dtype, list(arrays)) for arrays in itertools.product(*ends)]
+        results = [one for one in corners if one is not None]
+        if len(results) < len(corners) or (opened & ~monotone(x, args, cells)).any():
+            return None
+        if any((opened & (results[0][1] != also)).any() for _, also in results):
+            return None
+        result = hull([array for array, _ in results], defined & results[0][1])
+        if result is None or x.op not in CHOOSING or x.dtype not in FLOATS:
+            return result
+        unsure = zeros_in(cells) > (x.op != "Relu")
+        return hull([np.where(unsure & (end == 0), zero, end) for end, zero in zip(result, (-0.0, 0.0))], result.defined)
+
+    def _element(self, x: Term, source: int, arrays: list[Array]) -> Results | None:
+        if x.op == "Cast":
+            return x.attrs["how"].of(arrays[0], source)
+        if x.op == "BitCast":
+            return arrays[0].view(NUMPY[x.dtype]), np.ones(arrays[0].shape, bool)
+        if source not in EXACT | {*INTEGERS}:
+            return None
+        results = self.applied(x.op, x.attrs, arrays)
+        if results is None or x.op not in CHOOSING or source in INTEGERS:
+            return results
+        return results[0], ~reduce(np.logical_or, (array != array for array in arrays), np.zeros(results[0].shape, bool))
+
+    def _split(self, x: Term, known: dict[Term, Cells | None]) -> Cells | None:
+        """Return the cells of total - (total - part)."""
+        cells, (total, rest) = known[x], x.args[:2]
+        same = np.ones((), bool)
+        if rest is not None and rest.op == "Min" and known.get(rest) and known.get(rest.args[0]):
+            same, rest = agree(known[rest].high, known[rest.args[0]].high), rest.args[0]  # what Min lets through
+        if rest is None or rest.op != "Sub" or rest.args[0] is not total or x.dtype != TensorProto.FLOAT:
+            return cells
+        return split(cells, known[total], self.on_cells(rest.args[1], known), known[rest], same)
 
     def bits(self, x: Term, to: int) -> Term | None:
         """Return the bits of x as another type of the same width, or in the low bits of a byte."""
@@ -553,7 +635,16 @@ class Terms:
 
         if x.array is not None and x.is_constant:
             return self.constant(viewed([x.array])[0], to)
-        return self.pointwise([x], viewed, to, "bits")
+        return self.pointwise([x], viewed, to)
+
+    def decoded(self, x: Term, to: int) -> Term | None:
+        """Return the values of which a byte holds the codes, in its low bits; its others are to be 0."""
+        bits = 4 if to == FLOAT4 else INTEGERS.get(to, (True, 8))[1]
+
+        def read(arrays: list[Array]) -> Results:
+            return arrays[0].view(NUMPY[to]) if to in CODED else wrapped(arrays[0], to), arrays[0] >> bits == 0
+
+        return self.pointwise([x], read, to)
 
     def tabled(self, root: Term, to: int, array: Array, defined: Array) -> Term:
         term = self.term("Table", [root], {}, (to, root.shape), key=table_key(to, array, defined))
@@ -570,7 +661,7 @@ class Terms:
             if chosen is not None and (op == "If" or (shape is not None and chosen.shape == shape)):
                 return chosen
         if op != "If" and kind[0] and all(arg is None or arg.array is not None for arg in args):
-            array = self.evaluated(op, args, attrs, shape, out)
+            array = self.evaluated(op, arrays_of(args), attrs, shape, out)
             if array is not None:
                 return self.constant(array, kind[0])
         return self.term(op, args, attrs, kind, out=out)
@@ -598,26 +689,27 @@ class Terms:
         return True
 
     def evaluated(
-        self, op: str, args: Operands, attrs: Mapping[str, Any], shape: Shape | None, out: int = 0
+        self, op: str, arrays: Sequence[Array | None], attrs: Mapping[str, Any], shape: Shape | None, out: int = 0
     ) -> Array | None:
         """Return the result for known elements, as onnx computes it: of moves, where each element comes from."""
-        feeds = {f"i{place}": arg.array for place, arg in enumerate(args) if arg is not None and arg.array is not None}
+        feeds = {f"i{place}": array for place, array in enumerate(arrays) if array is not None}
         total, numbers = sum(array.size for array in feeds.values()), numbers_of(shape)
         size = prod(numbers) if numbers is not None else total if total <= MOST else self.budget + 1
         if not self.affords(size):
             return None
         data, parts = list[Array](), 0
-        for place in (MOVES[op] or range(len(args))) if op in MOVES else ():
+        for place in (MOVES[op] or range(len(arrays))) if op in MOVES else ():
             if (array := feeds.get(f"i{place}")) is not None:
                 feeds[f"i{place}"] = np.arange(parts, parts + array.size).reshape(array.shape)
                 data, parts = [*data, array.ravel()], parts + array.size
         if any(array.dtype == object for array in feeds.values()):
             return None
-        names = ["" if arg is None else f"i{place}" for place, arg in enumerate(args)]
+        names = ["" if array is None else f"i{place}" for place, array in enumerate(arrays)]
         stated = {name: value for name, value in attrs.items() if name not in ("@", "outputs")}
         node = onnx.helper.make_node(op, names, [f"o{index}" for index in range(attrs.get("outputs", 1))], **stated)
         try:
-            with np.errstate(all="ignore", divide="raise"):
+            divides = any(array.dtype.kind in "iu" for array in feeds.values())
+            with np.errstate(all="ignore", divide="raise" if divides else "ignore"):
                 evaluator: Any = onnx.reference.ReferenceEvaluator(node, opsets={"": attrs["@"]})
                 result = np.asarray(evaluator.run(None, feeds)[out])
         except Exception:  # foreign code: a node that fails, or that the reference does not know, stays a term
@@ -628,6 +720,131 @@ class Terms:
         kinds = {one.dtype for one in data}
         pool = np.concatenate(data if len(kinds) == 1 else [one.astype(object) for one in data])
         return pool[result.ravel()].reshape(result.shape)
+
+
+# Cells: what is computed of a value, if it lies between two values next to each other.
+
+
+class Cells(NamedTuple):
+    """The least and the greatest value of a function on each cell, which are NaN together, and where it is defined."""
+
+    low: Array
+    high: Array
+    defined: Array
+
+
+@cache
+def cells_of(dtype: int) -> Cells | None:
+    """Return cells that hold all values: each alone, or of float the first of each upper half, and the rest of them."""
+    low = high = values_of(dtype)
+    if dtype == TensorProto.FLOAT:
+        upper = np.arange(1 << 16, dtype=np.uint32) << 16
+        low, high = np.concatenate([upper, upper + 1]), np.concatenate([upper, upper + 0xFFFF])
+        low, high = np.where(low >> 31, high, low).view(np.float32), np.where(low >> 31, low, high).view(np.float32)
+    return None if low is None or high is None else Cells(low, high, np.ones(low.shape, bool))
+
+
+def gather(x: Term, root: Term | None, chain: list[Term]) -> None:
+    """Add to the chain x, and what it is computed from, operands first, but nothing before the root."""
+    if x in chain or len(chain) > LONGEST:
+        return
+    for arg in x.args if x is not root and x.op in CHAINED else ():
+        if arg is not None and not (arg.is_constant and arg.shape == ()):
+            gather(arg, root, chain)
+    chain.append(x)
+
+
+def order(array: Array) -> Array:
+    """Return integers in the order of the elements, -0 before 0."""
+    if array.dtype.kind in "biu":
+        return array
+    bits = array.view(f"i{array.itemsize}")
+    return np.where(bits < 0, ~bits ^ np.iinfo(bits.dtype).min, bits)
+
+
+def hull(corners: Sequence[Array], defined: Array) -> Cells | None:
+    """Return the cells between the least and the greatest of elements."""
+    low = high = corners[0]
+    for array in corners[1:]:
+        if ((array != array) != (low != low)).any():
+            return None
+        low, high = np.where(order(array) < order(low), array, low), np.where(order(array) > order(high), array, high)
+    return Cells(low, low if agree(low, high).all() else high, defined)
+
+
+def log_bounds(array: Array) -> tuple[Array, Array]:
+    """Return bounds of the logarithm of floats, as runtimes compute it."""
+    with np.errstate(all="ignore"):
+        exact = np.log(array.astype(np.float64))
+        error = np.maximum(np.abs(exact), 1.0) * LOG_ERROR
+        error = np.where(np.isinf(exact), 0.0, error)
+        return (exact - error).astype(np.float32), (exact + error).astype(np.float32)
+
+
+def zeros_in(cells: Sequence[Cells]) -> Array:
+    """Return how many operands may be 0: which of several zeros Max and Min give is not said."""
+    return sum(((one.low <= 0) & (one.high >= 0)).astype(int) for one in cells)
+
+
+def monotone(x: Term, args: Sequence[Term], cells: Sequence[Cells]) -> Array:
+    """Where an operator is monotone in each of its operands, on cells whose ends are not equal."""
+    first, last, op = cells[0], cells[-1], x.op
+    is_float = args[0].dtype in FLOATS
+    always, never = np.ones((), bool), np.zeros((), bool)
+    pure = [np.signbit(one.low) == np.signbit(one.high) if is_float else always for one in cells]
+    if op in CHOOSING:
+        return always
+    if op in ("Add", "Sub", "Mul", "Div") and is_float:
+        finite = reduce(np.logical_and, (np.isfinite(end) for one in cells for end in one[:2]))
+        return finite if op != "Div" else finite & pure[-1] & (last.low != 0) & (last.high != 0)
+    if op == "Cast":
+        return steady(x.attrs["how"].to, args[0].dtype, first, pure[0])
+    if op == "BitwiseAnd":  # with the upper or the lower half
+        mask = last.low & 0xFFFF
+        same = ((first.low ^ first.high) >> 16 == 0) & agree(last.low, last.high)
+        return same & ((mask == 0) | (mask == 0xFFFF)) if args[0].dtype == TensorProto.UINT32 else never
+    if op == "BitShift":
+        unsigned = args[0].dtype in INTEGERS and not INTEGERS[args[0].dtype][0]
+        return agree(last.low, last.high) if unsigned and x.attrs.get("direction") == b"RIGHT" else never
+    if op in ("Abs", "BitCast"):
+        return pure[0] if is_float else never
+    if op in ("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "IsNaN"):
+        return always
+    return always if is_float and op in ("Neg", "Floor", "Ceil", "Round", "Sqrt") else never
+
+
+def steady(to: int, source: int, cells: Cells, pure: Array) -> Array:
+    """Where Cast is monotone on cells."""
+    if to == BOOL or (to in INTEGERS and source in INTEGERS and not embeds(source, to)):
+        return np.zeros((), bool)
+    if to not in INTEGERS or source not in FLOATS:
+        return np.ones((), bool)
+    signed, bits = INTEGERS[to]
+    least, most = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
+    with np.errstate(all="ignore"):
+        ends = [np.clip(np.trunc(end.astype(np.float64)), least - 1, most) for end in cells[:2]]
+    if bits < 8:  # defined only near integers
+        return (pure & (ends[0] == ends[1])) | ((cells.low == 0) & (cells.high == 0))
+    return pure | ((ends[0] >= least) & (ends[1] < most))
+
+
+def split(cells: Cells, total: Cells, part: Cells, rest: Cells, fits: Array) -> Cells:
+    """Return the cells of total - rest, where rest is total - part, rounded to a multiple of its unit u.
+
+    If part is at least 0, and at most half of total, then rest is at least half of total, and total - rest is exact
+    (Sterbenz). It is a multiple of u, as total is, and differs from part by at most u / 2, the error of rest.
+    """
+    with np.errstate(all="ignore"):
+        low, high, whole = (end.astype(np.float64) for end in (part.low, part.high, total.low))
+    fits = fits & (low >= 0) & (whole >= 2 * high) & (whole >= 2.0**-100) & np.isfinite(total.high)
+    units = [np.ldexp(1.0, np.frexp(np.where(fits, end, 1.0).astype(np.float64))[1] - 24) for end in rest[:2]]
+    fits &= (units[1] <= 2 * units[0]) & ~agree(cells.low, cells.high)
+    with np.errstate(all="ignore"):
+        least = reduce(np.minimum, (unit * np.ceil(low / unit - 0.5) for unit in units)) + 0.0
+        most = reduce(np.maximum, (unit * np.floor(high / unit + 0.5) for unit in units)) + 0.0
+    low = np.where(fits, least, cells.low).astype(np.float32)
+    high = np.where(fits, most, cells.high).astype(np.float32)
+    return Cells(low, low if agree(low, high).all() else high, cells.defined)
 
 
 @cache
@@ -889,7 +1106,7 @@ class Call:
             array = (
                 None
                 if op in CHOOSING and ambiguous(op, arrays, size).any()
-                else terms.evaluated(op, args, attrs, kinds[0][1])
+                else terms.evaluated(op, arrays_of(args), attrs, kinds[0][1])
             )
             if array is not None and kinds[0][0]:
                 return [terms.constant(array, kinds[0][0])]
@@ -963,8 +1180,8 @@ class Call:
         def element(*elements: Any) -> Any:
             if any(isinstance(one, Poly) for one in elements):
                 return symbolic(op, x.dtype, elements)
-            args = [self.terms.constant(np.array(one).astype(NUMPY[x.dtype]), x.dtype) for one in elements]
-            array = self.terms.evaluated(op, args, self.attrs, ())
+            arrays = [np.array(one).astype(NUMPY[x.dtype]) for one in elements]
+            array = self.terms.evaluated(op, arrays, self.attrs, ())
             return symbolic(op, 0, elements) if array is None else array.item()
 
         return self.terms.constant(each(element, arrays), BOOL if op in COMPARISONS else x.dtype)
@@ -978,7 +1195,7 @@ class Call:
             fits = {to, args[0].dtype} <= whole and NUMPY[to].itemsize == NUMPY[args[0].dtype].itemsize
             return self.terms.bits(args[0], to) if fits else None
         if op in ("Gather", "GatherElements"):
-            data, places = args[0].array, args[1]
+            data, places = args[0].array, self.terms.resolved(args[1]) if args[1].codes else args[1]
             fits = places.dtype in (INT64, TensorProto.INT32) and not self.attrs.get("axis", 0)
             fits = fits and (op == "Gather" or (places.shape is not None and len(places.shape) == 1))
             if data is None or not args[0].is_constant or data.ndim != 1 or not fits:
@@ -998,25 +1215,8 @@ class Call:
         ):
             return None
 
-        def evaluated(arrays: list[Array]) -> Results | None:
-            operands = [self.terms.constant(array, dtype) for array in arrays]
-            result = self.terms.evaluated(op, operands, self.attrs, max(arrays, key=np.size).shape)
-            return None if result is None else (result, ~ambiguous(op, arrays, result.shape))
-
         to = BOOL if op in (*COMPARISONS, "IsNaN", "IsInf") else dtype
-        return self.terms.pointwise(args, evaluated, to, self.monotone(args))
-
-    def monotone(self, args: Sequence[Term]) -> object:
-        """Return the name of a function of the first operand if it is monotone on floats of one upper half."""
-        op, last = self.node.op_type, args[-1]
-        if len(args) != 2 or not last.is_constant or len(last.elements) != 1 or args[0] not in self.terms.tables:
-            return None
-        rows, _ = self.terms.tables[args[0]]
-        if op == "BitwiseAnd" and (last.elements[0] & 0xFFFF not in (0, 0xFFFF) or ((rows[1] ^ rows[2]) >> 16).any()):
-            return None
-        shifts = op == "BitShift" and self.attrs.get("direction") == b"RIGHT"
-        fits = args[0].dtype == TensorProto.UINT32 and (shifts or op in ("Min", "Max", "BitwiseAnd"))
-        return (op, tuple(sorted(self.attrs.items()))) if fits else None
+        return self.terms.pointwise(args, partial(self.terms.applied, op, self.attrs), to)
 
     def made(self, op: str, *args: Term | None, **attrs: Any) -> Term:
         """Return what a node of another operator would make."""
@@ -1612,19 +1812,18 @@ class Checker:
         changed -= {key for key in ports if self._repaired(one.get(key, ""), other.get(key, ""), after)}
         for name, term in before.outputs.items():
             value = after.outputs.get(name)
-            forms = [term, None if value is None else self._coded(term, value.dtype)]
-            refined = term.dtype in STORED and value is not None and self._refines(forms[-1], value)
-            if value is None or not (value in forms or refined):
+            if value is not None and term.dtype in STORED and value.dtype == TensorProto.UINT8:
+                value = self.terms.decoded(value, term.dtype)
+            if value is not term and not (term.dtype in STORED and self._refines(term, value)):
                 changed.add(name)
         return sorted(changed)
 
-    def _refines(self, old: Term | None, new: Term) -> bool:
+    def _refines(self, old: Term, new: Term | None) -> bool:
         """True if the terms are equal where the old one is defined: float4 has no NaN, for which any value may be."""
-        if old is None or old.args != new.args or not {old, new} <= self.terms.tables.keys():
+        if new is None or old.args != new.args or not {old, new} <= self.terms.tables.keys():
             return False
         (array, defined), (other, also) = self.terms.tables[old], self.terms.tables[new]
-        whole = array.ndim < 2 or (settled(array, defined) and settled(other, also))
-        return whole and old.dtype == new.dtype and bool(np.all(~defined | (also & agree(array, other))))
+        return old.dtype == new.dtype and bool(np.all(~defined | (also & agree(array, other))))
 
     def _repaired(self, old: str, new: str, after: Model) -> bool:
         """True if an output is declared as its value is, or an input of float8 is now its code."""
