@@ -58,7 +58,8 @@ MALFORMED = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeErro
 
 # Element types, and the conversions between them.
 
-BOOL, STRING, INT64, DOUBLE = TensorProto.BOOL, TensorProto.STRING, TensorProto.INT64, TensorProto.DOUBLE
+BOOL, STRING, DOUBLE = TensorProto.BOOL, TensorProto.STRING, TensorProto.DOUBLE
+INT32, INT64 = TensorProto.INT32, TensorProto.INT64
 FNUZ = (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2FNUZ)
 FLOAT8 = (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2, *FNUZ)
 SCALE, FLOAT4 = TensorProto.FLOAT8E8M0, TensorProto.FLOAT4E2M1
@@ -347,6 +348,8 @@ EVALUATED = {
     *("ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "CumSum", "Trilu", "Range", "NonZero"),
 }
 """Operators whose results onnx computes exactly, or rounded once, for the types in `EXACT`."""
+SAME = {("com.microsoft", "QuantizeLinear"), ("com.microsoft", "DequantizeLinear")}
+"""Operators of ONNX Runtime that are those of onnx, if none of their operands is float16."""
 CHOOSING = ("Max", "Min", "Clip", "Relu")
 """Operators that give the greater or the lesser of their operands."""
 BITWISE = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"}
@@ -421,6 +424,8 @@ class Terms:
         self.budget = budget  # of elements of constants that are computed
         self.fails = False  # a node that was read last, as far as onnx sees
         self.is_first = False  # the model that is read is the input model
+        self.quantized: dict[Term, Term] = {}  # what QuantizeLinear makes, as floats
+        self.moved: dict[Term, tuple[Term, Term]] = {}  # sums of integers and a zero point, which are exact
         self.chosen: set[object] = set()  # what the input model computes of which some elements are undefined
 
     def may_define(self, what: object) -> bool:
@@ -452,6 +457,7 @@ class Terms:
 
     def cast(self, x: Term, how: Conversion, depth: int = 0) -> Term:
         """Return x converted: the cast is before the moves of its elements."""
+        how = replace(how, saturate=how.saturate or how.to not in FLOAT8, latest=how.latest or how.to not in FNUZ)
         if (x, how) not in self.casts:  # of all paths to x, the first
             self.casts[x, how] = self._cast(x, how, depth)
         return self.casts[x, how]
@@ -459,6 +465,8 @@ class Terms:
     def _cast(self, x: Term, how: Conversion, depth: int) -> Term:
         if x.dtype == how.to:
             return x
+        if x in self.quantized and how.to == TensorProto.FLOAT:
+            return self.quantized[x]
         if not {x.dtype, how.to} <= NUMBERS or how.to == SCALE:
             return self.term("Cast", [x], {"how": how}, (how.to, x.shape))
         if x.array is not None and x.is_constant:
@@ -480,7 +488,6 @@ class Terms:
             result = self.pointwise([x], lambda arrays: how.of(arrays[0], x.dtype), how.to)
             if result is not None:
                 return result
-        how = replace(how, saturate=how.saturate or how.to not in FLOAT8, latest=how.latest or how.to not in FNUZ)
         result = self.term("Cast", [x], {"how": how}, (how.to, x.shape))
         return self.resolved(result) if how.to in STORED or (x.codes and how.to in INTEGERS) else result
 
@@ -860,8 +867,11 @@ def ambiguous(op: str, arrays: Sequence[Array], shape: tuple[int, ...]) -> Array
         return np.broadcast_to(arrays[1] >= 8 * arrays[0].itemsize, shape)
     if op not in CHOOSING or arrays[0].dtype.kind in "biu":
         return np.zeros(shape, bool)
-    nans, zeros = (sum((one != one).astype(int) for one in arrays), sum((one == 0).astype(int) for one in arrays))
-    return np.broadcast_to((nans > 0) | (zeros > (op != "Relu")), shape)
+    nans, plus, minus = np.zeros(shape, bool), np.full(shape, op == "Relu"), np.zeros(shape, bool)
+    for array in arrays:
+        nans = nans | (array != array)
+        plus, minus = plus | ((array == 0) & ~np.signbit(array)), minus | ((array == 0) & np.signbit(array))
+    return nans | (plus & minus)
 
 
 def table_key(to: int, array: Array, defined: Array) -> object:
@@ -1072,6 +1082,7 @@ class Call:
     def results(self) -> list[Term]:
         first, op = self.args[0] if self.args else None, self.node.op_type
         if self.schema and self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
+            self.args = self.scalars() if op in BINARY else self.args
             rules = [RULES.get(op), Call.arithmetic if op in ELEMENTWISE else None]
             result = next(filter(None, (rule(self, first) for rule in rules if rule is not None)), None)
             result = self.tabled() if result is None and op in POINTWISE else result
@@ -1081,6 +1092,16 @@ class Call:
             index = self.args[1] if op in ("Gather", "GatherElements") and len(self.args) > 1 else None
             self.args[1:2] = [self.terms.narrower(index) or index] if index is not None else self.args[1:2]
         return self.others()
+
+    def scalars(self) -> list[Term | None]:
+        """Return the operands, constants of one element without their axes if another operand has as many."""
+        ranks = [len(arg.shape) for arg in self.args if arg is not None and arg.shape is not None and not arg.is_constant]
+        return [
+            self.terms.shaped("Reshape", arg, ())
+            if arg is not None and arg.is_constant and prod(arg.shape or ()) == 1 and len(arg.shape or ()) <= max(ranks, default=0)
+            else arg
+            for arg in self.args
+        ]
 
     def others(self) -> list[Term]:
         """Return the results of an operator that is no rule's: moves, what onnx evaluates, and terms of their own."""
@@ -1237,6 +1258,11 @@ class Call:
         args = [self.terms.cast(arg, Conversion(TensorProto.FLOAT)) for arg in self.args if arg is not None]
         return self.terms.cast(self.made(self.node.op_type, *args), Conversion(x.dtype))
 
+    def difference(self, x: Term) -> Term | None:
+        """Return what was quantized, if its zero point is subtracted again: integers of which float holds the sum."""
+        steps, shift = self.terms.moved.get(x, (None, None))
+        return steps if shift is self.args[1] else None
+
     def sum(self, x: Term) -> Term | None:
         args = [arg for arg in self.args if arg is not None]
         pairs = self.opset >= 8 and (len(args) < 3 or x.dtype in INTEGERS)  # else in any order
@@ -1267,13 +1293,12 @@ class Call:
         scale, zero = (self.spread(x, arg) for arg in [*self.args, None][1:3])
         if scale is None or (zero is None) != (len(self.args) < 3):
             return None
-        wide, bits = (
-            Conversion(scale.dtype if x.dtype in CODED else TensorProto.FLOAT),
-            INTEGERS.get(x.dtype, (True, 64))[1],
-        )
+        dtype = x.dtype or (0 if zero is None else zero.dtype)  # the schema wants them to be of one type
+        wide = Conversion(scale.dtype if dtype in CODED else TensorProto.FLOAT)
+        bits = INTEGERS.get(dtype, (True, 64))[1]
         if bits <= (16 if scale.dtype == TensorProto.FLOAT else 8) and scale.dtype in FLOATS[:3]:
             zero = None if zero is not None and zero.is_constant and not np.any(zero.array) else zero
-        elif x.dtype not in CODED or {*self.attrs} - {"@", "axis"}:
+        elif dtype not in CODED or {*self.attrs} - {"@", "axis"}:
             return None
         if self.attrs.get("output_dtype", scale.dtype) != scale.dtype:
             return None
@@ -1303,20 +1328,31 @@ class Call:
         """Return what QuantizeLinear gives for integers; of NaN, which is undefined, the zero point."""
         precision, wide = self.attrs.get("precision") or scale.dtype, Conversion(TensorProto.FLOAT)
         signed, bits = INTEGERS.get(to, (True, 64))
-        halves = {TensorProto.FLOAT, TensorProto.FLOAT16}
-        if precision not in halves or {x.dtype, scale.dtype} - {*FLOATS[:3]} or bits > 16 or self.opset < 11:
-            return None
-        if not self.terms.may_define(("quantized", x, scale, zero, to, precision)):
+        if {precision, scale.dtype} - {*FLOATS[:3]} or x.dtype not in (*FLOATS[:3], INT32) or bits > 16 or self.opset < 11:
             return None
         ends = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
         low, high, nothing = (self.terms.constant(np.array(end, np.float32), TensorProto.FLOAT) for end in (*ends, 0))
-        quotient = self.made("Div", *(self.terms.cast(arg, Conversion(precision)) for arg in (x, scale)))
+        shift = nothing if zero is None else self.terms.cast(zero, wide)
+        if shift.array is not None and shift.is_constant:  # what is clipped, before the zero point is added
+            limits = [self.terms.constant(end.array - shift.array, TensorProto.FLOAT) for end in (low, high)]
+        else:
+            limits = [zero, low, high]
+        if not self.terms.may_define(("quantized", x, scale, precision, *limits)):
+            return None
+        operands = [self.terms.cast(self.terms.cast(arg, Conversion(precision)), wide) for arg in (x, scale)]
+        quotient = self.terms.cast(self.made("Div", *operands), Conversion(precision))  # or 0 where subnormal
         whole = self.made("Round", self.terms.cast(quotient, wide))
         whole = self.made("Where", self.made("IsNaN", whole), nothing, whole)
-        whole = whole if zero is None else self.made("Add", whole, self.terms.cast(zero, wide))
+        steps = whole
+        whole = whole if zero is None else self.made("Add", whole, shift)
         if whole.array is not None and whole.is_constant:  # of whose zeros the sign is lost
             return self.terms.constant(Conversion(to).of(np.clip(whole.array, *ends), TensorProto.FLOAT)[0], to)
-        return self.terms.cast(self.made("Max", self.made("Min", whole, high), low), Conversion(to))
+        result = self.terms.cast(self.made("Max", self.made("Min", whole, high), low), Conversion(to))
+        if result.op == "Cast" and len(limits) == 2:
+            steps = self.made("Add", self.made("Max", self.made("Min", steps, limits[1]), limits[0]), nothing)
+            self.terms.quantized[result] = steps if zero is None else self.made("Add", steps, shift)
+            self.terms.moved[self.terms.quantized[result]] = steps, shift
+        return result
 
     def spread(self, x: Term, scale: Term | None) -> Term | None:
         """Return a scale, or zero points, in the shape that broadcasts to x; None if it is not known."""
@@ -1347,7 +1383,17 @@ class Call:
         to = self.attrs.get("to") if like is None else like.dtype
         if not isinstance(to, int) or not to or "round_mode" in self.attrs:
             return None
+        x = self.unsigned(x) if to in INTEGERS else x
         return self.terms.cast(x, Conversion(to, self.attrs.get("saturate", 1) != 0, self.opset >= 24))
+
+    def unsigned(self, x: Term) -> Term:
+        """Return a value that may differ from x in the sign of zeros: x without a zero that is added before clipping."""
+        source, other = (*x.args, None, None)[:2]
+        if source is None or other is None or not other.is_constant or source.shape is None or source.shape != x.shape:
+            return x
+        if x.op == "Add" and x.dtype in FLOATS and not np.any(other.array):
+            return source
+        return self.made(x.op, self.unsigned(source), other) if x.op in ("Max", "Min") else x
 
     def shape(self, x: Term) -> Term | None:
         if x.shape is None:
@@ -1476,6 +1522,7 @@ RULES: Mapping[str, Callable[[Call, Term], Term | None]] = dict(
     Slice=Call.slice,
     **dict.fromkeys(("IsInf", "IsNaN", "ArgMax", "ArgMin", "NonZero", *COMPARISONS), Call.ordered),
     Sum=Call.sum,
+    Sub=Call.difference,
     **dict.fromkeys(("ReduceProd", "ReduceSum"), Call.reduce),
 )
 
@@ -1536,7 +1583,10 @@ class Reader:
         protos = {proto.name: stated for proto in node.attribute if (stated := resolved(proto, scope)) is not None}
         if function is not None:
             return self._call(function, args, scope.inside(node, parameters=protos))
-        schema = schema_of(node.op_type, scope.opsets.get(domain, 0), domain)
+        opset = scope.opsets.get(domain, 0)
+        if (domain, node.op_type) in SAME and all(arg is None or arg.dtype != TensorProto.FLOAT16 for arg in args):
+            domain, opset = "", LATEST[""]
+        schema = schema_of(node.op_type, opset, domain)
         if schema is not None and not fits(node, protos.keys(), schema):
             schema = None  # a runtime may honour what the version does not have, or not
         if domain == "" and node.op_type == "Constant" and schema is not None:
