@@ -335,6 +335,7 @@ RANDOM = (
 MOVES: Mapping[str, Sequence[int] | None] = {
     **dict.fromkeys(("Transpose", "Slice", "Gather", "GatherElements", "GatherND", "Split", "Tile"), (0,)),
     **dict.fromkeys(("Reshape", "Expand", "DepthToSpace", "SpaceToDepth", "ReverseSequence", "Compress"), (0,)),
+    **dict.fromkeys(("Squeeze", "Unsqueeze", "Flatten"), (0,)),
     "Concat": None,
     "Where": (1, 2),
     "If": (1, 2),
@@ -493,6 +494,9 @@ class Terms:
 
     def narrower(self, x: Term) -> Term | None:
         """Return the value that x is in a wider type; None if there is none."""
+        if x.op in MOVES and MOVES[x.op] == (0,) and x.args[0] is not None:
+            inner = self.narrower(x.args[0])
+            return inner and self.move(x.op, [inner, *x.args[1:]], x.attrs, (inner.dtype, x.shape), x.out)
         source = x.args[0] if x.op in ("Cast", "Table") else None
         fits = source is not None and embeds(source.dtype, x.dtype) and self.cast(source, Conversion(x.dtype)) is x
         return source if fits else None
@@ -559,25 +563,27 @@ class Terms:
             gather(x, root, before)
             if cells is None or any(term.op not in CHAINED and term is not root for term in before):
                 continue
-            result = self.on_cells(x, {root: cells})
+            result = self.on_cells(x, root, {root: cells})
             if result is not None and (agree(result.low, result.high) | ~result.defined).all():
                 return self.tabled(root, x.dtype, result.low, result.defined)
         return x
 
-    def on_cells(self, x: Term, known: dict[Term, Cells | None]) -> Cells | None:
-        """Return what x is on the cells of a value before it; None if that is not known."""
+    def on_cells(self, x: Term, root: Term, known: dict[Term, Cells | None]) -> Cells | None:
+        """Return what x is on the cells of a value before it, the root; None if that is not known."""
         if x.is_constant and x.shape == () and x.array is not None:
             return Cells(x.array, x.array, np.ones((), bool))
         if x not in known:
             args = [arg for arg in x.args if arg is not None]
             if x.op == "Table":
                 array, defined = self.tables[x]
-                known[x] = Cells(array, array, defined) if args[0] in known else None
+                known[x] = Cells(array, array, defined) if args[0] is root else None
             else:
-                cells = [self.on_cells(arg, known) for arg in args]
-                known[x] = self._on_cells(x, args, [one for one in cells if one is not None]) if all(cells) else None
+                cells = [self.on_cells(arg, root, known) for arg in args]
+                known[x] = None if None in cells else self._on_cells(x, args, cast("list[Cells]", cells))
+                if x.op == "BitCast" and known[x] is not None and args[0] is not root:  # NaN has many
+                    known[x] = known[x]._replace(defined=known[x].defined & (cells[0].low == cells[0].low))
                 if x.op == "Sub" and known[x] is not None:
-                    known[x] = self._split(x, known)
+                    known[x] = self._split(x, root, known)
         return known[x]
 
     def _on_cells(self, x: Term, args: list[Term], cells: list[Cells]) -> Cells | None:
@@ -620,7 +626,7 @@ class Terms:
             return results
         return results[0], ~reduce(np.logical_or, (array != array for array in arrays), np.zeros(results[0].shape, bool))
 
-    def _split(self, x: Term, known: dict[Term, Cells | None]) -> Cells | None:
+    def _split(self, x: Term, root: Term, known: dict[Term, Cells | None]) -> Cells | None:
         """Return the cells of total - (total - part)."""
         cells, (total, rest) = known[x], x.args[:2]
         same = np.ones((), bool)
@@ -628,7 +634,7 @@ class Terms:
             same, rest = agree(known[rest].high, known[rest.args[0]].high), rest.args[0]  # what Min lets through
         if rest is None or rest.op != "Sub" or rest.args[0] is not total or x.dtype != TensorProto.FLOAT:
             return cells
-        return split(cells, known[total], self.on_cells(rest.args[1], known), known[rest], same)
+        return split(cells, known[total], self.on_cells(rest.args[1], root, known), known[rest], same)
 
     def bits(self, x: Term, to: int) -> Term | None:
         """Return the bits of x as another type of the same width, or in the low bits of a byte."""
@@ -638,7 +644,7 @@ class Terms:
             array = (
                 arrays[0].view(NUMPY[to]) if bits >= 8 else arrays[0].astype(np.int8).view(np.uint8) & (1 << bits) - 1
             )
-            return array, np.ones(array.shape, bool)
+            return array, np.asarray((arrays[0] == arrays[0]) | (x.op == "input"))  # NaN has many
 
         if x.array is not None and x.is_constant:
             return self.constant(viewed([x.array])[0], to)
