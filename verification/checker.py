@@ -361,6 +361,7 @@ CHAINED = ELEMENTWISE | {"Round", "IsNaN", "Clip", "BitShift", "BitwiseAnd", "Bi
 CODING = {"Log", "Mod", "BitCast"}
 """Operators by which codes of small types are computed: only where one is are casts followed on cells."""
 EXACT = {TensorProto.FLOAT16, TensorProto.FLOAT, DOUBLE, BOOL, TensorProto.INT32, INT64}
+ZEROS = (-0.0, 0.0)
 LOG_ERROR = 2.0**-19
 """The most by which a runtime's Log is wrong, of 1 or of the logarithm, whichever is greater."""
 MOST_INT = 2**63 - 1
@@ -532,9 +533,11 @@ class Terms:
         if root is None or (root.array is not None and not constant):
             return None
         values = root.array if constant else values_of(root.dtype)
-        known = {arg: self.tables.get(arg) or (values, np.ones(np.shape(values), bool)) for arg in varying}
-        arrays = [known[arg][0] if arg in known else arg.array for arg in args]
-        results = None if any(array is None for array in arrays) else function(cast("list[Array]", arrays))
+        if values is None and not self.tables.keys() >= {*varying}:
+            return None
+        whole = cast("Array", values), np.ones(np.shape(cast("Any", values)), bool)
+        known = {arg: self.tables.get(arg, whole) for arg in varying}
+        results = function([known[arg][0] if arg in known else cast("Array", arg.array) for arg in args])
         if results is None:
             return None
         array, defined = results
@@ -548,93 +551,22 @@ class Terms:
 
     def applied(self, op: str, attrs: Mapping[str, Any], arrays: list[Array]) -> Results | None:
         """Return what an operator gives for elements, and where runtimes agree on it."""
-        shape = np.broadcast_shapes(*(array.shape for array in arrays))
-        result = self.evaluated(op, arrays, attrs, shape)
+        result = self.computed(op, arrays, attrs)
         return None if result is None else (result, ~ambiguous(op, arrays, result.shape))
-
-    # What is computed from the elements of one value, on cells of it.
 
     def resolved(self, x: Term) -> Term:
         """Return x as a table of a value before it, of the farthest of which it is one; else x."""
-        chain = list[Term]()
+        chain, fails = list[Term](), self.fails
         gather(x, None, chain)
         for root in chain[:-1] if len(chain) <= LONGEST else ():
-            before, cells = list[Term](), cells_of(root.dtype)
-            gather(x, root, before)
-            if cells is None or any(term.op not in CHAINED and term is not root for term in before):
+            between, cells = list[Term](), cells_of(root.dtype)
+            gather(x, root, between)
+            if cells is None or any(term.op not in CHAINED and term is not root for term in between):
                 continue
-            result = self.on_cells(x, root, {root: cells})
+            result, self.fails = Followed(self, root, cells).cells(x), fails
             if result is not None and (agree(result.low, result.high) | ~result.defined).all():
                 return self.tabled(root, x.dtype, result.low, result.defined)
         return x
-
-    def on_cells(self, x: Term, root: Term, known: dict[Term, Cells | None]) -> Cells | None:
-        """Return what x is on the cells of a value before it, the root; None if that is not known."""
-        if x.is_constant and x.shape == () and x.array is not None:
-            return Cells(x.array, x.array, np.ones((), bool))
-        if x not in known:
-            args = [arg for arg in x.args if arg is not None]
-            if x.op == "Table":
-                array, defined = self.tables[x]
-                known[x] = Cells(array, array, defined) if args[0] is root else None
-            else:
-                cells = [self.on_cells(arg, root, known) for arg in args]
-                known[x] = None if None in cells else self._on_cells(x, args, cast("list[Cells]", cells))
-                if x.op == "BitCast" and known[x] is not None and args[0] is not root:  # NaN has many
-                    known[x] = known[x]._replace(defined=known[x].defined & (cells[0].low == cells[0].low))
-                if x.op == "Sub" and known[x] is not None:
-                    known[x] = self._split(x, root, known)
-        return known[x]
-
-    def _on_cells(self, x: Term, args: list[Term], cells: list[Cells]) -> Cells | None:
-        """Return what an operator gives on cells: the least and the greatest of what it gives at their ends."""
-        if x.op not in CHAINED or (x.op in BINARY and x.attrs["@"] < 7):
-            return None
-        defined = reduce(np.logical_and, (one.defined for one in cells))
-        opened = reduce(np.logical_or, (~agree(one.low, one.high) for one in cells))
-        if x.op == "Where":
-            condition, then, other = cells
-            picked = [np.where(condition.low, *pair) for pair in zip(then, other, strict=True)]
-            same = agree(picked[0], picked[1]).all()
-            result = Cells(picked[0], picked[0] if same else picked[1], picked[2] & condition.defined)
-            return result if agree(condition.low, condition.high).all() else None
-        if x.op == "Log":
-            ends = [log_bounds(one) for one in (cells[0].low, cells[0].high)]
-            return hull([ends[0][0], ends[1][1]], defined)
-        ends = [(one.low,) if one.low is one.high else (one.low, one.high) for one in cells]
-        corners = [self._element(x, args[0].dtype, list(arrays)) for arrays in itertools.product(*ends)]
-        results = [one for one in corners if one is not None]
-        if len(results) < len(corners) or (opened & ~monotone(x, args, cells)).any():
-            return None
-        if any((opened & (results[0][1] != also)).any() for _, also in results):
-            return None
-        result = hull([array for array, _ in results], defined & results[0][1])
-        if result is None or x.op not in CHOOSING or x.dtype not in FLOATS:
-            return result
-        unsure = zeros_in(cells) > (x.op != "Relu")
-        return hull([np.where(unsure & (end == 0), zero, end) for end, zero in zip(result, (-0.0, 0.0))], result.defined)
-
-    def _element(self, x: Term, source: int, arrays: list[Array]) -> Results | None:
-        if x.op == "Cast":
-            return x.attrs["how"].of(arrays[0], source)
-        if x.op == "BitCast":
-            return arrays[0].view(NUMPY[x.dtype]), np.ones(arrays[0].shape, bool)
-        if source not in EXACT | {*INTEGERS}:
-            return None
-        results = self.applied(x.op, x.attrs, arrays)
-        if results is None or x.op not in CHOOSING or source in INTEGERS:
-            return results
-        return results[0], ~reduce(np.logical_or, (array != array for array in arrays), np.zeros(results[0].shape, bool))
-
-    def _split(self, x: Term, root: Term, known: dict[Term, Cells | None]) -> Cells | None:
-        """Return the cells of total - (total - part)."""
-        cells, (total, rest) = known[x], x.args[:2]
-        same = np.ones((), bool)
-        if rest is not None and rest.op == "Min" and known.get(rest) and known.get(rest.args[0]):
-            same, rest = agree(known[rest].high, known[rest.args[0]].high), rest.args[0]  # what Min lets through
-        if rest is None or rest.op != "Sub" or rest.args[0] is not total or x.dtype != TensorProto.FLOAT:
-            return cells
-        return split(cells, known[total], self.on_cells(rest.args[1], root, known), known[rest], same)
 
     def bits(self, x: Term, to: int) -> Term | None:
         """Return the bits of x as another type of the same width, or in the low bits of a byte."""
@@ -705,41 +637,49 @@ class Terms:
         self, op: str, arrays: Sequence[Array | None], attrs: Mapping[str, Any], shape: Shape | None, out: int = 0
     ) -> Array | None:
         """Return the result for known elements, as onnx computes it: of moves, where each element comes from."""
-        feeds = {f"i{place}": array for place, array in enumerate(arrays) if array is not None}
-        total, numbers = sum(array.size for array in feeds.values()), numbers_of(shape)
+        known = [array for array in arrays if array is not None]
+        total, numbers = sum(array.size for array in known), numbers_of(shape)
         size = prod(numbers) if numbers is not None else total if total <= MOST else self.budget + 1
         if not self.affords(size):
             return None
-        data, parts = list[Array](), 0
+        feeds, data, parts = [*arrays], list[Array](), 0
         for place in (MOVES[op] or range(len(arrays))) if op in MOVES else ():
-            if (array := feeds.get(f"i{place}")) is not None:
-                feeds[f"i{place}"] = np.arange(parts, parts + array.size).reshape(array.shape)
+            if place < len(arrays) and (array := arrays[place]) is not None:
+                feeds[place] = np.arange(parts, parts + array.size).reshape(array.shape)
                 data, parts = [*data, array.ravel()], parts + array.size
-        if any(array.dtype == object for array in feeds.values()):
-            return None
-        names = ["" if array is None else f"i{place}" for place, array in enumerate(arrays)]
-        stated = {name: value for name, value in attrs.items() if name not in ("@", "outputs")}
-        node = onnx.helper.make_node(op, names, [f"o{index}" for index in range(attrs.get("outputs", 1))], **stated)
-        try:
-            divides = any(array.dtype.kind in "iu" for array in feeds.values())
-            with np.errstate(all="ignore", divide="raise" if divides else "ignore"):
-                evaluator: Any = onnx.reference.ReferenceEvaluator(node, opsets={"": attrs["@"]})
-                result = np.asarray(evaluator.run(None, feeds)[out])
-        except Exception:  # foreign code: a node that fails, or that the reference does not know, stays a term
-            self.fails = True
-            return None
-        if not data:
+        result = self.computed(op, feeds, attrs, out)
+        if not data or result is None:
             return result
         kinds = {one.dtype for one in data}
         pool = np.concatenate(data if len(kinds) == 1 else [one.astype(object) for one in data])
         return pool[result.ravel()].reshape(result.shape)
 
+    def computed(self, op: str, arrays: Sequence[Array | None], attrs: Mapping[str, Any], out: int = 0) -> Array | None:
+        """Return the result that onnx computes; None if it does not know the operator, or if the node fails."""
+        if any(array is not None and array.dtype == object for array in arrays):
+            return None
+        feeds = {f"i{place}": array for place, array in enumerate(arrays) if array is not None}
+        names = ["" if array is None else f"i{place}" for place, array in enumerate(arrays)]
+        stated = {name: value for name, value in attrs.items() if name not in ("@", "outputs")}
+        node = onnx.helper.make_node(op, names, [f"o{index}" for index in range(attrs.get("outputs", 1))], **stated)
+        whole = any(array.dtype.kind in "iu" for array in feeds.values())
+        try:
+            with np.errstate(all="ignore", divide="raise" if whole else "ignore"):
+                evaluator: Any = onnx.reference.ReferenceEvaluator(node, opsets={"": attrs["@"]})
+                return np.asarray(evaluator.run(None, feeds)[out])
+        except Exception:  # foreign code
+            self.fails = True
+            return None
 
-# Cells: what is computed of a value, if it lies between two values next to each other.
+
+# What is computed of a float of which no more is known than its cell: two floats near each other, and all between.
 
 
 class Cells(NamedTuple):
-    """The least and the greatest value of a function on each cell, which are NaN together, and where it is defined."""
+    """The least and the greatest value of a function on each cell, where it is defined: all values are NaN, or none.
+
+    They are one array if the function is constant on each cell.
+    """
 
     low: Array
     high: Array
@@ -775,59 +715,119 @@ def order(array: Array) -> Array:
     return np.where(bits < 0, ~bits ^ np.iinfo(bits.dtype).min, bits)
 
 
-def hull(corners: Sequence[Array], defined: Array) -> Cells | None:
-    """Return the cells between the least and the greatest of elements."""
-    low = high = corners[0]
-    for array in corners[1:]:
+def hull(ends: Sequence[Array], defined: Array) -> Cells | None:
+    """Return cells from the least to the greatest of elements; None if some are NaN, and others not."""
+    low = high = ends[0]
+    for array in ends[1:]:
         if ((array != array) != (low != low)).any():
             return None
         low, high = np.where(order(array) < order(low), array, low), np.where(order(array) > order(high), array, high)
     return Cells(low, low if agree(low, high).all() else high, defined)
 
 
-def log_bounds(array: Array) -> tuple[Array, Array]:
-    """Return bounds of the logarithm of floats, as runtimes compute it."""
-    with np.errstate(all="ignore"):
-        exact = np.log(array.astype(np.float64))
-        error = np.maximum(np.abs(exact), 1.0) * LOG_ERROR
-        error = np.where(np.isinf(exact), 0.0, error)
-        return (exact - error).astype(np.float32), (exact + error).astype(np.float32)
+class Followed:
+    """What terms are on cells of a value that they are computed from, the root."""
+
+    def __init__(self, terms: Terms, root: Term, cells: Cells) -> None:
+        self.terms, self.root = terms, root
+        self.known: dict[Term, Cells | None] = {root: cells}
+
+    def cells(self, x: Term) -> Cells | None:
+        """Return the cells of a term; None if they are not known."""
+        if x.array is not None and x.is_constant and x.array.ndim == 0:
+            return Cells(x.array, x.array, np.ones((), bool))
+        if x not in self.known:
+            self.known[x] = self._cells(x)
+        return self.known[x]
+
+    def _cells(self, x: Term) -> Cells | None:
+        args = [arg for arg in x.args if arg is not None]
+        if x.op == "Table":
+            array, defined = self.terms.tables[x]
+            return Cells(array, array, defined) if args[0] is self.root else None
+        operands = [one for arg in args if (one := self.cells(arg)) is not None] if x.op in CHAINED else []
+        if not operands or len(operands) < len(args) or (x.op in BINARY and x.attrs["@"] < 7):
+            return None
+        if x.op == "Where":
+            condition, then, other = operands
+            low, high, defined = (np.where(condition.low, *pair) for pair in zip(then, other, strict=True))
+            return hull([low, high], defined & condition.defined) if condition.low is condition.high else None
+        result = self._between(x, args, operands)
+        return result if result is None or x.op != "Sub" else self._split(result, args, operands)
+
+    def _between(self, x: Term, args: Sequence[Term], operands: Sequence[Cells]) -> Cells | None:
+        """Return what an operator gives that is monotone in each operand: it is least and greatest at their ends."""
+        ends = [(one.low,) if one.low is one.high else (one.low, one.high) for one in operands]
+        results = [self._elements(x, args, corner) for corner in itertools.product(*ends)]
+        corners = [one for one in results if one is not None]
+        opened = reduce(np.logical_or, (~agree(one.low, one.high) for one in operands))
+        if len(corners) < len(results) or (opened & ~monotone(x, args, operands)).any():
+            return None
+        if any((opened & (corners[0][-1] != defined)).any() for *_, defined in corners):
+            return None
+        defined = reduce(np.logical_and, (one.defined for one in operands), corners[0][-1])
+        result = hull([array for *arrays, _ in corners for array in arrays], defined)
+        if result is None or x.op not in CHOOSING or x.dtype not in FLOATS:
+            return result
+        zeros = sum(((one.low <= 0) & (one.high >= 0)).astype(int) for one in operands)  # of which any may be chosen
+        return hull(
+            [np.where((zeros > 1) & (end == 0), zero, end) for end, zero in zip(result[:2], ZEROS, strict=True)],
+            defined,
+        )
+
+    def _elements(self, x: Term, args: Sequence[Term], arrays: Sequence[Array]) -> tuple[Array, ...] | None:
+        """Return the least and the greatest element that an operator may give, or one, and where it is defined."""
+        source = args[0].dtype
+        if x.op == "Cast":
+            return x.attrs["how"].of(arrays[0], source)
+        if x.op == "BitCast":
+            return arrays[0].view(NUMPY[x.dtype]), (arrays[0] == arrays[0]) | (args[0] is self.root)  # NaN has many
+        if source not in EXACT | {*INTEGERS}:
+            return None
+        if x.op == "Log":
+            with np.errstate(all="ignore"):
+                exact = np.log(arrays[0].astype(np.float64))
+                error = np.where(np.isinf(exact), 0.0, np.maximum(np.abs(exact), 1.0) * LOG_ERROR)
+                ends = [(exact + sign * error).astype(NUMPY[source]) for sign in (-1, 1)]
+            return *ends, np.ones(exact.shape, bool)
+        result = self.terms.computed(x.op, arrays, x.attrs)
+        if result is None or x.op not in CHOOSING:
+            return None if result is None else (result, ~ambiguous(x.op, arrays, result.shape))
+        return result, ~reduce(np.logical_or, (array != array for array in arrays))
+
+    def _split(self, result: Cells, args: Sequence[Term], operands: Sequence[Cells]) -> Cells:
+        """Return the cells of total - rest, if rest is total - part, or the lesser of that and of something."""
+        (total, rest), same = args, np.ones((), bool)
+        if rest.op == "Min" and rest.args[0] is not None and (inner := self.cells(rest.args[0])) is not None:
+            rest, same = rest.args[0], agree(operands[1].high, inner.high)
+        part = self.cells(rest.args[1]) if rest.op == "Sub" and rest.args[0] is total and rest.args[1] else None
+        fits = part is not None and rest.dtype == TensorProto.FLOAT
+        return split(result, operands[0], part, operands[1], same) if part is not None and fits else result
 
 
-def zeros_in(cells: Sequence[Cells]) -> Array:
-    """Return how many operands may be 0: which of several zeros Max and Min give is not said."""
-    return sum(((one.low <= 0) & (one.high >= 0)).astype(int) for one in cells)
-
-
-def monotone(x: Term, args: Sequence[Term], cells: Sequence[Cells]) -> Array:
+def monotone(x: Term, args: Sequence[Term], operands: Sequence[Cells]) -> Array:
     """Where an operator is monotone in each of its operands, on cells whose ends are not equal."""
-    first, last, op = cells[0], cells[-1], x.op
-    is_float = args[0].dtype in FLOATS
-    always, never = np.ones((), bool), np.zeros((), bool)
-    pure = [np.signbit(one.low) == np.signbit(one.high) if is_float else always for one in cells]
-    if op in CHOOSING:
-        return always
+    first, last, op, source = operands[0], operands[-1], x.op, args[0].dtype
+    always, never, is_float = np.ones((), bool), np.zeros((), bool), source in FLOATS
+    pure = [np.signbit(one.low) == np.signbit(one.high) for one in operands] if is_float else [always]
     if op in ("Add", "Sub", "Mul", "Div") and is_float:
-        finite = reduce(np.logical_and, (np.isfinite(end) for one in cells for end in one[:2]))
+        finite = reduce(np.logical_and, (np.isfinite(end) for one in operands for end in one[:2]))
         return finite if op != "Div" else finite & pure[-1] & (last.low != 0) & (last.high != 0)
     if op == "Cast":
-        return steady(x.attrs["how"].to, args[0].dtype, first, pure[0])
-    if op == "BitwiseAnd":  # with the upper or the lower half
+        return steady(x.dtype, source, first)
+    if op == "BitwiseAnd" and source == TensorProto.UINT32:  # with the upper or the lower half
         mask = last.low & 0xFFFF
-        same = ((first.low ^ first.high) >> 16 == 0) & agree(last.low, last.high)
-        return same & ((mask == 0) | (mask == 0xFFFF)) if args[0].dtype == TensorProto.UINT32 else never
-    if op == "BitShift":
-        unsigned = args[0].dtype in INTEGERS and not INTEGERS[args[0].dtype][0]
-        return agree(last.low, last.high) if unsigned and x.attrs.get("direction") == b"RIGHT" else never
+        return ((first.low ^ first.high) >> 16 == 0) & agree(last.low, last.high) & ((mask == 0) | (mask == 0xFFFF))
+    if op == "BitShift" and x.attrs.get("direction") == b"RIGHT":
+        return agree(last.low, last.high)
     if op in ("Abs", "BitCast"):
         return pure[0] if is_float else never
-    if op in ("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "IsNaN"):
-        return always
-    return always if is_float and op in ("Neg", "Floor", "Ceil", "Round", "Sqrt") else never
+    floats = is_float and op in ("Neg", "Floor", "Ceil", "Round", "Sqrt", "Log")
+    return always if floats or op in ("Max", "Min", "Clip", "IsNaN", *COMPARISONS[1:]) else never
 
 
-def steady(to: int, source: int, cells: Cells, pure: Array) -> Array:
-    """Where Cast is monotone on cells."""
+def steady(to: int, source: int, cells: Cells) -> Array:
+    """Where Cast is monotone on cells, and defined on the whole of one if it is at its ends, or undefined."""
     if to == BOOL or (to in INTEGERS and source in INTEGERS and not embeds(source, to)):
         return np.zeros((), bool)
     if to not in INTEGERS or source not in FLOATS:
@@ -835,13 +835,14 @@ def steady(to: int, source: int, cells: Cells, pure: Array) -> Array:
     signed, bits = INTEGERS[to]
     least, most = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
     with np.errstate(all="ignore"):
-        ends = [np.clip(np.trunc(end.astype(np.float64)), least - 1, most) for end in cells[:2]]
+        low, high = (np.clip(np.trunc(end.astype(np.float64)), least - 1, most) for end in cells[:2])
+    pure = np.signbit(cells.low) == np.signbit(cells.high)
     if bits < 8:  # defined only near integers
-        return (pure & (ends[0] == ends[1])) | ((cells.low == 0) & (cells.high == 0))
-    return pure | ((ends[0] >= least) & (ends[1] < most))
+        return (pure & (low == high)) | ((cells.low == 0) & (cells.high == 0))
+    return pure | ((low >= least) & (high < most))
 
 
-def split(cells: Cells, total: Cells, part: Cells, rest: Cells, fits: Array) -> Cells:
+def split(result: Cells, total: Cells, part: Cells, rest: Cells, fits: Array) -> Cells:
     """Return the cells of total - rest, where rest is total - part, rounded to a multiple of its unit u.
 
     If part is at least 0, and at most half of total, then rest is at least half of total, and total - rest is exact
@@ -849,15 +850,14 @@ def split(cells: Cells, total: Cells, part: Cells, rest: Cells, fits: Array) -> 
     """
     with np.errstate(all="ignore"):
         low, high, whole = (end.astype(np.float64) for end in (part.low, part.high, total.low))
-    fits = fits & (low >= 0) & (whole >= 2 * high) & (whole >= 2.0**-100) & np.isfinite(total.high)
-    units = [np.ldexp(1.0, np.frexp(np.where(fits, end, 1.0).astype(np.float64))[1] - 24) for end in rest[:2]]
-    fits &= (units[1] <= 2 * units[0]) & ~agree(cells.low, cells.high)
-    with np.errstate(all="ignore"):
+        fits = fits & (low >= 0) & (whole >= 2 * high) & (whole >= 2.0**-100) & np.isfinite(total.high)
+        units = [np.ldexp(1.0, np.frexp(np.where(fits, end, 1.0).astype(np.float64))[1] - 24) for end in rest[:2]]
+        fits &= (units[1] <= 2 * units[0]) & ~agree(result.low, result.high)
         least = reduce(np.minimum, (unit * np.ceil(low / unit - 0.5) for unit in units)) + 0.0
         most = reduce(np.maximum, (unit * np.floor(high / unit + 0.5) for unit in units)) + 0.0
-    low = np.where(fits, least, cells.low).astype(np.float32)
-    high = np.where(fits, most, cells.high).astype(np.float32)
-    return Cells(low, low if agree(low, high).all() else high, cells.defined)
+        low = np.where(fits, least, result.low).astype(np.float32)
+        high = np.where(fits, most, result.high).astype(np.float32)
+    return Cells(low, low if agree(low, high).all() else high, result.defined)
 
 
 @cache
@@ -1101,10 +1101,15 @@ class Call:
 
     def scalars(self) -> list[Term | None]:
         """Return the operands, constants of one element without their axes if another operand has as many."""
-        ranks = [len(arg.shape) for arg in self.args if arg is not None and arg.shape is not None and not arg.is_constant]
+        ranks = [
+            len(arg.shape) for arg in self.args if arg is not None and arg.shape is not None and not arg.is_constant
+        ]
         return [
             self.terms.shaped("Reshape", arg, ())
-            if arg is not None and arg.is_constant and prod(arg.shape or ()) == 1 and len(arg.shape or ()) <= max(ranks, default=0)
+            if arg is not None
+            and arg.is_constant
+            and prod(arg.shape or ()) == 1
+            and len(arg.shape or ()) <= max(ranks, default=0)
             else arg
             for arg in self.args
         ]
@@ -1334,7 +1339,12 @@ class Call:
         """Return what QuantizeLinear gives for integers; of NaN, which is undefined, the zero point."""
         precision, wide = self.attrs.get("precision") or scale.dtype, Conversion(TensorProto.FLOAT)
         signed, bits = INTEGERS.get(to, (True, 64))
-        if {precision, scale.dtype} - {*FLOATS[:3]} or x.dtype not in (*FLOATS[:3], INT32) or bits > 16 or self.opset < 11:
+        if (
+            {precision, scale.dtype} - {*FLOATS[:3]}
+            or x.dtype not in (*FLOATS[:3], INT32)
+            or bits > 16
+            or self.opset < 11
+        ):
             return None
         ends = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
         low, high, nothing = (self.terms.constant(np.array(end, np.float32), TensorProto.FLOAT) for end in (*ends, 0))
@@ -1393,7 +1403,7 @@ class Call:
         return self.terms.cast(x, Conversion(to, self.attrs.get("saturate", 1) != 0, self.opset >= 24))
 
     def unsigned(self, x: Term) -> Term:
-        """Return a value that may differ from x in the sign of zeros: x without a zero that is added before clipping."""
+        """Return x, or what differs from it in the sign of zeros alone: x before a zero is added."""
         source, other = (*x.args, None, None)[:2]
         if source is None or other is None or not other.is_constant or source.shape is None or source.shape != x.shape:
             return x
@@ -1972,7 +1982,9 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> 
     if wrong:
         raise RefusedError(f"the steps do not lead to the output model: {', '.join(wrong[:3])} differ")
     try:
-        return certified(checker_of(before, pool), states, steps, partial(wrong_facts, before, after))
+        checker = checker_of(before, pool)
+        models = [checker.read(states[0], is_first=True), *map(checker.read, states[1:])]
+        return certified(checker, models, steps, partial(wrong_facts, before, after))
     except RefusedError:
         raise
     except MALFORMED as error:
@@ -2010,13 +2022,12 @@ def checker_of(before: onnx.ModelProto, constants: dict[str, Array]) -> Checker:
 
 def certified(
     checker: Checker,
-    states: Sequence[State],
+    models: Sequence[Model],
     steps: Sequence[tuple[str, list[str], Any]],
     wrong: Callable[[Model, Model], list[str]],
 ) -> Report:
-    """Return which of the steps from state to state are certified."""
-    report, models, place = Report(len(steps), []), [checker.read(states[0], is_first=True)], 0
-    models += map(checker.read, states[1:])
+    """Return which of the steps from model to model are certified."""
+    report, place = Report(len(steps), []), 0
     while place < len(steps):
         found = [checker.differing(models[place], model) for model in models[place + 1 :]]
         if [] not in found:
