@@ -356,7 +356,19 @@ CHOOSING = ("Max", "Min", "Clip", "Relu")
 BITWISE = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"}
 POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements", "IsNaN", "IsInf", "Round", "Relu", "Clip"}
 """Operators that are evaluated for all values of an operand of at most 16 bits."""
-CHAINED = ELEMENTWISE | {"Round", "IsNaN", "Clip", "BitShift", "BitwiseAnd", "BitCast", "Cast", "Where", "Log", "Table"}
+CHAINED = ELEMENTWISE | {
+    "Round",
+    "IsNaN",
+    "Clip",
+    "BitShift",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitCast",
+    "Cast",
+    "Where",
+    "Log",
+    "Table",
+}
 """Operators that are followed on cells of a value."""
 CODING = {"Log", "Mod", "BitCast"}
 """Operators by which codes of small types are computed: only where one is are casts followed on cells."""
@@ -569,17 +581,16 @@ class Terms:
         return x
 
     def bits(self, x: Term, to: int) -> Term | None:
-        """Return the bits of x as another type of the same width, or in the low bits of a byte."""
+        """Return the bits of x as another type of the same width, or in the low bits of a byte; NaN has many."""
         bits = INTEGERS.get(x.dtype, (True, 8))[1]
 
-        def viewed(arrays: list[Array]) -> Results:
+        def viewed(arrays: list[Array]) -> Results | None:
             array = (
                 arrays[0].view(NUMPY[to]) if bits >= 8 else arrays[0].astype(np.int8).view(np.uint8) & (1 << bits) - 1
             )
-            return array, np.asarray((arrays[0] == arrays[0]) | (x.op == "input"))  # NaN has many
+            known = x.op in ("input", "const") or (arrays[0] == arrays[0]).all()
+            return (array, np.ones(array.shape, bool)) if known else None
 
-        if x.array is not None and x.is_constant:
-            return self.constant(viewed([x.array])[0], to)
         return self.pointwise([x], viewed, to)
 
     def decoded(self, x: Term, to: int) -> Term | None:
@@ -592,6 +603,19 @@ class Terms:
         return self.pointwise([x], read, to)
 
     def tabled(self, root: Term, to: int, array: Array, defined: Array) -> Term:
+        """Return a function of all values of the root as a term; of floats that are a table, as one of their root.
+
+        But it stays a function of the floats as long as it depends on the bits of NaN, which a table does not tell. Of
+        values of a small type all NaN are equal.
+        """
+        if root.op == "Table" and root.dtype == TensorProto.FLOAT and root.args[0] is not None:
+            values, also = self.tables[root]
+            nan = np.isnan(values)
+            same = (defined[NAN_CELLS] & agree(array[NAN_CELLS], array[NAN_CELLS[:1]])).all()
+            if same or to in STORED or not nan.any():
+                bits = values.view(np.uint32)
+                places = np.where(bits & 0xFFFF, (bits >> 16) + (1 << 16), bits >> 16)
+                return self.tabled(root.args[0], to, array[places], also & defined[places] & (same | ~nan))
         term = self.term("Table", [root], {}, (to, root.shape), key=table_key(to, array, defined))
         return self.tables.setdefault(term, (array, defined)) and term
 
@@ -697,6 +721,9 @@ def cells_of(dtype: int) -> Cells | None:
     return None if low is None or high is None else Cells(low, high, np.ones(low.shape, bool))
 
 
+NAN_CELLS = np.flatnonzero(np.isnan(cast("Cells", cells_of(TensorProto.FLOAT)).low))
+
+
 def gather(x: Term, root: Term | None, chain: list[Term]) -> None:
     """Add to the chain x, and what it is computed from, operands first, but nothing before the root."""
     if x in chain or len(chain) > LONGEST:
@@ -781,7 +808,8 @@ class Followed:
         if x.op == "Cast":
             return x.attrs["how"].of(arrays[0], source)
         if x.op == "BitCast":
-            return arrays[0].view(NUMPY[x.dtype]), (arrays[0] == arrays[0]) | (args[0] is self.root)  # NaN has many
+            whole = args[0] is self.root or (arrays[0] == arrays[0]).all()  # what bits a computed NaN has is not said
+            return (arrays[0].view(NUMPY[x.dtype]), np.ones(arrays[0].shape, bool)) if whole else None
         if source not in EXACT | {*INTEGERS}:
             return None
         if x.op == "Log":
@@ -1875,10 +1903,12 @@ class Checker:
         one, other = before.declared, after.declared
         changed = {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
         ports = {key for key in changed if not key.startswith("default ")}
+        texts = [text.rpartition(" ") for key, text in other.items() if key.startswith("output ")]
+        kinds = {name: declared(self._parse(onnx.TypeProto, kind), name)[0] for name, _, kind in texts}
         changed -= {key for key in ports if self._repaired(one.get(key, ""), other.get(key, ""), after)}
         for name, term in before.outputs.items():
             value = after.outputs.get(name)
-            if value is not None and term.dtype in STORED and value.dtype == TensorProto.UINT8:
+            if value is not None and term.dtype in STORED and value.dtype == kinds.get(name) == TensorProto.UINT8:
                 value = self.terms.decoded(value, term.dtype)
             if value is not term and not (term.dtype in STORED and self._refines(term, value)):
                 changed.add(name)
