@@ -13,7 +13,7 @@ uncertified; only a wrong rule could certify what is not so.
 Certified are the values, if both models run without an error. Assumed: inputs, and results of operators that onnx does
 not define, have their declared types and shapes; dimensions of one name are equal, and positive; int32 and int64 that
 are computed from dimensions do not overflow; arithmetic on floats is rounded once, to nearest, and Log errs by at most
-`LOG_ERROR`. Elements that the standard leaves undefined, such as 3e9 as int32, may be any value, and all NaNs are equal.
+`LOG_ERROR`. Elements that the standard leaves undefined, such as 3e9 as int32, may be any value; all NaNs are equal.
 Trusted: this file; of onnx its parser, schemas, shape inference and reference implementation of the operators in
 `EVALUATED`, `MOVES` and `CHAINED`; numpy; ml_dtypes.
 """
