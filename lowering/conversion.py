@@ -349,7 +349,9 @@ def _without_losses(model: onnx_ir.Model, request: Request, known: Reference | N
         attempt, attempts = _attempt(model, request, keep), attempts + 1
         proof = attempt.proof(request)
         converted = attempt.converted()
-        losses = {} if proof is None else proof.losses(converted, behind=attempts > _CAREFUL_ATTEMPTS)
+        losses = {} if proof is None else proof.losses(converted)
+        if proof is not None and losses and attempts > _CAREFUL_ATTEMPTS:
+            losses = proof.losses(converted, behind=True)
         asked = Asked(request.lower, "", losses).with_all_inside(attempt.result.model) if request.lower else {}
         names = defaultdict[str, set[str]](set)
         for node, why in losses.items():
@@ -499,6 +501,8 @@ def _attempt(
         weights = ConvertPrecision(request.to, target, keep=keep, fates=request.fates, weights_only=True)
         return _ended(run, request, _converted(run, weights), results, keep, keys)
     widening, without_double = (), ()
+    if target is not None:  # what replaces an operator of a vendor is converted like all else
+        run.apply(make_pass("lower-custom", {"target": target}))
     if main is None:
         widening, without_double = _widening(run.session, request.to), _without_double(run.session, request)
     _repair(run, target)

@@ -47,7 +47,7 @@ STEPS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         SOUND,
         {"to": "float16", "target": "onnxruntime-cpu"},
-        ["convert-precision", "UnifyOperands", "simplify-casts", "FitLoader"],
+        ["lower-custom", "convert-precision", "UnifyOperands", "simplify-casts", "FitLoader"],
     ),
 ]
 
