@@ -14,6 +14,7 @@ from onnx_ir import DataType
 from castsmith.collection import paused_collection
 from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.records import Diagnostic, NodeItem, Severity
+from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
 from castsmith.lowering.check.pairs import TARGET_MISCOMPUTES_CAST
@@ -24,7 +25,15 @@ from castsmith.lowering.conversion import convert
 from castsmith.lowering.fit.blame import in_users_words
 from castsmith.lowering.fit.cost import Cost, cost_of
 from castsmith.lowering.fit.results import FitResult, Step, Way
-from castsmith.lowering.fit.ways import Traits, conversions, exact_steps, ports_of, traits_of_model, weights_alone
+from castsmith.lowering.fit.ways import (
+    VENDORS,
+    Traits,
+    conversions,
+    exact_steps,
+    ports_of,
+    traits_of_model,
+    weights_alone,
+)
 from castsmith.lowering.float8.apply import STORE_AS_CODES
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.quantized import nbits
@@ -43,7 +52,6 @@ _NEAR = 1.1
 """How much more than the model itself a result may cost so that no further way is tried."""
 _WORTH_TELLING = 0.9
 """The most that a result with rounded values may cost, as a share of an exact one, to be told of."""
-_NOT_CHEAPER = "another way is legal and costs no more"
 _MOST_MEASURED = 500
 """The nodes of the largest model whose error is measured for a hint alone."""
 _TWICE = 2.0
@@ -116,12 +124,17 @@ _OF_THE_MODEL = (
 )
 """Errors that no way of fitting a model brings about or removes, and with which the target may load it.
 
-Operators may be registered by the application. Wrong casts are replaced by every way, where that is possible.
+Operators may be registered by the application, but for those of another runtime. Wrong casts are replaced by every way,
+where that is possible.
 """
 
 
-def _is_obstacle(found: Diagnostic) -> bool:
-    return found.severity is Severity.ERROR and found.code not in _OF_THE_MODEL
+def _obstacles(model: onnx_ir.Model, found: Iterable[Diagnostic]) -> tuple[str, ...]:
+    """Return the errors that keep the target from running the model, each once."""
+    of_vendors = {site_of(node) for node in all_nodes(model) if node.domain in VENDORS}
+    errors = (each for each in found if each.severity is Severity.ERROR)
+    standing = (each.message for each in errors if each.code not in _OF_THE_MODEL or each.site in of_vendors)
+    return tuple(dict.fromkeys(standing))
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Result]] = {"optimize": optimize, "convert": convert}
@@ -240,14 +253,8 @@ class _Search:
         cost, retyped = cost_of(result.model), dict(_retyped_ports(self.traits.ports, result.model))
         reordered = any(rewrite.rule == nbits.USE_MATMUL_NBITS.code for rewrite in result.rewrites)
         changes = (*retyped.values(), *(("MatMulNBits adds products in a different order",) if reordered else ()))
-        best = self._best(attempt for attempt in self.tried if not attempt.way.lossy)
-        findings = list[Diagnostic]()
-        if not self.every and best is not None and best.keeps_ports and best.cost <= cost.total:
-            obstacles = (_NOT_CHEAPER,)  # and not checked, which takes as long as half of the step
-        else:
-            findings = all_findings(result.model, PromotionRules(), self.target)
-            errors = [finding.message for finding in (*result.diagnostics, *findings) if _is_obstacle(finding)]
-            obstacles = tuple(dict.fromkeys(errors))
+        findings = all_findings(result.model, PromotionRules(), self.target)
+        obstacles = _obstacles(result.model, (*result.diagnostics, *findings))
         way = Way((*steps[:-1], replace(steps[-1], cost=cost)), not obstacles, cost, changes, lossy, None, obstacles)
         for attempt in self.tried:
             if _comes_to_the_same(attempt.way, way):

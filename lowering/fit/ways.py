@@ -24,11 +24,13 @@ from castsmith.lowering.quantized.use import NAME as USE_VENDOR
 from castsmith.lowering.registry import REPAIR
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, Kind, element_type, type_name
+from castsmith.passes.core.options import Vendor
 from castsmith.passes.precision.run import SOURCES
 from castsmith.passes.precision.weights import large_weights
 from castsmith.targets.target import Target
 
-_VENDORS = (CONTRIB_DOMAIN, TENSORRT_DOMAIN)
+VENDORS: tuple[Vendor, ...] = (CONTRIB_DOMAIN, TENSORRT_DOMAIN)
+"""Domains of operators that one runtime has."""
 _NARROWED = (DataType.INT64, DataType.DOUBLE)
 _PRECISIONS = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
 """The precisions to convert to; one that holds more values first."""
@@ -80,7 +82,7 @@ def exact_steps(
     if ranges:
         narrow["ranges"] = ranges
     yield Step("optimize", name)
-    vendors = [vendor for vendor in _VENDORS if reorder and _is_expressible(model, vendor, target)]
+    vendors = [vendor for vendor in VENDORS if reorder and _is_expressible(model, vendor, target)]
     yield from (Step("optimize", {**name, "vendor": vendor}) for vendor in vendors)
     yield Step("optimize", {**name, **byte})
     yield from (Step("optimize", {**name, "vendor": vendor, **byte}) for vendor in vendors)
@@ -93,10 +95,10 @@ def exact_steps(
         yield Step("optimize", {**name, **narrow, "narrow_interface": True})
 
 
-def _is_expressible(model: onnx_ir.Model, vendor: str, target: Target) -> bool:
+def _is_expressible(model: onnx_ir.Model, vendor: Vendor, target: Target) -> bool:
     """True if quantized formats of the model can be written in the vendor's operators, and the target has these."""
     if vendor not in target.domains or not any(
-        node.op_type in LINEAR or node.domain in _VENDORS for node in all_nodes(model)
+        node.op_type in LINEAR or node.domain in VENDORS for node in all_nodes(model)
     ):
         return False
     written = optimize(model, target=target, vendor=vendor, passes=(*REPAIR, "lower-custom", USE_VENDOR))
