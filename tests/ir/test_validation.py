@@ -328,6 +328,13 @@ def _nested_type(depth: int) -> onnx_ir.Model:
     return onnx_ir.Model(graph, ir_version=10)
 
 
+def test_levels_of_calls_and_subgraphs_are_counted() -> None:
+    """Each call is one level, and each subgraph around it."""
+    model = _nested_calls(150, ring=False)
+    with pytest.raises(ModelError, match="function f::f149 leads 150 levels deep"):
+        castsmith.check(model)
+
+
 NESTED: dict[str, tuple[Callable[[int], onnx_ir.Model], str]] = {
     "graphs": (_nested_graphs, "graphs are nested deeper than"),
     "calls": (lambda depth: _nested_calls(depth, ring=False), "levels deep into calls"),

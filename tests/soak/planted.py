@@ -5,10 +5,10 @@
     python -m tests.soak.planted --conditions --every passes/place/cut.py    # each condition left out, and no other
 
 Each mistake is planted in a fork of this process, which has imported everything: the functions of the module get the
-code of the changed source. The tests of the module's name run first, then those of its package that import it, then
-those of its folder. Prints each mistake that none of them notices, and the share by package. The exit code is 0: some
-mistakes change nothing, so a person reads the list. None is planted outside of functions, nor in processes that tests
-start.
+code of the changed source. The tests of the module's name run first, then those that import it, then those of the
+folders around its own, such as the golden cases of all passes, then those of its folder. Prints each mistake that none
+of them notices, and the share by package. The exit code is 0: some mistakes change nothing, so a person reads the list.
+None is planted outside of functions, nor in processes that tests start.
 """
 
 from __future__ import annotations
@@ -118,15 +118,22 @@ def changed_functions(module: ModuleType, source: str) -> list[tuple[FunctionTyp
     ]
 
 
+@cache
+def _files_of_tests() -> dict[Path, str]:
+    return {path: path.read_text() for path in sorted((ROOT / "tests").rglob("test_*.py"))}
+
+
 def tests_of(path: Path) -> list[str]:
     """Return the files of tests of a module, the nearest first."""
     folder, package = ROOT / "tests" / path.parent, ROOT / "tests" / path.parts[0]
-    around = sorted(package.rglob("test_*.py"))
-    named = [each for each in around if re.fullmatch(rf"test_{path.stem}(_\w+)?", each.stem) and each.parent == folder]
+    files = sorted(_files_of_tests(), key=lambda each: not each.is_relative_to(package))
+    named = [each for each in files if re.fullmatch(rf"test_{path.stem}(_\w+)?", each.stem) and each.parent == folder]
     pattern = re.compile(rf"from castsmith\.{'.'.join(path.with_suffix('').parts)} import")
-    importing = [each for each in around if pattern.search(each.read_text())]
-    beside = [each for each in around if each.is_relative_to(folder)]
-    return [str(each.relative_to(ROOT)) for each in dict.fromkeys([*named, *importing, *beside])]
+    importing = [each for each in files if pattern.search(_files_of_tests()[each])]
+    beside = [each for each in files if each.is_relative_to(folder)]
+    # Goldens, rows and walks of all passes are in the folders around that of a pass.
+    around = [each for each in files if folder.is_relative_to(each.parent) and each.parent != folder]
+    return [str(each.relative_to(ROOT)) for each in dict.fromkeys([*named, *importing, *around, *beside])]
 
 
 class Limits:
