@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
 import pytest
 
+from castsmith.lowering.check import apart, standard
 from tests import sampling
 from tests.cli.helpers import batch_in_this_process
 
@@ -48,6 +50,24 @@ def processor_seconds() -> float:
 def own_seconds() -> float:
     """Return the seconds of the processor that this process took without others."""
     return sum(os.times()[:2])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def onnx_in_this_process() -> Iterator[None]:
+    """`check` asks onnx in this process, as on Windows: to fork one of tests takes longer than to check most models.
+
+    Not where other samples are drawn, of which one may end the process.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if sampling.QUICK and sampling.SEED == sampling.FIXED:
+            patch.setattr(standard, "asked_apart", apart.error_of)
+        yield
+
+
+@pytest.fixture
+def onnx_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`check` asks onnx in another process, as it does for users: for models that may end it."""
+    monkeypatch.setattr(standard, "asked_apart", apart.asked_apart)
 
 
 @pytest.fixture

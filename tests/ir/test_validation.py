@@ -18,6 +18,8 @@ from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.errors import ModelError
 from tests.sampling import sampled
 
+pytestmark = pytest.mark.usefixtures("onnx_apart")
+
 Node = onnx.NodeProto
 
 
