@@ -14,6 +14,7 @@ import pytest
 from castsmith.lowering.check import apart, standard
 from tests import sampling
 from tests.cli.helpers import batch_in_this_process
+from tests.cli.page import chromium
 
 
 def pytest_configure() -> None:
@@ -35,7 +36,8 @@ def pytest_report_header() -> str:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Give the process that reports what this one has sampled."""
+    """End the browser; give the process that reports what this one has sampled."""
+    chromium.close()
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["sampled"] = sampling.DRAWN
