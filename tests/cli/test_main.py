@@ -323,7 +323,6 @@ def test_an_unknown_name_is_answered_by_the_most_similar(castsmith: Command, wor
 
 
 @pytest.mark.usefixtures("one_process")
-@pytest.mark.usefixtures("one_process")
 def test_quiet_prints_errors_alone(castsmith: Command, tmp_path: Path) -> None:
     a, b = write_model(tmp_path / "a.onnx", MIXED), write_model(tmp_path / "b.onnx", CLEAN)
     out = tmp_path / "out.onnx"
@@ -339,7 +338,8 @@ def test_quiet_prints_errors_alone(castsmith: Command, tmp_path: Path) -> None:
     several = ("convert", *(MODELS / f"{name}.onnx" for name in ("convnet", "float8_qdq")), *warned[4:])
     assert "has no Cast" in castsmith(*several, "-o", tmp_path / "many").err
     for words in (warned, (*several, "-o", tmp_path / "many")):
-        assert (castsmith(*words, "-q").out, castsmith(*words, "-q").err) == ("", "")
+        ended = castsmith(*words, "-q")
+        assert (ended.out, ended.err) == ("", "")
     ended = castsmith("optimize", tmp_path / "none", "-o", out, "-q")
     assert (ended.code, is_one_sentence(ended.err)) == (2, True)
     assert castsmith("optimize", a, "-o", out, "-q", "--diff").out.count("(Add)") == 1
