@@ -139,7 +139,7 @@ class FoldConstants(SessionPass):
         return RewriteResult(model, bool(records.rewrites), records)
 
     def _keep(self, node: onnx_ir.Node, session: Session) -> Refusal | None:
-        codes = constant_tensor(node.inputs[0])
+        codes = constant_tensor(node.inputs[0]) if node.inputs else None
         if self.fold_quantized or codes is None or not belongs_to_quantized_operator(node):
             return None
         opset = opset_of(session.imports[graph_of(node)], "") or 0
