@@ -15,6 +15,8 @@ from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
 from castsmith.ir.ops.schemas import opset_of
+from castsmith.ir.ops.table import operators
+from castsmith.ir.ops.traits import Moves
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.promotion.common import common_type
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -300,12 +302,7 @@ def _sequence(node: onnx_ir.Node, content: Content) -> list[Content]:
 
 # Sequences, moved by the reference implementation of ONNX; marks of undefined elements move as the elements do.
 
-_OF_SEQUENCES = frozenset(
-    (
-        *("SequenceConstruct", "SequenceEmpty", "SequenceLength", "SplitToSequence", "ConcatFromSequence"),
-        *("SequenceAt", "SequenceErase", "SequenceInsert"),
-    )
-)
+_OF_SEQUENCES = operators(lambda row: row.moves in (Moves.PACK, Moves.UNPACK, Moves.CONTENT))
 
 
 def _moved(node: onnx_ir.Node, inputs: Sequence[Content], imports: Imports) -> list[Content]:
