@@ -16,7 +16,7 @@ from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import bit_cast, cast
 from castsmith.numerics.errors import TruncError
 from castsmith.numerics.quantize.linear import dequantize_linear, dequantized_pieces, quantize_linear, quantized_pieces
-from castsmith.numerics.quantize.status import dequantize_reason, quantize_reason
+from castsmith.numerics.quantize.status import judge_dequantize, judge_quantize
 from castsmith.numerics.runtimes.dispatch import cast_as
 from castsmith.numerics.status import Definedness, Finding, cast_status, status_reason
 from castsmith.numerics.trunc import trunc
@@ -156,7 +156,7 @@ class Linear:
         return settings["output_dtype"] or types[1], shapes[0]
 
     def finding(self, arrays: Sequence[Array]) -> Finding | None:
-        return (quantize_reason if self.quantizes else dequantize_reason)(*arrays, **dict(self.settings))
+        return (judge_quantize if self.quantizes else judge_dequantize)(*arrays, **dict(self.settings)).finding()
 
     def compute(self, arrays: Sequence[Array]) -> Array:
         return (quantize_linear if self.quantizes else dequantize_linear)(*arrays, **dict(self.settings))
