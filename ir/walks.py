@@ -42,12 +42,11 @@ def nodes_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Node]:
 
 
 def all_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
-    """Yield every value of the model: inputs and initializers of each scope, and node outputs. Some are repeated."""
+    """Yield every value of the model once: inputs and initializers of each scope, and node outputs."""
     for scope in (model.graph, *model.functions.values()):
         for graph in (scope, *subgraphs_of(scope)):
-            yield from graph.inputs
-            if isinstance(graph, onnx_ir.Graph):
-                yield from graph.initializers.values()
+            held = graph.initializers.values() if isinstance(graph, onnx_ir.Graph) else ()
+            yield from dict.fromkeys((*graph.inputs, *held))
         for node in nodes_of(scope):
             yield from node.outputs
 

@@ -8,7 +8,7 @@ result.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir
@@ -89,9 +89,14 @@ class Watched:
     model: onnx_ir.Model
     moments: list[tuple[str, Amounts]] = field(default_factory=list[tuple[str, Amounts]])
 
-    def note(self, pass_name: str) -> None:
-        """Record the constants and casts before the pass."""
-        self.moments.append((pass_name, _held(self.model)))
+    def noting(self, announce: Callable[[str], None]) -> Callable[[str], None]:
+        """Return the function, which also records the constants and casts before the pass that it announces."""
+
+        def note(pass_name: str) -> None:
+            announce(pass_name)
+            self.moments.append((pass_name, _held(self.model)))
+
+        return note
 
     def amounts(self, rewrites: Sequence[Rewrite]) -> dict[RuleKey, Amount]:
         """Return casts and bytes saved, by rule, in the order of first appearance, then those outside rules.
@@ -99,7 +104,7 @@ class Watched:
         Passes that ran twice are counted as one.
         """
         if self.moments:
-            self.note("")
+            self.moments.append(("", _held(self.model)))
         counts = Counter((record.pass_name, record.rule) for record in rewrites)
         totals = {key: [0, 0, 0, 0] for key in counts}
         for (name, before), (_, after) in zip(self.moments, self.moments[1:], strict=False):

@@ -9,7 +9,7 @@ Exact: the value is computed by the numeric core as the schema of the model's op
 nodes ask for it. Refused: a conversion of which any element is not DEFINED by the schema (with `fold_disputed`: neither
 DEFINED nor DISPUTED), so that what a runtime gives there stays its own; the first such element is named. Refused too,
 before any memory is taken: a constant beyond the budget, as a float8 weight decoded to float is. Refused, unless
-`fold_quantized`: a DequantizeLinear that is part of a quantized operator.
+`fold_quantized`: a DequantizeLinear that is part of a quantized operator, if the target has a kernel for it.
 
     float[3] w = {1, 2.5, -3}
     y = Cast <to = float8e4m3fn> (w)
@@ -27,10 +27,10 @@ from castsmith.analysis.inference.walk import called_with_several_types
 from castsmith.ir.codes import FindingCode, Outcome, RefusalCode
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_tensors
+from castsmith.ir.walks import all_tensors, graph_of
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.status import Definedness
 from castsmith.passes.core.options import FoldAs, shared
@@ -40,6 +40,7 @@ from castsmith.passes.core.session import Session
 from castsmith.passes.fold.reading import CONVERTING, Reader, may_convert
 from castsmith.passes.fold.rule import FOLD_CONSTANT, FOLD_GROWTH, FOLD_INVALID, FOLD_UNDEFINED, NAME, Folding
 from castsmith.passes.fold.values import Constants
+from castsmith.targets.kernels import takes_operator
 from castsmith.targets.target import Target
 
 # A runtime fuses `DequantizeLinear (x), DequantizeLinear (w) -> Conv -> QuantizeLinear` into a convolution of integers.
@@ -124,7 +125,7 @@ class FoldConstants(SessionPass):
         for node in nodes:
             if node.graph is None:  # removed meanwhile
                 continue
-            answer = self._keep(node) or folding.fold(node)
+            answer = self._keep(node, session) or folding.fold(node)
             if isinstance(answer, Replacement):
                 operands = [value for value in node.inputs if value is not None]
                 records.rewrites.append(apply_replacement(session, NAME, node, answer, namer, types))
@@ -137,8 +138,12 @@ class FoldConstants(SessionPass):
         ]
         return RewriteResult(model, bool(records.rewrites), records)
 
-    def _keep(self, node: onnx_ir.Node) -> Refusal | None:
-        if self.fold_quantized or not belongs_to_quantized_operator(node) or constant_tensor(node.inputs[0]) is None:
+    def _keep(self, node: onnx_ir.Node, session: Session) -> Refusal | None:
+        codes = constant_tensor(node.inputs[0]) if node.inputs else None
+        if self.fold_quantized or codes is None or not belongs_to_quantized_operator(node):
+            return None
+        opset = opset_of(session.imports[graph_of(node)], "") or 0
+        if not takes_operator(node.op_type, codes.dtype, opset, self.target):
             return None
         reason = (
             "it is the weight of a quantized operator, which runtimes would not recognise (fold_quantized folds it)"
