@@ -17,7 +17,7 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
-from castsmith.numerics.quantize.status import dequantize_spans, quantize_spans
+from castsmith.numerics.quantize.status import judge_dequantize, judge_quantize
 from castsmith.numerics.status import Span
 from castsmith.numerics.trunc import ROUNDING_MODES, trunc
 from castsmith.numerics.types import Kind, element_type, type_name
@@ -160,7 +160,7 @@ def _quantization(name: str, source: DataType, target: DataType, form: _Form, se
             attributes,
             _operands(f"{name}_by_{type_name(scale_type)}", ("x", "y_scale", "y_zero_point"), (data, scale, zero)),
             quantize_linear(data, scale, zero, **settings),
-            quantize_spans(data, scale, zero, **settings),
+            judge_quantize(data, scale, zero, **settings).spans(),
             "QuantizeLinear: saturate(round(x / y_scale) + y_zero_point), ties to even; to floats as Cast does",
         )
 
@@ -186,7 +186,7 @@ def _dequantization(name: str, source: DataType, scale_type: DataType, form: _Fo
             attributes,
             _operands(name, ("x", "x_scale", "x_zero_point"), (data, scale, zero)),
             dequantize_linear(data, scale, zero, **settings),
-            dequantize_spans(data, scale, zero, **settings),
+            judge_dequantize(data, scale, zero, **settings).spans(),
             "DequantizeLinear: (x - x_zero_point) * x_scale",
         )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
@@ -25,28 +25,6 @@ def all_nodes(model: onnx_ir.Model) -> Iterator[onnx_ir.Node]:
     if not model.functions:
         return nodes_of(model.graph)
     return (node for scope in (model.graph, *model.functions.values()) for node in nodes_of(scope))
-
-
-def nodes_now(model: onnx_ir.Model) -> list[onnx_ir.Node]:
-    """Return every node of the model, as `all_nodes`, in a list that does not follow later changes."""
-    return [node for scope in (model.graph, *model.functions.values()) for node in nodes_in(scope)]
-
-
-def nodes_in(scope: onnx_ir.Graph | onnx_ir.Function) -> list[onnx_ir.Node]:
-    """Return the nodes of the scope in order, each followed by those in its subgraphs, as they are now."""
-    nodes: list[onnx_ir.Node] = []
-    _add_nodes(scope, nodes)
-    return nodes
-
-
-def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, nodes: list[onnx_ir.Node]) -> None:
-    for node in scope:
-        nodes.append(node)
-        data = node.attributes.data
-        for attribute in data.values() if data else ():
-            if attribute.type in GRAPH_KINDS:
-                for subgraph in graphs_in(attribute):
-                    _add_nodes(subgraph, nodes)
 
 
 def nodes_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Node]:
@@ -203,54 +181,28 @@ def files_read(model: onnx_ir.Model) -> set[Path]:
 
 def tensor_places(model: onnx_ir.Model) -> Iterator[tuple[Place, onnx_ir.TensorProtocol]]:
     """Yield every tensor of the model with its place. Tensors may be replaced meanwhile."""
-    holders = _Holders([model.graph])
-    for function in model.functions.values():
-        holders.add(function, function.attributes.data)
-    for scope in (model.graph, *model.functions.values()):
-        holders.search(scope)
-    for graph in holders.graphs:
+    for graph in list(graphs_with_initializers(model)):
         for value in list(graph.initializers.values()):
             if value.const_value is not None:
                 yield value, value.const_value
-    for owner, name, attribute in holders.attributes:
-        if attribute.type == AttributeType.TENSOR:
-            yield Held(owner, name), tensor_of(attribute)
-        else:
-            yield from ((Held(owner, name, i), tensor) for i, tensor in enumerate(attribute.as_tensors()))
-
-
-@dataclass
-class _Holders:
-    """The graphs of a model, which hold initializers, and its attributes that hold tensors."""
-
-    graphs: list[onnx_ir.Graph]
-    attributes: list[tuple[onnx_ir.Node | onnx_ir.Function, str, onnx_ir.Attr]] = field(
-        default_factory=list[tuple[onnx_ir.Node | onnx_ir.Function, str, onnx_ir.Attr]]
-    )
-
-    def search(self, scope: onnx_ir.Graph | onnx_ir.Function) -> None:
-        """Add what the scope holds."""
-        for node in scope:
-            data = node.attributes.data
-            for name, attribute in data.items() if data else ():
-                kind = attribute.type
-                if kind in GRAPH_KINDS:
-                    for subgraph in graphs_in(attribute):
-                        self.graphs.append(subgraph)
-                        self.search(subgraph)
-                elif kind in TENSOR_KINDS:
-                    self.add(node, {name: attribute})
-
-    def add(self, owner: onnx_ir.Node | onnx_ir.Function, attributes: Mapping[str, onnx_ir.Attr]) -> None:
-        """Add the attributes that hold tensors."""
-        for name, attribute in attributes.items():
-            if attribute.type in TENSOR_KINDS and not attribute.is_ref() and attribute.value is not None:
-                self.attributes.append((owner, name, attribute))
+    owners: list[onnx_ir.Function | onnx_ir.Node] = [*model.functions.values(), *all_nodes(model)]
+    for owner in owners:
+        data = owner.attributes.data
+        for name, attribute in list(data.items()) if data else ():
+            several = attribute.type == AttributeType.TENSORS
+            yield from ((Held(owner, name, i if several else None), t) for i, t in enumerate(tensors_in(attribute)))
 
 
 def tensor_of(attribute: onnx_ir.Attr) -> onnx_ir.TensorProtocol:
     """Return the tensor in an attribute of type TENSOR, without the check of `as_tensor`, which takes 0.1 ms each."""
     return attribute.value
+
+
+def tensors_in(attribute: onnx_ir.Attr) -> Sequence[onnx_ir.TensorProtocol]:
+    """Return the tensors that the attribute of a node holds."""
+    if attribute.type not in TENSOR_KINDS or attribute.is_ref() or attribute.value is None:
+        return ()
+    return (tensor_of(attribute),) if attribute.type == AttributeType.TENSOR else attribute.as_tensors()
 
 
 def put_tensor(place: Place, tensor: onnx_ir.TensorProtocol) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import torch
+from proof import refusal, run, session
 from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
@@ -31,20 +32,10 @@ def export(module: torch.nn.Module, example: Sequence[Tensor], **options: object
     return program.model_proto
 
 
-def session(model: onnx.ModelProto) -> ort.InferenceSession:
-    """An ONNX Runtime session with every optimisation off and one thread."""
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
 def run_ort(model: onnx.ModelProto, cases: Sequence[Arrays]) -> list[Case]:
     """Each set of inputs with the outputs that unoptimised ONNX Runtime gives."""
-    runner = session(model)
-    names = [value.name for value in runner.get_outputs()]
-    return [(case, dict(zip(names, runner.run(names, dict(case)), strict=True))) for case in cases]
+    runner = session(model.SerializeToString())
+    return [(case, run(runner, case)) for case in cases]
 
 
 def run_torch(module: torch.nn.Module, model: onnx.ModelProto, cases: Sequence[Arrays]) -> list[Case]:
@@ -81,23 +72,13 @@ class ExactSums(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-def refusal(load: Callable[[], object]) -> str:
-    """The message a runtime refuses with, or "" when it does not."""
+def refused_by_onnx(model: onnx.ModelProto) -> str:
+    """What the full check of onnx says when it refuses the model; empty where it takes it."""
     try:
-        load()
-    except Exception as error:  # any kind: the message is the result
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         return str(error)
     return ""
-
-
-def same(left: Arrays, right: Arrays) -> bool:
-    """Equal in name, type, shape and every bit, any NaN being as good as another."""
-
-    def bits(array: np.ndarray) -> tuple[np.dtype, tuple[int, ...], bytes]:
-        plain = np.where(np.isnan(array), np.nan, array).astype(array.dtype) if array.dtype.kind == "f" else array
-        return array.dtype, array.shape, plain.tobytes()
-
-    return left.keys() == right.keys() and all(bits(left[name]) == bits(right[name]) for name in left)
 
 
 def shorten_paths(model: onnx.ModelProto) -> None:
@@ -127,5 +108,5 @@ def write(name: str, model: onnx.ModelProto, cases: Sequence[Case]) -> None:
     np.savez_compressed(HERE / f"{name}.npz", **arrays)  # type: ignore[arg-type]
     opsets = ", ".join(f"{entry.domain or 'ai.onnx'} {entry.version}" for entry in model.opset_import)
     print(f"{name}: {opsets}; IR {model.ir_version}; {len(cases)} cases")
-    print(f"  onnx full check: {refusal(lambda: onnx.checker.check_model(model, full_check=True)) or 'passes'}")
-    print(f"  ONNX Runtime {ort.__version__}: {refusal(lambda: session(model)) or 'loads'}")
+    print(f"  onnx full check: {refused_by_onnx(model) or 'passes'}")
+    print(f"  ONNX Runtime {ort.__version__}: {refusal(model.SerializeToString()) or 'loads'}")

@@ -19,19 +19,20 @@ LEVELS = {
 """ONNX Runtime's own optimization: none, and what it does unless told otherwise."""
 
 
-def session(path: Path, level: str = "off") -> onnxruntime.InferenceSession:
+def session(model: Path | bytes, level: str = "off") -> onnxruntime.InferenceSession:
     """An ONNX Runtime session of one thread; raises what ONNX Runtime raises where it refuses the model."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = LEVELS[level]
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    source = model if isinstance(model, bytes) else str(model)
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
-def refusal(path: Path, level: str = "off") -> str:
+def refusal(model: Path | bytes, level: str = "off") -> str:
     """What ONNX Runtime says when it refuses the model, in one line; empty where it takes it."""
     try:
-        session(path, level)
+        session(model, level)
     except Exception as error:  # ONNX Runtime raises a class of its own for each of its status codes
         return " ".join(str(error).split())
     return ""

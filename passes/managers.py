@@ -14,7 +14,7 @@ from onnx_ir.passes import PassBase, PassResult
 from castsmith.ir.errors import OrderError
 from castsmith.ir.records import Records, RewriteResult
 from castsmith.ir.validation import require_order
-from castsmith.ir.walks import nodes_now
+from castsmith.ir.walks import all_nodes
 from castsmith.passes.core.rewrite_pass import RewritePass, announce, listening, recording, tell
 
 
@@ -129,7 +129,7 @@ class _Comparison:
 def _copied(model: onnx_ir.Model) -> onnx_ir.Model | None:
     """Return a copy with the same tensors; None if nodes are out of order, which onnx_ir cannot copy."""
     try:
-        require_order(nodes_now(model))
+        require_order(all_nodes(model))
     except OrderError:
         return None
     return model.clone()

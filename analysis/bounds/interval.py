@@ -396,16 +396,3 @@ def told(*intervals: Interval | None) -> dict[str, Any]:
         "assumes": frozenset[str]().union(*(operand.assumes for operand in operands)),
         "blame": frozenset[str]().union(*(operand.blame for operand in operands)),
     }
-
-
-def length_of(dims: Dims | None, axes: Iterable[int]) -> int | None:
-    """The product of the dimensions along the axes; None where one is unknown."""
-    if dims is None:
-        return None
-    total = 1
-    for axis in axes:
-        dim = dims[axis]
-        if dim is None:
-            return None
-        total *= dim
-    return total

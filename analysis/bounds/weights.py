@@ -68,17 +68,17 @@ class Weights:
     def box(self, low: Bounds, high: Bounds) -> Sums:
         """Return bounds of x @ W for x in [low, high] (rows, k or 1)."""
         sums = box_sums(low, high, self.layout)
-        return sums if isinstance(sums, Sums) else self._found((low, high), sums)
+        return sums if isinstance(sums, Sums) else self._bounds((low, high), sums)
 
     def ball(self, ball: Ball) -> tuple[Ends, Bounds]:
         """Return bounds of x @ W for rows x in the ball, and the size of the sums."""
-        return self._found(ball, ball_sums(ball, self.layout))
+        return self._bounds(ball, ball_sums(ball, self.layout))
 
-    def _found(self, operand: Operand, attempts: Sequence[BlockSums[Found]]) -> Found:
+    def _bounds(self, operand: Operand, attempts: Sequence[BlockSums[Found]]) -> Found:
         tensor, remembered = self.tensor, self.remembered
-        found = None if tensor is None or remembered is None else remembered.product(tensor, self.layout, operand)
-        if found is not None:
-            return found
+        before = None if tensor is None or remembered is None else remembered.product(tensor, self.layout, operand)
+        if before is not None:
+            return before
         for sums in attempts:
             self.read(sums)
             if (result := sums.result()) is not None:

@@ -19,7 +19,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Diagnostic, Flaw, FlawKind, Refusal, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.validation import require_known_opset
-from castsmith.ir.walks import imports_by_scope, nodes_now
+from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.lowering.check.casts import cast_findings
 from castsmith.lowering.check.causes import with_causes
 from castsmith.lowering.check.loaded import as_loaded
@@ -213,7 +213,7 @@ def _inferred(model: onnx_ir.Model, rules: PromotionRules) -> tuple[Inference | 
 
 def _general_findings(model: onnx_ir.Model, inference: Inference | None, rules: PromotionRules) -> Iterator[Diagnostic]:
     """Yield what is found for any runtime, by kind and then in the order of the graph."""
-    nodes, imports = nodes_now(model), imports_by_scope(model)
+    nodes, imports = list(all_nodes(model)), imports_by_scope(model)
     if inference is not None:
         yield from operand_findings(model, inference, rules)
         yield from result_findings(nodes, imports, inference)

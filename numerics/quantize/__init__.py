@@ -5,5 +5,5 @@ Call `quantize_linear` or `dequantize_linear`.
     linear         the arithmetic
     schema         operands, types and attributes checked by opset
     granularity    the scale of each element
-    status         `quantize_reason`: why the standard does not fix a result
+    status         `judge_quantize`: why the standard does not fix a result
 """

@@ -11,7 +11,7 @@ the first rounding cannot reach a tie of the narrower type, since a quotient tha
 than double's rounding, and the product and the sum of zero points are exact in double. The NaN of an invalid operation
 (0/0, infinity times 0) is positive, and of two NaN the first is passed on; processors differ on both.
 
-`quantize_status` reports where another reading of the schema, or a runtime, gives a different result.
+`judge_quantize` reports where another reading of the schema, or a runtime, gives a different result.
 
 Source: the schemas of both operators at opsets 10 to 28; `castsmith.numerics.quantize.schema` has their types.
 """

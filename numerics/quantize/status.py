@@ -7,6 +7,7 @@ unless `precision` states the type; they are found by computing both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,103 +36,63 @@ Rules = Iterator[tuple[Definedness, str, Mask]]
 """The findings of a rule for the elements of one box: the best status they have, the reason, and a mask."""
 
 
-def marks(operands: Operands, rules: Callable[[Array, Array, Array | None], Rules]) -> Iterator[Mark]:
-    """Yield the marks of all boxes; `rules` takes a part of x with its scale and zero point."""
-    source = operands.folded(operands.x)
-    source = source.astype(source.dtype.newbyteorder("="), copy=False)
-    for box, scale, zero in operands.pieces():
-        with np.errstate(all="ignore"):
-            marked_here = [Mark(box, *rule) for rule in rules(source[box], scale, zero)]
-        yield from marked_here
+@dataclass(frozen=True)
+class Judgement:
+    """What the standard says of each element that a node gives: an array, the first of the worst status, or spans.
+
+    Attributes:
+        operands: The operands of the node.
+        rules: Takes a part of x with its scale and zero point.
+    """
+
+    operands: Operands
+    rules: Callable[[Operands, Array, Array, Array | None], Rules]
+
+    def status(self) -> npt.NDArray[np.uint8]:
+        """Return the status of each element, as values of Definedness, in the shape of x."""
+        status = np.zeros(self.operands.x.shape, np.uint8)
+        note_worst(self._marks(), self.operands.folded(status))
+        return status
+
+    def finding(self) -> Finding | None:
+        """Return the first element, in C order, of the worst status; None if all elements are DEFINED."""
+        x = self.operands.x
+        worst = first_of_worst(self._marks(), self.operands.folded(x).shape)
+        if worst is None:
+            return None
+        place, mark = worst
+        index = tuple(int(at) for at in np.unravel_index(place, x.shape))
+        return Finding(index, str(x[index]), mark.standing, mark.reason)
+
+    def spans(self) -> list[Span]:
+        """Return the spans of elements that the standard does not fix, with the reasons."""
+        causes = np.zeros(self.operands.x.shape, np.int32)
+        return spans_of(self._marks(), self.operands.folded(causes), causes)
+
+    def _marks(self) -> Iterator[Mark]:
+        source = self.operands.folded(self.operands.x)
+        source = source.astype(source.dtype.newbyteorder("="), copy=False)
+        for box, scale, zero in self.operands.pieces():
+            with np.errstate(all="ignore"):
+                marked_here = [Mark(box, *rule) for rule in self.rules(self.operands, source[box], scale, zero)]
+            yield from marked_here
 
 
-def worst_of(operands: Operands, marked: Iterator[Mark]) -> npt.NDArray[np.uint8]:
-    """Return the worst status of each element, shaped as x."""
-    status = np.zeros(operands.x.shape, np.uint8)
-    note_worst(marked, operands.folded(status))
-    return status
+def judge_quantize(
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
+) -> Judgement:
+    """Return the judgement of `quantize_linear` with the same arguments. Raises as it does."""
+    return Judgement(quantize_operands(x, scale, zero_point, Settings(**settings)), _quantize_rules)
 
 
-def finding_of(operands: Operands, marked: Iterator[Mark]) -> Finding | None:
-    """Return the first element, in C order, of the worst status; None if all elements are DEFINED."""
-    worst = first_of_worst(marked, operands.folded(operands.x).shape)
-    if worst is None:
-        return None
-    place, mark = worst
-    index = tuple(int(at) for at in np.unravel_index(place, operands.x.shape))
-    return Finding(index, str(operands.x[index]), mark.standing, mark.reason)
+def judge_dequantize(
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
+) -> Judgement:
+    """Return the judgement of `dequantize_linear` with the same arguments. Raises as it does."""
+    return Judgement(dequantize_operands(x, scale, zero_point, Settings(**settings)), _dequantize_rules)
 
 
 _DISPUTED, _UNDEFINED = Definedness.DISPUTED, Definedness.UNDEFINED
-
-
-def quantize_status(
-    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
-) -> npt.NDArray[np.uint8]:
-    """Return the status of each element of `quantize_linear` with the same arguments, as values of Definedness.
-
-    Raises as `quantize_linear` does.
-    """
-    operands, marked = _quantize_marks(x, scale, zero_point, **settings)
-    return worst_of(operands, marked)
-
-
-def quantize_spans(
-    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
-) -> list[Span]:
-    """Return the spans of elements that `quantize_linear` gives and the standard does not fix, with the reasons."""
-    return _spans(*_quantize_marks(x, scale, zero_point, **settings))
-
-
-def dequantize_spans(
-    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
-) -> list[Span]:
-    """Return the spans of elements that `dequantize_linear` gives and the standard does not fix, with the reasons."""
-    return _spans(*_dequantize_marks(x, scale, zero_point, **settings))
-
-
-def _spans(operands: Operands, marked: Iterator[Mark]) -> list[Span]:
-    causes = np.zeros(operands.x.shape, np.int32)
-    return spans_of(marked, operands.folded(causes), causes)
-
-
-def quantize_reason(
-    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
-) -> Finding | None:
-    """Return the first element of the worst status in `quantize_linear`; None if all are DEFINED."""
-    return finding_of(*_quantize_marks(x, scale, zero_point, **settings))
-
-
-def dequantize_status(
-    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
-) -> npt.NDArray[np.uint8]:
-    """Return the status of each element of `dequantize_linear` with the same arguments, as values of Definedness.
-
-    Raises as `dequantize_linear` does.
-    """
-    operands, marked = _dequantize_marks(x, scale, zero_point, **settings)
-    return worst_of(operands, marked)
-
-
-def dequantize_reason(
-    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
-) -> Finding | None:
-    """Return the first element of the worst status in `dequantize_linear`; None if all are DEFINED."""
-    return finding_of(*_dequantize_marks(x, scale, zero_point, **settings))
-
-
-def _quantize_marks(
-    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None, **settings: Any
-) -> tuple[Operands, Iterator[Mark]]:
-    operands = quantize_operands(x, scale, zero_point, Settings(**settings))
-    return operands, marks(operands, lambda part, s, zero: _quantize_rules(operands, part, s, zero))
-
-
-def _dequantize_marks(
-    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None, **settings: Any
-) -> tuple[Operands, Iterator[Mark]]:
-    operands = dequantize_operands(x, scale, zero_point, Settings(**settings))
-    return operands, marks(operands, lambda part, s, zero: _dequantize_rules(operands, part, s, zero))
 
 
 def _quantize_rules(operands: Operands, x: Array, scale: Array, zero: Array | None) -> Rules:

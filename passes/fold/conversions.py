@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import onnx_ir
@@ -16,7 +16,7 @@ from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import bit_cast, cast
 from castsmith.numerics.errors import TruncError
 from castsmith.numerics.quantize.linear import dequantize_linear, dequantized_pieces, quantize_linear, quantized_pieces
-from castsmith.numerics.quantize.status import dequantize_reason, quantize_reason
+from castsmith.numerics.quantize.status import judge_dequantize, judge_quantize
 from castsmith.numerics.runtimes.dispatch import cast_as
 from castsmith.numerics.status import Definedness, Finding, cast_status, status_reason
 from castsmith.numerics.trunc import trunc
@@ -138,63 +138,36 @@ Reading = tuple[Conversion, tuple[onnx_ir.Value, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class QuantizeTo:
-    """QuantizeLinear of x, scale and, if present, the zero point.
+class Linear:
+    """QuantizeLinear or DequantizeLinear of x, scale and, if present, the zero point.
 
-    The fields are the settings of `castsmith.numerics.quantize.quantize_linear`.
+    Attributes:
+        quantizes: True for QuantizeLinear.
+        settings: Those of the function in `castsmith.numerics.quantize`, as pairs.
     """
 
-    opset: int
-    axis: int
-    block_size: int
-    saturate: bool
-    output_dtype: DataType | None
-    precision: DataType | None
+    quantizes: bool
+    settings: tuple[tuple[str, Any], ...]
 
     def result(self, types: Sequence[DataType], shapes: Sequence[Dims]) -> tuple[DataType, Dims]:
-        return types[2] if len(types) > 2 else self.output_dtype or DataType.UINT8, shapes[0]
+        settings = dict(self.settings)
+        if self.quantizes:
+            return types[2] if len(types) > 2 else settings["output_dtype"] or DataType.UINT8, shapes[0]
+        return settings["output_dtype"] or types[1], shapes[0]
 
     def finding(self, arrays: Sequence[Array]) -> Finding | None:
-        return quantize_reason(*arrays, **asdict(self))
+        return (judge_quantize if self.quantizes else judge_dequantize)(*arrays, **dict(self.settings)).finding()
 
     def compute(self, arrays: Sequence[Array]) -> Array:
-        return quantize_linear(*arrays, **asdict(self))
+        return (quantize_linear if self.quantizes else dequantize_linear)(*arrays, **dict(self.settings))
 
     def pieces(self, arrays: Sequence[Array]) -> Iterator[Array]:
         """Yield the elements of the result in C order, in one-dimensional arrays."""
-        return quantized_pieces(*arrays, **asdict(self))
+        return (quantized_pieces if self.quantizes else dequantized_pieces)(*arrays, **dict(self.settings))
 
     def text(self, types: Sequence[DataType]) -> str:
-        return f"{type_name(types[0])} constant, quantized as opset {self.opset} defines it"
-
-
-@dataclass(frozen=True, slots=True)
-class DequantizeTo:
-    """DequantizeLinear of x, scale and, if present, the zero point.
-
-    The fields are the settings of `castsmith.numerics.quantize.dequantize_linear`.
-    """
-
-    opset: int
-    axis: int
-    block_size: int
-    output_dtype: DataType | None
-
-    def result(self, types: Sequence[DataType], shapes: Sequence[Dims]) -> tuple[DataType, Dims]:
-        return self.output_dtype or types[1], shapes[0]
-
-    def finding(self, arrays: Sequence[Array]) -> Finding | None:
-        return dequantize_reason(*arrays, **asdict(self))
-
-    def compute(self, arrays: Sequence[Array]) -> Array:
-        return dequantize_linear(*arrays, **asdict(self))
-
-    def pieces(self, arrays: Sequence[Array]) -> Iterator[Array]:
-        """As of QuantizeTo."""
-        return dequantized_pieces(*arrays, **asdict(self))
-
-    def text(self, types: Sequence[DataType]) -> str:
-        return f"{type_name(types[0])} constant, dequantized as opset {self.opset} defines it"
+        done, opset = "quantized" if self.quantizes else "dequantized", dict(self.settings)["opset"]
+        return f"{type_name(types[0])} constant, {done} as opset {opset} defines it"
 
 
 def tensor_of(
@@ -211,7 +184,7 @@ def tensor_of(
     if source is not None and is_large(source) and DataType.STRING not in (source.dtype, dtype):
         if isinstance(conversion, CastTo):
             return computed(source, dtype, lambda array: conversion.compute([array]), source.name or "")
-        if isinstance(conversion, QuantizeTo | DequantizeTo):
+        if isinstance(conversion, Linear):
             return streamed(arrays[0].shape, dtype, lambda: conversion.pieces(arrays), source.name or "")
     return constant_of(conversion.compute(arrays), dtype)
 
@@ -230,11 +203,11 @@ def read_quantize(node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:
         return None
     operands = tuple(value for value in node.inputs if value is not None)
     axis, block_size = node.attributes.get_int("axis", 1) or 0, node.attributes.get_int("block_size", 0) or 0
-    output_dtype = _type(node, "output_dtype")
-    if node.op_type == "DequantizeLinear":
-        return ((DequantizeTo(opset, axis, block_size, output_dtype), operands),)
-    saturate, precision = bool(node.attributes.get_int("saturate", 1)), _type(node, "precision")
-    return ((QuantizeTo(opset, axis, block_size, saturate, output_dtype, precision), operands),)
+    settings: dict[str, Any] = {"opset": opset, "axis": axis, "block_size": block_size}
+    settings["output_dtype"] = _type(node, "output_dtype")
+    if node.op_type == "QuantizeLinear":
+        settings |= {"saturate": bool(node.attributes.get_int("saturate", 1)), "precision": _type(node, "precision")}
+    return ((Linear(node.op_type == "QuantizeLinear", tuple(settings.items())), operands),)
 
 
 def _type(node: onnx_ir.Node, name: str) -> DataType | None:

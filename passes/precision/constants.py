@@ -124,15 +124,15 @@ def fate_of(tensor: onnx_ir.TensorProtocol, to: DataType) -> Fate:
     """Return the effects of rounding the constant to the type; it is read once, in pieces."""
     if embeds(tensor.dtype, to):
         return Fate(tensor.size, plain=False)
-    found, within = Fate(0), limits(to)
+    total, within = Fate(0), limits(to)
 
     def of_piece(piece: Array) -> list[Fate]:
         return list(_fates_of_parts(piece, within))
 
     for part in in_threads(of_piece, pieces(tensor)) if is_large(tensor) else map(of_piece, pieces(tensor)):
         for fate in part:
-            found = found.with_others(fate)
-    return found
+            total = total.with_others(fate)
+    return total
 
 
 class Fates:
@@ -140,13 +140,13 @@ class Fates:
 
     def __init__(self, to: DataType) -> None:
         self.to = to
-        self._found = dict[onnx_ir.TensorProtocol, Fate]()
+        self._fates = dict[onnx_ir.TensorProtocol, Fate]()
 
     def of(self, tensor: onnx_ir.TensorProtocol) -> Fate:
         """Return the effects on the constant."""
-        if tensor not in self._found:
-            self._found[tensor] = fate_of(tensor, self.to)
-        return self._found[tensor]
+        if tensor not in self._fates:
+            self._fates[tensor] = fate_of(tensor, self.to)
+        return self._fates[tensor]
 
 
 def _fates_of_parts(piece: Array, bounds: Limits) -> Iterator[Fate]:

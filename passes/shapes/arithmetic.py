@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.ir.ops.table import operators
 from castsmith.numerics.symbols import UNKNOWN, Element, Unknown, compared, high_of, low_of, quotient
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.shapes.elements import MOST, Content, Derived, Operation, array_of, holds, is_number
@@ -198,37 +197,7 @@ def _scalar_of(node: Operation) -> Scalar | None:
         return _divided(derived)
     if op_type == "Mod" and node.integer("fmod", 0):
         return None
-    if op_type == "BitShift":
-        return _shift(node)
-    if op_type == "BitwiseNot":
-        return _of_numbers(_complement(node.to))
     return _SCALARS.get(op_type)
-
-
-_FIRST_SIGNED_SHIFT = 28
-"""The opset from which BitShift has signed types, and a result for every amount."""
-
-
-def _shift(node: Operation) -> Scalar | None:
-    """Shift; by a negative amount, or at least the bit width, is UNKNOWN before opset 28."""
-    dtype = node.to
-    if dtype is None:
-        return None
-    bits = element_type(dtype).bits
-    left = node.node.attributes.get_string("direction", "") == "LEFT"
-    defined = node.opset >= _FIRST_SIGNED_SHIFT
-
-    def shifted(a: Any, b: Any) -> Element:
-        if not 0 <= b < bits:
-            return UNKNOWN if not defined else -1 if a < 0 and not left else 0
-        return wrapped(a << b, dtype) if left else a >> b
-
-    return _of_numbers(shifted)
-
-
-def _complement(dtype: DataType | None) -> Callable[[Any], Any]:
-    unsigned = dtype is not None and not element_type(dtype).signed
-    return lambda a: (1 << element_type(dtype).bits) - 1 - a if unsigned and dtype is not None else -1 - a
 
 
 def _negative(a: Any) -> Element:
@@ -245,11 +214,6 @@ def _greater_or_equal(a: Element, b: Element) -> Element:
 
 def _exclusive(a: Element, b: Element) -> Element:
     return UNKNOWN if isinstance(a, Unknown) or isinstance(b, Unknown) else int(a != b)
-
-
-def _bitwise(name: str) -> Scalar:
-    combine: Callable[[int, int], int] = getattr(operator, name)
-    return _of_numbers(combine)
 
 
 def _open(*_: Element) -> Element:
@@ -280,9 +244,6 @@ _SCALARS: Mapping[str, Scalar] = {
     "Xor": _exclusive,
     "Not": _not,
     "Where": _choose,
-    "BitwiseAnd": _bitwise("and_"),
-    "BitwiseOr": _bitwise("or_"),
-    "BitwiseXor": _bitwise("xor"),
 }
 _OF_FLOATS: Mapping[str, Scalar] = {
     "Add": _of_numbers(operator.add),
@@ -300,7 +261,7 @@ _OF_FLOATS: Mapping[str, Scalar] = {
 }
 _VARIADIC = frozenset({"Max", "Min", "Sum"})
 
-BY_ELEMENT = operators(lambda row: row.on_bits) | _SCALARS.keys() | _OF_FLOATS.keys() | {"Max", "Min"}
+BY_ELEMENT = frozenset({*_SCALARS, *_OF_FLOATS, "Max", "Min"})
 """The operators that `elementwise` supports."""
 
 

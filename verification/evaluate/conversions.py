@@ -25,7 +25,7 @@ from castsmith.numerics.cast.convert import bit_cast, cast
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import CastsmithError, present
 from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
-from castsmith.numerics.quantize.status import quantize_status
+from castsmith.numerics.quantize.status import judge_quantize
 from castsmith.numerics.status import Definedness, cast_status
 from castsmith.numerics.trunc import clip_bounds, rounding_function, trunc
 from castsmith.numerics.types import Kind, element_type
@@ -90,7 +90,7 @@ def _convert(node: onnx_ir.Node, inputs: Sequence[Array | None], opset: int) -> 
     compute = DataType(precision or 0) or None
     settings = {"saturate": bool(saturate), "output_dtype": output, "precision": compute, "opset": opset}
     result = quantize_linear(*operands, **shape, **settings)
-    status = quantize_status(*operands, **shape, **settings)
+    status = judge_quantize(*operands, **shape, **settings).status()
     # NaN has no integer. Runtimes ignore the zero point of float8, to which the formula adds -0: either zero is
     # accepted.
     zero = (status == Definedness.DISPUTED) & (result.astype(np.float32) == 0)

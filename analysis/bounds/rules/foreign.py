@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from onnx_ir import DataType
@@ -129,7 +129,7 @@ def _fused_matmul(step: Step) -> Interval:
 
 def _grouped_query(step: Step) -> list[Interval]:
     """GroupQueryAttention: queries, keys and values may be packed into one, and turned by their positions."""
-    query, key, value, dtype = step.input(0), step.optional(1), step.optional(2), step.dtypes[0]
+    query, key, value = step.input(0), step.optional(1), step.optional(2)
     past, groups, count = (step.optional(3), step.optional(4)), step.int("kv_num_heads", 1), step.int("num_heads", 1)
     if any(step.value(index) is not None for index in (12, 13, 14, 15)) or count < 1 or groups < 1:
         raise UnknownRangeError  # quantized caches, and norms of queries and keys
@@ -145,31 +145,32 @@ def _grouped_query(step: Step) -> list[Interval]:
     dims = query.dims
     if packed and dims is not None and dims[-1] is not None:
         dims = (*dims[:-1], dims[-1] // heads * count)
-    parts = _with_past(turned_query, (turned_key, value), past, step.optional(10))
-    return _attended(replace(step, dims=[dims, *step.dims[1:]]), parts, _width(query, heads), dtype)
+    operands = _heads(step, (turned_query, turned_key, value), past, step.optional(10), _width(query, heads))
+    return _attended(replace(step, dims=[dims, *step.dims[1:]]), operands)
 
 
 def _multi_head(step: Step) -> list[Interval]:
     """MultiHeadAttention: queries, keys and values, packed or not, each plus a part of the bias."""
-    query, key, value, dtype = step.input(0), step.optional(1), step.optional(2), step.dtypes[0]
+    query, key, value = step.input(0), step.optional(1), step.optional(2)
     key = query if key is None else key
     value = key if value is None else value
     bias = step.optional(3)
     step.float("mask_filter_value", -10000.0)
     if bias is not None:
         query, key, value = (_plus(step, each, bias) for each in (query, key, value))
-    parts = _with_past(query, (key, value), (step.optional(6), step.optional(7)), step.optional(5))
+    past = step.optional(6), step.optional(7)
     packed = (step.input(0).dims is not None and len(step.input(0).dims or ()) != 3) or step.value(2) is None
     dims = None if packed else step.input(0).dims
     if dims is not None and (step.input(2).dims or ())[-1:] != dims[-1:]:  # values of another width
         dims = (*dims[:-1], None)
     width = _width(step.input(0), max(step.int("num_heads", 1), 1)) if not packed else float(LONGEST)
-    return _attended(replace(step, dims=[step.dims[0] or dims, *step.dims[1:]]), parts, width, dtype)
+    heads = _heads(step, (query, key, value), past, step.optional(5), width)
+    return _attended(replace(step, dims=[step.dims[0] or dims, *step.dims[1:]]), heads)
 
 
 def _attention(step: Step) -> list[Interval]:
     """Attention: the product of the input with the weights holds the queries, the keys and the values."""
-    x, weights, bias, dtype = step.input(0), step.weights(1), step.optional(2), step.dtypes[0]
+    x, weights, bias = step.input(0), step.weights(1), step.optional(2)
     if weights is None or x.dims is None or step.int("do_rotary", 0) or step.value(6) is not None:
         return [step.anything(index) for index in range(len(step.node.outputs))]
     step.float("mask_filter_value", -10000.0)
@@ -184,11 +185,11 @@ def _attention(step: Step) -> list[Interval]:
     parts = ((0, first), (first, second), (second, width))
     query, key, value = (_columns(product, *ends) for ends in parts)
     past = step.optional(4)
-    operands = _with_past(query, (key, value), (past, past), step.optional(5))
     dims = (*x.dims[:-1], sizes[2])
     head = float(-(-sizes[0] // max(step.int("num_heads", 1), 1)))
-    heads, there = _heads(step, operands, head, dtype), replace(step, dims=[dims, *step.dims[1:]])
-    found = combined(there, heads, _float(dtype), divided_last=True)
+    heads = _heads(step, (query, key, value), (past, past), step.optional(5), head)
+    there = replace(step, dims=[dims, *step.dims[1:]])
+    found = combined(there, heads, heads.narrowest, divided_last=True)
     return [found, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
 
 
@@ -204,41 +205,29 @@ def _plus(step: Step, x: Interval, bias: Interval) -> Interval:
     return collapsed(add(replace(step, inputs=operands, dims=[()]), 1), x.dims)
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """The queries, the keys and values with those of the past, and what is added to the scores."""
-
-    query: Interval
-    keys: list[Interval]
-    values: list[Interval]
-    mask: Interval | None
-
-
-def _with_past(
-    query: Interval, now: tuple[Interval, Interval], past: Sequence[Interval | None], mask: Interval | None
-) -> _Parts:
-    keys, values = ([each for each in pair if each is not None] for pair in zip(now, past, strict=True))
-    return _Parts(query, keys, values, mask)
-
-
-def _heads(step: Step, parts: _Parts, width: float, dtype: DataType | None) -> Heads:
+def _heads(
+    step: Step,
+    operands: tuple[Interval, Interval, Interval],
+    past: Sequence[Interval | None],
+    mask: Interval | None,
+    width: float,
+) -> Heads:
     """Return the operands. Raises UnknownRangeError for those of several types, such as a quantized past."""
-    for each in (parts.query, *parts.keys, *parts.values):
-        if each.dtype != dtype:
-            raise UnknownRangeError
+    query, *now = operands
+    keys, values = ([each for each in pair if each is not None] for pair in zip(now, past, strict=True))
+    if any(each.dtype != step.dtypes[0] for each in (query, *keys, *values)):
+        raise UnknownRangeError
     step.float("softcap", 0.0)
-    turns = [None if each.dims is None or len(each.dims) < 2 else each.dims[-2] for each in parts.values]
-    turns[1:] = [None if each.dims is None or len(each.dims) < 3 else each.dims[-2] for each in parts.values[1:]]
+    ranked = (None if x.dims is None or len(x.dims) < 2 + (index > 0) else x.dims[-2] for index, x in enumerate(values))
     scale = step.number("scale", 1.0)  # by default the inverse root of the width, which is less
-    return Heads(parts.query, parts.keys, parts.values, parts.mask, width, scale, _float(dtype), turns)
+    return Heads(query, keys, values, mask, width, scale, _float(step.dtypes[0]), [*ranked])
 
 
-def _attended(step: Step, parts: _Parts, width: float, dtype: DataType | None) -> list[Interval]:
+def _attended(step: Step, heads: Heads) -> list[Interval]:
     """The combinations; the keys and values with those of the past, behind which a cache may hold zeros."""
-    heads = _heads(step, parts, width, dtype)
-    zero = number(0.0, dtype)
+    zero = number(0.0, heads.query.dtype)
     cached = replace(heads, keys=[*heads.keys, zero], values=[*heads.values, zero])
-    return [combined(step, heads, _float(dtype), divided_last=True), *held(step, cached)]
+    return [combined(step, heads, heads.narrowest, divided_last=True), *held(step, cached)]
 
 
 def _float(dtype: DataType | None) -> DataType:

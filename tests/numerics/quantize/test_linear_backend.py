@@ -11,10 +11,10 @@ from onnx_ir import DataType
 
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
-from castsmith.numerics.quantize.status import dequantize_status, quantize_status
 from castsmith.numerics.types import parse_type
 from tests.graphs.backend import array_of_case, node_cases
 from tests.numerics import oracle
+from tests.numerics.quantize.judged import dequantize_status, quantize_status
 from tests.numerics.runtimes.onnxruntime_node import run_node
 
 CASES = node_cases("test_(de)?quantizelinear")

@@ -10,8 +10,8 @@ import pytest
 from castsmith.numerics.cast.convert import CHUNK, cast
 from castsmith.numerics.errors import ElementTypeError, QuantizeError
 from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
-from castsmith.numerics.quantize.status import dequantize_reason, dequantize_status, quantize_reason, quantize_status
 from tests.numerics import oracle
+from tests.numerics.quantize.judged import dequantize_reason, dequantize_status, quantize_reason, quantize_status
 
 F32, F16 = np.float32, np.float16
 NAN, INF = np.nan, np.inf
