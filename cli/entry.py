@@ -21,7 +21,11 @@ def main() -> int:
 
 
 def _open_closed_streams() -> None:
-    """Open the null device for each closed standard stream, whose number the next file opened would take otherwise."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+    """Open the null device for each closed standard stream, whose number the next file opened would take otherwise.
+
+    It is opened to be read, so that output which nobody could get is an error; but not messages about errors.
+    """
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:  # the null device then gets this number, the lowest that is free
+            os.open(os.devnull, os.O_RDWR if name == "stderr" else os.O_RDONLY)
+            setattr(sys, name, open(descriptor, "w" if descriptor else "r", closefd=False))  # noqa: SIM115
