@@ -20,6 +20,7 @@ from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
 
 _LISTED = 4
+"""Operators that the message names, the most frequent ones first."""
 OF_RESULT = operators(
     lambda row: row.conversion in (Conversion.CAST, Conversion.QUANTIZE) or row.moves in (Moves.FLOW, Moves.MAKE)
 )

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from castsmith.lowering.accuracy import Inputs
 
 _ANY_SIZE = 2**62
+"""More bytes than any constant has, so that none is left unfolded for its size."""
 
 DISPUTED_CONSTANT_CAST = FindingCode(
     "disputed-constant-cast",
