@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from math import ceil, prod
 from pathlib import Path
 from typing import TypeGuard
 
 import onnx_ir
-from onnx_ir import AttributeType, DataType
+from onnx_ir import AttributeType
 
 from castsmith.ir.io.stored import file_of
 from castsmith.numerics.errors import InternalError
@@ -190,18 +188,6 @@ Place = onnx_ir.Value | Held
 def all_tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.TensorProtocol]:
     """Yield initializers of all graphs, and tensors in the attributes of nodes, including functions."""
     return (tensor for _, tensor in tensor_places(model))
-
-
-def bytes_of_tensor(tensor: onnx_ir.TensorProtocol) -> int:
-    """Return the bytes of the tensor, as its `nbytes`, but without the Shape that onnx_ir makes of a proto for that."""
-    if type(tensor) is onnx_ir.serde.TensorProtoTensor:
-        return ceil(_bytes_of_element(tensor.raw.data_type) * prod(tensor.raw.dims))
-    return tensor.nbytes
-
-
-@cache
-def _bytes_of_element(number: int) -> float:
-    return DataType(number).itemsize
 
 
 def is_external(tensor: onnx_ir.TensorProtocol) -> TypeGuard[onnx_ir.ExternalTensor]:

@@ -28,7 +28,6 @@ LOWER_CUSTOM = Rule(
     example="- y = com.example.ScaledFloat8Cast (x, scale)\n+ q = Div (x, scale)\n+ y = Cast <to = float8e4m3fn> (q)",
     advice="If it is skipped, the lowering says why; `castsmith passes` lists the packages that lower operators.",
     safety=(Effect.BIT_EXACT, Effect.IN_WIDER_TYPE, Effect.AS_DEFINED),
-    certified=False,
 )
 
 

@@ -234,7 +234,7 @@ def _constant_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
     """Yield casts of constants that the standard does not fix; those that fold_disputed would fold are disputed."""
     try:
         refused = _fold_refusals(model, disputed=False)
-        undefined = Counter(_fold_refusals(model, disputed=True))
+        undefined = Counter(_fold_refusals(model, disputed=True) if refused else ())
     except (ModelError, PromotionError):
         return  # an unreadable Trunc, or branches without a common type, which are separate findings
     except CastsmithError as error:

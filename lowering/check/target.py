@@ -32,7 +32,7 @@ from castsmith.lowering.check.pairs import (
 )
 from castsmith.lowering.check.registered import UNREGISTERED_OPERATOR, lists_kernel, registered_findings
 from castsmith.lowering.check.types import TYPE_NOT_ALLOWED
-from castsmith.lowering.float8.needs import fused_wrongly, lacks_kernel
+from castsmith.lowering.float8.needs import fails_when_run, fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
@@ -268,6 +268,8 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
         for dtype in types_asked_about(node, inference.type_of, target):
             if "kernels" in target.unknown and dtype not in target.off_device | target.kernels.keys():
                 unknown.update({dtype: None} if dtype in CODED_TYPES else {})
+            elif fails_when_run(node, dtype, target):
+                note(lacking, f"{target} runs no {node.op_type} of {type_name(dtype)} with a reduction", node)
             elif (reason := lacks_kernel(node, dtype, target, opset)) is not None:
                 if not lists_kernel(node, opset, inference, target) and not target.leaves_unchecked(
                     node.op_type, varied_input(node.op_type), dtype

@@ -126,6 +126,14 @@ def lacks_kernel(node: onnx_ir.Node, dtype: DataType, target: Target, opset: int
     return f"{target} has no {node.op_type} of {type_name(dtype)}{at}"
 
 
+def fails_when_run(node: onnx_ir.Node, dtype: DataType, target: Target) -> bool:
+    """True for a scatter that reduces float16, where the target's kernel loads and then refuses the type."""
+    if dtype != DataType.FLOAT16 or "half-scatter-reductions" not in target.hazards:
+        return False
+    refused = {"ScatterElements": ("add", "mul"), "ScatterND": ("add", "mul", "min", "max")}.get(node.op_type, ())
+    return node.attributes.get_string("reduction", "none") in refused
+
+
 def fused_wrongly(node: onnx_ir.Node, dtype: DataType, target: Target) -> str | None:
     """Return the effect of the target's fusion of the node of this type, if it is wrong."""
     how = target.fusion_defect(node.op_type, dtype)

@@ -34,7 +34,6 @@ RUN_IN_WIDER_TYPE = Rule(
     why="The target has a kernel for the wider type only.",
     example="- n = NonZero (mask)\n+ wide = Cast <to = int32> (mask)\n+ n = NonZero (wide)",
     advice="Operators whose result may exceed the type, such as Add, are left alone.",
-    certified=False,
 )
 
 

@@ -33,7 +33,7 @@ from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.encodings.storage import inferred_declared, mentioned_types, retyped_attributes
 from castsmith.lowering.float8.casts import Context
 from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
-from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, Types
+from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, Types, fails_when_run
 from castsmith.lowering.inlining import INLINE_FUNCTIONS, inline_or_refuse, takes_a_type
 from castsmith.lowering.interface import WIDE, WIDEN_INTERFACE, widen_interface
 from castsmith.lowering.widen.storage import WIDEN_STORAGE, effect_in_float, widen_storage, widened_tensor
@@ -215,7 +215,11 @@ def _lacking(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> li
         dtype
         for dtype in HALF_TYPES
         if dtype in there
-        and not (target.has_kernel(node.op_type, dtype, opset) and _has_type(node, dtype, types, newest))
+        and not (
+            target.has_kernel(node.op_type, dtype, opset)
+            and _has_type(node, dtype, types, newest)
+            and not fails_when_run(node, dtype, target)
+        )
     ]
 
 

@@ -53,7 +53,6 @@ UNIFY_OPERANDS = Rule(
         "Otherwise all operands are cast to a type that holds them. If it is skipped, cast an operand in the model."
     ),
     safety=(Effect.BIT_EXACT, Effect.IN_WIDER_TYPE, Effect.AS_DEFINED),
-    certified=False,
 )
 
 

@@ -13,6 +13,7 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
+from castsmith import check
 from castsmith.ir.io.loading import load
 from castsmith.ir.records import Effect, RewriteResult
 from castsmith.ir.walks import all_values
@@ -365,3 +366,33 @@ def test_a_reverse_sequence_is_of_tensors_whatever_its_name_says():
     result = optimize(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}'), target=CPU.name)
     assert [node.op_type for node in result.model.graph] == ["Cast", "ReverseSequence", "Cast"]
     session(onnx_ir.to_proto(result.model))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "indices", "reduction", "fails"),
+    [
+        ("ScatterElements", "2", "none", False),
+        ("ScatterElements", "2", "max", False),
+        ("ScatterElements", "2", "add", True),
+        ("ScatterND", "2,1", "none", False),
+        ("ScatterND", "2,1", "max", True),
+    ],
+)
+def test_a_scatter_that_fails_when_it_runs_is_found_and_computed_in_float(
+    op_type: str, indices: str, reduction: str, fails: bool
+) -> None:
+    made = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["" : 18]>
+        g (float16[3] x, int64[{indices}] i, float16[2] u) => (float16[3] y) {{
+            y = {op_type} <reduction = "{reduction}"> (x, i, u) }}""")
+    found = [each.message for each in check(made, target=CPU)]
+    assert found == ([f"onnxruntime-cpu runs no {op_type} of float16 with a reduction"] if fails else [])
+    result = optimize(made, target=CPU)
+    assert [rewrite.rule for rewrite in result.rewrites] == (["widen"] if fails else [])
+    shape = [int(size) for size in indices.split(",")]
+    feeds = {
+        "x": np.array([1, 2, 3], np.float16),
+        "i": np.array([0, 2]).reshape(shape),
+        "u": np.array([4, 1], np.float16),
+    }
+    (y,) = run(session(result.proto, LEVELS[-1]), feeds)
+    assert y.tolist() == {"none": [4, 2, 1], "max": [4, 2, 3], "add": [5, 2, 4]}[reduction]
