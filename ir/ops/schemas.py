@@ -208,6 +208,12 @@ def actual_outputs(key: OpKey, count: int) -> tuple[Formal | None, ...]:
     return formals + (None,) * (count - len(formals))
 
 
+def with_formals(node: onnx_ir.Node, key: OpKey) -> list[tuple[onnx_ir.Value | None, Formal | None]]:
+    """Return the inputs and outputs of the node, each with its formal parameter."""
+    formals = (*actual_inputs(key, len(node.inputs)), *actual_outputs(key, len(node.outputs)))
+    return list(zip((*node.inputs, *node.outputs), formals, strict=True))
+
+
 def _formals(key: OpKey) -> tuple[tuple[Formal, ...], tuple[Formal, ...]]:
     return present(op_formals(*key), "the schema of the operator")
 

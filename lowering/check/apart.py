@@ -14,8 +14,8 @@ import onnx.shape_inference
 from google.protobuf.message import EncodeError
 
 _REFUSALS = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, EncodeError)
-_SECONDS = 60
-_BYTES = 4 << 30
+_SECONDS, _BYTES = 60, 4 << 30
+"""Seconds of the processor and bytes after which onnx is taken to loop, or to allocate, without an end."""
 
 
 def asked_apart(question: Callable[[], object]) -> str:
@@ -42,7 +42,7 @@ def asked_apart(question: Callable[[], object]) -> str:
 
 
 _MOST = 1 << 22
-"""Bytes of a message."""
+"""Bytes of a message: onnx lists the errors of all nodes in one."""
 
 
 def error_of(question: Callable[[], object]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import onnx_ir
 
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.ops.schemas import OpKey, actual_inputs, actual_outputs, op_key
+from castsmith.ir.ops.schemas import OpKey, op_key, with_formals
 from castsmith.ir.records import Diagnostic, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
@@ -60,14 +60,14 @@ def _passed_on(
     """Return the outputs whose type is that of a wrong operand, as the schema says."""
     if key is None:
         return []
-    takes, gives = actual_inputs(key, len(node.inputs)), actual_outputs(key, len(node.outputs))
-    variables = {
-        formal.variable
-        for value, formal in zip(node.inputs, takes, strict=True)
-        if formal is not None and value is not None and value in wrong
-    }
+    typed = [
+        (value, formal.variable)
+        for value, formal in with_formals(node, key)
+        if value is not None and formal is not None
+    ]
+    variables = {variable for value, variable in typed if value in wrong and value not in node.outputs}
     return [
         value
-        for value, formal in zip(node.outputs, gives, strict=True)
-        if formal is not None and formal.variable in variables and inference.types.get(value) is not None
+        for value, variable in typed
+        if value in node.outputs and variable in variables and inference.types.get(value) is not None
     ]

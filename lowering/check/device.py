@@ -10,7 +10,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Outcome
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, op_key, opset_of, since_version
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key, opset_of, since_version, with_formals
 from castsmith.ir.ops.table import CASTS, operators
 from castsmith.ir.ops.traits import Conversion, Moves
 from castsmith.ir.records import Diagnostic, Severity, Site
@@ -20,6 +20,7 @@ from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
 
 _LISTED = 4
+"""Operators that the message names, the most frequent ones first."""
 OF_RESULT = operators(
     lambda row: row.conversion in (Conversion.CAST, Conversion.QUANTIZE) or row.moves in (Moves.FLOW, Moves.MAKE)
 )
@@ -133,13 +134,11 @@ def is_prescribed(value: onnx_ir.Value, imports: Imports) -> bool:
 def _is_fixed(node: onnx_ir.Node, value: onnx_ir.Value, imports: Imports) -> bool:
     """True if the schema allows one type for each place of the node at which the value stands."""
     key = None if node.graph is None else op_key(node, imports[node.graph])
-    if key is None:
-        return False
-    formals = [
-        *zip(node.inputs, actual_inputs(key, len(node.inputs)), strict=True),
-        *zip(node.outputs, actual_outputs(key, len(node.outputs)), strict=True),
-    ]
-    return all(formal is not None and len(formal.allowed) == 1 for operand, formal in formals if operand is value)
+    return key is not None and all(
+        formal is not None and len(formal.allowed) == 1
+        for operand, formal in with_formals(node, key)
+        if operand is value
+    )
 
 
 def unused_nodes(model: onnx_ir.Model) -> set[onnx_ir.Node]:

@@ -27,6 +27,7 @@ from castsmith.ir.ops.schemas import (
     opset_of,
     since_version,
     where_defined,
+    with_formals,
 )
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
@@ -338,14 +339,10 @@ def _types(node: onnx_ir.Node, opset: int, inference: Inference) -> Iterator[Typ
     key = (node.domain, node.op_type, opset)
     if op_formals(*key) is None:
         return
-    for values, formals in (
-        (node.inputs, actual_inputs(key, len(node.inputs))),
-        (node.outputs, actual_outputs(key, len(node.outputs))),
-    ):
-        for value, formal in zip(values, formals, strict=True):
-            dtype = inference.type_of(value)
-            if value is not None and dtype is not None and formal is not None:
-                yield from ((name, _text(value, dtype, formal)) for name in _names(formal))
+    for value, formal in with_formals(node, key):
+        dtype = inference.type_of(value)
+        if value is not None and dtype is not None and formal is not None:
+            yield from ((name, _text(value, dtype, formal)) for name in _names(formal))
 
 
 def _names(formal: Formal) -> list[str]:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from castsmith.lowering.accuracy import Inputs
 
 _ANY_SIZE = 2**62
+"""More bytes than any constant has, so that none is left unfolded for its size."""
 
 DISPUTED_CONSTANT_CAST = FindingCode(
     "disputed-constant-cast",
@@ -122,29 +123,31 @@ def check(
     source = model if not flaws else loaded if are_passed_over(flaws) else None
     written = None if source is None else (lambda: structure(source))
     try:
-        found = [] if loaded is None else findings(loaded, rules, runtime, written)
+        reported = [] if loaded is None else findings(loaded, rules, runtime, written)
     except OpsetError as error:
         newer = None if loaded is None else _newer_opset(loaded, runtime, str(error))
         if loaded is None or newer is None:
             raise
-        found = [newer]
+        reported = [newer]
         if newer.severity is not Severity.ERROR:
             loaded = loaded.clone()
             for scope in (loaded.graph, *loaded.functions.values()):
                 scope.opset_imports.update(dict.fromkeys({*DEFAULT_DOMAINS} & {*scope.opset_imports}, NEWEST_OPSET))
-            found += findings(loaded, rules, runtime, written)
-    if found and loaded is not None and not flaws:
-        found = with_tried_hints(loaded, found, rules, runtime, partial(all_findings, rules=rules, target=runtime))
+            reported += findings(loaded, rules, runtime, written)
+    if reported and loaded is not None and not flaws:
+        reported = with_tried_hints(
+            loaded, reported, rules, runtime, partial(all_findings, rules=rules, target=runtime)
+        )
     flawed = {
         (flaw.site, flaw.site.output) for flaw in flaws if flaw.node is not None and FlawKind.SURPLUS not in flaw.kinds
     }
-    others = (each for each in found if (each.site, each.site.output) not in flawed)
+    others = (finding for finding in reported if (finding.site, finding.site.output) not in flawed)
     malformed = malformed_findings(flaws, loaded)
     if _is_unread(model, flaws, runtime):
-        told = [*malformed, *as_loaded(others, loaded, runtime)]
+        shown = [*malformed, *as_loaded(others, loaded, runtime)]
     else:
-        told = list(as_loaded((*malformed, *others), loaded, runtime))
-    return told if loaded is None or flaws or inputs is None else [*told, *_half_findings(loaded, inputs, runtime)]
+        shown = list(as_loaded((*malformed, *others), loaded, runtime))
+    return shown if loaded is None or flaws or inputs is None else [*shown, *_half_findings(loaded, inputs, runtime)]
 
 
 def _is_unread(model: ModelLike, flaws: Iterable[Flaw], target: Target | None) -> bool:
@@ -191,14 +194,18 @@ def findings(
     proto: Returns the model as it is written, for onnx to judge; large constants may be missing.
     """
     require_known_opset(model)
-    inference, found = _found_everywhere(model, rules)
+    inference, reported = _found_everywhere(model, rules)
     if target is None:
-        found += operator_findings(model, targeted=False)
+        reported += operator_findings(model, targeted=False)
     else:
-        found = _found_for(model, inference, target, found)
-    if proto is not None and inference is not None and not any(each.severity is Severity.ERROR for each in found):
-        found += declaration_findings(model, proto()) if target is None else operator_fits(model, inference)
-    return found if inference is None else with_causes(model, inference, found)
+        reported = _found_for(model, inference, target, reported)
+    if (
+        proto is not None
+        and inference is not None
+        and not any(finding.severity is Severity.ERROR for finding in reported)
+    ):
+        reported += declaration_findings(model, proto()) if target is None else operator_fits(model, inference)
+    return reported if inference is None else with_causes(model, inference, reported)
 
 
 def _inferred(model: onnx_ir.Model, rules: PromotionRules) -> tuple[Inference | None, list[Diagnostic]]:
@@ -258,7 +265,7 @@ def findings_by_target(model: onnx_ir.Model, targets: Iterable[Target]) -> dict[
     """
     require_known_opset(model)
     inference, everywhere = _found_everywhere(model, PromotionRules())
-    if inference is not None and not any(each.severity is Severity.ERROR for each in everywhere):
+    if inference is not None and not any(finding.severity is Severity.ERROR for finding in everywhere):
         everywhere += operator_fits(model, inference)
     return {target.name: _found_for(model, inference, target, everywhere) for target in targets}
 
@@ -280,14 +287,17 @@ def _findings_for(
     model: onnx_ir.Model, inference: Inference | None, target: Target, everywhere: Sequence[Diagnostic]
 ) -> list[Diagnostic]:
     """Return the findings for the target. everywhere: Those for any runtime."""
-    found = list(target_findings(model, inference, target))
+    reported = list(target_findings(model, inference, target))
     if not target.registry and not target.operators:  # which say more about operators
-        found += operator_findings(model, targeted=True)
+        reported += operator_findings(model, targeted=True)
     errors = {
-        each.site
-        for each in (*everywhere, *found)
-        if each.severity is Severity.ERROR and each.code != TARGET_MISCOMPUTES_CAST.code  # which loads
+        finding.site
+        for finding in (*everywhere, *reported)
+        if finding.severity is Severity.ERROR and finding.code != TARGET_MISCOMPUTES_CAST.code  # which loads
     }
     registered = list(registered_findings(model, inference, target, errors))
-    missing = {each.site for each in registered if each.code == UNREGISTERED_OPERATOR.code}
-    return [*(each for each in found if each.code != TARGET_LACKS_KERNEL.code or each.site not in missing), *registered]
+    missing = {finding.site for finding in registered if finding.code == UNREGISTERED_OPERATOR.code}
+    return [
+        *(finding for finding in reported if finding.code != TARGET_LACKS_KERNEL.code or finding.site not in missing),
+        *registered,
+    ]

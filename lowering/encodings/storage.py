@@ -23,7 +23,7 @@ from onnx_ir import DataType
 from castsmith.analysis.inference.containers import nestings
 from castsmith.ir.codes import Rule
 from castsmith.ir.io.stored import relabelled
-from castsmith.ir.ops.schemas import actual_inputs, actual_outputs, op_key
+from castsmith.ir.ops.schemas import op_key, with_formals
 from castsmith.ir.ops.table import named_types
 from castsmith.ir.ops.value_types import naming, nested_type, set_element_type
 from castsmith.ir.records import Effect, Rewrite, Site
@@ -163,8 +163,7 @@ def _tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
     for node in all_nodes(model):
         key = None if node.graph is None else op_key(node, imports[node.graph])
         if key is not None:
-            formals = (*actual_inputs(key, len(node.inputs)), *actual_outputs(key, len(node.outputs)))
-            for value, formal in zip((*node.inputs, *node.outputs), formals, strict=True):
+            for value, formal in with_formals(node, key):
                 if value is not None and formal is not None and formal.tensor:
                     yield value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx_ir
@@ -40,37 +40,24 @@ def groups_of(
 
 def worth_it(places: Sequence[Place], inference: Inference) -> list[Place]:
     """Return all places except stretches of mere moves that are wide at both ends."""
+    import networkx
+
     makers = {place.node.outputs[index]: place for place in places for index in place.outputs}
     place_of = {place.node: place for place in places}
-    beside: dict[onnx_ir.Node, list[onnx_ir.Node]] = {}
+    graph: networkx.Graph[onnx_ir.Node] = networkx.Graph()
+    graph.add_nodes_from(place_of)
     for place in places:
-        for value in (place.node.inputs[index] for index in place.inputs):
-            if value is not None and value in makers:
-                beside.setdefault(place.node, []).append(makers[value].node)
-                beside.setdefault(makers[value].node, []).append(place.node)
+        values = (place.node.inputs[index] for index in place.inputs)
+        graph.add_edges_from(
+            (place.node, makers[value].node) for value in values if value is not None and value in makers
+        )
     kept: set[onnx_ir.Node] = set()
-    for nodes in _components(place_of, beside):
+    for nodes in networkx.connected_components(graph):
         stretch = [place_of[node] for node in nodes]
         moves = all(place.node.op_type in MOVING and place.outputs for place in stretch)
         if not moves or not (_pays_to_enter(stretch, makers, inference) and _pays_to_leave(stretch)):
             kept |= nodes
     return [place for place in places if place.node in kept]
-
-
-def _components(
-    nodes: Iterable[onnx_ir.Node], beside: Mapping[onnx_ir.Node, Sequence[onnx_ir.Node]]
-) -> Iterator[set[onnx_ir.Node]]:
-    """Yield the nodes that are connected with each other."""
-    seen = set[onnx_ir.Node]()
-    for node in nodes:
-        if node not in seen:
-            stretch, waiting = {node}, [node]
-            while waiting:
-                new = set(beside.get(waiting.pop(), ())) - stretch
-                stretch |= new
-                waiting += new
-            seen |= stretch
-            yield stretch
 
 
 def _pays_to_enter(stretch: Collection[Place], outputs: Collection[onnx_ir.Value], inference: Inference) -> bool:

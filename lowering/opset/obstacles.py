@@ -18,7 +18,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.codes import Rule
 from castsmith.ir.ops.changes import changes_between
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, opset_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of, with_formals
 from castsmith.ir.ops.table import restriction
 from castsmith.ir.ops.value_types import nesting_of
 from castsmith.ir.records import Rewrite, Site
@@ -118,11 +118,10 @@ def is_legal(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
     if any(name not in attributes and not _at_default(node, name, written) for name in node.attributes):
         return False
     key = ("", node.op_type, to)
-    formals = (*actual_inputs(key, len(node.inputs)), *actual_outputs(key, len(node.outputs)))
-    values = (None if value is None else types.get(value, value.dtype) for value in (*node.inputs, *node.outputs))
+    typed = ((formal, None if v is None else types.get(v, v.dtype)) for v, formal in with_formals(node, key))
     fits = all(
         formal is not None and (dtype is None or not formal.allowed or dtype in formal.allowed)
-        for formal, dtype in zip(formals, values, strict=True)
+        for formal, dtype in typed
     )
     held = (inner for graph in graphs_of(node) for inner in graph)
     return fits and all(is_legal(inner, now, to, types) for inner in held)

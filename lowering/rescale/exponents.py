@@ -147,6 +147,7 @@ class Exponents:
 
 Rule = Callable[[Exponents, onnx_ir.Node], None]
 _BIAS = 2
+"""The operand that a Gemm adds."""
 _LARGEST_DENOMINATOR = 4
 """Of the fractions that stand for powers: the exponent of an operand of Pow is a multiple of it."""
 _MOVING = frozenset(Moves) - {Moves.FLOW, Moves.SHAPE, Moves.CONTENT, Moves.MAKE, Moves.PACK, Moves.UNPACK}

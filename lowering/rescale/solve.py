@@ -22,7 +22,11 @@ from castsmith.lowering.rescale.exponents import NOTHING, Edge, Exponents, Form,
 Array = NDArray[Any]
 Places = frozenset[Place]
 Row = tuple[Form, "Bound"]
-_MOST_ROUNDS, _MOST_TRIED, _MOST_MOVES = 64, 24, 8
+_MOST_ROUNDS, _MOST_TRIED = 16, 24
+"""Limits of the search for adapters. The tests, which have each kind of model, need 2 rounds, and at most 11 operands
+are near enough to one bound to be tried."""
+_MOST_MOVES = 8
+"""How often one bound is moved: two that demand opposite exponents would move each other without an end."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from onnx_ir import DataType
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Outcome, Rule
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, input_types, op_formals, opset_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, input_types, op_formals, opset_of, with_formals
 from castsmith.ir.ops.table import CASTS, LINEAR, RUNS_GRAPHS, operators
 from castsmith.ir.ops.traits import Moves
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, RewriteResult, Severity
@@ -228,10 +228,9 @@ def _has_type(node: onnx_ir.Node, dtype: DataType, types: Types, opset: int) -> 
     if op_formals("", node.op_type, opset) is None:
         return True
     key = ("", node.op_type, opset)
-    formals = (*actual_inputs(key, len(node.inputs)), *actual_outputs(key, len(node.outputs)))
     return all(
         formal is None or not formal.allowed or dtype in formal.allowed
-        for value, formal in zip((*node.inputs, *node.outputs), formals, strict=True)
+        for value, formal in with_formals(node, key)
         if value is not None and types.get(value, value.dtype) == dtype
     )
 
