@@ -23,7 +23,11 @@ from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import Kind, element_type
 from castsmith.verification.evaluate.indices import Bound, RangeError, Shape, index_bounds
 
-_MOST_TURNS, _MOST_SIZE, _MOST_CONSTANTS, _MOST_COUNTED = 4, 4, 32, 100
+_MOST_TURNS, _MOST_SIZE = 4, 4
+"""Turns of a loop, and sizes that an input determines: several, and few enough that each set runs quickly."""
+
+_MOST_CONSTANTS, _MOST_COUNTED = 32, 100
+"""Constants that an input should hold, and the largest one that counts turns or sizes, if they are compared with it."""
 
 
 _WORTH: Mapping[Size, tuple[tuple[int, int], ...]] = {

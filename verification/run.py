@@ -61,8 +61,16 @@ from castsmith.verification.verdict import Mismatch, Traced, Verdict
 from castsmith.verification.whole import Whole
 
 _SETS_AFTER_PASSES = 6
+"""Sets after each pass of `optimize`, half of the default: the whole is compared once more at the end."""
 
-_MOST_WHOLE, _THIRD, _PART_OF_PROOF = 40, 2, 0.5
+_MOST_WHOLE = 40
+"""Sets on which the runtime runs the whole model too: more than the default, fewer than small inputs get."""
+
+_MOST_SKIPPED = 2
+"""Skipped sets for each that ran, beyond which what was tested is no sample of what the models take."""
+
+_PART_OF_PROOF = 0.5
+"""The fraction of the time for reading the models and searching for witnesses; the rest is for running them."""
 
 
 def verify(
@@ -459,7 +467,7 @@ class _Comparison:
             self._unsure(f"the output {name} is not proven, only tested", "leave out `prove=` to accept tests")
         if self.sets.unread and verdict.runs and (tested or verdict.unsure):
             verdict.unsure.append(self.sets.unread)
-        elif tested and _THIRD * len(verdict.runs) < len(verdict.skipped):
+        elif tested and _MOST_SKIPPED * len(verdict.runs) < len(verdict.skipped):
             self._unreached([f"the models ran on {len(verdict.runs)} sets of inputs and not on {len(verdict.skipped)}"])
         self._report()
 
