@@ -1,7 +1,7 @@
 """Matching of the nodes of two graphs: strongest evidence first, then weaker evidence for the rest.
 
-First nodes that compute the same; then the same operator under the same name; last the same operator in the same
-position beside matched nodes. Ties are resolved by name, then by order.
+First nodes that compute the same; then the same operator under the same name; then those in the same position beside
+matched nodes, of one operator first. Ties are resolved by name, then by order.
 """
 
 from __future__ import annotations
@@ -79,18 +79,22 @@ def match_nodes(a: Scope, b: Scope, keys: Keys, outputs: Pairs) -> Matching:
     if matching.left(0) and matching.left(1):
         matching.pair_by(lambda node: (operator_key(node), node.outputs[0].name) if node.outputs else None)
         matching.pair_by(lambda node: (operator_key(node), node.name) if node.name else None)
-        _pair_neighbours(matching, outputs)
+        for alike in (True, False):
+            _pair_neighbours(matching, outputs, alike=alike)
     return matching
 
 
-def _pair_neighbours(matching: Matching, outputs: Pairs) -> None:
-    """Pair unmatched producers of inputs and consumers of outputs of matched nodes, by position."""
+def _pair_neighbours(matching: Matching, outputs: Pairs, *, alike: bool) -> None:
+    """Pair unmatched producers of inputs and consumers of outputs of matched nodes, by position.
+
+    alike: Only those of one operator.
+    """
     free = set(matching.left(0)), set(matching.left(1))
     waiting = list(matching.partner.items())
     pairs = [(x.producer(), y.producer()) for x, y in outputs]
     while all(free) and (pairs or waiting):
         for left, right in pairs:
-            if left in free[0] and right in free[1]:
+            if left in free[0] and right in free[1] and not (alike and operator_key(left) != operator_key(right)):
                 free[0].remove(left)
                 free[1].remove(right)
                 matching.pair(left, right)
