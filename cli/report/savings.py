@@ -18,7 +18,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Rewrite
 from castsmith.ir.survey import survey
-from castsmith.ir.walks import Held, bytes_of_tensor, nodes_of, tensor_places
+from castsmith.ir.walks import Held, nodes_of, tensor_places
 from castsmith.numerics.types import type_name
 
 # ModelSizes of a model, for the line that compares before and after.
@@ -63,7 +63,7 @@ def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
     """Count the nodes and the bytes of the tensors of `model`."""
     nodes, types = survey(model), Counter[str]()
     for tensor in nodes.constants():
-        types[type_name(tensor.dtype)] += bytes_of_tensor(tensor)
+        types[type_name(tensor.dtype)] += tensor.nbytes
     operators = Counter(node.op_type for node in nodes.nodes)
     counts = len(nodes.nodes), nodes.count_casts(), dict(operators.most_common())
     return Measure(*counts, types.total(), dict(types.most_common()), file_bytes)
@@ -128,7 +128,7 @@ def _held(model: onnx_ir.Model) -> Amounts:
         owner = place.owner if isinstance(place, Held) else place
         name = owner.outputs[0].name if isinstance(owner, onnx_ir.Node) and owner.outputs else owner.name
         size, casts = amounts.get(name or "", _NOTHING)
-        amounts[name or ""] = size + bytes_of_tensor(tensor), casts
+        amounts[name or ""] = size + tensor.nbytes, casts
     own = (function for function in model.functions.values() if function.domain != CASTSMITH_DOMAIN)
     for node in (node for scope in (model.graph, *own) for node in nodes_of(scope)):
         if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS:

@@ -15,6 +15,8 @@ from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
 from castsmith.ir.ops.schemas import opset_of
+from castsmith.ir.ops.table import operators
+from castsmith.ir.ops.traits import Moves
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.promotion.common import common_type
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -276,19 +278,11 @@ def _sequence(node: onnx_ir.Node, content: Content) -> list[Content]:
 
 # Sequences, moved by the reference implementation of ONNX; marks of undefined elements move as the elements do.
 
-_POSITIONS = {"SequenceAt": 1, "SequenceErase": 1, "SequenceInsert": 2, "SplitToSequence": 1}
-"""The operand that says where, if there is one: its elements are not moved."""
-
-_OF_SEQUENCES = frozenset(
-    (
-        *("SequenceConstruct", "SequenceEmpty", "SequenceLength", "SplitToSequence", "ConcatFromSequence"),
-        *("SequenceAt", "SequenceErase", "SequenceInsert"),
-    )
-)
+_OF_SEQUENCES = operators(lambda row: row.moves in (Moves.PACK, Moves.UNPACK, Moves.CONTENT))
 
 
 def _moved(node: onnx_ir.Node, inputs: Sequence[Content], imports: Imports) -> list[Content]:
-    place = _POSITIONS.get(node.op_type, len(inputs))
+    place = _place_of_position(node)
     position = None if place >= len(inputs) or inputs[place] is None else _tensor(node, inputs[place])
     if node.op_type == "SplitToSequence" and position is not None:
         _require_parts(node, _tensor(node, inputs[0]), position)
@@ -304,6 +298,13 @@ def _moved(node: onnx_ir.Node, inputs: Sequence[Content], imports: Imports) -> l
     marks = run(lambda tensor: np.zeros(tensor.array.shape, np.bool_) if tensor.undefined is None else tensor.undefined)
     moved = _marked(run(lambda tensor: tensor.array), marks)
     return [moved if position is None or position.undefined is None else _all_open(moved)]
+
+
+def _place_of_position(node: onnx_ir.Node) -> int:
+    """Return which operand says where to take, put or split, if there is one: its elements are not moved."""
+    if node.op_type in ("SequenceAt", "SequenceErase", "SplitToSequence"):
+        return 1
+    return 2 if node.op_type == "SequenceInsert" else len(node.inputs)
 
 
 def _require_parts(node: onnx_ir.Node, tensor: Tensor, parts: Tensor) -> None:
