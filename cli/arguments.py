@@ -89,25 +89,25 @@ def add_options(parser: Any, names: Iterable[str]) -> None:
             parser.add_argument(flag, action="store_true", help=info.help)
         else:
             help_text = argparse.SUPPRESS if flag in RETIRED else info.help
-            known: dict[str, Any] = {"metavar": info.metavar, "help": help_text, "default": default}
+            settings: dict[str, Any] = {"metavar": info.metavar, "help": help_text, "default": default}
             if info.choices:
-                known["choices"] = info.choices
+                settings["choices"] = info.choices
             if isinstance(default, int):
-                known["type"] = integer(0)
+                settings["type"] = integer(0)
             elif default is None or isinstance(default, str):
-                known |= {"type": text_value, "default": default or None}
+                settings |= {"type": text_value, "default": default or None}
             elif isinstance(default, tuple):
-                known |= {"type": canonical_type, "action": "append", "default": None}
-            parser.add_argument(flag, **known)
+                settings |= {"type": canonical_type, "action": "append", "default": None}
+            parser.add_argument(flag, **settings)
 
 
 def given_options(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     """Return the options that `add_options` parsed, by their names in `Options`."""
-    found = {name: getattr(arguments, name, None) for name in names}
-    found |= {name: False for name in names if getattr(arguments, f"no_{name}", False)}
-    if (text := found.get("passes")) is not None:
-        found["passes"] = split_passes(text)
-    return {name: value for name, value in found.items() if value is not None}
+    options = {name: getattr(arguments, name, None) for name in names}
+    options |= {name: False for name in names if getattr(arguments, f"no_{name}", False)}
+    if (text := options.get("passes")) is not None:
+        options["passes"] = split_passes(text)
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def add_quiet(parser: Parser, result: str = "") -> None:

@@ -16,7 +16,7 @@ def with_command_options(sentence: str) -> str:
     `promote_unsafe` becomes --promote-unsafe, `seconds=` --time-limit, and `optimize(target='qonnx')` becomes
     optimize --target qonnx.
     """
-    return _PYTHON.sub(lambda found: _as_command(found[1]), sentence)
+    return _PYTHON.sub(lambda match: _as_command(match[1]), sentence)
 
 
 _PYTHON = re.compile(r"`([a-z]+=(?:'[a-z]+')?|[a-z0-9]+(?:_[a-z0-9]+)+|(?:optimize|convert|fit)\([^`]*\))`")
@@ -38,10 +38,10 @@ def _as_command(code: str) -> str:
         return flag_of(code)
     words = [ast.unparse(tree.func)]
     for keyword in tree.keywords:
-        given = keyword.value.keywords if isinstance(keyword.value, ast.Call) else [keyword]  # of PromotionRules
-        for each in given:
-            value = ast.literal_eval(each.value)
+        options = keyword.value.keywords if isinstance(keyword.value, ast.Call) else [keyword]  # of PromotionRules
+        for option in options:
+            value = ast.literal_eval(option.value)
             values = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
-            flag = flag_of(each.arg or "")
+            flag = flag_of(option.arg or "")
             words += [flag] if value is True else [word for part in values for word in (flag, shlex.quote(str(part)))]
     return " ".join(words)

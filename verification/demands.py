@@ -26,8 +26,8 @@ from castsmith.verification.prove.proof import Proof
 from castsmith.verification.prove.values import Expressions
 from castsmith.verification.witnesses import differing, witnesses
 
-_MOST_PAIRS = 4096
 _MOST_NOTED = 1 << 20
+"""Elements of an array that are looked at: about those of the largest input that is drawn, which repeat after that."""
 
 
 @dataclass(eq=False)
@@ -112,7 +112,7 @@ def demands(proof: Proof, *, nan_bits: bool, may_search: Callable[[], bool] = la
     searched: dict[tuple[Program, Program, DataType], Array | None] = {}
     met = set[tuple[Any, ...]]()
     stack = [(n, proof.theirs.outputs[name]) for name, n in proof.ours.outputs.items() if name not in proof.proven]
-    while stack and len(met) < _MOST_PAIRS and may_search():
+    while stack and may_search():
         pair = stack.pop()
         if pair[0] == pair[1] or pair in met:
             continue

@@ -38,8 +38,14 @@ Sizes = Mapping[str, int | Sequence[int]]
 """Sizes of symbolic dimensions by name, and shapes of inputs by theirs."""
 
 _CYCLE = ("adversarial", "finite", "adversarial", "sparse")
+"""The kinds of sets in turn: every second one is of critical values, and the others keep deep models finite."""
+
 _ALONE, _IN_A_ROW, _AMONG_OTHERS, _MEMBERS = 512, 64, 5, 2
+"""Sizes of symbolic dimensions: of a vector, of one dimension beside fixed ones, of several, and of a batch."""
+
 _MOST_SETS = 400
+"""Sets of critical values for an input of one element, of which a type has thousands."""
+
 _LARGEST_DRAWN = (1 << 20) + 7
 """The size of an array from which on its elements repeat: making more takes longer than comparing them."""
 

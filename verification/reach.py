@@ -1,13 +1,13 @@
 """Requirements on inputs for a model to run on them and to be covered: bounds, roles and constants to hit.
 
 They are found backwards: from an operator that indexes, or that compares with a constant, to the graph inputs whose
-elements it gets, through moves, conversions, and additions and multiplications of constants.
+elements it gets, through moves and conversions. Following them through arithmetic too found no more differences.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,11 @@ from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import Kind, element_type
 from castsmith.verification.evaluate.indices import Bound, RangeError, Shape, index_bounds
 
-_MOST_TURNS, _MOST_SIZE, _MOST_CONSTANTS, _MOST_COUNTED = 4, 4, 32, 100
+_MOST_TURNS, _MOST_SIZE = 4, 4
+"""Turns of a loop, and sizes that an input determines: several, and few enough that each set runs quickly."""
+
+_MOST_CONSTANTS, _MOST_COUNTED = 32, 100
+"""Constants that an input should hold, and the largest one that counts turns or sizes, if they are compared with it."""
 
 
 _WORTH: Mapping[Size, tuple[tuple[int, int], ...]] = {
@@ -96,7 +100,8 @@ class Reach:
             if node.domain in DEFAULT_DOMAINS:
                 self._compare(node)
                 if node.op_type in ("Div", "Mod"):
-                    self._back(node.inputs[1], lambda number: number, self._nonzero, bounding=True, casting=False)
+                    for need in self._sources(node.inputs[1], bounding=True, casting=False):
+                        need.nonzero = True
 
     def repair(self, error: RangeError) -> bool:
         """Narrow the inputs whose elements were out of range; False if that changes nothing."""
@@ -107,28 +112,16 @@ class Reach:
 
     def demand(self, value: onnx_ir.Value, elements: Iterable[float | str]) -> None:
         """Demand inputs that bring these elements to the value."""
-        for element in elements:
-
-            def found(name: str, back: Callable[[float], float | None], element: Any = element) -> None:
-                original = back(element)
-                if original is not None:
-                    self.needs[name].demanded[original] = None
-
-            self._back(value, lambda number: number, found, bounding=False)
+        for need in self._sources(value, bounding=False):
+            need.demanded.update(dict.fromkeys(elements))
 
     def _bound(self, node: onnx_ir.Node, slot: int, low: int, high: int, *, sizes: bool = False) -> None:
-        def found(name: str, back: Callable[[float], float | None]) -> None:
-            ends = [number for number in (back(low), back(high)) if number is not None]
-            if len(ends) == 2 and sizes:
-                before = self.needs[name].sizes or (-math.inf, math.inf)
-                self.needs[name].sizes = max(before[0], math.ceil(min(ends))), min(before[1], math.floor(max(ends)))
-            elif len(ends) == 2:
-                self.needs[name].narrow(math.ceil(min(ends)), math.floor(max(ends)))
-
-        self._back(node.inputs[slot], lambda number: number, found, bounding=True)
-
-    def _nonzero(self, name: str, _: Callable[[float], float | None]) -> None:
-        self.needs[name].nonzero = True
+        for need in self._sources(node.inputs[slot], bounding=True):
+            if sizes:
+                before = need.sizes or (-math.inf, math.inf)
+                need.sizes = max(before[0], low), min(before[1], high)
+            else:
+                need.narrow(low, high)
 
     def _compare(self, node: onnx_ir.Node) -> None:
         constants = [_known(value) for value in node.inputs]
@@ -146,47 +139,25 @@ class Reach:
         self._want(node.inputs[:1], [sign * number for number in floats for sign in (1, -1)])
 
     def _want(self, values: Sequence[onnx_ir.Value | None], numbers: Iterable[float]) -> None:
-        for number in numbers:
-            if len(self.wanted) < 4 * _MOST_CONSTANTS:
-                self.wanted[number] = None
+        wanted = list(numbers)
+        self.wanted.update(dict.fromkeys(wanted[: 4 * _MOST_CONSTANTS - len(self.wanted)]))
+        for need in (need for value in values for need in self._sources(value, bounding=False)):
+            need.wanted.update(dict.fromkeys(wanted[: _MOST_CONSTANTS - len(need.wanted)]))
 
-            def found(name: str, back: Callable[[float], float | None], number: float = number) -> None:
-                original = back(number)
-                if original is not None and len(self.needs[name].wanted) < _MOST_CONSTANTS:
-                    self.needs[name].wanted[original] = None
-
-            for value in values:
-                self._back(value, lambda number: number, found, bounding=False)
-
-    def _back(
-        self,
-        value: onnx_ir.Value | None,
-        back: Callable[[float], float | None],
-        note: Callable[[str, Callable[[float], float | None]], None],
-        *,
-        bounding: bool,
-        casting: bool = True,
-    ) -> None:
-        """Call `note` for each graph input whose elements the value holds, with the mapping of its numbers."""
-        stack, met = [(value, back)], set[onnx_ir.Value]()
+    def _sources(self, value: onnx_ir.Value | None, *, bounding: bool, casting: bool = True) -> Iterator[Needs]:
+        """Yield what is needed of each graph input whose elements the value holds, through moves and conversions."""
+        stack, met = [value], set[onnx_ir.Value]()
         while stack:
-            value, back = stack.pop()
+            value = stack.pop()
             if value is None or value in met:
                 continue
             met.add(value)
             if value in self._inputs:
-                note(value.name or "", back)
-            for outer in self._outer.get(value, ()):
-                stack.append((outer, back))
+                yield self.needs[value.name or ""]
+            stack += self._outer.get(value, ())
             node = value.producer()
-            if node is None or node.domain not in DEFAULT_DOMAINS:
-                continue
-            if node.op_type in CASTS and not casting:
-                continue
-            if node.op_type in _INVERSES:
-                stack += _inverted(node, back)
-            else:
-                stack += [(operand, back) for operand in _carried(node, bounding=bounding)]
+            if node is not None and node.domain in DEFAULT_DOMAINS and (casting or node.op_type not in CASTS):
+                stack += _carried(node, bounding=bounding)
 
 
 def _worth(node: onnx_ir.Node) -> Iterator[Bound]:
@@ -212,52 +183,6 @@ def _carried(node: onnx_ir.Node, *, bounding: bool) -> Sequence[onnx_ir.Value | 
     if bounding or not (picks or row.reduces or row.conversion is Conversion.BITS or node.op_type == "CumSum"):
         return ()
     return node.inputs if row.on_bool else node.inputs[:1]
-
-
-def _inverted(
-    node: onnx_ir.Node, back: Callable[[float], float | None]
-) -> Iterator[tuple[onnx_ir.Value | None, Callable[[float], float | None]]]:
-    """Return the operand of arithmetic with a constant, and the inverse mapping."""
-    inverse = _INVERSES[node.op_type]
-    if len(node.inputs) == 1:
-        yield node.inputs[0], lambda number: _safely(inverse, back(number), 0.0, 0)
-        return
-    for place in (0, 1):
-        other = _known(node.inputs[1 - place])
-        if other is not None and other.size == 1 and other.dtype.kind in "iuf":
-            constant = float(other.reshape(()))
-            yield (
-                node.inputs[place],
-                lambda number, constant=constant, place=place: _safely(inverse, back(number), constant, place),
-            )
-
-
-def _safely(
-    inverse: Callable[[float, float, int], float], number: float | None, constant: float, place: int
-) -> float | None:
-    try:
-        return None if number is None else inverse(number, constant, place)
-    except (ArithmeticError, ValueError):  # of math, out of its domain
-        return None
-
-
-_INVERSES: dict[str, Callable[[float, float, int], float]] = {
-    "Add": lambda y, c, _p: y - c,
-    "Sub": lambda y, c, place: y + c if place == 0 else c - y,
-    "Mul": lambda y, c, _p: y / c,
-    "Div": lambda y, c, place: y * c if place == 0 else c / y,
-    "Neg": lambda y, _c, _p: -y,
-    "Abs": lambda y, _c, _p: y,
-    "Sqrt": lambda y, _c, _p: y * y,
-    "Exp": lambda y, _c, _p: math.log(y),
-    "Log": lambda y, _c, _p: math.exp(y),
-    "Reciprocal": lambda y, _c, _p: 1 / y,
-    "Tanh": lambda y, _c, _p: math.atanh(y),
-    "Sigmoid": lambda y, _c, _p: math.log(y / (1 - y)),
-    "Not": lambda y, _c, _p: 1 - y,
-    "Pow": lambda y, c, place: abs(y) ** (1 / c) if place == 0 else math.log(y, c),
-}
-"""Maps a number that an operator gives to one of its operand; the constant is the other operand."""
 
 
 def _entries(model: onnx_ir.Model) -> dict[onnx_ir.Value, list[onnx_ir.Value]]:

@@ -61,8 +61,16 @@ from castsmith.verification.verdict import Mismatch, Traced, Verdict
 from castsmith.verification.whole import Whole
 
 _SETS_AFTER_PASSES = 6
+"""Sets after each pass of `optimize`, half of the default: the whole is compared once more at the end."""
 
-_MOST_WHOLE, _THIRD, _PART_OF_PROOF = 40, 2, 0.5
+_MOST_WHOLE = 40
+"""Sets on which the runtime runs the whole model too: more than the default, fewer than small inputs get."""
+
+_MOST_SKIPPED = 2
+"""Skipped sets for each that ran, beyond which what was tested is no sample of what the models take."""
+
+_PART_OF_PROOF = 0.5
+"""The fraction of the time for reading the models and searching for witnesses; the rest is for running them."""
 
 
 def verify(
@@ -146,7 +154,7 @@ def verify(
         how = How(nan_bits, seed, prove, allow_unreached, tolerances, trace)
         comparison = _Comparison(a, b, rules, runner, budget, declared, verdict, how)
         tried = comparison.sets
-        made = (
+        feeds = (
             given_sets(a, inputs, partial=True)
             if inputs is not None
             else tried.made(
@@ -157,7 +165,7 @@ def verify(
                 ordinary=bool(verdict.tolerances),
             )
         )
-        comparison.all(made, progress)
+        comparison.all(feeds, progress)
     verdict.stood_in = tuple(sorted(runner.stood_in))
     verdict.computed = {who: tuple(sorted(runner.ran[who])) for who in (OURSELVES, *TITLES) if who in runner.ran}
     verdict.notes += dict.fromkeys(runner.crashes)
@@ -172,12 +180,12 @@ def _tolerances(
     names = [value.name or "" for value in model.graph.outputs]
     numbers: list[list[float]] = []
     for what, tolerance in (("rtol", rtol), ("atol", atol)):
-        each = tolerance if isinstance(tolerance, Mapping) else {"": tolerance}
-        for name, allowed in each.items():
+        by_output = tolerance if isinstance(tolerance, Mapping) else {"": tolerance}
+        for name, allowed in by_output.items():
             if name and name not in names:
                 raise OptionError(f"{what} names the unknown output {name!r}; expected {', '.join(names)}.")
             number(what, allowed)
-        numbers.append([float(each.get(name, each.get("", 0.0))) for name in names])
+        numbers.append([float(by_output.get(name, by_output.get("", 0.0))) for name in names])
     return dict(zip(names, map(Tolerance, *numbers), strict=True))
 
 
@@ -197,17 +205,17 @@ def require_same(
     except ModelError as error:
         raise VerificationError(f"verification failed: after {what}, the model cannot be read: {error}") from None
     settings: dict[str, Any] = {"sets": _SETS_AFTER_PASSES, **options}
-    found = verify(reloaded(before), after, **settings)
-    return require_no_difference(found, what)
+    verdict = verify(reloaded(before), after, **settings)
+    return require_no_difference(verdict, what)
 
 
-def require_no_difference(found: Verdict, what: str) -> Verdict:
+def require_no_difference(verdict: Verdict, what: str) -> Verdict:
     """Return the verdict. Raises VerificationError if the models differ."""
-    if not found.different:
-        return found
-    if found.mismatch is None:
-        raise VerificationError(f"verification failed: after {what}, {found.interface[0]}.")
-    mismatch, here = found.mismatch, found.mismatch.difference
+    if not verdict.different:
+        return verdict
+    if verdict.mismatch is None:
+        raise VerificationError(f"verification failed: after {what}, {verdict.interface[0]}.")
+    mismatch, here = verdict.mismatch, verdict.mismatch.difference
     if not mismatch.value:
         raise VerificationError(f"verification failed: after {what}, on inputs {mismatch.inputs} the model {here.b}.")
     value = f"{mismatch.value}{list(here.index) if here.index else ''} ({mismatch.site})"
@@ -288,7 +296,7 @@ class _Comparison:
             return
         theirs = self._theirs(feeds)
         try:
-            found = self.second.run(theirs)
+            results = self.second.run(theirs)
         except LimitError as error:
             verdict.skipped.append((name, f"the second model: {error}"))
             return
@@ -305,7 +313,7 @@ class _Comparison:
         for output, content in expected.items():
             text, tolerance = self.declared.outputs.get(output), self.how.tolerances[output]
             count, nan_bits = verdict.outputs[output], self.how.nan_bits
-            both, recoding = (content, found[output]), recoded.get(output)
+            both, recoding = (content, results[output]), recoded.get(output)
             here = compare(*both, count, recoding, nan_bits, tolerance, measured=self.how.trace)
             if here is not None and verdict.mismatch is None:
                 earlier = self._first_difference(name, feeds, theirs, tolerance)
@@ -317,7 +325,7 @@ class _Comparison:
                 self.confirmed.add(output)
         verdict.runs.append(name)
         if self.whole is not None and not verdict.runtime and len(verdict.runs) <= _MOST_WHOLE:
-            verdict.runtime += self.whole.differences(name, theirs, found, self.second, self.how)
+            verdict.runtime += self.whole.differences(name, theirs, results, self.second, self.how)
 
     # ---- the place of a difference
 
@@ -325,19 +333,19 @@ class _Comparison:
         self, name: str, feeds: Feeds, theirs: Feeds, tolerance: Tolerance = EXACT
     ) -> Mismatch | None:
         """Return the first value of B, in loops and calls too, that differs in A."""
-        found: list[Mismatch] = []
+        mismatches: list[Mismatch] = []
         arrays = {key: array for key, array in theirs.items() if isinstance(array, np.ndarray)}
 
         def see(path: Path, value: onnx_ir.Value, ours: Tensor | None, tensor: Tensor) -> None:
             arrays[value.name or ""] = tensor.array
-            if found or ours is None or (tolerance and _is_constant(value)):
+            if mismatches or ours is None or (tolerance and _is_constant(value)):
                 return
             pair, how = self._pair(value, ours, tensor), dict[str, Any](nan_bits=self.how.nan_bits, tolerance=tolerance)
             here = None if pair is None else difference(*pair, ours.undefined, **how)
             if here is not None:
-                found.append(self._mismatch(name, value, here, arrays, tensor.array, path))
+                mismatches.append(self._mismatch(name, value, here, arrays, tensor.array, path))
 
-        return found[0] if self._side_by_side(feeds, theirs, see) and found else None
+        return mismatches[0] if self._side_by_side(feeds, theirs, see) and mismatches else None
 
     def _traced(self, feeds: Feeds) -> list[Traced]:
         """Return how the values that both models have depart; of one in a loop, the worst."""
@@ -348,11 +356,11 @@ class _Comparison:
             pair = None if ours is None or _is_constant(value) else self._pair(value, ours, tensor)
             if pair is None or ours is None or not is_float(dtype_of(pair[0])):
                 return
-            known = np.True_ if ours.undefined is None else ~ours.undefined
+            defined = np.True_ if ours.undefined is None else ~ours.undefined
             apart, _ = distances(*pair)
             size = np.abs(pair[0].astype(np.float64))
-            magnitude = float(size.max(initial=0.0, where=known & np.isfinite(size)))
-            largest = float(apart.max(initial=0.0, where=known))
+            magnitude = float(size.max(initial=0.0, where=defined & np.isfinite(size)))
+            largest = float(apart.max(initial=0.0, where=defined))
             name = value.name or ""
             error = largest / magnitude if largest and magnitude else largest
             before = worst.get(name, Traced(name, 0.0, 0.0))
@@ -377,7 +385,7 @@ class _Comparison:
         self, feeds: Feeds, theirs: Feeds, see: Callable[[Path, onnx_ir.Value, Tensor | None, Tensor], None]
     ) -> bool:
         """Run both again, and call `see` with each value of B and what A has of the same name; False if one stops."""
-        known: dict[tuple[Path, str], Tensor] = {}
+        of_first: dict[tuple[Path, str], Tensor] = {}
         kept = 0
         self.budget.extend()
 
@@ -385,10 +393,10 @@ class _Comparison:
             nonlocal kept
             kept += tensor.array.nbytes
             self.budget.require_memory(kept)
-            known[path, value.name or ""] = tensor
+            of_first[path, value.name or ""] = tensor
 
         def watch(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
-            see(path, value, known.get((path, value.name or "")), tensor)
+            see(path, value, of_first.get((path, value.name or "")), tensor)
 
         try:
             self.first.run(feeds, keep)
@@ -459,7 +467,7 @@ class _Comparison:
             self._unsure(f"the output {name} is not proven, only tested", "leave out `prove=` to accept tests")
         if self.sets.unread and verdict.runs and (tested or verdict.unsure):
             verdict.unsure.append(self.sets.unread)
-        elif tested and _THIRD * len(verdict.runs) < len(verdict.skipped):
+        elif tested and _MOST_SKIPPED * len(verdict.runs) < len(verdict.skipped):
             self._unreached([f"the models ran on {len(verdict.runs)} sets of inputs and not on {len(verdict.skipped)}"])
         self._report()
 
@@ -485,11 +493,17 @@ class _Comparison:
         """
         for name, change in self.declared.outputs.items():
             value = next(value for value in self.b.graph.outputs if value.name == name)
-            known = self.second.coverage.output_types.get(name)
+            computed = self.second.coverage.output_types.get(name)
             ours = next(value for value in self.a.graph.outputs if value.name == name)
             shape = self.second.coverage.output_shapes.get(name, ())
-            wrong = ours.dtype != known or not _fits(ours, shape)
-            if name in self.confirmed and known is not None and value.dtype == known and wrong and _fits(value, shape):
+            wrong = ours.dtype != computed or not _fits(ours, shape)
+            if (
+                name in self.confirmed
+                and computed is not None
+                and value.dtype == computed
+                and wrong
+                and _fits(value, shape)
+            ):
                 self.verdict.notes.append(f"{change}; the first model computes the type that the second declares")
             else:
                 self.verdict.interface.append(change)

@@ -25,7 +25,18 @@ SETS = 12
 _MORE_NODES = 8000
 """Number of nodes that may run on additional sets: the same number of sets on every machine."""
 
-_MOST_TRIALS, _MOST_VARIANTS, _MOST_UNIFORM, _MOST_TRIED = 160, 8, 64, 1 << 24
+_MOST_TRIALS = 160
+"""Sizes that are tried until the first model runs."""
+
+_MOST_VARIANTS = 8
+"""Other sizes on which it runs as well, which show dimensions that were made up or folded."""
+
+_MOST_UNIFORM = 64
+"""Sets of one number everywhere, to take branches that no other set takes."""
+
+_MOST_TRIED = 1 << 24
+"""Elements of a set whose sizes are tried: 64 MiB of float."""
+
 _PATIENCE, _HASTE = 0.25, 0.025
 """The fractions of all steps that loops may take on one mild set, and on one of the others."""
 

@@ -23,8 +23,16 @@ from castsmith.verification.witnesses import neighbours
 
 _FIRST = (0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.5, 0.1, 1e-9, 100.0, 255.5, 1e5, -1e5, 1e10, 448.0, 464.0, 480.0, 61440.0)
 TEXTS = ("0", "-0", "1", "-2.5", "3e2", "nan", "INF", "-inf", "", "text", "0.1", "Text", " 1", "16777217")
+"""Numbers where common types end and round, and texts that Cast reads in all its ways."""
+
 _DEFAULT_TARGETS = (DataType.FLOAT16, DataType.INT32)
-_MOST_CRITICAL, _FEW = 4096, 2048
+"""The types to which values matter in a model that converts to none."""
+
+_MOST_CRITICAL = 4096
+"""Critical values that are fed beside those of every class: eight sets of a vector; a type has up to 78,043."""
+
+_FEW = 2048
+"""Integers within bounds that are all fed, and texts of a constant that are looked up."""
 
 
 @lru_cache(maxsize=64)

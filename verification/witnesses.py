@@ -26,8 +26,13 @@ from castsmith.verification.prove.elements import COMPARING, OPERATORS
 from castsmith.verification.prove.programs import FAILURES, Program, run
 
 _GRID = 1 << 10
+"""Elements between which bisection starts. On 25 random pairs of chains 64 found as much; 1,024 take no longer."""
+
 _PICKED = 6
+"""Witnesses of a pair that are fed, spread out, as not all need reach the functions. On those pairs 2 did as well."""
+
 _LEAST_TEXT, _LARGEST_TEXT = 2.0**-20, 2.0**66
+"""Numbers as texts: what is outside is rounded alike by all types but double, and is written with many digits."""
 
 Mask = NDArray[np.bool_]
 

@@ -18,8 +18,8 @@ _ORDER = ("failed", "refused", "different", "inconclusive")
 
 def print_table(command: str, counts: Mapping[str, int], everything: Sequence[Done]) -> None:
     """Print a row for each model and the summary."""
-    head, found = table_of(command, everything)
-    rows = [row for row, _ in found]
+    head, models = table_of(command, everything)
+    rows = [row for row, _ in models]
     if sys.stdout.isatty():
         from castsmith.cli.text.coloured import print_coloured_table
 
@@ -42,14 +42,14 @@ def summary_line(command: str, counts: Mapping[str, int], everything: Sequence[D
         codes = [done["exit_code"] for done in everything]
         named = [(codes.count(code), word) for code, word in _COMPARED.items()]
         named.append((len(codes) - sum(number for number, _ in named), "failed"))
-        found = ", ".join(f"{number} {word}" for number, word in named if number)
+        outcomes = ", ".join(f"{number} {word}" for number, word in named if number)
     else:
         unsure = f" ({counts['inconclusive']} inconclusive)" if counts["inconclusive"] else ""
         unchanged = f", {counts['unchanged']} unchanged" if counts["unchanged"] else ""
         dry = any(_written(done) == "would be written" for done in everything)
         word = "would be written" if dry else "written"
-        found = f"{counts['written']} {word}{unsure}{unchanged}, {counts['failed']} failed"
-    return f"{counted(counts['models'], 'model')}: {found}"
+        outcomes = f"{counts['written']} {word}{unsure}{unchanged}, {counts['failed']} failed"
+    return f"{counted(counts['models'], 'model')}: {outcomes}"
 
 
 _FIGURES = ("rewrites", "skipped", "casts", "size")

@@ -39,9 +39,9 @@ def _convert(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Call
     if why:
         return _as_it_is(model, why)
     require_dims(arguments, model)
-    given = inputs_to_measure_on(arguments)
-    if given["inputs"] not in (None, arguments.inputs):  # the sets of a file
-        given["inputs"] = [(_set_name(arguments.inputs, name), arrays) for name, arrays in given["inputs"]]
+    chosen = inputs_to_measure_on(arguments)
+    if chosen["inputs"] not in (None, arguments.inputs):  # the sets of a file
+        chosen["inputs"] = [(_set_name(arguments.inputs, name), arrays) for name, arrays in chosen["inputs"]]
     made_up = arguments.measure or arguments.max_error is not None
     result = convert(
         model,
@@ -50,8 +50,8 @@ def _convert(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Call
         io=arguments.io,
         keep=arguments.keep,
         lower=arguments.force,
-        inputs=given["inputs"] if given["inputs"] is not None or not made_up else "made-up",
-        dims=given["dims"],
+        inputs=chosen["inputs"] if chosen["inputs"] is not None or not made_up else "made-up",
+        dims=chosen["dims"],
         ranges=given_ranges(arguments),
         max_error=arguments.max_error,
         weights_only=arguments.weights_only,
@@ -65,12 +65,14 @@ def _convert(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Call
 
 def _with_tried_way_out(arguments: argparse.Namespace, result: ConvertResult) -> ConvertResult:
     """Return the result with a way out, tried on it, where the target refuses it."""
-    if not any(each.help.startswith(TRIES) for each in result.diagnostics):
+    if not any(finding.help.startswith(TRIES) for finding in result.diagnostics):
         return result
     from castsmith.cli.advice import tried_way_out
 
     way_out = tried_way_out(result.model, arguments.output, arguments.output, arguments.target)
-    diagnostics = [replace(each, help=way_out) if each.help.startswith(TRIES) else each for each in result.diagnostics]
+    diagnostics = [
+        replace(finding, help=way_out) if finding.help.startswith(TRIES) else finding for finding in result.diagnostics
+    ]
     return replace(result, diagnostics=diagnostics)
 
 

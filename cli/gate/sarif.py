@@ -26,12 +26,12 @@ _ROOT = "%SRCROOT%"
 
 def sarif_text(checked: Sequence[Checked], target: str | None) -> str:
     """Return one SARIF run with its rules and the results of each file, as ASCII."""
-    found = [(each.file, record) for each in checked for record in each.findings]
-    levels = {record.code: record.severity for _, record in reversed(found)}
-    codes = list(dict.fromkeys(record.code for _, record in found))
+    findings = [(model.file, record) for model in checked for record in model.findings]
+    levels = {record.code: record.severity for _, record in reversed(findings)}
+    codes = list(dict.fromkeys(record.code for _, record in findings))
     driver: dict[str, Any] = {"name": "castsmith", "version": __version__, "semanticVersion": __version__}
     driver["rules"] = [_rule(code, levels[code]) for code in codes]
-    failures = [each for each in checked if each.failure is not None]
+    failures = [model for model in checked if model.failure is not None]
     run = {
         "tool": {"driver": driver},
         "automationDetails": {"id": f"castsmith/{Path(target).stem if target else 'any-runtime'}/"},
@@ -40,7 +40,7 @@ def sarif_text(checked: Sequence[Checked], target: str | None) -> str:
         "invocations": [
             {"executionSuccessful": not failures, "toolExecutionNotifications": list(map(_told, failures))}
         ],
-        "results": list(_results(found, codes)),
+        "results": list(_results(findings, codes)),
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -48,7 +48,7 @@ def sarif_text(checked: Sequence[Checked], target: str | None) -> str:
 def place_in_repository(file: str) -> str:
     """Return the path of the file relative to the root of the repository, or to the working directory without one."""
     path = Path(os.path.abspath(file))
-    root = next((each for each in path.parents if (each / ".git").exists()), Path.cwd())
+    root = next((folder for folder in path.parents if (folder / ".git").exists()), Path.cwd())
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
 
 
@@ -92,16 +92,16 @@ def _help_uri(code: str) -> dict[str, str]:
         urls = metadata("castsmith").get_all("Project-URL") or []
     except PackageNotFoundError:
         return {}
-    for label, _, url in (each.partition(", ") for each in urls):
+    for label, _, url in (entry.partition(", ") for entry in urls):
         if label.lower() == "documentation":
             return {"helpUri": f"{url.rstrip('/')}/codes/{code}.html"}
     return {}
 
 
-def _results(found: Sequence[tuple[str, Diagnostic]], codes: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _results(findings: Sequence[tuple[str, Diagnostic]], codes: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the results. Equal findings of one file are told apart by their number, as GitHub does."""
     seen = Counter[tuple[str, str]]()
-    for file, record in found:
+    for file, record in findings:
         mark = fingerprint(record)
         seen[file, mark] += 1
         number = f"{mark}:{seen[file, mark]}"

@@ -64,18 +64,18 @@ def as_command(verdict: Verdict) -> Verdict:
     )
 
 
-def mismatch_lines(a: str, b: str, found: Mismatch, how: str = "differs") -> Iterator[Line]:
+def mismatch_lines(a: str, b: str, mismatch: Mismatch, how: str = "differs") -> Iterator[Line]:
     """Yield the first value that differs, the nodes that make it, the element, and the operands at its position."""
-    here = found.difference
-    if not found.value:
+    here = mismatch.difference
+    if not mismatch.value:
         yield Line((("", f"  {b} {here.b}"),), 4)
         return
-    yield Line((("", f"  the first value that {how} is "), ("bold", found.value)), 4)
-    if found.site.op:
-        yield Line((("", "  made by "), ("cyan", str(found.site))), 4)
-    if found.within:
-        yield Line((("", f"  inside the subgraph of {', '.join(found.within)}"),), 4)
-    for mark, style, item in zip(("    - ", "    + "), ("red", "green"), found.nodes, strict=True):
+    yield Line((("", f"  the first value that {how} is "), ("bold", mismatch.value)), 4)
+    if mismatch.site.op:
+        yield Line((("", "  made by "), ("cyan", str(mismatch.site))), 4)
+    if mismatch.within:
+        yield Line((("", f"  inside the subgraph of {', '.join(mismatch.within)}"),), 4)
+    for mark, style, item in zip(("    - ", "    + "), ("red", "green"), mismatch.nodes, strict=True):
         if item is not None:
             yield item_line(mark, style, item, 8)
     place = list(here.index) if here.index else ""
@@ -84,9 +84,9 @@ def mismatch_lines(a: str, b: str, found: Mismatch, how: str = "differs") -> Ite
         if here.index
         else ""
     )
-    yield Line((("", f"  {found.value}{place} is {here.a} in {a}"),), 4)
-    yield Line((("", f"  {found.value}{place} is {here.b} in {b}{much}"),), 4)
-    for text in found.operands:
+    yield Line((("", f"  {mismatch.value}{place} is {here.a} in {a}"),), 4)
+    yield Line((("", f"  {mismatch.value}{place} is {here.b} in {b}{much}"),), 4)
+    for text in mismatch.operands:
         yield Line((("dim", f"    where {text}"),), 6)
 
 
@@ -118,12 +118,12 @@ def _listed(names: Sequence[str]) -> str:
 
 def verdict_data(verdict: Verdict) -> dict[str, Any]:
     """Return the whole result of verify as data."""
-    verdict, found = as_command(verdict), verdict.mismatch
+    verdict, mismatch = as_command(verdict), verdict.mismatch
     return {
         "verdict": verdict.outcome,
         "same": verdict.equal,
         "engine": verdict.engine,
-        "difference": None if found is None else mismatch_data(found),
+        "difference": None if mismatch is None else mismatch_data(mismatch),
         "interface": verdict.interface,
         "unsure": verdict.unsure,
         "advice": verdict.advice,
@@ -159,16 +159,16 @@ def _number(error: float) -> float | str:
     return error if math.isfinite(error) else str(error)
 
 
-def mismatch_data(found: Mismatch) -> dict[str, Any]:
+def mismatch_data(mismatch: Mismatch) -> dict[str, Any]:
     """Return one difference, with its place in the layout that reports use."""
     return {
-        "set": found.inputs,
-        "value": found.value,
-        "place": asdict(found.site),
-        "node_a": found.node_a,
-        "node_b": found.node_b,
-        **asdict(found.difference),
-        "index": list(found.difference.index),
-        "operands": list(found.operands),
-        "within": list(found.within),
+        "set": mismatch.inputs,
+        "value": mismatch.value,
+        "place": asdict(mismatch.site),
+        "node_a": mismatch.node_a,
+        "node_b": mismatch.node_b,
+        **asdict(mismatch.difference),
+        "index": list(mismatch.difference.index),
+        "operands": list(mismatch.operands),
+        "within": list(mismatch.within),
     }

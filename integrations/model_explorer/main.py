@@ -52,8 +52,8 @@ class DiffAdapter(Adapter):
     def convert(self, model_path: str, settings: Mapping[str, Any]) -> Any:
         del settings
         before, after = _models_of(Path(model_path))
-        removed, made = _marks(castsmith.diff(before, after))
-        sides = (("before", before, removed), ("after", after, made))
+        removed, added = _marks(castsmith.diff(before, after))
+        sides = (("before", before, removed), ("after", after, added))
         graphs = [graph for side, model, marks in sides for graph in _graphs(side, model, marks)]
         return {"graphs": graphs}
 
@@ -89,13 +89,13 @@ class Provider(node_data_provider.NodeDataProvider):
         del graph_id
         kind = provider_id.removeprefix("castsmith_")
         try:
-            found = _FACTS[kind](castsmith.load(model_path), config_values)
+            facts = _FACTS[kind](castsmith.load(model_path), config_values)
         except CastsmithError as error:
             return node_data_provider.NodeDataProviderResult(error=str(error))
         results = {
             key: node_data_builder.NodeDataResult(value=value, bgColor=colour)
-            for key, names in _keys(graph, found)
-            for value, colour in [next(found[name] for name in names if name in found)]
+            for key, names in _keys(graph, facts)
+            for value, colour in [next(facts[name] for name in names if name in facts)]
         }
         data = node_data_builder.GraphNodeData(results=results, name=f"Castsmith {kind}")
         return node_data_provider.NodeDataProviderResult(result=data)
@@ -138,7 +138,7 @@ def _rewrites(model: onnx_ir.Model, settings: Mapping[str, Any]) -> Facts:
         for item in rewrite.removed:
             for name in item.made if isinstance(item, NodeItem) else ():
                 rules[name].append(rewrite.rule)
-    return {name: (", ".join(dict.fromkeys(found)), _YELLOW) for name, found in rules.items()}
+    return {name: (", ".join(dict.fromkeys(codes)), _YELLOW) for name, codes in rules.items()}
 
 
 _FACTS: dict[str, Callable[[onnx_ir.Model, Mapping[str, Any]], Facts]] = {
@@ -193,17 +193,17 @@ Marks = dict[str, tuple[str, str]]
 
 
 def _marks(differences: castsmith.ModelDiff) -> tuple[Marks, Marks]:
-    removed, made = Marks(), Marks()
+    removed, added = Marks(), Marks()
     for change in differences.changes:
         gone, new = (item if isinstance(item, NodeItem) else None for item in (change.removed, change.made))
         place = change.site.output if change.site is not None else ""
         text = f"{change.kind}: {change.before} -> {change.after}".replace(":  ->", ":").removesuffix(" -> ")
-        for item, marks in ((gone, removed), (new, made)):
+        for item, marks in ((gone, removed), (new, added)):
             name = item.made[0] if item is not None and item.made else place
             alone = (gone is None) != (new is None) and item is not None
             if name and (alone or gone is None or new is None or item is not None):
                 marks[name] = (_RED if marks is removed else _GREEN) if alone else _YELLOW, text
-    return removed, made
+    return removed, added
 
 
 def _graphs(side: str, model: onnx_ir.Model, marks: Marks) -> Iterator[Any]:
@@ -218,13 +218,13 @@ def _nodes(scope: onnx_ir.Graph | onnx_ir.Function, marks: Marks) -> Iterator[An
     for index, node in enumerate(scope):
         identity = node.outputs[0].name if node.outputs else ""
         colour, change = marks.get(identity or "", ("", ""))
-        made = _node(identity or f"node {index}", node.op_type, node.inputs, node.outputs)
-        made.namespace = "/".join(next(paths_of(node), ()))
-        made.attrs = [
+        drawn = _node(identity or f"node {index}", node.op_type, node.inputs, node.outputs)
+        drawn.namespace = "/".join(next(paths_of(node), ()))
+        drawn.attrs = [
             graph_builder.KeyValue(key, text) for key, text in (("node", node_text(node)), ("change", change)) if text
         ]
-        made.style = graph_builder.GraphNodeStyle(backgroundColor=colour) if colour else None
-        yield made
+        drawn.style = graph_builder.GraphNodeStyle(backgroundColor=colour) if colour else None
+        yield drawn
     for value in scope.outputs:
         yield _node(f"output {value.name}", "Output", [value], [])
 

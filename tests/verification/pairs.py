@@ -148,6 +148,11 @@ PAIRS: dict[str, tuple[str, str]] = {
         "0.987654",
         "0.987655",
     ),
+    "an operand of Where that is never chosen": _pair(
+        "g (float[2] x) => (float[2] y) { s = Sin (x) k = Constant <value_float = 2.0> () e = Greater (s, k) n = Neg (x) y = Where (e, n, x) }",
+        "Neg (x)",
+        "Exp (x)",
+    ),
     "a loop of no turn": _pair(_LOOP, "y = Loop (n, t, x)", "o = Constant <value_int = 1> () m = Max (n, o) y = Loop (m, t, x)"),
     "a loop of several turns": _pair(_LOOP, "value_int = 3", "value_int = 2"),
     "a loop that ends at once": _pair(_LOOP, "still = Identity (going)", "still = Not (going)"),

@@ -25,18 +25,10 @@ def needs(body: str, inputs: str = "float[N] x", output: str = "bool[N] y", more
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        # an operator before Greater (v, k) with k = 0.5: the number of x that gives it
+        # an operator before Greater (v, k) with k = 0.5: the number that x should hold
         ("v = Identity (x)", [0.5]),
-        ("v = Add (x, two)", [-1.5]), ("v = Add (two, x)", [-1.5]),
-        ("v = Sub (x, two)", [2.5]), ("v = Sub (two, x)", [1.5]),
-        ("v = Mul (x, two)", [0.25]), ("v = Mul (four, x)", [0.125]),
-        ("v = Div (x, two)", [1.0]), ("v = Div (two, x)", [4.0]),
-        ("v = Neg (x)", [-0.5]), ("v = Abs (x)", [0.5]), ("v = Sqrt (x)", [0.25]), ("v = Exp (x)", [math.log(0.5)]),
-        ("v = Log (x)", [math.exp(0.5)]), ("v = Reciprocal (x)", [2.0]), ("v = Tanh (x)", [math.atanh(0.5)]),
-        ("v = Sigmoid (x)", [0.0]), ("v = Pow (x, two)", [math.sqrt(0.5)]), ("v = Pow (four, x)", [-0.5]),
-        ("a = Add (x, two) v = Mul (a, four)", [-1.875]),
-        ("a = Mul (x, zero) v = Identity (a)", []),
-        ("v = Mul (x, pair)", []), ("v = Mul (x, x)", []), ("v = Mul (x, three)", [0.5 / 3]), ("v = Sin (x)", []),
+        ("v = Add (x, two)", []), ("v = Mul (two, x)", []), ("v = Neg (x)", [0.5]), ("v = Mul (x, x)", []),
+        ("v = Sin (x)", []), ("v = Abs (x)", [0.5]),
         ("v = Relu (x)", [0.5]), ("v = ReduceMax (x)", [0.5]), ("v = ReduceSum (x)", [0.5]),
         ("v = CumSum (x, i)", [0.5]),
         ("v = Max (x, x)", [0.5]), ("v = Transpose (x)", [0.5]), ("v = Concat <axis = 0> (two, x)", [0.5]),
@@ -74,19 +66,19 @@ def test_numbers_that_operators_compare_with(body: str, expected: list[float]) -
 
 
 _FLOW = {
-    "If": """c = Cast <to = 9> (two) v = If (c) <then_branch = t () => (float[N] p) { p = Identity (x) },
-        else_branch = e () => (float[N] q) { q = Neg (x) }>""",
+    "If": """c = Cast <to = 9> (two) v = If (c) <then_branch = t () => (float[N] p) { p = Sin (x) },
+        else_branch = e () => (float[N] q) { q = Identity (x) }>""",
     "Loop": """v = Loop (i, , x) <body = b (int64 n, bool c, float[N] s) => (bool co, float[N] so)
-        { co = Identity (c) so = Neg (s) }>""",
-    "Scan": """v = Scan <num_scan_inputs = 1, body = b (float e) => (float o) { o = Neg (e) }> (x)""",
+        { co = Not (c) so = Identity (s) }>""",
+    "Scan": """v = Scan <num_scan_inputs = 1, body = b (float e) => (float o) { o = Identity (e) }> (x)""",
 }
 
 
 @pytest.mark.parametrize("name", _FLOW)
 def test_numbers_are_followed_into_graphs(name: str) -> None:
-    assert -0.5 in needs(f"{_FLOW[name]} y = Greater (v, k)").wanted
-    other = _FLOW[name].replace("Neg (", "Identity (")
-    assert -0.5 not in needs(f"{other} y = Greater (v, k)").wanted
+    assert 0.5 in needs(f"{_FLOW[name]} y = Greater (v, k)").wanted
+    other = _FLOW[name].replace("Identity (", "Sin (")
+    assert 0.5 not in needs(f"{other} y = Greater (v, k)").wanted
 
 
 def test_at_most_so_many_numbers() -> None:
@@ -101,9 +93,6 @@ def test_at_most_so_many_numbers() -> None:
     [
         ("y = Gather (w, x)", "int64[N] x, float[5] w", -5, 4, None),
         ("y = Gather (w, x)", "int64[N] x, float[M] w", -math.inf, math.inf, None),
-        ("a = Add (x, i) y = Gather (w, a)", "int64[N] x, float[9] w", -16, 1, None),
-        ("a = Neg (x) y = Gather (w, a)", "int64[N] x, float[5] w", -4, 5, None),
-        ("a = Sub (i, x) y = Gather (w, a)", "int64[N] x, float[5] w", 3, 12, None),
         ("y = Gather (w, x) v = Gather (u, x)", "int64[N] x, float[5] w, float[3] u", -3, 2, None),
         ("y = Expand (w, x)", "int64[1] x, float[1] w", 1, 4, (1, 4)),
         ("y = ConstantOfShape (x)", "int64[1] x", 1, 4, (1, 4)),
@@ -127,7 +116,7 @@ def test_bounds_of_inputs(body: str, inputs: str, low: float, high: float, sizes
     ("body", "nonzero"),
     [
         ("y = Div (i, x)", True), ("y = Div (x, i)", False), ("y = Mod (i, x)", True), ("y = Add (i, x)", False),
-        ("a = Neg (x) y = Div (i, a)", True), ("a = Identity (x) y = Div (i, a)", True),
+        ("a = Identity (x) y = Div (i, a)", True),
         ("a = Cast <to = 7> (x) y = Div (i, a)", False),
     ],
 )  # fmt: skip

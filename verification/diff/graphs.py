@@ -39,13 +39,13 @@ def attribute_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str, keys: Keys) 
         if left is None or right is None:
             yield Change("attribute-changed", place, subject, _text(left), _text(right))
         elif left.is_ref() or right.is_ref() or left.type != right.type:
-            if attribute_key(left, keys, None) != attribute_key(right, keys, None):
+            if attribute_key(left, keys, {}) != attribute_key(right, keys, {}):
                 yield Change("attribute-changed", place, subject, _text(left), _text(right))
         elif left.type in GRAPH_KINDS:
             counts = [len(graphs_of(attribute)) for attribute in (left, right)]
             if counts[0] != counts[1]:
                 yield Change("attribute-changed", place, f"number of graphs in {name}", str(counts[0]), str(counts[1]))
-        elif attribute_key(left, keys, None) != attribute_key(right, keys, None):
+        elif attribute_key(left, keys, {}) != attribute_key(right, keys, {}):
             yield _value_change(left, right, place, subject)
 
 

@@ -1,14 +1,13 @@
 """Keys of nodes and values: equal in two graphs if the same is computed, whatever the names.
 
-The forward key of a value describes how it is computed from the inputs of its graph; the backward key of a node
-describes the use of its outputs. Each is built once from the keys of its neighbours (hash-consing), in linear time. A
-soft key leaves out attributes and the content of constants, to recognise a node in which those changed.
+The key of a value describes how it is computed from the inputs of its graph. Each is built once from the keys of its
+operands (hash-consing), in linear time.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -17,7 +16,6 @@ import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.walks import graphs_of
 from castsmith.verification.diff.tensors import digest
 
 # Properties of graphs that the comparison needs.
@@ -45,22 +43,6 @@ def operands(node: onnx_ir.Node) -> list[onnx_ir.Value | None]:
     while inputs and inputs[-1] is None:
         inputs.pop()
     return inputs
-
-
-def captured(node: onnx_ir.Node) -> Iterator[onnx_ir.Value]:
-    """Return all values that the subgraphs of the node use, including its own."""
-    for graph in graphs_of(node):
-        for inner in graph.all_nodes():
-            yield from (value for value in inner.inputs if value is not None)
-        yield from graph.outputs
-
-
-def from_outside(graph: onnx_ir.Graph) -> set[onnx_ir.Value]:
-    """Return the values of outer graphs that the graph uses, except constants."""
-    nodes = list(graph.all_nodes())
-    outputs = {value for node in nodes for value in node.outputs}
-    used = {value for node in nodes for value in node.inputs if value is not None} | set(graph.outputs)
-    return {value for value in used - outputs if constant_tensor(value) is None}
 
 
 # Attributes of a node without those at the default of its operator, which may as well be absent.
@@ -94,7 +76,7 @@ def _same(attribute: onnx_ir.Attr, default: onnx_ir.Attr) -> bool:
 
 
 ABSENT = -1
-_OUTSIDE = -2
+"""The key of an operand that is left out."""
 
 
 @dataclass
@@ -128,61 +110,25 @@ class Keys:
 
 
 def forward_keys(
-    nodes: Iterable[onnx_ir.Node], keys: Keys, numbers: MutableMapping[onnx_ir.Value, int], *, soft: bool = False
+    nodes: Iterable[onnx_ir.Node], keys: Keys, numbers: MutableMapping[onnx_ir.Value, int]
 ) -> dict[onnx_ir.Node, int]:
     """Return the key of each node by operator, attributes and input keys; the outputs are added to `numbers`."""
     keys_found: dict[onnx_ir.Node, int] = {}
     for node in nodes:
-        inputs = tuple(_input_key(value, keys, numbers, soft=soft) for value in operands(node))
-        attributes = () if soft else attribute_keys(node, keys, numbers)
-        keys_found[node] = keys.intern("soft" if soft else "node", operator_key(node), inputs, attributes)
+        inputs = tuple(_input_key(value, keys, numbers) for value in operands(node))
+        keys_found[node] = keys.intern("node", operator_key(node), inputs, attribute_keys(node, keys, numbers))
         for index, value in enumerate(node.outputs):
             numbers.setdefault(value, keys.intern("output", keys_found[node], index))
     return keys_found
 
 
-def backward_keys(
-    nodes: Sequence[onnx_ir.Node],
-    keys: Keys,
-    marks: Mapping[onnx_ir.Value, int],
-    *,
-    fixed: Mapping[onnx_ir.Node, int] | None = None,
-) -> dict[onnx_ir.Node, int]:
-    """Return the key of each node by its operator, attributes, constants, and the consumers of its outputs.
-
-    Args:
-        marks: For each value that is an output of the graph, which one.
-        fixed: The keys of nodes that are already matched; the others then get soft keys.
-    """
-    keys_found: dict[onnx_ir.Node, int] = {}
-    consumers: dict[onnx_ir.Value, list[tuple[int, int]]] = {}
-    soft = fixed is not None
-    for node in reversed(nodes):
-        fates = tuple((marks.get(v, ABSENT), tuple(sorted(consumers.get(v, ())))) for v in node.outputs)
-        content: tuple[Hashable, ...] = ()
-        if not soft:
-            constants = tuple(None if v is None else keys.constant(v) for v in operands(node))
-            content = (constants, attribute_keys(node, keys, None))
-        keys_found[node] = keys.intern("back", operator_key(node), fates, content)
-        if fixed is not None and node in fixed:
-            keys_found[node] = fixed[node]
-        for index, value in enumerate(operands(node)):
-            if value is not None:
-                consumers.setdefault(value, []).append((keys_found[node], index))
-        for value in set(captured(node)):
-            consumers.setdefault(value, []).append((keys_found[node], ABSENT))
-    return keys_found
-
-
-def attribute_keys(
-    node: onnx_ir.Node, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int] | None
-) -> tuple[Hashable, ...]:
-    """Return the attributes by name. Outer values in subgraphs get their keys from `numbers`, or none without it."""
+def attribute_keys(node: onnx_ir.Node, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int]) -> tuple[Hashable, ...]:
+    """Return the attributes by name. Outer values in subgraphs get their keys from `numbers`."""
     attributes = keys.attributes(node)
     return tuple((name, attribute_key(attributes[name], keys, numbers)) for name in sorted(attributes))
 
 
-def attribute_key(attribute: onnx_ir.Attr, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int] | None) -> Hashable:
+def attribute_key(attribute: onnx_ir.Attr, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int]) -> Hashable:
     """Return a key that is equal for attributes of the same type and bit-identical value."""
     kind = attribute.type
     if attribute.is_ref():
@@ -198,8 +144,8 @@ def attribute_key(attribute: onnx_ir.Attr, keys: Keys, numbers: MutableMapping[o
     return kind, repr(attribute.value)
 
 
-def _graph_key(graph: onnx_ir.Graph, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int] | None) -> int:
-    inner = ChainMap({}, dict.fromkeys(from_outside(graph), _OUTSIDE) if numbers is None else numbers)
+def _graph_key(graph: onnx_ir.Graph, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int]) -> int:
+    inner = ChainMap({}, numbers)
     inner.update((value, keys.intern("formal", index)) for index, value in enumerate(graph.inputs))
     nodes = forward_keys(computing_nodes(graph), keys, inner)
     outputs = tuple(_input_key(value, keys, inner) for value in graph.outputs)
@@ -212,9 +158,7 @@ def name_of_undefined(value: onnx_ir.Value) -> tuple[str | None, ...]:
     return () if is_defined else ("undefined", value.name)
 
 
-def _input_key(
-    value: onnx_ir.Value | None, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int], *, soft: bool = False
-) -> int:
+def _input_key(value: onnx_ir.Value | None, keys: Keys, numbers: MutableMapping[onnx_ir.Value, int]) -> int:
     if value is None:
         return ABSENT
     constant = keys.constant(value)
@@ -222,4 +166,4 @@ def _input_key(
         return numbers[value]
     if constant is None:
         return keys.intern(*(name_of_undefined(value) or ("unknown", value)))
-    return keys.intern("any constant") if soft else constant
+    return constant

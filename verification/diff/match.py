@@ -1,8 +1,7 @@
 """Matching of the nodes of two graphs: strongest evidence first, then weaker evidence for the rest.
 
-First nodes that compute the same, or whose results are used in the same way; then those of which this holds except for
-attributes and constants, if both keys or the names agree; then the same operator under the same name; last similar
-nodes in the same position. Ties are resolved by name, then by order.
+First nodes that compute the same; then the same operator under the same name; then those in the same position beside
+matched nodes, of one operator first. Ties are resolved by name, then by order.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import onnx_ir
 from castsmith.verification.diff.keys import (
     Keys,
     Scope,
-    backward_keys,
     computing_nodes,
     forward_keys,
     operands,
@@ -52,9 +50,9 @@ class Matching:
         for left, right in zip(a.outputs, b.outputs, strict=False):
             self.keys.of[left] = self.keys.of[right] = self.keys.intern("pair", left, right)
 
-    def pair_by(self, key: Callable[[Node], Hashable | None], *, only_named: bool = False) -> None:
-        """Pair nodes of equal key: those of the same names first, then in order unless `only_named`."""
-        for named in (True,) if only_named else (True, False):
+    def pair_by(self, key: Callable[[Node], Hashable | None]) -> None:
+        """Pair nodes of equal key: those of the same names first, then in order."""
+        for named in (True, False):
             waiting: dict[Hashable, list[Node]] = {}
             for node in reversed(self.left(0)):
                 if (content := key(node)) is not None:
@@ -72,56 +70,31 @@ def match_nodes(a: Scope, b: Scope, keys: Keys, outputs: Pairs) -> Matching:
     Args:
         outputs: The pairs of corresponding outputs.
     """
-    matching = Matching(keys, (computing_nodes(a), computing_nodes(b)))
-    marks = {value: index for index, pair in enumerate(outputs) for value in pair}
-    forward, backward = _all_keys(matching, marks, soft=False)
-    matching.pair_by(lambda node: (forward[node], backward[node]))
+    matching, forward = Matching(keys, (computing_nodes(a), computing_nodes(b))), dict[Node, int]()
+    for nodes in matching.sides:
+        own: dict[Value, int] = {}
+        forward |= forward_keys(nodes, keys, ChainMap(own, keys.of))
+        matching.forward |= own
     matching.pair_by(lambda node: forward[node])
-    matching.pair_by(lambda node: backward[node])
     if matching.left(0) and matching.left(1):
-        _match_similar(matching, marks, outputs)
+        matching.pair_by(lambda node: (operator_key(node), node.outputs[0].name) if node.outputs else None)
+        matching.pair_by(lambda node: (operator_key(node), node.name) if node.name else None)
+        for alike in (True, False):
+            _pair_neighbours(matching, outputs, alike=alike)
     return matching
 
 
-def _match_similar(matching: Matching, marks: dict[Value, int], outputs: Pairs) -> None:
-    forward, backward = _all_keys(matching, marks, soft=True)
-    matching.pair_by(lambda node: (forward[node], backward[node]))
-    matching.pair_by(lambda node: forward[node], only_named=True)
-    matching.pair_by(lambda node: backward[node], only_named=True)
-    matching.pair_by(lambda node: (operator_key(node), node.outputs[0].name) if node.outputs else None)
-    matching.pair_by(lambda node: (operator_key(node), node.name) if node.name else None)
-    forward, backward = _all_keys(matching, marks, soft=True)
-    matching.pair_by(lambda node: forward[node] if _computes(node, matching.keys) else None)
-    matching.pair_by(lambda node: backward[node])
-    _pair_neighbours(matching, outputs)
+def _pair_neighbours(matching: Matching, outputs: Pairs, *, alike: bool) -> None:
+    """Pair unmatched producers of inputs and consumers of outputs of matched nodes, by position.
 
-
-def _computes(node: Node, keys: Keys) -> bool:
-    """True if some operand is not constant: soft keys do not distinguish, for example, casts of constants."""
-    return any(value is not None and keys.constant(value) is None for value in node.inputs)
-
-
-def _all_keys(matching: Matching, marks: dict[Value, int], *, soft: bool) -> tuple[dict[Node, int], dict[Node, int]]:
-    """Return forward and backward keys of all nodes; soft ones start from the pairs matched so far."""
-    keys, forward, backward = matching.keys, dict[Node, int](), dict[Node, int]()
-    fixed = {node: keys.intern("pair", *pair) for pair in matching.partner.items() for node in pair} if soft else None
-    for nodes in matching.sides:
-        own: dict[Value, int] = {}
-        forward |= forward_keys(nodes, keys, ChainMap(own, keys.of), soft=soft)
-        backward |= backward_keys(nodes, keys, marks, fixed=fixed)
-        if not soft:
-            matching.forward |= own
-    return forward, backward
-
-
-def _pair_neighbours(matching: Matching, outputs: Pairs) -> None:
-    """Pair unmatched producers of inputs and consumers of outputs of matched nodes, by position."""
+    alike: Only those of one operator.
+    """
     free = set(matching.left(0)), set(matching.left(1))
     waiting = list(matching.partner.items())
     pairs = [(x.producer(), y.producer()) for x, y in outputs]
     while all(free) and (pairs or waiting):
         for left, right in pairs:
-            if left in free[0] and right in free[1]:
+            if left in free[0] and right in free[1] and not (alike and operator_key(left) != operator_key(right)):
                 free[0].remove(left)
                 free[1].remove(right)
                 matching.pair(left, right)

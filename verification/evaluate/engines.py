@@ -54,7 +54,18 @@ TITLES = {
 
 _BY_OPENVINO = ("float32", "float16", "int32", "int8", "uint8", "bool")
 _INT32 = np.iinfo(np.int32)
-_LONGEST_CALL, _SHORTEST_START, _WATCHED_EVERY, _MOST_GONE = 300.0, 10.0, 0.2, 64
+_LONGEST_CALL = 300.0
+"""Seconds of the processor for a request without another limit."""
+
+_SHORTEST_START = 10.0
+"""Seconds to load a model, also where a call may take less: the first one imports the engine."""
+
+_WATCHED_EVERY = 0.2
+"""Seconds between two looks at the clock, against limits of a second and more."""
+
+_MOST_GONE = 64
+"""Models that are forgotten with one request, which takes as long as running a small one."""
+
 _WALL = 10.0 if TIMED else 1.0
 """Seconds of the clock for each of the processor, after which a request that waits for ever is ended."""
 

@@ -250,8 +250,8 @@ class Evaluator:
         """
         if not function.attributes:
             return function
-        given = {name: attribute for name, attribute in node.attributes.items() if not attribute.is_ref()}
-        values = {name: given.get(name) or default for name, default in function.attributes.items()}
+        passed = {name: attribute for name, attribute in node.attributes.items() if not attribute.is_ref()}
+        values = {name: passed.get(name) or default for name, default in function.attributes.items()}
         key = (function, *((name, attribute.type, repr(attribute.value)) for name, attribute in values.items()))
         if key not in self._bound:
             copy = function.clone()
@@ -340,7 +340,7 @@ def _array(tensor: onnx_ir.TensorProtocol) -> Array:
     array = tensor.numpy()
     if tensor.dtype is not DataType.STRING:
         return array
-    texts = [each.decode(errors="replace") if isinstance(each, bytes) else each for each in array.reshape(-1).tolist()]
+    texts = [text.decode(errors="replace") if isinstance(text, bytes) else text for text in array.reshape(-1).tolist()]
     return np.array(texts, object).reshape(array.shape)
 
 
@@ -351,10 +351,10 @@ def _bytes(content: Content) -> int:
     return 0 if content is None else sum(map(_bytes, content))
 
 
-def _content(given: Array | Sequence[Array] | None) -> Content:
-    if isinstance(given, np.ndarray):
-        return Tensor(given)
-    return None if given is None else [Tensor(array) for array in given]
+def _content(feed: Array | Sequence[Array] | None) -> Content:
+    if isinstance(feed, np.ndarray):
+        return Tensor(feed)
+    return None if feed is None else [Tensor(array) for array in feed]
 
 
 def _last_uses(graph: onnx_ir.Graph) -> dict[onnx_ir.Node, list[onnx_ir.Value]]:
@@ -370,9 +370,9 @@ def _last_uses(graph: onnx_ir.Graph) -> dict[onnx_ir.Node, list[onnx_ir.Value]]:
                     last.update((value, node) for value in subgraph.outputs)
                 for inner in nodes_of(held):
                     last.update((value, node) for value in inner.inputs if value is not None)
-    found: dict[onnx_ir.Node, list[onnx_ir.Value]] = {}
+    dropped: dict[onnx_ir.Node, list[onnx_ir.Value]] = {}
     kept = set(graph.outputs)
     for value, node in last.items():
         if value not in kept and value.producer() is not None:
-            found.setdefault(node, []).append(value)
-    return found
+            dropped.setdefault(node, []).append(value)
+    return dropped

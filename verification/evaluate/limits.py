@@ -38,10 +38,16 @@ _RUNS_A_SECOND, _ELEMENTS_A_RUN = 1000, 10_000
 """Operators that run in a second, and elements that count as one more."""
 
 _NODES_A_SECOND, _BYTES_A_SECOND = 10, 1 << 18
-_LONGEST_CALL, _SHORTEST_SEARCH = 10.0, 1.0
+"""Nodes, and bytes of constants, for which a comparison gets another second: each runs on dozens of sets of inputs."""
 
-_STEPS_A_SECOND = 1000
+_LONGEST_CALL = 10.0
+"""Seconds that one operator may take, if a quarter of the limit is less."""
+
+_SHORTEST_SEARCH = 1.0
+"""Seconds in which the place of a known difference is looked for, also where the time is over."""
+
 _MOST_MADE = 1 << 22
+"""Elements that operands of any size may make: 16 MiB of float."""
 
 Operands = Sequence[Array | None]
 
@@ -109,7 +115,7 @@ class Budget:
     def turn(self, what: str, nodes: int) -> None:
         """Count an iteration of a loop, or a call of a function, with so many nodes. Raises LimitError for too many."""
         self.steps += nodes + 1
-        if self.steps > max(self.seconds, SECONDS) * _STEPS_A_SECOND * self.part:
+        if self.steps > max(self.seconds, SECONDS) * _RUNS_A_SECOND * self.part:
             raise LimitError(f"{what} does not end within {self.steps} steps on these inputs (`seconds=` allows more).")
 
 
