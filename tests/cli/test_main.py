@@ -334,10 +334,11 @@ def test_quiet_prints_errors_alone(castsmith: Command, tmp_path: Path) -> None:
         loud, quiet = castsmith(*words), castsmith(*words, "-q")
         assert loud.out
         assert (loud.code, quiet.code, quiet.out, quiet.err) == (code, code, "", "")
-    warned = ("convert", MODELS / "convnet.onnx", "-o", out, "--to=half", "--target=tensorrt", "--lower=*")
-    assert [text in castsmith(*warned).err for text in ("is now --force", "tensorrt-11.", "has no Cast")] == [True] * 3
-    several = ("convert", *(MODELS / f"{name}.onnx" for name in ("convnet", "float8_qdq")), *warned[4:])
-    assert "has no Cast" in castsmith(*several, "-o", tmp_path / "many").err
+    c = write_model(tmp_path / "c.onnx", CLEAN.replace("float[N] x", "int16[N] w, float[N] x"))
+    warned = ("convert", c, "-o", out, "--to=half", "--target=tensorrt", "--lower=*")
+    assert [text in castsmith(*warned).err for text in ("is now --force", "tensorrt-11.", "has no int16")] == [True] * 3
+    several = ("convert", c, MODELS / "float8_qdq.onnx", *warned[4:])
+    assert "has no int16" in castsmith(*several, "-o", tmp_path / "many").err
     for words in (warned, (*several, "-o", tmp_path / "many")):
         assert (castsmith(*words, "-q").out, castsmith(*words, "-q").err) == ("", "")
     ended = castsmith("optimize", tmp_path / "none", "-o", out, "-q")
