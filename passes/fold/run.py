@@ -141,8 +141,9 @@ class FoldConstants(SessionPass):
         return RewriteResult(model, bool(records.rewrites), records)
 
     def _keep(self, node: onnx_ir.Node, session: Session) -> Refusal | None:
-        codes = constant_tensor(node.inputs[0])
-        if self.fold_quantized or codes is None or not belongs_to_quantized_operator(node):
+        belongs = not self.fold_quantized and belongs_to_quantized_operator(node)
+        codes = constant_tensor(node.inputs[0]) if belongs else None
+        if codes is None:
             return None
         opset = opset_of(session.imports[graph_of(node)], "") or 0
         if not takes_operator(node.op_type, codes.dtype, opset, self.target):
