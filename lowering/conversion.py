@@ -20,7 +20,7 @@ from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.accuracy import Reference, is_made_up, measure, reference
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
-from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
+from castsmith.lowering.check.types import MIXED_OPERAND_TYPES, declared_findings
 from castsmith.lowering.fault_search import WRONG, faults
 from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.fewest import Fewest
@@ -560,11 +560,12 @@ def _ended(
 
 
 def _repair(run: Run, target: Target | None) -> None:
-    """Make operands agree, if any disagree.
+    """Make operands agree, and declarations with what is computed, if any disagree.
 
     What that cannot set right was wrong before, and the conversion does not add to it: a warning.
     """
-    if not run.session.inference(_RULES).to_convert:
+    inference = run.session.inference(_RULES)
+    if not inference.to_convert and next(declared_findings(run.session.model, inference), None) is None:
         return
     promote = InsertPromoteTypes(promote_unsafe=True, half_constants=True, keep_output_types=True)
     for step in (promote, ResolvePromoteTypes(), FoldConstants(target=target)):
