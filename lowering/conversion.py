@@ -25,8 +25,8 @@ from castsmith.lowering.fault_search import WRONG, faults
 from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
-from castsmith.lowering.float8.functions import inline_functions, obstacle_to_inlining
 from castsmith.lowering.healing import Healing, computes_in_half, reference_of, unless_tidied
+from castsmith.lowering.inlining import inline_functions, obstacle_to_inlining
 from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16
 from castsmith.lowering.opset.version import RaiseOpset, opset_asked
@@ -54,7 +54,6 @@ from castsmith.targets.target import as_target, load_target
 from castsmith.verification.bounds import Bound, bounds_and
 
 if TYPE_CHECKING:
-    from castsmith.analysis.bounds.analysis import Also
     from castsmith.targets.target import Target
 
 _RULES = PromotionRules(promote_unsafe=True)
@@ -65,7 +64,8 @@ _MARGIN = 8.0
 MOST_ATTEMPTS = 64
 """Conversions that the search for `max_error` tries at most."""
 _CAREFUL_ATTEMPTS = 3
-"""Conversions that keep only the first node of each path that loses numbers: all of them then, so that few follow."""
+"""Conversions that keep only the first node of each path that loses numbers. As many more keep the nodes behind of the
+same operators, as layers repeat them, and then all of them, so that few follow."""
 
 MAY_NOT_FIT = FindingCode(
     "may-not-fit",
@@ -151,9 +151,8 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         known = reference(given.clone(), options.inputs, options.dims, ranges=options.ranges, target=target)
     fates, remembered = Fates(to), Remembered()
     stated = _stated(given, options.ranges or {})
-    # The weights are read for the bounds, and the effects of rounding are found in the same pass.
     bounded = not options.weights_only and (to == DataType.FLOAT16 or stated)
-    proven = _bounds_of(given, stated, remembered, fates.reader) if bounded else {}
+    proven = _bounds_of(given, stated, remembered) if bounded else {}
     measured, made_up = {} if known is None else known.measured(), is_made_up(options.inputs)
     evidence = _evidence(measured, to, made_up=made_up, search=search)
     request = Request(
@@ -344,14 +343,16 @@ def _lost_outputs(model: onnx_ir.Model, proof: Proof) -> Iterator[Diagnostic]:
 def _without_losses(model: onnx_ir.Model, request: Request, known: Reference | None) -> _Attempt:
     """Convert the model; what would make an infinity or NaN of a number, as is proven or measured, stays in float."""
     keep, kept, before = request.keep, set[str](), model.clone()
-    attempts = 0
+    attempts, operators = 0, set[str]()
     while True:
         attempt, attempts = _attempt(model, request, keep), attempts + 1
         proof = attempt.proof(request)
         converted = attempt.converted()
         losses = {} if proof is None else proof.losses(converted)
+        operators.update(node.op_type for node in losses)
         if proof is not None and losses and attempts > _CAREFUL_ATTEMPTS:
-            losses = proof.losses(converted, behind=True)
+            every = {node.op_type for node in all_nodes(attempt.result.model)}
+            losses = proof.losses(converted, every if attempts > 2 * _CAREFUL_ATTEMPTS else operators)
         asked = Asked(request.lower, "", losses).with_all_inside(attempt.result.model) if request.lower else {}
         names = defaultdict[str, set[str]](set)
         for node, why in losses.items():
@@ -683,7 +684,7 @@ def _stated(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) -> 
 
 
 def _bounds_of(
-    model: onnx_ir.Model, stated: Mapping[str, tuple[float, float]], remembered: Remembered, also: Also | None = None
+    model: onnx_ir.Model, stated: Mapping[str, tuple[float, float]], remembered: Remembered
 ) -> dict[str, Bound]:
     """The bounds that hold for every input in the stated ranges, by name; empty if the model cannot be bounded.
 
@@ -691,7 +692,7 @@ def _bounds_of(
     """
     ranges = {name: ends for value in model.graph.inputs if (ends := stated.get(name := value.name or ""))}
     try:
-        found = bounds_and(model, ranges=ranges, promotion=_RULES, also=also, remembered=remembered)
+        found = bounds_and(model, ranges=ranges, promotion=_RULES, remembered=remembered)
     except CastsmithError:  # no bound is needed for a conversion
         return {}
     return {name: bound for name, bound in found.items() if bound.how == "proven"}

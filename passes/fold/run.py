@@ -39,7 +39,6 @@ from castsmith.passes.core.rewriting import Replacement, apply_replacement
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.reading import CONVERTING, Reader, may_convert
 from castsmith.passes.fold.rule import FOLD_CONSTANT, FOLD_GROWTH, FOLD_INVALID, FOLD_UNDEFINED, NAME, Folding
-from castsmith.passes.fold.together import casts_computed
 from castsmith.passes.fold.values import Constants
 from castsmith.targets.kernels import takes_operator
 from castsmith.targets.target import Target
@@ -122,7 +121,6 @@ class FoldConstants(SessionPass):
         found = session.survey
         nodes = [node for node in (found.nodes if found.domains else found.of(CONVERTING)) if may_convert(node)]
         nodes = [node for node in nodes if not node.metadata_props or not is_stored_weight(node)]
-        folding.ready = casts_computed(nodes, folding.reader)
         types = folding.reader.inference.types
         for node in nodes:
             if node.graph is None:  # removed meanwhile
@@ -141,9 +139,8 @@ class FoldConstants(SessionPass):
         return RewriteResult(model, bool(records.rewrites), records)
 
     def _keep(self, node: onnx_ir.Node, session: Session) -> Refusal | None:
-        belongs = not self.fold_quantized and belongs_to_quantized_operator(node)
-        codes = constant_tensor(node.inputs[0]) if belongs else None
-        if codes is None:
+        codes = constant_tensor(node.inputs[0]) if node.inputs else None
+        if self.fold_quantized or codes is None or not belongs_to_quantized_operator(node):
             return None
         opset = opset_of(session.imports[graph_of(node)], "") or 0
         if not takes_operator(node.op_type, codes.dtype, opset, self.target):
