@@ -152,8 +152,9 @@ def test_what_follows_a_loss_stays_converted_however_many_losses_there_are(layer
 def test_a_loss_is_behind_another_through_a_value_of_which_nothing_is_known() -> None:
     """The mask is minus infinity, so that no bound of the masked values is proven before either."""
     proto = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
-        g (float[4,8] x, bool[8] m) => (float[4,8] y) <float low = {-inf}> {
-        a = MatMul (x, w) s = Softplus (a) n = Neg (s) c = Where (m, n, low) e = Exp (c) y = MatMul (e, w) }""")
+        g (float[4,8] x, bool[8] m) => (float[4,8] y) <float low = {-inf}, float tenth = {0.1}> {
+        a = MatMul (x, w) s = Softplus (a) n = Mul (s, tenth) c = Where (m, n, low) e = Exp (c)
+        y = MatMul (e, w) }""")
     proto.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(8, dtype=np.float32), "w"))
     result = castsmith.convert(proto, to="float16", ranges={"x": (-60, 60)})
     kept = {name for name, (dtype, _) in result.precisions.items() if dtype == onnx_ir.DataType.FLOAT}
