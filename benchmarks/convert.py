@@ -1,7 +1,7 @@
 """Conversions to float16 beside peers: valid, accepted, error, casts, share of products in 16 bits, time, memory.
 
 python -m benchmarks.convert FOLDER [--list FILES.json] [--tools A,B] [--autocast PYTHON] [--json OUT] [--files]
-       [--repeat N]
+       [--repeat N] [--reuse ROWS.json]
 
 Every tool converts the same files with inputs and outputs kept, in one run, as far as it is installed: Castsmith
 without and with inputs to measure on, onnxconverter-common, ONNX Runtime's `transformers/float16.py` without and with
@@ -404,7 +404,9 @@ _NOISE = 1.1
 def beaten(rows: list[dict[str, Any]]) -> Iterator[str]:
     """A line for each file on which a tool has fewer casts, as many products in 16 bits, and no larger error."""
     for file in dict.fromkeys(row["file"] for row in rows):
-        own = [row for row in rows if row["file"] == file and "error" in row and row["accepted"] and row["valid"]]
+        own = [
+            row for row in rows if row["file"] == file and row.get("error", 1) < 1 and row["accepted"] and row["valid"]
+        ]
         for ours in (row for row in own if row["tool"].startswith("castsmith")):
             for row in own:
                 fewer = (
@@ -429,12 +431,18 @@ def main() -> None:
     parser.add_argument("--autocast", metavar="PYTHON", help="the Python in which nvidia-modelopt is installed")
     parser.add_argument("--json", type=Path, help="where to write the rows")
     parser.add_argument("--files", action="store_true", help="print the figures of each file too")
+    parser.add_argument("--reuse", type=Path, help="rows of an earlier run, for the tools that are not to run again")
     parser.add_argument("--repeat", type=int, default=3, help="how often each file is converted (default: 3)")
     arguments = parser.parse_args()
     names = json.loads(arguments.list.read_text()) if arguments.list else None
     files = [arguments.folder / name for name in names] if names else sorted(arguments.folder.rglob("*.onnx"))
     tools = [tool for tool in arguments.tools.split(",") if installed(tool, arguments.autocast)]
     rows = [row for path in files for row in rows_of(path, tools, arguments.autocast, arguments.repeat)]
+    if arguments.reuse:
+        names = {path.name for path in files}
+        earlier = [row for row in json.loads(arguments.reuse.read_text()) if row["file"] in names]
+        rows += [row for row in earlier if row["tool"] not in tools]
+        tools += dict.fromkeys(row["tool"] for row in rows if row["tool"] not in tools)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
     print("\n".join(table(rows, tools, len(files))))

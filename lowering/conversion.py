@@ -20,7 +20,7 @@ from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.accuracy import Reference, is_made_up, measure, reference
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
-from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
+from castsmith.lowering.check.types import MIXED_OPERAND_TYPES, declared_findings
 from castsmith.lowering.fault_search import WRONG, faults
 from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.fewest import Fewest
@@ -64,7 +64,8 @@ _MARGIN = 8.0
 MOST_ATTEMPTS = 64
 """Conversions that the search for `max_error` tries at most."""
 _CAREFUL_ATTEMPTS = 3
-"""Conversions that keep only the first node of each path that loses numbers: all of them then, so that few follow."""
+"""Conversions that keep only the first node of each path that loses numbers. As many more keep the nodes behind of the
+same operators, as layers repeat them, and then all of them, so that few follow."""
 
 MAY_NOT_FIT = FindingCode(
     "may-not-fit",
@@ -342,14 +343,16 @@ def _lost_outputs(model: onnx_ir.Model, proof: Proof) -> Iterator[Diagnostic]:
 def _without_losses(model: onnx_ir.Model, request: Request, known: Reference | None) -> _Attempt:
     """Convert the model; what would make an infinity or NaN of a number, as is proven or measured, stays in float."""
     keep, kept, before = request.keep, set[str](), model.clone()
-    attempts = 0
+    attempts, operators = 0, set[str]()
     while True:
         attempt, attempts = _attempt(model, request, keep), attempts + 1
         proof = attempt.proof(request)
         converted = attempt.converted()
         losses = {} if proof is None else proof.losses(converted)
+        operators.update(node.op_type for node in losses)
         if proof is not None and losses and attempts > _CAREFUL_ATTEMPTS:
-            losses = proof.losses(converted, behind=True)
+            every = {node.op_type for node in all_nodes(attempt.result.model)}
+            losses = proof.losses(converted, every if attempts > 2 * _CAREFUL_ATTEMPTS else operators)
         asked = Asked(request.lower, "", losses).with_all_inside(attempt.result.model) if request.lower else {}
         names = defaultdict[str, set[str]](set)
         for node, why in losses.items():
@@ -558,11 +561,12 @@ def _ended(
 
 
 def _repair(run: Run, target: Target | None) -> None:
-    """Make operands agree, if any disagree.
+    """Make operands agree, and declarations with what is computed, if any disagree.
 
     What that cannot set right was wrong before, and the conversion does not add to it: a warning.
     """
-    if not run.session.inference(_RULES).to_convert:
+    inference = run.session.inference(_RULES)
+    if not inference.to_convert and next(declared_findings(run.session.model, inference), None) is None:
         return
     promote = InsertPromoteTypes(promote_unsafe=True, half_constants=True, keep_output_types=True)
     for step in (promote, ResolvePromoteTypes(), FoldConstants(target=target)):

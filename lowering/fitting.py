@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Container, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -58,23 +58,25 @@ class Proof:
         kept = after.magnitude == 0 or after.magnitude >= limits(self.to).normal
         return _is_sure(after) and kept and value not in self._behind_vanishing
 
-    def losses(self, converted: Iterable[onnx_ir.Node], *, behind: bool = False) -> dict[onnx_ir.Node, str]:
+    def losses(
+        self, converted: Iterable[onnx_ir.Node], behind: Container[str] = frozenset()
+    ) -> dict[onnx_ir.Node, str]:
         """Return the nodes to keep, each with the reason: where what was finite may become infinite or NaN.
 
         Those that make an operand vanish, by which it does, are among them. A value whose bound alone exceeds the
         precision may be far from it. So is a product of matrices, which runtimes add up in float.
 
-        behind: Also the nodes behind, whose operands are lost; their results may be sound if those are kept.
+        behind: The operators to keep also where operands are lost; their results may be sound if those are kept.
         """
         converted, reasons, seen = dict.fromkeys(converted), dict[onnx_ir.Node, str](), set[onnx_ir.Value]()
         tainted = set[onnx_ir.Value]()
         for node in all_nodes(self.model):
             operands = [value for value in node.inputs if value is not None]
-            first = behind or tainted.isdisjoint(operands)
+            first = tainted.isdisjoint(operands)
             lost = any(map(self.is_lost, node.outputs))
             if lost or not first:
                 tainted.update(value for value in node.outputs if not _is_sure(self._after(value)))
-            if not (first and lost) or traits_of(node.domain, node.op_type).products:
+            if not (lost and (first or node.op_type in behind)) or traits_of(node.domain, node.op_type).products:
                 continue
             vanishing = [value for value in operands if self._vanishes(value) and node.op_type not in _WITHOUT_POLE]
             why = f"it may overflow inside, computed in {type_name(self.to)}"

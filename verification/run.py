@@ -224,6 +224,9 @@ def require_no_difference(verdict: Verdict, what: str) -> Verdict:
     )
 
 
+_GIVE = "pass inputs that the models accept and that reach it (`inputs=`)"
+
+
 @dataclass
 class _Comparison:
     a: onnx_ir.Model
@@ -237,6 +240,8 @@ class _Comparison:
     first: Evaluator = field(init=False)
     second: Evaluator = field(init=False)
     sets: Sets = field(init=False)
+    failed: tuple[Feeds, EngineError] | None = None
+    """Inputs on which the first model did not run, and why."""
 
     def __post_init__(self) -> None:
         self.first = Evaluator(self.a, self.rules, self.runner, self.budget)
@@ -293,6 +298,7 @@ class _Comparison:
             expected = self.sets.result(feeds)
         except EngineError as error:
             verdict.skipped.append((name, str(error)))
+            self.failed = feeds, error
             return
         theirs = self._theirs(feeds)
         try:
@@ -477,13 +483,13 @@ class _Comparison:
         if advice not in self.verdict.advice:
             self.verdict.advice.append(advice)
 
-    def _unreached(self, reasons: Iterable[str]) -> None:
-        """Note reasons that the caller may accept."""
+    def _unreached(self, reasons: Iterable[str], ways: Sequence[str] = (_GIVE,)) -> None:
+        """Note reasons that the caller may accept, and the other ways to decide them."""
         for reason in reasons:
             if self.how.allow_unreached:
                 self.verdict.accepted.append(f"not reached, as allowed: {reason}")
             else:
-                self._unsure(reason, f"{_GIVE}, or accept that (`allow_unreached`)")
+                self._unsure(reason, ", or ".join([*ways, "accept that (`allow_unreached`)"]))
 
     def _declared_types(self) -> None:
         """Compare the declared types of outputs: other types are a difference, except for a corrected declaration.
@@ -515,15 +521,31 @@ class _Comparison:
         sizes = " ".join(f"{name}={size}" for name, size in named.items())
         way = f"; Castsmith chose the sizes of symbolic dimensions: {sizes}; pass valid ones (`dims=`)" if sizes else ""
         text = f"the models did not run on any of the inputs: {reason}{way}"
+        unsupported, shapes = (
+            self.failed is not None and self.failed[1].unsupported,
+            len(named) < len(self.sets.made_up),
+        )
+        ways = [f"{_GIVE}{' or their shapes (`shapes=`)' if shapes else ''}"]
+        if unsupported or "`" in reason:  # no input helps, or it names the option itself
+            ways = []
+        if ways and self._runs_by_reference():
+            ways = ["run them by the reference implementation (`engine='reference'`)"]
         if not tested and verdict.outputs:
-            self._unreached([text])
-        elif "no engine supports" in reason:
-            verdict.unsure.append(f"{text}; no option decides that")
-        elif "`" in reason:  # it names the option itself
-            verdict.unsure.append(text)
+            self._unreached([text], ways)
+        elif ways:
+            self._unsure(text, ways[0])
         else:
-            shapes = " or their shapes (`shapes=`)" if len(named) < len(self.sets.made_up) else ""
-            self._unsure(text, f"{_GIVE}{shapes}")
+            verdict.unsure.append(f"{text}; no option decides that" if unsupported else text)
+
+    def _runs_by_reference(self) -> bool:
+        """True if the reference implementation runs the first model on inputs on which the engine does not."""
+        if self.failed is None or self.runner.name == "reference":
+            return False
+        try:
+            Evaluator(self.a, self.rules, Engine("reference"), self.budget).run(self.failed[0])
+        except EngineError:
+            return False
+        return True
 
     def _why_none(self, count: Count) -> str:
         if not count.elements:
@@ -568,8 +590,6 @@ def _is_constant(value: onnx_ir.Value) -> bool:
     node = value.producer()
     return node is not None and not node.inputs
 
-
-_GIVE = "pass inputs that the models accept and that reach it (`inputs=`)"
 
 _THROUGH = {"code": "the code", "wider": "the wider type", "narrower": "the narrower type"}
 

@@ -97,8 +97,9 @@ def refusal_form(record: Refusal) -> Form:
 
 
 def words_of(reason: str) -> Iterator[str]:
-    """Return the words of a reason, without names of values and numbers."""
-    return (word for word in reason.split() if word.strip(":;,.()").isalpha() or word.strip(":;,.()") in _TYPES)
+    """Return the words of a reason, without punctuation, names of values and numbers."""
+    words = (word.strip(":;,.()") for word in reason.split())
+    return (word for word in words if word.isalpha() or word in _TYPES)
 
 
 def _places(records: Sequence[Rewrite | Refusal]) -> str:

@@ -259,6 +259,15 @@ def test_a_mixed_operand_that_is_left_is_an_error_and_what_was_wrong_before_a_wa
 _LOAD = "import sys, onnxruntime; onnxruntime.InferenceSession(sys.argv[1], providers=['CPUExecutionProvider'])"
 
 
+def test_a_wrong_declaration_is_corrected() -> None:
+    proto = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]> g (float[2,3] x) => (float[M,N] y)
+        <float[3,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}> {
+            s = Constant <value = int64[2] {3, 2}> () r = Reshape (x, s) t = Transpose (r) y = MatMul (t, w) }""")
+    proto.graph.value_info.append(onnx.helper.make_tensor_value_info("s", onnx.TensorProto.FLOAT, [2]))
+    assert [each.code for each in castsmith.check(proto)] == ["value-type-mismatch"]
+    assert castsmith.check(convert(proto, to="float16").model) == []
+
+
 def test_batches_that_are_transposed_and_multiplied_load(tmp_path: Path) -> None:
     """ONNX Runtime 1.32.0 ends the process when it loads them without the ranks, which the Transposes state."""
     text = f"""<ir_version: 8, opset_import: ["": 17]> g (float[N,4] x, int64[L] s) => (float[A,B,C] y)

@@ -135,6 +135,32 @@ def test_a_node_that_the_conversion_removes_loses_nothing() -> None:
     assert {dtype for dtype, _ in result.precisions.values()} == {onnx_ir.DataType.FLOAT16}
 
 
+@pytest.mark.parametrize("layers", [0, 1, 3, 4, 8])
+def test_what_follows_a_loss_stays_converted_however_many_losses_there_are(layers: int) -> None:
+    """Each Softplus may overflow inside, once the one before it does not; the Softmax reads a product of any size."""
+    body = "".join(f" m{i} = Mul (s{i}, most) s{i + 1} = Softplus (m{i})" for i in range(layers))
+    proto = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["": 17]> g (float[4,8] x) => (float[4,8] y)
+        <float most = {{0.9}}> {{ a = MatMul (x, w) s0 = Abs (a) {body} p = MatMul (s{layers}, v) q = Softmax (p)
+        y = MatMul (q, w) }}""")
+    weights = {"w": np.eye(8, dtype=np.float32), "v": 3000 * np.eye(8, dtype=np.float32)}
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
+    result = castsmith.convert(proto, to="float16", ranges={"x": (-60, 60)})
+    kept = {name for name, (dtype, _) in result.precisions.items() if dtype == onnx_ir.DataType.FLOAT}
+    assert {f"s{i + 1}" for i in range(layers)} <= kept <= {f"{each}{i}" for each in "ms" for i in range(layers + 1)}
+
+
+def test_a_loss_is_behind_another_through_a_value_of_which_nothing_is_known() -> None:
+    """The mask is minus infinity, so that no bound of the masked values is proven before either."""
+    proto = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+        g (float[4,8] x, bool[8] m) => (float[4,8] y) <float low = {-inf}, float tenth = {0.1}> {
+        a = MatMul (x, w) s = Softplus (a) n = Mul (s, tenth) c = Where (m, n, low) e = Exp (c)
+        y = MatMul (e, w) }""")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(8, dtype=np.float32), "w"))
+    result = castsmith.convert(proto, to="float16", ranges={"x": (-60, 60)})
+    kept = {name for name, (dtype, _) in result.precisions.items() if dtype == onnx_ir.DataType.FLOAT}
+    assert kept == {"s"}
+
+
 def _check(seed: int) -> None:
     proto, ranges = drawn(seed)
     try:

@@ -135,6 +135,22 @@ def test_what_did_not_run_is_said_with_the_sizes_that_were_made_up() -> None:
     assert "made up" not in reason
 
 
+@pytest.mark.parametrize(
+    ("node", "advice", "option", "index"),
+    [
+        ("Nothing (x)", "accept that (`allow_unreached`)", {"allow_unreached": True}, 7),
+        ("Mod (x, x)", "run them by the reference implementation (`engine='reference'`)", {"engine": "reference"}, 7),
+        ("Gather (x, i)", "pass inputs that the models accept and that reach it (`inputs=`)", {}, 1),
+    ],
+)
+def test_the_advice_on_what_did_not_run_decides_it(node: str, advice: str, option: dict[str, Any], index: int) -> None:
+    model, x = parsed(f"g (float[3] x, int64 i) => (float[M] y) {{ y = {node} }}"), np.ones(3, np.float32)
+    found = verify(model, model.clone(), inputs=[("mine", {"x": x, "i": np.array(7)})])
+    assert not found.equal
+    assert [text.startswith(advice) for text in found.advice] == [True]
+    assert verify(model, model.clone(), inputs=[("mine", {"x": x, "i": np.array(index)})], **option).equal
+
+
 # The whole model in the engine.
 
 _CHAIN = """g (float[3] x) => (int32[3] y, float[3] z) {

@@ -79,11 +79,14 @@ class EngineError(ModelError):
 
     Attributes:
         open: An operand depends on a result that the standard leaves undefined.
-        unsupported: No engine has the operator.
+        unsupported: No engine has the operator, or its results cannot be read.
     """
 
     open = False
-    unsupported = False
+
+    def __init__(self, message: str, unsupported: bool = False) -> None:
+        super().__init__(message)
+        self.unsupported = unsupported
 
 
 class LimitError(EngineError):
@@ -315,7 +318,7 @@ class Engine:
                 self._stand_in(node, key, prepared)
                 return self.run(node, operands, imports, seconds=seconds, extra=extra)
             kind = LimitError if any(word in str(error) for word in _OF_MEMORY) else EngineError
-            raise kind(f"{node.op_type} does not run on {_types_text(feeds)}: {error}.") from None
+            raise kind(f"{node.op_type} does not run on {_types_text(feeds)}: {error}.", error.unsupported) from None
 
     def _stand_in(self, node: onnx_ir.Node, key: tuple[object, ...], prepared: Prepared) -> None:
         """Let the reference implementation run the node from now on."""
@@ -357,9 +360,8 @@ class Engine:
         except CrashError:
             raise
         except EngineError as error:
-            gone = EngineError(f"no engine supports {node.op_type} of {node.domain or 'ai.onnx'} ({error}).")
-            gone.unsupported = True
-            raise gone from None
+            text = f"no engine supports {node.op_type} of {node.domain or 'ai.onnx'} ({error})."
+            raise EngineError(text, unsupported=True) from None
         return "reference", last
 
     def _reads(self, node: onnx_ir.Node, prepared: Prepared, feeds: Mapping[str, Array]) -> bool:
@@ -478,7 +480,8 @@ def _placed(node: onnx_ir.Node, results: Sequence[Any]) -> list[Array]:
     """Return the results in the positions of the outputs; None for an absent output."""
     if any(isinstance(result, list | tuple | dict) for result in results):
         raise EngineError(
-            "its result is a sequence or a map, which is supported for the sequence operators of ONNX only"
+            "its result is a sequence or a map, which is supported for the sequence operators of ONNX only",
+            unsupported=True,
         )
     left = iter(results)
     return [np.asarray(next(left)) if value.name else np.zeros(0) for value in node.outputs]
