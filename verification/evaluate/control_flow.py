@@ -60,7 +60,7 @@ def run_control_flow(
         return _loop(run, node, inputs, scope, imports)
     if node.op_type == "Scan":
         if "directions" in node.attributes or (opset_of(imports, "") or 9) < 9:
-            raise EngineError(f"Scan {node.name or ''} of opset 8 is not supported, whose operands are batches.")
+            return _scan_of_opset_8(run, node, inputs, scope, imports)
         return _scan(run, node, [_tensor(node, content) for content in inputs], scope, imports)
     if node.op_type == "SequenceMap":
         return _sequence_map(run, node, inputs, scope, imports)
@@ -178,6 +178,30 @@ def _turns(
     if not turns:
         collected = [[_tensor(node, content)] for content in step(0, states, trial=True)[count:]]
     return states, collected, turns
+
+
+def _scan_of_opset_8(
+    run: Evaluates, node: onnx_ir.Node, inputs: Sequence[Content], scope: Contents, imports: Imports
+) -> list[Content]:
+    """Run Scan over sequences of a batch: the body runs for each member, and short sequences end in zeros."""
+    body, states_given = node.attributes["body"].as_graph(), [_tensor(node, content) for content in inputs[1:]]
+    count = len(states_given) - node.attributes["num_scan_inputs"].as_int()
+    directions = node.attributes.get_ints("directions") or [0] * (len(states_given) - count)
+    batch, longest = states_given[count].array.shape[:2]
+    lengths = [longest] * batch if inputs[0] is None else _tensor(node, inputs[0]).array.tolist()
+    members: list[list[Tensor]] = []
+    for member, length in enumerate(lengths):
+        rows = [_on(t, lambda array, m=member, n=length: array[m][:n]) for t in states_given[count:]]
+        rows = [_on(t, lambda array: array[::-1]) if back else t for t, back in zip(rows, directions, strict=True)]
+        start: list[Content] = [_on(t, lambda array, m=member: array[m]) for t in states_given[:count]]
+        states, collected, turns = _turns(run, node, body, start, rows, scope, imports)
+        stacks = [_stacked(elements) if turns else _no_turns(elements[0]) for elements in collected]
+        padded = [
+            _on(t, lambda array, n=longest: np.pad(array, [(0, n - len(array)), *[(0, 0)] * (array.ndim - 1)]))
+            for t in stacks
+        ]
+        members.append([*(_tensor(node, state) for state in states), *padded])
+    return [_stacked(list(parts)) for parts in zip(*members, strict=True)]
 
 
 def _scanned(node: onnx_ir.Node, index: int, tensor: Tensor) -> Tensor:

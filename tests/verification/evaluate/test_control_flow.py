@@ -60,6 +60,24 @@ def test_the_attributes_of_scan(more: str, last: float, stack: list[list[float]]
     assert more or (empty["y"].array.tolist(), empty["z"].array.shape) == ([1, 1], (0, 2))
 
 
+SCAN_8 = """<ir_version: 5, opset_import: ["" : 8]>
+g (int64[2] n, float[2,1] s, float[2,3,1] x) => (float[2,1] y, float[2,3,1] z) {
+  y, z = Scan <num_scan_inputs = 1DIRECTIONS, body = b (float[1] a, float[1] e) => (float[1] r, float[1] q) {
+    r = Add (a, e) q = Identity (r) }> (n, s, x) }"""
+
+
+@pytest.mark.parametrize(
+    ("directions", "expected"),
+    [("", [[1, 3, 6], [10, 30, 0]]), (", directions = [1]", [[3, 5, 6], [20, 30, 0]])],
+)
+def test_scan_of_opset_8_over_sequences_of_a_batch(directions: str, expected: list[list[float]]) -> None:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(SCAN_8.replace("DIRECTIONS", directions)))
+    x = np.array([[1, 2, 3], [10, 20, 40]], np.float32)[:, :, None]
+    found = run(model, {"n": np.array([3, 2]), "s": np.zeros((2, 1), np.float32), "x": x})
+    assert found["z"].array[:, :, 0].tolist() == expected
+    assert found["y"].array.tolist() == [[6], [30]]
+
+
 def test_scan_over_texts() -> None:
     text = f"""{HEAD} g (string[2] x) => (string[2] y) {{
         y = Scan <num_scan_inputs = 1, body = b (string e) => (string r) {{ r = StringConcat (e, e) }}> (x) }}"""
