@@ -26,9 +26,9 @@ def on_this_machine(
         tasks: The tasks.
         ahead: Called when the turn of a task comes; the outcome, if it returns one, is that of the task.
     """
-    waiting, finished, running = _Shared(iter(tasks)), SimpleQueue[Done](), set[subprocess.Popen[bytes]]()
+    shared, finished = _Shared(iter(tasks)), SimpleQueue[Done]()
     threads = [
-        threading.Thread(target=_work, args=(waiting, finished, running, ahead), daemon=True)
+        threading.Thread(target=_work, args=(shared, finished, ahead), daemon=True)
         for _ in range(min(jobs, useful_processes([task.source for task in tasks])))
     ]
     for thread in threads:
@@ -37,8 +37,7 @@ def on_this_machine(
         for _ in tasks:
             yield finished.get()
     finally:
-        waiting.stop()
-        _end(running)
+        _end(shared.stop())
 
 
 _SMALL, _MANY = 1 << 16, 100
@@ -52,36 +51,47 @@ def useful_processes(models: Sequence[str], many: int = _MANY) -> int:
 
 
 class _Shared:
-    """The tasks that are left, for several threads."""
+    """The tasks that are left and the processes that do them, for several threads."""
 
     def __init__(self, tasks: Iterator[Task]) -> None:
-        self._tasks, self._lock = tasks, threading.Lock()
+        self._tasks, self._processes, self._lock = tasks, list[subprocess.Popen[bytes]](), threading.Lock()
+        self._stopped = False
 
     def take(self) -> Task | None:
         with self._lock:
             return next(self._tasks, None)
 
-    def stop(self) -> None:
+    def start(self) -> subprocess.Popen[bytes] | None:
+        """Start a process; None after `stop`, so that it returns every process that was started."""
         with self._lock:
-            self._tasks = iter(())
+            if self._stopped:
+                return None
+            self._processes.append(worker.start())
+            return self._processes[-1]
+
+    def stop(self) -> Sequence[subprocess.Popen[bytes]]:
+        """Let no task and no process start, and return the processes that were started."""
+        with self._lock:
+            self._tasks, self._stopped = iter(()), True
+            return self._processes
 
 
 def _work(
-    waiting: _Shared,
+    shared: _Shared,
     finished: SimpleQueue[Done],
-    running: set[subprocess.Popen[bytes]],
     ahead: Callable[[Task], Done | None] | None,
 ) -> None:
     """Have a process do tasks until all are done; a process that died is replaced."""
     process: subprocess.Popen[bytes] | None = None
-    while (task := waiting.take()) is not None:
+    while (task := shared.take()) is not None:
         try:
             if ahead is not None and (outcome := ahead(task)) is not None:
                 finished.put(outcome)
                 continue
             if process is None or process.poll() is not None:
-                process = worker.start()
-                running.add(process)
+                process = shared.start()
+            if process is None:
+                return
             done = worker.ask(process, task)
         except Exception as error:  # no process, or an answer that is not one: the model has failed, others go on
             done = failed(task, f"{task.source}: no process could do the work ({type(error).__name__}: {error}).")
@@ -91,9 +101,9 @@ def _work(
         worker.let_go(process)
 
 
-def _end(running: set[subprocess.Popen[bytes]]) -> None:
+def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
     """End every process that still runs: politely, then not."""
-    alive = [process for process in running if process.poll() is None]
+    alive = [process for process in processes if process.poll() is None]
     for process in alive:
         process.terminate()
     until = time.monotonic() + _PATIENCE
