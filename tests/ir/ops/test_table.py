@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -18,7 +17,7 @@ from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, contrib_operators, contrib_
 from castsmith.ir.ops.schemas import op_formals
 from castsmith.ir.ops.table import GIVES_BOOL, MOVERS, TRAITS, operators
 from castsmith.ir.ops.traits import Answer, Conversion, Moves, Rounding, Traits
-from tests.house import trees
+from tests.house import texts, tree
 from tests.ir.ops.contrib_schemas import FILE, installed, text_of
 from tests.ir.ops.models import fed_to, model_of, run
 from tests.sampling import check_all
@@ -212,7 +211,6 @@ def test_integers_whose_result_fits_are_the_same_in_the_wider_type() -> None:
     )
 
 
-_ROOT = Path(__file__).parents[3]
 _DATA = (
     "ir/ops/",
     "conformance/probe_models.py",
@@ -274,10 +272,9 @@ def test_what_lists_operators_is_found() -> None:
 
 def test_no_other_module_lists_operators() -> None:
     """A set of more than three operators is a fact about them, which belongs into their rows."""
-    for name, tree in trees().items():
-        text = (_ROOT / name).read_text(encoding="utf-8")
+    for name, text in texts().items():
         if not name.startswith(_DATA) and len(_NAMES.intersection(_QUOTED.findall(text))) > 3:
-            for listed in _collections(tree):
+            for listed in _collections(tree(name)):
                 assert len(listed) <= 3, f"{name} lists {sorted(listed)}"
 
 
