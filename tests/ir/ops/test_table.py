@@ -19,17 +19,12 @@ from castsmith.ir.ops.table import GIVES_BOOL, MOVERS, TRAITS, operators
 from castsmith.ir.ops.traits import Answer, Conversion, Moves, Rounding, Traits
 from tests.house import texts, tree
 from tests.ir.ops.contrib_schemas import FILE, installed, text_of
-from tests.ir.ops.models import fed_to, model_of, run
+from tests.ir.ops.models import fed_to, model_of, run, schemas_by_operator
 from tests.sampling import check_all
 from tests.versions import ONNX
 
 KEYS = sorted(key for key in TRAITS if key[0] != CONTRIB_DOMAIN)
 _NEW = {("", "Range"), ("ai.onnx.preview", "FlexAttention")}
-
-
-def _schemas(domain: str, op_type: str) -> list[onnx.defs.OpSchema]:
-    found = onnx.defs.get_all_schemas_with_history()
-    return [schema for schema in found if (schema.domain, schema.name) == (domain, op_type)]
 
 
 def _places(row: Traits) -> Iterator[int]:
@@ -38,7 +33,7 @@ def _places(row: Traits) -> Iterator[int]:
 
 
 def _check_inputs(domain: str, op_type: str) -> None:
-    schemas, row = _schemas(domain, op_type), TRAITS[domain, op_type]
+    schemas, row = schemas_by_operator().get((domain, op_type), []), TRAITS[domain, op_type]
     if (domain, op_type) in _NEW and ONNX < (1, 23):  # which added the operator, or the attribute that names its type
         return
     assert schemas
@@ -54,7 +49,7 @@ def test_a_row_is_about_an_operator_and_inputs_that_there_are() -> None:
 
 def _check_constraints(domain: str, op_type: str) -> None:
     row, newest = TRAITS[domain, op_type], 0
-    for schema in _schemas(domain, op_type):
+    for schema in schemas_by_operator().get((domain, op_type), []):
         formals = op_formals(domain, op_type, schema.since_version)
         assert formals is not None
         newest = max(newest, schema.since_version)
@@ -98,7 +93,7 @@ def test_the_traits_that_schemas_show_are_exactly_theirs() -> None:
 
 
 def _check_later(domain: str, op_type: str) -> None:
-    schemas = sorted(_schemas(domain, op_type), key=lambda schema: schema.since_version)
+    schemas = sorted(schemas_by_operator().get((domain, op_type), []), key=lambda schema: schema.since_version)
     assert set(TRAITS[domain, op_type].later).isdisjoint(schemas[0].attributes)
     assert not any(schemas[-1].attributes[name].required for name in TRAITS[domain, op_type].later)
 
