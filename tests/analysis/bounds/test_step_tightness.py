@@ -33,7 +33,8 @@ def said(x: Interval) -> str:
     special = "".join(f" {name}" for name, bit in (("NaN", NAN), ("+", PLUS), ("-", MINUS)) if x.bits & bit)
     more = f"{' shares' if x.shares else ''}{'' if x.ball is None else f' ball {x.ball.radius:.3g}'}"
     dims = "?" if x.dims is None else ",".join("?" if dim is None else str(dim) for dim in x.dims)
-    return f"[{x.least + 0.0:.4g}, {x.greatest + 0.0:.4g}]{means}{special} ({dims}){more}{' if finite' if x.assumes else ''}"
+    ends = f"[{x.least + 0.0:.4g}, {x.greatest + 0.0:.4g}]"
+    return f"{ends}{means}{special} ({dims}){more}{' if finite' if x.assumes else ''}"
 
 
 def line(domain: str, op_type: str, opset: int, dtype: int, seed: int) -> str:
