@@ -28,17 +28,25 @@ def test_a_process_that_dies_costs_one_model(tmp_path: Path, monkeypatch: pytest
 def test_a_process_that_starts_during_an_interrupt_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
     starting, started = threading.Event(), list[subprocess.Popen[bytes]]()
 
-    def start_slowly() -> subprocess.Popen[bytes]:
-        starting.set()
-        time.sleep(0.1)
+    def start() -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
-        started.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=pipe, stdout=pipe))
-        return started[0]
+        process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=pipe, stdout=pipe)
+        if started:
+            starting.set()
+            time.sleep(0.1)
+        else:
+            process.communicate(b"\n")  # it has ended, and the next task needs another
+        started.append(process)
+        return process
 
-    monkeypatch.setattr(batch_worker, "start", start_slowly)
-    tasks = [batch_worker.Task(name, "", []) for name in ("a", "b")]
-    run = on_this_machine(1, tasks, lambda task: {"input": "a"} if task.source == "a" else None)
+    monkeypatch.setattr(batch_worker, "start", start)
+
+    def ask(_: object, task: batch_worker.Task) -> batch_worker.Done:
+        return {"input": task.source}
+
+    monkeypatch.setattr(batch_worker, "ask", ask)
+    run = on_this_machine(1, [batch_worker.Task(name, "", []) for name in ("a", "b")])
     assert next(run) == {"input": "a"}
     starting.wait()
     run.close()
-    assert started[0].poll() is not None
+    assert started[1].poll() is not None
