@@ -19,14 +19,18 @@ _PATIENCE = 0.5
 def on_this_machine(jobs: int, tasks: Sequence[Task]) -> Generator[Done]:
     """Yield the outcome of each task as it ends, of at most `jobs` at a time. Closed early, it ends those running."""
     of_thread, running = threading.local(), set[subprocess.Popen[bytes]]()
+    starting, closed = threading.Lock(), threading.Event()
 
     def work(task: Task) -> Done:
         """Have the process of this thread do the task; one that died is replaced."""
         try:
             process: subprocess.Popen[bytes] | None = getattr(of_thread, "process", None)
             if process is None or process.poll() is not None:
-                of_thread.process = process = worker.start()
-                running.add(process)
+                with starting:  # so that what ends the processes knows every one
+                    if closed.is_set():
+                        raise InterruptedError("the run has ended")
+                    of_thread.process = process = worker.start()
+                    running.add(process)
             return worker.ask(process, task)
         except Exception as error:  # no process, or an answer that is not one: the model has failed, others go on
             of_thread.process = None
@@ -38,6 +42,8 @@ def on_this_machine(jobs: int, tasks: Sequence[Task]) -> Generator[Done]:
             yield future.result()
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
+        with starting:
+            closed.set()
         _end(running)
 
 

@@ -21,7 +21,7 @@ def _calls() -> list[tuple[str, str, ast.Call]]:
     """Each call of a plain name in the source, with the file."""
     return [
         (name, node.func.id, node)
-        for name, tree in trees().items()
+        for name, tree in trees(*_DESCRIPTIONS, *_RECORDS).items()
         if name.partition("/")[0] in FOLDERS
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)

@@ -26,7 +26,7 @@ def _severities_in(node: ast.AST) -> set[Severity]:
 
 def _found() -> Iterator[tuple[FindingCode, set[Severity]]]:
     """Yield the code of each finding that the source makes, with the severities that it may give it."""
-    for file, tree in ((file, tree) for file, tree in trees().items() if file.partition("/")[0] in FOLDERS):
+    for file, tree in ((file, tree) for file, tree in trees(*_PLACES).items() if file.partition("/")[0] in FOLDERS):
         module = f"castsmith.{file.removesuffix('.py').replace('/', '.')}"
         for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
             for call in ast.walk(function):

@@ -14,7 +14,10 @@ from tests.sampling import sampled
 
 def test_a_type_holds_another_where_casting_to_it_keeps_every_number() -> None:
     casts = casts_at(28, "up")
-    for a, b in itertools.product(sampled("sources of chains", NUMERIC_TYPES, 4, cover=kind_and_width), NUMERIC_TYPES):
+    held, holding = (
+        sampled(name, NUMERIC_TYPES, 4, cover=kind_and_width) for name in ("held types", "types that hold")
+    )
+    for a, b in itertools.product(held, holding):
         x, y = sample(a), casts.first(a, b, False)[0]
         with np.errstate(all="ignore"):
             left, right = x.astype(np.float64), y.astype(np.float64)

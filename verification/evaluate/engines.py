@@ -464,7 +464,8 @@ def _alone(
 def _gathered(node: onnx_ir.Node, operands: Sequence[Array | None]) -> Array | None:
     """Return the result of a GatherElements; None for other operators.
 
-    The reference implementation of ONNX refuses tables of more than 64 elements along the axis.
+    The reference implementation of ONNX refuses tables of more than 64 elements along the axis, and takes the wrong
+    element, or does not end, for an index that is not valid.
     """
     if node.op_type != "GatherElements" or node.domain not in DEFAULT_DOMAINS:
         return None
@@ -473,7 +474,12 @@ def _gathered(node: onnx_ir.Node, operands: Sequence[Array | None]) -> Array | N
     if table is None or index is None or table.ndim != index.ndim or not -table.ndim <= axis < table.ndim:
         return None
     across = [shape[:axis] + shape[axis % table.ndim + 1 :] for shape in (table.shape, index.shape)]
-    return np.take_along_axis(table, index.astype(np.int64), axis) if across[0] == across[1] else None
+    if across[0] != across[1]:
+        return None
+    size = table.shape[axis]
+    if index.dtype.kind not in "iu" or not ((index >= -size) & (index < size)).all():
+        raise EngineError(f"GatherElements gets an index that is not one of the {size} elements along its axis.")
+    return np.take_along_axis(table, index.astype(np.int64), axis)
 
 
 def _placed(node: onnx_ir.Node, results: Sequence[Any]) -> list[Array]:

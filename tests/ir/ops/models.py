@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx.defs
 import onnx.parser
 from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
@@ -13,6 +15,15 @@ from onnx_ir import DataType
 from castsmith.conformance.probe_models import TEXTS, model_text
 from castsmith.ir.ops.schemas import op_formals
 from castsmith.numerics.types import type_name
+
+
+@cache
+def schemas_by_operator() -> dict[tuple[str, str], list[onnx.defs.OpSchema]]:
+    """Return all versions of each operator, by its domain and name: to ask onnx for each takes long."""
+    found: dict[tuple[str, str], list[onnx.defs.OpSchema]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        found.setdefault((schema.domain, schema.name), []).append(schema)
+    return found
 
 
 def model_of(op_type: str, dtype: DataType) -> onnx.ModelProto | None:

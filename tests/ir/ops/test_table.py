@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -18,19 +17,14 @@ from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, contrib_operators, contrib_
 from castsmith.ir.ops.schemas import op_formals
 from castsmith.ir.ops.table import GIVES_BOOL, MOVERS, TRAITS, operators
 from castsmith.ir.ops.traits import Answer, Conversion, Moves, Rounding, Traits
-from tests.house import trees
+from tests.house import texts, tree
 from tests.ir.ops.contrib_schemas import FILE, installed, text_of
-from tests.ir.ops.models import fed_to, model_of, run
+from tests.ir.ops.models import fed_to, model_of, run, schemas_by_operator
 from tests.sampling import check_all
 from tests.versions import ONNX
 
 KEYS = sorted(key for key in TRAITS if key[0] != CONTRIB_DOMAIN)
 _NEW = {("", "Range"), ("ai.onnx.preview", "FlexAttention")}
-
-
-def _schemas(domain: str, op_type: str) -> list[onnx.defs.OpSchema]:
-    found = onnx.defs.get_all_schemas_with_history()
-    return [schema for schema in found if (schema.domain, schema.name) == (domain, op_type)]
 
 
 def _places(row: Traits) -> Iterator[int]:
@@ -39,7 +33,7 @@ def _places(row: Traits) -> Iterator[int]:
 
 
 def _check_inputs(domain: str, op_type: str) -> None:
-    schemas, row = _schemas(domain, op_type), TRAITS[domain, op_type]
+    schemas, row = schemas_by_operator().get((domain, op_type), []), TRAITS[domain, op_type]
     if (domain, op_type) in _NEW and ONNX < (1, 23):  # which added the operator, or the attribute that names its type
         return
     assert schemas
@@ -55,7 +49,7 @@ def test_a_row_is_about_an_operator_and_inputs_that_there_are() -> None:
 
 def _check_constraints(domain: str, op_type: str) -> None:
     row, newest = TRAITS[domain, op_type], 0
-    for schema in _schemas(domain, op_type):
+    for schema in schemas_by_operator().get((domain, op_type), []):
         formals = op_formals(domain, op_type, schema.since_version)
         assert formals is not None
         newest = max(newest, schema.since_version)
@@ -99,7 +93,7 @@ def test_the_traits_that_schemas_show_are_exactly_theirs() -> None:
 
 
 def _check_later(domain: str, op_type: str) -> None:
-    schemas = sorted(_schemas(domain, op_type), key=lambda schema: schema.since_version)
+    schemas = sorted(schemas_by_operator().get((domain, op_type), []), key=lambda schema: schema.since_version)
     assert set(TRAITS[domain, op_type].later).isdisjoint(schemas[0].attributes)
     assert not any(schemas[-1].attributes[name].required for name in TRAITS[domain, op_type].later)
 
@@ -212,7 +206,6 @@ def test_integers_whose_result_fits_are_the_same_in_the_wider_type() -> None:
     )
 
 
-_ROOT = Path(__file__).parents[3]
 _DATA = (
     "ir/ops/",
     "conformance/probe_models.py",
@@ -274,10 +267,9 @@ def test_what_lists_operators_is_found() -> None:
 
 def test_no_other_module_lists_operators() -> None:
     """A set of more than three operators is a fact about them, which belongs into their rows."""
-    for name, tree in trees().items():
-        text = (_ROOT / name).read_text(encoding="utf-8")
+    for name, text in texts().items():
         if not name.startswith(_DATA) and len(_NAMES.intersection(_QUOTED.findall(text))) > 3:
-            for listed in _collections(tree):
+            for listed in _collections(tree(name)):
                 assert len(listed) <= 3, f"{name} lists {sorted(listed)}"
 
 

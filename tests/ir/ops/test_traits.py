@@ -17,7 +17,7 @@ from onnx_ir import DataType
 from castsmith.ir.ops.movement import RULES
 from castsmith.ir.ops.table import TRAITS, operators
 from castsmith.ir.ops.traits import Answer, Conversion, Indices, Moves, Size
-from tests.ir.ops.models import fed_to, model_of, run
+from tests.ir.ops.models import fed_to, model_of, run, schemas_by_operator
 from tests.sampling import check_all
 
 Array = np.ndarray[Any, Any]
@@ -270,7 +270,7 @@ def test_answers() -> None:
 
 def test_scales_and_zero_points_are_called_so() -> None:
     for op_type, row in STANDARD.items():
-        schemas = [schema for schema in onnx.defs.get_all_schemas_with_history() if schema.name == op_type]
+        schemas = schemas_by_operator()["", op_type]
         formals = {index: each.name.lower() for schema in schemas for index, each in enumerate(schema.inputs)}
         named = {index for index, name in formals.items() if name.endswith(("scale", "zero_point"))}
         assert set(row.scaling) == named, op_type

@@ -108,7 +108,10 @@ def test_every_operator_without_its_parts(lacking: str, tmp_path: Path, capfd: p
     checks = (["check", path], *(["check", path, "--target", name] for name in ("onnxruntime-cpu", "openvino-cpu")))
     for words in (["show", path], ["info", path], ["diff", path, path], *checks):
         assert main(words) in (0, 1)
-        assert "internal error" not in capfd.readouterr().err, words
+        said = capfd.readouterr()
+        assert "internal error" not in said.err, words
+        # What stands in for a node that lacks something is not found fault with.
+        assert words[0] != "check" or "castsmith.malformed" not in said.out, words
 
 
 @pytest.mark.parametrize("operator", ["RNN", "LSTM", "GRU"])

@@ -176,7 +176,7 @@ def test_no_library_text_of_a_finding_or_pass_names_an_option_of_the_command() -
     option = re.compile(r"(?<![\w-])--[a-z]")
     named = [
         f"{name}:{text.lineno}"
-        for name, tree in trees().items()
+        for name, tree in trees("--").items()
         if name.startswith(("lowering/", "passes/", "numerics/"))
         for text in _texts_outside_of_codes(tree)
         if option.search(text.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import permutations
 
 import onnx.parser
 import onnx_ir
@@ -341,13 +342,21 @@ def _leaving(text: str, target: Target) -> list[str]:
         ("t = Transpose <perm = [0, 2, 1]> (k) c = Cast <to = 1> (t) y = MatMul (c, two)", None),
         ("t = Transpose <perm = [1, 0, 2]> (k) c = Cast <to = 6> (t) d = Cast <to = 6> (two) y = MatMul (c, d)", None),
         ("t = Transpose <perm = [1, 0, 2]> (three) y = MatMul (t, two)", None),
+        *(
+            (
+                f"t = Transpose <perm = {list(perm)}> (four) c = Cast <to = 1> (t) y = MatMul (c, two)",
+                Severity.ERROR if perm in ((1, 2, 0, 3), (1, 2, 3, 0)) else None,
+            )
+            for perm in permutations(range(4))
+        ),
+        ("t = Transpose <perm = [1, 0]> (half) c = Cast <to = 1> (t) y = MatMul (c, three)", None),
     ],
 )
 def test_products_of_transposed_batches_that_end_the_process(body: str, severity: Severity | None) -> None:
     """In ONNX Runtime 1.32; tests.targets.hazards runs one of them."""
     model = onnx.parser.parse_model(
         f"""<ir_version: 10, opset_import: ["" : 21]> g (float16[A,B,C] k, float[A,B] two,
-        float[A,B,C] three, int64[L] s) => (y) {{ {body} }}"""
+        float[A,B,C] three, int64[L] s, float16[A,B,C,D] four, float16[A,B] half) => (y) {{ {body} }}"""
     )
     for target, expected in (("onnxruntime-cpu", severity), ("tensorrt-10", None)):
         found = [each.severity for each in check(model, target=target) if each.subject == "transposed-batch"]

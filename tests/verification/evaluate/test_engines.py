@@ -196,6 +196,14 @@ def test_openvino_must_run_what_it_reads(script: Script) -> None:
     assert script.calls == ["openvino ready", "openvino run", "reference ready", "reference run"]
 
 
+@pytest.mark.parametrize("index", [np.array([[3]]), np.array([[-4]]), np.array([[np.nan]], np.float32)])
+def test_a_place_that_the_table_lacks_is_an_error_of_the_engine(index: Any) -> None:
+    engine, table = Engine("reference"), np.arange(3, dtype=np.float32).reshape(3, 1)
+    assert engine.run(node_of("GatherElements", 2), [table, np.array([[-3], [2]])], IMPORTS)[0].tolist() == [[0], [2]]
+    with pytest.raises(EngineError):
+        engine.run(node_of("GatherElements", 2), [table, index], IMPORTS)
+
+
 def test_an_unknown_engine_and_one_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EngineError, match=r"^unknown engine 'tvm'; expected .* and .*\.$"):
         Engine("tvm")
