@@ -12,15 +12,17 @@ uncertified; only a wrong rule could certify what is not so.
 
 Certified are the values, if both models run without an error. Assumed: inputs, and results of operators that onnx does
 not define, have their declared types and shapes; dimensions of one name are equal, and positive; int32 and int64 that
-are computed from dimensions do not overflow. Elements that the standard leaves undefined, such as 3e9 as int32,
-may be any value, and all NaNs are equal. Trusted: this file; of onnx its parser, schemas, shape inference and reference
-implementation of the operators in `EVALUATED` and `MOVES`; numpy; ml_dtypes.
+are computed from dimensions do not overflow; arithmetic on floats is rounded once, to nearest, and Log errs by at most
+`LOG_ERROR`. Elements that the standard leaves undefined, such as 3e9 as int32, may be any value; all NaNs are equal.
+Trusted: this file; of onnx its parser, schemas, shape inference and reference implementation of the operators in
+`EVALUATED`, `MOVES` and `CHAINED`; numpy; ml_dtypes.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import os
 import sys
@@ -30,7 +32,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial, reduce
 from graphlib import CycleError, TopologicalSorter
 from math import prod
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import ml_dtypes
 import numpy as np
@@ -57,7 +59,8 @@ MALFORMED = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeErro
 
 # Element types, and the conversions between them.
 
-BOOL, STRING, INT64, DOUBLE = TensorProto.BOOL, TensorProto.STRING, TensorProto.INT64, TensorProto.DOUBLE
+BOOL, STRING, DOUBLE = TensorProto.BOOL, TensorProto.STRING, TensorProto.DOUBLE
+INT32, INT64 = TensorProto.INT32, TensorProto.INT64
 FNUZ = (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2FNUZ)
 FLOAT8 = (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2, *FNUZ)
 SCALE, FLOAT4 = TensorProto.FLOAT8E8M0, TensorProto.FLOAT4E2M1
@@ -180,18 +183,6 @@ def values_of(dtype: int) -> Array | None:
     if dtype == FLOAT4:
         return np.arange(16).astype(np.uint8).view(NUMPY[dtype])
     return np.arange(1 << 8 * size).astype(f"u{size}").view(NUMPY[dtype]) if dtype in FLOATS and size < 3 else None
-
-
-@cache
-def pieces() -> Array:
-    """Return floats of all upper halves: in three rows the least, its successor, and the greatest of each."""
-    upper = np.arange(1 << 16, dtype=np.uint32) << 16
-    return np.stack([upper, upper + 1, upper + 0xFFFF]).view(np.float32)
-
-
-def settled(array: Array, defined: Array) -> bool:
-    """True if a function of `pieces`, monotone from the second row to the third, is constant between them."""
-    return bool(agree(array[1], array[2]).all()) and bool((defined[1] == defined[2]).all())
 
 
 def agree(a: Array, b: Array) -> Array:
@@ -345,6 +336,7 @@ RANDOM = (
 MOVES: Mapping[str, Sequence[int] | None] = {
     **dict.fromkeys(("Transpose", "Slice", "Gather", "GatherElements", "GatherND", "Split", "Tile"), (0,)),
     **dict.fromkeys(("Reshape", "Expand", "DepthToSpace", "SpaceToDepth", "ReverseSequence", "Compress"), (0,)),
+    **dict.fromkeys(("Squeeze", "Unsqueeze", "Flatten"), (0,)),
     "Concat": None,
     "Where": (1, 2),
     "If": (1, 2),
@@ -358,15 +350,38 @@ EVALUATED = {
     *("ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "CumSum", "Trilu", "Range", "NonZero"),
 }
 """Operators whose results onnx computes exactly, or rounded once, for the types in `EXACT`."""
+SAME = {("com.microsoft", "QuantizeLinear"), ("com.microsoft", "DequantizeLinear")}
+"""Operators of ONNX Runtime that are those of onnx, if none of their operands is float16."""
 CHOOSING = ("Max", "Min", "Clip", "Relu")
 """Operators that give the greater or the lesser of their operands."""
 BITWISE = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"}
 POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements", "IsNaN", "IsInf", "Round", "Relu", "Clip"}
 """Operators that are evaluated for all values of an operand of at most 16 bits."""
+CHAINED = ELEMENTWISE | {
+    "Round",
+    "IsNaN",
+    "Clip",
+    "BitShift",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitCast",
+    "Cast",
+    "Where",
+    "Log",
+    "Table",
+}
+"""Operators that are followed on cells of a value."""
+CODING = {"Log", "Mod", "BitCast"}
+"""Operators by which codes of small types are computed: only where one is are casts followed on cells."""
 EXACT = {TensorProto.FLOAT16, TensorProto.FLOAT, DOUBLE, BOOL, TensorProto.INT32, INT64}
+ZEROS = (-0.0, 0.0)
+LOG_ERROR = 2.0**-19
+"""The most by which a runtime's Log is wrong, of 1 or of the logarithm, whichever is greater."""
 MOST_INT = 2**63 - 1
 MOST = 4096
 """Elements up to which values computed from shapes are followed."""
+LONGEST = 100
+"""Values, computed from each other element by element, that are followed on cells."""
 DEEPEST = 200
 """Moves, one after the other, before which a cast is moved."""
 MOST_NODES, MOST_CALLS = 100_000, 128
@@ -381,7 +396,8 @@ Kind = tuple[int, Shape | None]
 class Term:
     """A value as a function of the model's inputs: output `out` of an operator; equal terms are one object.
 
-    `array` has the elements, if they are known: an array of the type, or of numbers and polynomials.
+    `array` has the elements, if they are known: an array of the type, or of numbers and polynomials; `codes` tells
+    that they are computed by one of the operators in `CODING`.
     """
 
     op: str
@@ -390,7 +406,8 @@ class Term:
     out: int
     dtype: int
     shape: Shape | None
-    array: Array | None
+    codes: bool
+    array: Array | None = None
 
     @property
     def is_constant(self) -> bool:
@@ -402,6 +419,10 @@ class Term:
 
 
 Operands = Sequence[Term | None]
+
+
+def arrays_of(args: Operands) -> list[Array | None]:
+    return [None if arg is None else arg.array for arg in args]
 
 
 Results = tuple[Array, Array]
@@ -418,6 +439,8 @@ class Terms:
         self.budget = budget  # of elements of constants that are computed
         self.fails = False  # a node that was read last, as far as onnx sees
         self.is_first = False  # the model that is read is the input model
+        self.quantized: dict[Term, Term] = {}  # what QuantizeLinear makes, as floats
+        self.moved: dict[Term, tuple[Term, Term]] = {}  # sums of integers and a zero point, which are exact
         self.chosen: set[object] = set()  # what the input model computes of which some elements are undefined
 
     def may_define(self, what: object) -> bool:
@@ -431,7 +454,8 @@ class Terms:
         """Return the term; its type and shape follow from the rest of it."""
         whole = op, tuple(map(id, args)), tuple(sorted(attrs.items())), out, key
         if whole not in self.table:
-            self.table[whole] = Term(op, tuple(args), dict(attrs), out, *kind, None)
+            codes = op in CODING or (op in CHAINED - {"Table"} and any(arg.codes for arg in args if arg is not None))
+            self.table[whole] = Term(op, tuple(args), dict(attrs), out, *kind, codes)
         return self.table[whole]
 
     def constant(self, array: Array, dtype: int) -> Term:
@@ -448,6 +472,7 @@ class Terms:
 
     def cast(self, x: Term, how: Conversion, depth: int = 0) -> Term:
         """Return x converted: the cast is before the moves of its elements."""
+        how = replace(how, saturate=how.saturate or how.to not in FLOAT8, latest=how.latest or how.to not in FNUZ)
         if (x, how) not in self.casts:  # of all paths to x, the first
             self.casts[x, how] = self._cast(x, how, depth)
         return self.casts[x, how]
@@ -455,6 +480,8 @@ class Terms:
     def _cast(self, x: Term, how: Conversion, depth: int) -> Term:
         if x.dtype == how.to:
             return x
+        if x in self.quantized and how.to == TensorProto.FLOAT:
+            return self.quantized[x]
         if not {x.dtype, how.to} <= NUMBERS or how.to == SCALE:
             return self.term("Cast", [x], {"how": how}, (how.to, x.shape))
         if x.array is not None and x.is_constant:
@@ -463,7 +490,7 @@ class Terms:
                 return self.constant(array, how.to)
         elif x.array is not None:
             return self.constant(each(partial(cast_element, x.dtype, how), [x.array]), how.to)
-        elif x.op in MOVES and depth < DEEPEST:
+        elif x.op in MOVES and not (x.op == "Where" and x.codes) and depth < DEEPEST:
             places = MOVES[x.op] or range(len(x.args))
             cast = {place: self.cast(arg, how, depth + 1) for place in places if (arg := x.args[place]) is not None}
             args = [cast.get(place, arg) for place, arg in enumerate(x.args)]
@@ -473,15 +500,17 @@ class Terms:
         elif x.op != "Table" and values_of(x.dtype) is not None and how.to != x.dtype:
             return self.tabled(x, how.to, *converted(x.dtype, how))
         else:
-            monotone = how if x.dtype == TensorProto.FLOAT and how.to in (*FLOAT8, FLOAT4) else None
-            result = self.pointwise([x], lambda arrays: how.of(arrays[0], x.dtype), how.to, monotone)
+            result = self.pointwise([x], lambda arrays: how.of(arrays[0], x.dtype), how.to)
             if result is not None:
                 return result
-        how = replace(how, saturate=how.saturate or how.to not in FLOAT8, latest=how.latest or how.to not in FNUZ)
-        return self.term("Cast", [x], {"how": how}, (how.to, x.shape))
+        result = self.term("Cast", [x], {"how": how}, (how.to, x.shape))
+        return self.resolved(result) if how.to in STORED or (x.codes and how.to in INTEGERS) else result
 
     def narrower(self, x: Term) -> Term | None:
         """Return the value that x is in a wider type; None if there is none."""
+        if x.op in MOVES and MOVES[x.op] == (0,) and x.args[0] is not None:
+            inner = self.narrower(x.args[0])
+            return inner and self.move(x.op, [inner, *x.args[1:]], x.attrs, (inner.dtype, x.shape), x.out)
         source = x.args[0] if x.op in ("Cast", "Table") else None
         fits = source is not None and embeds(source.dtype, x.dtype) and self.cast(source, Conversion(x.dtype)) is x
         return source if fits else None
@@ -491,14 +520,12 @@ class Terms:
         args: Sequence[Term],
         function: Callable[[list[Array]], Results | None],
         to: int,
-        monotone: object = None,
         found: dict[Term, Term | None] | None = None,
         depth: int = 0,
     ) -> Term | None:
         """Return a function of the elements of one value, and of scalars, as a table; else None.
 
-        The value has at most 16 bits, or is a float of which the function sees upper halves alone. `monotone` names
-        the function if it is monotone where the values of its operand are near each other.
+        The value has at most 16 bits, or the operands are tables of it.
         """
         varying = [arg for arg in args if not (arg.array is not None and arg.is_constant and arg.array.ndim == 0)]
         first, found = varying[0] if varying else args[0], {} if found is None else found
@@ -508,7 +535,7 @@ class Terms:
                 source = first.args[place]
                 if source is not None and source not in found:
                     parts = [source if arg is first else arg for arg in args]
-                    found[source] = self.pointwise(parts, function, to, monotone, found, depth + 1)
+                    found[source] = self.pointwise(parts, function, to, found, depth + 1)
                 if source is None or found[source] is None:
                     return None
                 moved[place] = found[source]
@@ -516,15 +543,13 @@ class Terms:
         roots = {arg.args[0] if arg.op == "Table" else arg for arg in varying}
         root = roots.pop() if len(roots) == 1 else None
         constant = root is not None and root.is_constant and len(args) == 1
-        wide = root is not None and not constant and root.dtype == TensorProto.FLOAT
-        if wide and monotone is None and not self.tables.keys() >= {*varying}:
+        if root is None or (root.array is not None and not constant):
             return None
-        values = None if root is None else root.array if constant else pieces() if wide else values_of(root.dtype)
-        if root is None or values is None or (root.array is not None and not constant):
+        values = root.array if constant else values_of(root.dtype)
+        if values is None and not self.tables.keys() >= {*varying}:
             return None
-        known = {arg: self.tables.get(arg, (values, np.ones(values.shape, bool))) for arg in varying}
-        if wide and not all(settled(*table) for table in known.values()) and (len(known) > 1 or monotone is None):
-            return None
+        whole = cast("Array", values), np.ones(np.shape(cast("Any", values)), bool)
+        known = {arg: self.tables.get(arg, whole) for arg in varying}
         results = function([known[arg][0] if arg in known else cast("Array", arg.array) for arg in args])
         if results is None:
             return None
@@ -533,29 +558,65 @@ class Terms:
             defined = defined & also
         if constant:
             return self.constant(array, to) if defined.all() and array.shape == root.shape else None
-        if wide and not settled(array, defined):  # it may be another function between the values
-            term = self.term("Table", [root], {}, (to, root.shape), key=(to, monotone, tuple(map(id, args))))
-            self.tables[term] = array, defined
-            return term
-        if to == root.dtype and defined.all() and agree(array, values).all():
+        if to == root.dtype and values is not None and defined.all() and agree(array, values).all():
             return root
         return self.tabled(root, to, array, defined)
 
+    def applied(self, op: str, attrs: Mapping[str, Any], arrays: list[Array]) -> Results | None:
+        """Return what an operator gives for elements, and where runtimes agree on it."""
+        result = self.computed(op, arrays, attrs)
+        return None if result is None else (result, ~ambiguous(op, arrays, result.shape))
+
+    def resolved(self, x: Term) -> Term:
+        """Return x as a table of a value before it, of the farthest of which it is one; else x."""
+        chain, fails = list[Term](), self.fails
+        gather(x, None, chain)
+        for root in chain[:-1] if len(chain) <= LONGEST else ():
+            between, cells = list[Term](), cells_of(root.dtype)
+            gather(x, root, between)
+            if cells is None or any(term.op not in CHAINED and term is not root for term in between):
+                continue
+            result, self.fails = Followed(self, root, cells).cells(x), fails
+            if result is not None and (agree(result.low, result.high) | ~result.defined).all():
+                return self.tabled(root, x.dtype, result.low, result.defined)
+        return x
+
     def bits(self, x: Term, to: int) -> Term | None:
-        """Return the bits of x as another type of the same width, or in the low bits of a byte."""
+        """Return the bits of x as another type of the same width, or in the low bits of a byte; NaN has many."""
         bits = INTEGERS.get(x.dtype, (True, 8))[1]
 
-        def viewed(arrays: list[Array]) -> Results:
+        def viewed(arrays: list[Array]) -> Results | None:
             array = (
                 arrays[0].view(NUMPY[to]) if bits >= 8 else arrays[0].astype(np.int8).view(np.uint8) & (1 << bits) - 1
             )
-            return array, np.ones(array.shape, bool)
+            known = x.op in ("input", "const") or (arrays[0] == arrays[0]).all()
+            return (array, np.ones(array.shape, bool)) if known else None
 
-        if x.array is not None and x.is_constant:
-            return self.constant(viewed([x.array])[0], to)
-        return self.pointwise([x], viewed, to, "bits")
+        return self.pointwise([x], viewed, to)
+
+    def decoded(self, x: Term, to: int) -> Term | None:
+        """Return the values of which a byte holds the codes, in its low bits; its others are to be 0."""
+        bits = 4 if to == FLOAT4 else INTEGERS.get(to, (True, 8))[1]
+
+        def read(arrays: list[Array]) -> Results:
+            return arrays[0].view(NUMPY[to]) if to in CODED else wrapped(arrays[0], to), arrays[0] >> bits == 0
+
+        return self.pointwise([x], read, to)
 
     def tabled(self, root: Term, to: int, array: Array, defined: Array) -> Term:
+        """Return a function of all values of the root as a term; of floats that are a table, as one of their root.
+
+        But it stays a function of the floats as long as it depends on the bits of NaN, which a table does not tell. Of
+        values of a small type all NaN are equal.
+        """
+        if root.op == "Table" and root.dtype == TensorProto.FLOAT and root.args[0] is not None:
+            values, also = self.tables[root]
+            nan = np.isnan(values)
+            same = (defined[NAN_CELLS] & agree(array[NAN_CELLS], array[NAN_CELLS[:1]])).all()
+            if same or to in STORED or not nan.any():
+                bits = values.view(np.uint32)
+                places = np.where(bits & 0xFFFF, (bits >> 16) + (1 << 16), bits >> 16)
+                return self.tabled(root.args[0], to, array[places], also & defined[places] & (same | ~nan))
         term = self.term("Table", [root], {}, (to, root.shape), key=table_key(to, array, defined))
         return self.tables.setdefault(term, (array, defined)) and term
 
@@ -570,7 +631,7 @@ class Terms:
             if chosen is not None and (op == "If" or (shape is not None and chosen.shape == shape)):
                 return chosen
         if op != "If" and kind[0] and all(arg is None or arg.array is not None for arg in args):
-            array = self.evaluated(op, args, attrs, shape, out)
+            array = self.evaluated(op, arrays_of(args), attrs, shape, out)
             if array is not None:
                 return self.constant(array, kind[0])
         return self.term(op, args, attrs, kind, out=out)
@@ -598,36 +659,234 @@ class Terms:
         return True
 
     def evaluated(
-        self, op: str, args: Operands, attrs: Mapping[str, Any], shape: Shape | None, out: int = 0
+        self, op: str, arrays: Sequence[Array | None], attrs: Mapping[str, Any], shape: Shape | None, out: int = 0
     ) -> Array | None:
         """Return the result for known elements, as onnx computes it: of moves, where each element comes from."""
-        feeds = {f"i{place}": arg.array for place, arg in enumerate(args) if arg is not None and arg.array is not None}
-        total, numbers = sum(array.size for array in feeds.values()), numbers_of(shape)
+        known = [array for array in arrays if array is not None]
+        total, numbers = sum(array.size for array in known), numbers_of(shape)
         size = prod(numbers) if numbers is not None else total if total <= MOST else self.budget + 1
         if not self.affords(size):
             return None
-        data, parts = list[Array](), 0
-        for place in (MOVES[op] or range(len(args))) if op in MOVES else ():
-            if (array := feeds.get(f"i{place}")) is not None:
-                feeds[f"i{place}"] = np.arange(parts, parts + array.size).reshape(array.shape)
+        feeds, data, parts = [*arrays], list[Array](), 0
+        for place in (MOVES[op] or range(len(arrays))) if op in MOVES else ():
+            if place < len(arrays) and (array := arrays[place]) is not None:
+                feeds[place] = np.arange(parts, parts + array.size).reshape(array.shape)
                 data, parts = [*data, array.ravel()], parts + array.size
-        if any(array.dtype == object for array in feeds.values()):
-            return None
-        names = ["" if arg is None else f"i{place}" for place, arg in enumerate(args)]
-        stated = {name: value for name, value in attrs.items() if name not in ("@", "outputs")}
-        node = onnx.helper.make_node(op, names, [f"o{index}" for index in range(attrs.get("outputs", 1))], **stated)
-        try:
-            with np.errstate(all="ignore", divide="raise"):
-                evaluator: Any = onnx.reference.ReferenceEvaluator(node, opsets={"": attrs["@"]})
-                result = np.asarray(evaluator.run(None, feeds)[out])
-        except Exception:  # foreign code: a node that fails, or that the reference does not know, stays a term
-            self.fails = True
-            return None
-        if not data:
+        result = self.computed(op, feeds, attrs, out)
+        if not data or result is None:
             return result
         kinds = {one.dtype for one in data}
         pool = np.concatenate(data if len(kinds) == 1 else [one.astype(object) for one in data])
         return pool[result.ravel()].reshape(result.shape)
+
+    def computed(self, op: str, arrays: Sequence[Array | None], attrs: Mapping[str, Any], out: int = 0) -> Array | None:
+        """Return the result that onnx computes; None if it does not know the operator, or if the node fails."""
+        if any(array is not None and array.dtype == object for array in arrays):
+            return None
+        feeds = {f"i{place}": array for place, array in enumerate(arrays) if array is not None}
+        names = ["" if array is None else f"i{place}" for place, array in enumerate(arrays)]
+        stated = {name: value for name, value in attrs.items() if name not in ("@", "outputs")}
+        node = onnx.helper.make_node(op, names, [f"o{index}" for index in range(attrs.get("outputs", 1))], **stated)
+        whole = any(array.dtype.kind in "iu" for array in feeds.values())
+        try:
+            with np.errstate(all="ignore", divide="raise" if whole else "ignore"):
+                evaluator: Any = onnx.reference.ReferenceEvaluator(node, opsets={"": attrs["@"]})
+                return np.asarray(evaluator.run(None, feeds)[out])
+        except Exception:  # foreign code
+            self.fails = True
+            return None
+
+
+# What is computed of a float of which no more is known than its cell: two floats near each other, and all between.
+
+
+class Cells(NamedTuple):
+    """The least and the greatest value of a function on each cell, where it is defined: all values are NaN, or none.
+
+    They are one array if the function is constant on each cell.
+    """
+
+    low: Array
+    high: Array
+    defined: Array
+
+
+@cache
+def cells_of(dtype: int) -> Cells | None:
+    """Return cells that hold all values: each alone, or of float the first of each upper half, and the rest of them."""
+    low = high = values_of(dtype)
+    if dtype == TensorProto.FLOAT:
+        upper = np.arange(1 << 16, dtype=np.uint32) << 16
+        low, high = np.concatenate([upper, upper + 1]), np.concatenate([upper, upper + 0xFFFF])
+        low, high = np.where(low >> 31, high, low).view(np.float32), np.where(low >> 31, low, high).view(np.float32)
+    return None if low is None or high is None else Cells(low, high, np.ones(low.shape, bool))
+
+
+NAN_CELLS = np.flatnonzero(np.isnan(cast("Cells", cells_of(TensorProto.FLOAT)).low))
+
+
+def gather(x: Term, root: Term | None, chain: list[Term]) -> None:
+    """Add to the chain x, and what it is computed from, operands first, but nothing before the root."""
+    if x in chain or len(chain) > LONGEST:
+        return
+    for arg in x.args if x is not root and x.op in CHAINED else ():
+        if arg is not None and not (arg.is_constant and arg.shape == ()):
+            gather(arg, root, chain)
+    chain.append(x)
+
+
+def order(array: Array) -> Array:
+    """Return integers in the order of the elements, -0 before 0."""
+    if array.dtype.kind in "biu":
+        return array
+    bits = array.view(f"i{array.itemsize}")
+    return np.where(bits < 0, ~bits ^ np.iinfo(bits.dtype).min, bits)
+
+
+def hull(ends: Sequence[Array], defined: Array) -> Cells | None:
+    """Return cells from the least to the greatest of elements; None if some are NaN, and others not."""
+    low = high = ends[0]
+    for array in ends[1:]:
+        if ((array != array) != (low != low)).any():
+            return None
+        low, high = np.where(order(array) < order(low), array, low), np.where(order(array) > order(high), array, high)
+    return Cells(low, low if agree(low, high).all() else high, defined)
+
+
+class Followed:
+    """What terms are on cells of a value that they are computed from, the root."""
+
+    def __init__(self, terms: Terms, root: Term, cells: Cells) -> None:
+        self.terms, self.root = terms, root
+        self.known: dict[Term, Cells | None] = {root: cells}
+
+    def cells(self, x: Term) -> Cells | None:
+        """Return the cells of a term; None if they are not known."""
+        if x.array is not None and x.is_constant and x.array.ndim == 0:
+            return Cells(x.array, x.array, np.ones((), bool))
+        if x not in self.known:
+            self.known[x] = self._cells(x)
+        return self.known[x]
+
+    def _cells(self, x: Term) -> Cells | None:
+        args = [arg for arg in x.args if arg is not None]
+        if x.op == "Table":
+            array, defined = self.terms.tables[x]
+            return Cells(array, array, defined) if args[0] is self.root else None
+        operands = [one for arg in args if (one := self.cells(arg)) is not None] if x.op in CHAINED else []
+        if not operands or len(operands) < len(args) or (x.op in BINARY and x.attrs["@"] < 7):
+            return None
+        if x.op == "Where":
+            condition, then, other = operands
+            low, high, defined = (np.where(condition.low, *pair) for pair in zip(then, other, strict=True))
+            return hull([low, high], defined & condition.defined) if condition.low is condition.high else None
+        result = self._between(x, args, operands)
+        return result if result is None or x.op != "Sub" else self._split(result, args, operands)
+
+    def _between(self, x: Term, args: Sequence[Term], operands: Sequence[Cells]) -> Cells | None:
+        """Return what an operator gives that is monotone in each operand: it is least and greatest at their ends."""
+        ends = [(one.low,) if one.low is one.high else (one.low, one.high) for one in operands]
+        results = [self._elements(x, args, corner) for corner in itertools.product(*ends)]
+        corners = [one for one in results if one is not None]
+        opened = reduce(np.logical_or, (~agree(one.low, one.high) for one in operands))
+        if len(corners) < len(results) or (opened & ~monotone(x, args, operands)).any():
+            return None
+        if any((opened & (corners[0][-1] != defined)).any() for *_, defined in corners):
+            return None
+        defined = reduce(np.logical_and, (one.defined for one in operands), corners[0][-1])
+        result = hull([array for *arrays, _ in corners for array in arrays], defined)
+        if result is None or x.op not in CHOOSING or x.dtype not in FLOATS:
+            return result
+        zeros = sum(((one.low <= 0) & (one.high >= 0)).astype(int) for one in operands)  # of which any may be chosen
+        return hull(
+            [np.where((zeros > 1) & (end == 0), zero, end) for end, zero in zip(result[:2], ZEROS, strict=True)],
+            defined,
+        )
+
+    def _elements(self, x: Term, args: Sequence[Term], arrays: Sequence[Array]) -> tuple[Array, ...] | None:
+        """Return the least and the greatest element that an operator may give, or one, and where it is defined."""
+        source = args[0].dtype
+        if x.op == "Cast":
+            return x.attrs["how"].of(arrays[0], source)
+        if x.op == "BitCast":
+            whole = args[0] is self.root or (arrays[0] == arrays[0]).all()  # what bits a computed NaN has is not said
+            return (arrays[0].view(NUMPY[x.dtype]), np.ones(arrays[0].shape, bool)) if whole else None
+        if source not in EXACT | {*INTEGERS}:
+            return None
+        if x.op == "Log":
+            with np.errstate(all="ignore"):
+                exact = np.log(arrays[0].astype(np.float64))
+                error = np.where(np.isinf(exact), 0.0, np.maximum(np.abs(exact), 1.0) * LOG_ERROR)
+                ends = [(exact + sign * error).astype(NUMPY[source]) for sign in (-1, 1)]
+            return *ends, np.ones(exact.shape, bool)
+        result = self.terms.computed(x.op, arrays, x.attrs)
+        if result is None or x.op not in CHOOSING:
+            return None if result is None else (result, ~ambiguous(x.op, arrays, result.shape))
+        return result, ~reduce(np.logical_or, (array != array for array in arrays))
+
+    def _split(self, result: Cells, args: Sequence[Term], operands: Sequence[Cells]) -> Cells:
+        """Return the cells of total - rest, if rest is total - part, or the lesser of that and of something."""
+        (total, rest), same = args, np.ones((), bool)
+        if rest.op == "Min" and rest.args[0] is not None and (inner := self.cells(rest.args[0])) is not None:
+            rest, same = rest.args[0], agree(operands[1].high, inner.high)
+        part = self.cells(rest.args[1]) if rest.op == "Sub" and rest.args[0] is total and rest.args[1] else None
+        fits = part is not None and rest.dtype == TensorProto.FLOAT
+        return split(result, operands[0], part, operands[1], same) if part is not None and fits else result
+
+
+def monotone(x: Term, args: Sequence[Term], operands: Sequence[Cells]) -> Array:
+    """Where an operator is monotone in each of its operands, on cells whose ends are not equal."""
+    first, last, op, source = operands[0], operands[-1], x.op, args[0].dtype
+    always, never, is_float = np.ones((), bool), np.zeros((), bool), source in FLOATS
+    pure = [np.signbit(one.low) == np.signbit(one.high) for one in operands] if is_float else [always]
+    if op in ("Add", "Sub", "Mul", "Div") and is_float:
+        finite = reduce(np.logical_and, (np.isfinite(end) for one in operands for end in one[:2]))
+        return finite if op != "Div" else finite & pure[-1] & (last.low != 0) & (last.high != 0)
+    if op == "Cast":
+        return steady(x.dtype, source, first)
+    if op == "BitwiseAnd" and source == TensorProto.UINT32:  # with the upper or the lower half
+        mask = last.low & 0xFFFF
+        return ((first.low ^ first.high) >> 16 == 0) & agree(last.low, last.high) & ((mask == 0) | (mask == 0xFFFF))
+    if op == "BitShift" and x.attrs.get("direction") == b"RIGHT":
+        return agree(last.low, last.high)
+    if op in ("Abs", "BitCast"):
+        return pure[0] if is_float else never
+    floats = is_float and op in ("Neg", "Floor", "Ceil", "Round", "Sqrt", "Log")
+    return always if floats or op in ("Max", "Min", "Clip", "IsNaN", *COMPARISONS[1:]) else never
+
+
+def steady(to: int, source: int, cells: Cells) -> Array:
+    """Where Cast is monotone on cells, and defined on the whole of one if it is at its ends, or undefined."""
+    if to == BOOL or (to in INTEGERS and source in INTEGERS and not embeds(source, to)):
+        return np.zeros((), bool)
+    if to not in INTEGERS or source not in FLOATS:
+        return np.ones((), bool)
+    signed, bits = INTEGERS[to]
+    least, most = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
+    with np.errstate(all="ignore"):
+        low, high = (np.clip(np.trunc(end.astype(np.float64)), least - 1, most) for end in cells[:2])
+    pure = np.signbit(cells.low) == np.signbit(cells.high)
+    if bits < 8:  # defined only near integers
+        return (pure & (low == high)) | ((cells.low == 0) & (cells.high == 0))
+    return pure | ((low >= least) & (high < most))
+
+
+def split(result: Cells, total: Cells, part: Cells, rest: Cells, fits: Array) -> Cells:
+    """Return the cells of total - rest, where rest is total - part, rounded to a multiple of its unit u.
+
+    If part is at least 0, and at most half of total, then rest is at least half of total, and total - rest is exact
+    (Sterbenz). It is a multiple of u, as total is, and differs from part by at most u / 2, the error of rest.
+    """
+    with np.errstate(all="ignore"):
+        low, high, whole = (end.astype(np.float64) for end in (part.low, part.high, total.low))
+        fits = fits & (low >= 0) & (whole >= 2 * high) & (whole >= 2.0**-100) & np.isfinite(total.high)
+        units = [np.ldexp(1.0, np.frexp(np.where(fits, end, 1.0).astype(np.float64))[1] - 24) for end in rest[:2]]
+        fits &= (units[1] <= 2 * units[0]) & ~agree(result.low, result.high)
+        least = reduce(np.minimum, (unit * np.ceil(low / unit - 0.5) for unit in units)) + 0.0
+        most = reduce(np.maximum, (unit * np.floor(high / unit + 0.5) for unit in units)) + 0.0
+        low = np.where(fits, least, result.low).astype(np.float32)
+        high = np.where(fits, most, result.high).astype(np.float32)
+    return Cells(low, low if agree(low, high).all() else high, result.defined)
 
 
 @cache
@@ -643,8 +902,11 @@ def ambiguous(op: str, arrays: Sequence[Array], shape: tuple[int, ...]) -> Array
         return np.broadcast_to(arrays[1] >= 8 * arrays[0].itemsize, shape)
     if op not in CHOOSING or arrays[0].dtype.kind in "biu":
         return np.zeros(shape, bool)
-    nans, zeros = (sum((one != one).astype(int) for one in arrays), sum((one == 0).astype(int) for one in arrays))
-    return np.broadcast_to((nans > 0) | (zeros > (op != "Relu")), shape)
+    nans, plus, minus = np.zeros(shape, bool), np.full(shape, op == "Relu"), np.zeros(shape, bool)
+    for array in arrays:
+        nans = nans | (array != array)
+        plus, minus = plus | ((array == 0) & ~np.signbit(array)), minus | ((array == 0) & np.signbit(array))
+    return nans | (plus & minus)
 
 
 def table_key(to: int, array: Array, defined: Array) -> object:
@@ -855,6 +1117,7 @@ class Call:
     def results(self) -> list[Term]:
         first, op = self.args[0] if self.args else None, self.node.op_type
         if self.schema and self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
+            self.args = self.scalars() if op in BINARY else self.args
             rules = [RULES.get(op), Call.arithmetic if op in ELEMENTWISE else None]
             result = next(filter(None, (rule(self, first) for rule in rules if rule is not None)), None)
             result = self.tabled() if result is None and op in POINTWISE else result
@@ -864,6 +1127,21 @@ class Call:
             index = self.args[1] if op in ("Gather", "GatherElements") and len(self.args) > 1 else None
             self.args[1:2] = [self.terms.narrower(index) or index] if index is not None else self.args[1:2]
         return self.others()
+
+    def scalars(self) -> list[Term | None]:
+        """Return the operands, constants of one element without their axes if another operand has as many."""
+        ranks = [
+            len(arg.shape) for arg in self.args if arg is not None and arg.shape is not None and not arg.is_constant
+        ]
+        return [
+            self.terms.shaped("Reshape", arg, ())
+            if arg is not None
+            and arg.is_constant
+            and prod(arg.shape or ()) == 1
+            and len(arg.shape or ()) <= max(ranks, default=0)
+            else arg
+            for arg in self.args
+        ]
 
     def others(self) -> list[Term]:
         """Return the results of an operator that is no rule's: moves, what onnx evaluates, and terms of their own."""
@@ -889,7 +1167,7 @@ class Call:
             array = (
                 None
                 if op in CHOOSING and ambiguous(op, arrays, size).any()
-                else terms.evaluated(op, args, attrs, kinds[0][1])
+                else terms.evaluated(op, arrays_of(args), attrs, kinds[0][1])
             )
             if array is not None and kinds[0][0]:
                 return [terms.constant(array, kinds[0][0])]
@@ -963,8 +1241,8 @@ class Call:
         def element(*elements: Any) -> Any:
             if any(isinstance(one, Poly) for one in elements):
                 return symbolic(op, x.dtype, elements)
-            args = [self.terms.constant(np.array(one).astype(NUMPY[x.dtype]), x.dtype) for one in elements]
-            array = self.terms.evaluated(op, args, self.attrs, ())
+            arrays = [np.array(one).astype(NUMPY[x.dtype]) for one in elements]
+            array = self.terms.evaluated(op, arrays, self.attrs, ())
             return symbolic(op, 0, elements) if array is None else array.item()
 
         return self.terms.constant(each(element, arrays), BOOL if op in COMPARISONS else x.dtype)
@@ -978,7 +1256,7 @@ class Call:
             fits = {to, args[0].dtype} <= whole and NUMPY[to].itemsize == NUMPY[args[0].dtype].itemsize
             return self.terms.bits(args[0], to) if fits else None
         if op in ("Gather", "GatherElements"):
-            data, places = args[0].array, args[1]
+            data, places = args[0].array, self.terms.resolved(args[1]) if args[1].codes else args[1]
             fits = places.dtype in (INT64, TensorProto.INT32) and not self.attrs.get("axis", 0)
             fits = fits and (op == "Gather" or (places.shape is not None and len(places.shape) == 1))
             if data is None or not args[0].is_constant or data.ndim != 1 or not fits:
@@ -998,25 +1276,8 @@ class Call:
         ):
             return None
 
-        def evaluated(arrays: list[Array]) -> Results | None:
-            operands = [self.terms.constant(array, dtype) for array in arrays]
-            result = self.terms.evaluated(op, operands, self.attrs, max(arrays, key=np.size).shape)
-            return None if result is None else (result, ~ambiguous(op, arrays, result.shape))
-
         to = BOOL if op in (*COMPARISONS, "IsNaN", "IsInf") else dtype
-        return self.terms.pointwise(args, evaluated, to, self.monotone(args))
-
-    def monotone(self, args: Sequence[Term]) -> object:
-        """Return the name of a function of the first operand if it is monotone on floats of one upper half."""
-        op, last = self.node.op_type, args[-1]
-        if len(args) != 2 or not last.is_constant or len(last.elements) != 1 or args[0] not in self.terms.tables:
-            return None
-        rows, _ = self.terms.tables[args[0]]
-        if op == "BitwiseAnd" and (last.elements[0] & 0xFFFF not in (0, 0xFFFF) or ((rows[1] ^ rows[2]) >> 16).any()):
-            return None
-        shifts = op == "BitShift" and self.attrs.get("direction") == b"RIGHT"
-        fits = args[0].dtype == TensorProto.UINT32 and (shifts or op in ("Min", "Max", "BitwiseAnd"))
-        return (op, tuple(sorted(self.attrs.items()))) if fits else None
+        return self.terms.pointwise(args, partial(self.terms.applied, op, self.attrs), to)
 
     def made(self, op: str, *args: Term | None, **attrs: Any) -> Term:
         """Return what a node of another operator would make."""
@@ -1036,6 +1297,11 @@ class Call:
             return None
         args = [self.terms.cast(arg, Conversion(TensorProto.FLOAT)) for arg in self.args if arg is not None]
         return self.terms.cast(self.made(self.node.op_type, *args), Conversion(x.dtype))
+
+    def difference(self, x: Term) -> Term | None:
+        """Return what was quantized, if its zero point is subtracted again: integers of which float holds the sum."""
+        steps, shift = self.terms.moved.get(x, (None, None))
+        return steps if shift is self.args[1] else None
 
     def sum(self, x: Term) -> Term | None:
         args = [arg for arg in self.args if arg is not None]
@@ -1067,13 +1333,12 @@ class Call:
         scale, zero = (self.spread(x, arg) for arg in [*self.args, None][1:3])
         if scale is None or (zero is None) != (len(self.args) < 3):
             return None
-        wide, bits = (
-            Conversion(scale.dtype if x.dtype in CODED else TensorProto.FLOAT),
-            INTEGERS.get(x.dtype, (True, 64))[1],
-        )
+        dtype = x.dtype or (0 if zero is None else zero.dtype)  # the schema wants them to be of one type
+        wide = Conversion(scale.dtype if dtype in CODED else TensorProto.FLOAT)
+        bits = INTEGERS.get(dtype, (True, 64))[1]
         if bits <= (16 if scale.dtype == TensorProto.FLOAT else 8) and scale.dtype in FLOATS[:3]:
             zero = None if zero is not None and zero.is_constant and not np.any(zero.array) else zero
-        elif x.dtype not in CODED or {*self.attrs} - {"@", "axis"}:
+        elif dtype not in CODED or {*self.attrs} - {"@", "axis"}:
             return None
         if self.attrs.get("output_dtype", scale.dtype) != scale.dtype:
             return None
@@ -1103,20 +1368,36 @@ class Call:
         """Return what QuantizeLinear gives for integers; of NaN, which is undefined, the zero point."""
         precision, wide = self.attrs.get("precision") or scale.dtype, Conversion(TensorProto.FLOAT)
         signed, bits = INTEGERS.get(to, (True, 64))
-        halves = {TensorProto.FLOAT, TensorProto.FLOAT16}
-        if precision not in halves or {x.dtype, scale.dtype} - {*FLOATS[:3]} or bits > 16 or self.opset < 11:
-            return None
-        if not self.terms.may_define(("quantized", x, scale, zero, to, precision)):
+        if (
+            {precision, scale.dtype} - {*FLOATS[:3]}
+            or x.dtype not in (*FLOATS[:3], INT32)
+            or bits > 16
+            or self.opset < 11
+        ):
             return None
         ends = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
         low, high, nothing = (self.terms.constant(np.array(end, np.float32), TensorProto.FLOAT) for end in (*ends, 0))
-        quotient = self.made("Div", *(self.terms.cast(arg, Conversion(precision)) for arg in (x, scale)))
+        shift = nothing if zero is None else self.terms.cast(zero, wide)
+        if shift.array is not None and shift.is_constant:  # what is clipped, before the zero point is added
+            limits = [self.terms.constant(end.array - shift.array, TensorProto.FLOAT) for end in (low, high)]
+        else:
+            limits = [zero, low, high]
+        if not self.terms.may_define(("quantized", x, scale, precision, *limits)):
+            return None
+        operands = [self.terms.cast(self.terms.cast(arg, Conversion(precision)), wide) for arg in (x, scale)]
+        quotient = self.terms.cast(self.made("Div", *operands), Conversion(precision))  # or 0 where subnormal
         whole = self.made("Round", self.terms.cast(quotient, wide))
         whole = self.made("Where", self.made("IsNaN", whole), nothing, whole)
-        whole = whole if zero is None else self.made("Add", whole, self.terms.cast(zero, wide))
+        steps = whole
+        whole = whole if zero is None else self.made("Add", whole, shift)
         if whole.array is not None and whole.is_constant:  # of whose zeros the sign is lost
             return self.terms.constant(Conversion(to).of(np.clip(whole.array, *ends), TensorProto.FLOAT)[0], to)
-        return self.terms.cast(self.made("Max", self.made("Min", whole, high), low), Conversion(to))
+        result = self.terms.cast(self.made("Max", self.made("Min", whole, high), low), Conversion(to))
+        if result.op == "Cast" and len(limits) == 2:
+            steps = self.made("Add", self.made("Max", self.made("Min", steps, limits[1]), limits[0]), nothing)
+            self.terms.quantized[result] = steps if zero is None else self.made("Add", steps, shift)
+            self.terms.moved[self.terms.quantized[result]] = steps, shift
+        return result
 
     def spread(self, x: Term, scale: Term | None) -> Term | None:
         """Return a scale, or zero points, in the shape that broadcasts to x; None if it is not known."""
@@ -1147,7 +1428,17 @@ class Call:
         to = self.attrs.get("to") if like is None else like.dtype
         if not isinstance(to, int) or not to or "round_mode" in self.attrs:
             return None
+        x = self.unsigned(x) if to in INTEGERS else x
         return self.terms.cast(x, Conversion(to, self.attrs.get("saturate", 1) != 0, self.opset >= 24))
+
+    def unsigned(self, x: Term) -> Term:
+        """Return x, or what differs from it in the sign of zeros alone: x before a zero is added."""
+        source, other = (*x.args, None, None)[:2]
+        if source is None or other is None or not other.is_constant or source.shape is None or source.shape != x.shape:
+            return x
+        if x.op == "Add" and x.dtype in FLOATS and not np.any(other.array):
+            return source
+        return self.made(x.op, self.unsigned(source), other) if x.op in ("Max", "Min") else x
 
     def shape(self, x: Term) -> Term | None:
         if x.shape is None:
@@ -1276,6 +1567,7 @@ RULES: Mapping[str, Callable[[Call, Term], Term | None]] = dict(
     Slice=Call.slice,
     **dict.fromkeys(("IsInf", "IsNaN", "ArgMax", "ArgMin", "NonZero", *COMPARISONS), Call.ordered),
     Sum=Call.sum,
+    Sub=Call.difference,
     **dict.fromkeys(("ReduceProd", "ReduceSum"), Call.reduce),
 )
 
@@ -1336,7 +1628,10 @@ class Reader:
         protos = {proto.name: stated for proto in node.attribute if (stated := resolved(proto, scope)) is not None}
         if function is not None:
             return self._call(function, args, scope.inside(node, parameters=protos))
-        schema = schema_of(node.op_type, scope.opsets.get(domain, 0), domain)
+        opset = scope.opsets.get(domain, 0)
+        if (domain, node.op_type) in SAME and all(arg is None or arg.dtype != TensorProto.FLOAT16 for arg in args):
+            domain, opset = "", LATEST[""]
+        schema = schema_of(node.op_type, opset, domain)
         if schema is not None and not fits(node, protos.keys(), schema):
             schema = None  # a runtime may honour what the version does not have, or not
         if domain == "" and node.op_type == "Constant" and schema is not None:
@@ -1609,22 +1904,23 @@ class Checker:
         one, other = before.declared, after.declared
         changed = {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
         ports = {key for key in changed if not key.startswith("default ")}
+        texts = [text.rpartition(" ") for key, text in other.items() if key.startswith("output ")]
+        kinds = {name: declared(self._parse(onnx.TypeProto, kind), name)[0] for name, _, kind in texts}
         changed -= {key for key in ports if self._repaired(one.get(key, ""), other.get(key, ""), after)}
         for name, term in before.outputs.items():
             value = after.outputs.get(name)
-            forms = [term, None if value is None else self._coded(term, value.dtype)]
-            refined = term.dtype in STORED and value is not None and self._refines(forms[-1], value)
-            if value is None or not (value in forms or refined):
+            if value is not None and term.dtype in STORED and value.dtype == kinds.get(name) == TensorProto.UINT8:
+                value = self.terms.decoded(value, term.dtype)
+            if value is not term and not (term.dtype in STORED and self._refines(term, value)):
                 changed.add(name)
         return sorted(changed)
 
-    def _refines(self, old: Term | None, new: Term) -> bool:
+    def _refines(self, old: Term, new: Term | None) -> bool:
         """True if the terms are equal where the old one is defined: float4 has no NaN, for which any value may be."""
-        if old is None or old.args != new.args or not {old, new} <= self.terms.tables.keys():
+        if new is None or old.args != new.args or not {old, new} <= self.terms.tables.keys():
             return False
         (array, defined), (other, also) = self.terms.tables[old], self.terms.tables[new]
-        whole = array.ndim < 2 or (settled(array, defined) and settled(other, also))
-        return whole and old.dtype == new.dtype and bool(np.all(~defined | (also & agree(array, other))))
+        return old.dtype == new.dtype and bool(np.all(~defined | (also & agree(array, other))))
 
     def _repaired(self, old: str, new: str, after: Model) -> bool:
         """True if an output is declared as its value is, or an input of float8 is now its code."""
@@ -1717,7 +2013,9 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> 
     if wrong:
         raise RefusedError(f"the steps do not lead to the output model: {', '.join(wrong[:3])} differ")
     try:
-        return certified(checker_of(before, pool), states, steps, partial(wrong_facts, before, after))
+        checker = checker_of(before, pool)
+        models = [checker.read(states[0], is_first=True), *map(checker.read, states[1:])]
+        return certified(checker, models, steps, partial(wrong_facts, before, after))
     except RefusedError:
         raise
     except MALFORMED as error:
@@ -1755,13 +2053,12 @@ def checker_of(before: onnx.ModelProto, constants: dict[str, Array]) -> Checker:
 
 def certified(
     checker: Checker,
-    states: Sequence[State],
+    models: Sequence[Model],
     steps: Sequence[tuple[str, list[str], Any]],
     wrong: Callable[[Model, Model], list[str]],
 ) -> Report:
-    """Return which of the steps from state to state are certified."""
-    report, models, place = Report(len(steps), []), [checker.read(states[0], is_first=True)], 0
-    models += map(checker.read, states[1:])
+    """Return which of the steps from model to model are certified."""
+    report, place = Report(len(steps), []), 0
     while place < len(steps):
         found = [checker.differing(models[place], model) for model in models[place + 1 :]]
         if [] not in found:

@@ -14,6 +14,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -77,7 +78,8 @@ class Trials:
         """True if a certificate of one step from the original to the model would be accepted."""
         try:
             model = self.checker.read(checker.state_of(other, self.checker.constants))
-            return not self.checker.differing(self.first, model) and model.doubts.keys() <= self.first.doubts.keys()
+            wrong = partial(checker.wrong_facts, self.before, other)
+            return checker.certified(self.checker, [self.first, model], [("tampered", [], {})], wrong).certified
         except checker.MALFORMED:
             return False
 

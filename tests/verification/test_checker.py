@@ -99,6 +99,15 @@ def test_what_rewrites_do_is_certified() -> None:
     assert {name for name, texts in pairs.items() if outcome_of(texts) != "certified"} == set()
 
 
+def test_codes_shifted_to_another_type_are_certified() -> None:
+    texts = [
+        f"{HEAD}g (float[N] x) => (float[N] y) <float s = {{0.5}}, {kind} z = {{{zero}}}>"
+        " { q = QuantizeLinear (x, s, z) y = DequantizeLinear (q, s, z) }"
+        for kind, zero in (("uint8", 128), ("int8", 0))
+    ]
+    assert outcome_of((texts[0], texts[1])) == "certified"
+
+
 _QUANTIZED = HEAD + "g (float[N, 3] x) => (uint8[N, 3] y) <float[3] s = {1, 0.5, 3}, uint8[3] z = {7, 0, 255}> { BODY }"
 _QUANTIZE = "y = QuantizeLinear <axis = 1> (x, s, z)"
 _WRITTEN = """d = Div (x, s) r = Round (d) n = IsNaN (r) o = Constant <value = float {0}> () w = Where (n, o, r)
@@ -292,6 +301,26 @@ _ATTACKS = {
     "zeros of two signs, of which runtimes take either": (
         f"{HEAD}g (float[1] x) => (float[1] y) <float[1] z = {{-0.0}}> {{ w = Relu (z) y = Div (x, w) }}",
         f"{HEAD}g (float[1] x) => (float[1] y) <float[1] z = {{0.0}}> {{ y = Div (x, z) }}",
+    ),
+    "an output of another type than it is declared to have": tuple(
+        f"{HEAD}g (float16[N] x, {kind}[N] z) => (uint4[N] y, {kind}[N] w) {{ y = CastLike (x, z) w = Identity (z) }}"
+        for kind in ("uint4", "uint8")
+    ),
+    "bits of a NaN that an operator makes": (
+        f"{_OPSET_26}g (float16[N] x) => (bool[N] y) <uint32 n = {{2143289344}}> {{ a = Cast <to = 1> (x)"
+        " b = BitCast <to = 12> (a) y = Equal (b, n) }",
+        f"{_OPSET_26}g (float16[N] x) => (bool[N] y) <uint16 n = {{32256}}> {{ b = BitCast <to = 4> (x)"
+        " y = Equal (b, n) }",
+    ),
+    "codes shifted by another number than the zero point": tuple(
+        f"{HEAD}g (float[N] x) => (float[N] y) <float s = {{0.5}}, {kind} z = {{{zero}}}, {kind} w = {{{other}}}>"
+        " { q = QuantizeLinear (x, s, z) y = DequantizeLinear (q, s, w) }"
+        for kind, zero, other in (("uint8", 128, 128), ("int8", 1, 0))
+    ),
+    "codes shifted to a type with other ends": tuple(
+        f"{HEAD}g (float[N] x) => (float[N] y) <float s = {{0.5}}, {kind} z = {{{zero}}}>"
+        " { q = QuantizeLinear (x, s, z) y = DequantizeLinear (q, s, z) }"
+        for kind, zero in (("uint8", 127), ("int8", 0))
     ),
     "a shift by more than the width": (
         f'{HEAD}g (uint8[2] x) => (uint8[2] y) <uint8 z = {{40}}> {{ y = BitShift <direction = "RIGHT"> (x, z) }}',
