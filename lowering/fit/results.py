@@ -48,7 +48,8 @@ def _words(name: str, value: object) -> list[str]:
         return [flag] if value else []
     if isinstance(value, Mapping):
         ranges = cast("Mapping[str, tuple[float, float]]", value)
-        return [word for key, (low, high) in ranges.items() for word in (flag, f"{key}={low}:{high}")]
+        texts = {key: ":".join(str(bound).removesuffix(".0") for bound in bounds) for key, bounds in ranges.items()}
+        return [word for key, text in texts.items() for word in (flag, f"{key}={text}")]
     parts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
     return [word for part in parts for word in (flag, str(part))]
 
