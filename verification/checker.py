@@ -1904,16 +1904,25 @@ class Checker:
         one, other = before.declared, after.declared
         changed = {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
         ports = {key for key in changed if not key.startswith("default ")}
-        texts = [text.rpartition(" ") for key, text in other.items() if key.startswith("output ")]
-        kinds = {name: declared(self._parse(onnx.TypeProto, kind), name)[0] for name, _, kind in texts}
+        coded = self.codes(before, after)
         changed -= {key for key in ports if self._repaired(one.get(key, ""), other.get(key, ""), after)}
         for name, term in before.outputs.items():
             value = after.outputs.get(name)
-            if value is not None and term.dtype in STORED and value.dtype == kinds.get(name) == TensorProto.UINT8:
+            if value is not None and term.dtype in STORED and value.dtype == TensorProto.UINT8 and name in coded:
                 value = self.terms.decoded(value, term.dtype)
             if value is not term and not (term.dtype in STORED and self._refines(term, value)):
                 changed.add(name)
         return sorted(changed)
+
+    def codes(self, before: Model, after: Model) -> set[str]:
+        """Return the inputs and outputs that are declared to be of a small type before, and uint8 after."""
+        kinds: list[dict[str, int]] = []
+        for model in (before, after):
+            ports = [
+                text.rpartition(" ") for key, text in model.declared.items() if key.startswith(("input ", "output "))
+            ]
+            kinds.append({name: declared(self._parse(onnx.TypeProto, kind), name)[0] for name, _, kind in ports})
+        return {name for name, kind in kinds[0].items() if kind in STORED and kinds[1].get(name) == TensorProto.UINT8}
 
     def _refines(self, old: Term, new: Term | None) -> bool:
         """True if the terms are equal where the old one is defined: float4 has no NaN, for which any value may be."""
@@ -1965,10 +1974,16 @@ def names_in(node: onnx.NodeProto) -> set[str]:
 
 @dataclass
 class Report:
-    """What a check found: `left` has the steps that are not certified: pass, rules, and the values in doubt."""
+    """What a check found.
+
+    Attributes:
+        left: The steps that are not certified: pass, rules, and the values in doubt.
+        codes: The inputs and outputs of a small type that are bytes of its codes now.
+    """
 
     steps: int
     left: list[tuple[str, list[str], list[str]]]
+    codes: list[str]
 
     @property
     def certified(self) -> bool:
@@ -2014,8 +2029,12 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> 
         raise RefusedError(f"the steps do not lead to the output model: {', '.join(wrong[:3])} differ")
     try:
         checker = checker_of(before, pool)
-        models = [checker.read(states[0], is_first=True), *map(checker.read, states[1:])]
-        return certified(checker, models, steps, partial(wrong_facts, before, after))
+        first, last = checker.read(states[0], is_first=True), checker.read(states[-1])
+        left = list[tuple[str, list[str], list[str]]]()
+        if checker.differing(first, last):
+            left = uncertified(checker, [first, *map(checker.read, states[1:-1]), last], steps)
+        left += [("output", [kind], names) for kind, names in doubts(before, after, first, last).items() if names]
+        return Report(len(steps), left, sorted(checker.codes(first, last)))
     except RefusedError:
         raise
     except MALFORMED as error:
@@ -2051,28 +2070,26 @@ def checker_of(before: onnx.ModelProto, constants: dict[str, Array]) -> Checker:
     return Checker(constants, types)
 
 
-def certified(
-    checker: Checker,
-    models: Sequence[Model],
-    steps: Sequence[tuple[str, list[str], Any]],
-    wrong: Callable[[Model, Model], list[str]],
-) -> Report:
-    """Return which of the steps from model to model are certified."""
-    report, place = Report(len(steps), []), 0
+def uncertified(
+    checker: Checker, models: Sequence[Model], steps: Sequence[tuple[str, list[str], Any]]
+) -> list[tuple[str, list[str], list[str]]]:
+    """Return the steps from model to model that are not certified."""
+    left, place = list[tuple[str, list[str], list[str]]](), 0
     while place < len(steps):
         found = [checker.differing(models[place], model) for model in models[place + 1 :]]
         if [] not in found:
-            report.left.append((steps[place][0], sorted(set(steps[place][1])), found[0]))
+            left.append((steps[place][0], sorted(set(steps[place][1])), found[0]))
         place += len(found) - found[::-1].index([]) if [] in found else 1  # several steps may be right together alone
-    doubts = {name for key, name in models[-1].doubts.items() if key not in models[0].doubts}
-    if doubts:
-        report.left.append(
-            ("output", ["nodes that fail, that nothing uses, or whose operands have mixed types"], sorted(doubts))
-        )
-    facts = wrong(models[0], models[-1])
-    if facts:
-        report.left.append(("output", ["types and shapes that are stated of values, but not known"], facts))
-    return report
+    return left
+
+
+def doubts(before: onnx.ModelProto, after: onnx.ModelProto, first: Model, last: Model) -> dict[str, list[str]]:
+    """Return what may keep the output model from running as the input model does, by kind."""
+    new = {name for key, name in last.doubts.items() if key not in first.doubts}
+    return {
+        "nodes that fail, that nothing uses, or whose operands have mixed types": sorted(new),
+        "types and shapes that are stated of values, but not known": wrong_facts(before, after, first, last),
+    }
 
 
 def model_in(path: str | os.PathLike[str]) -> onnx.ModelProto:
@@ -2099,7 +2116,8 @@ def check_files(before: str, after: str, certificate: str) -> Report:
 def lines(report: Report) -> list[str]:
     """Return what a check found, as text."""
     if report.certified:
-        return [f"certified for all inputs: {report.steps} step{'' if report.steps == 1 else 's'}"]
+        notes = [f"  {name} has become uint8: the codes of its type" for name in report.codes]
+        return [f"certified for all inputs: {report.steps} step{'' if report.steps == 1 else 's'}", *notes]
     rows = [
         f"  {name}: {', '.join(rules) or 'no rule'}: {', '.join(places[:3])}" for name, rules, places in report.left
     ]
