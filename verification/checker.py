@@ -441,12 +441,14 @@ class Terms:
         self.is_first = False  # the model that is read is the input model
         self.quantized: dict[Term, Term] = {}  # what QuantizeLinear makes, as floats
         self.moved: dict[Term, tuple[Term, Term]] = {}  # sums of integers and a zero point, which are exact
-        self.chosen: set[object] = set()  # what the input model computes of which some elements are undefined
+        self.undefined: dict[object, Term] = {}  # what the input model leaves undefined in part, and its definition
+        self.defined: set[Term] = set()  # what it defines by a Where
 
-    def may_define(self, what: object) -> bool:
-        """True if elements that are undefined may be given values: the input model has the same computation."""
-        self.chosen |= {what} if self.is_first else set()
-        return what in self.chosen
+    def may_define(self, what: object, definition: Term) -> bool:
+        """True if elements that are undefined may be given values: the input model gives them none either."""
+        if self.is_first:
+            self.undefined[what] = definition
+        return what in self.undefined and (self.is_first or definition not in self.defined)
 
     def term(
         self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0, key: object = None
@@ -1382,14 +1384,13 @@ class Call:
             limits = [self.terms.constant(end.array - shift.array, TensorProto.FLOAT) for end in (low, high)]
         else:
             limits = [zero, low, high]
-        if not self.terms.may_define(("quantized", x, scale, precision, *limits)):
-            return None
         operands = [self.terms.cast(self.terms.cast(arg, Conversion(precision)), wide) for arg in (x, scale)]
         quotient = self.terms.cast(self.made("Div", *operands), Conversion(precision))  # or 0 where subnormal
         whole = self.made("Round", self.terms.cast(quotient, wide))
-        whole = self.made("Where", self.made("IsNaN", whole), nothing, whole)
-        steps = whole
-        whole = whole if zero is None else self.made("Add", whole, shift)
+        steps = self.made("Where", self.made("IsNaN", whole), nothing, whole)
+        if not self.terms.may_define((x, scale, precision, *limits), steps):
+            return None
+        whole = steps if zero is None else self.made("Add", steps, shift)
         if whole.array is not None and whole.is_constant:  # of whose zeros the sign is lost
             return self.terms.constant(Conversion(to).of(np.clip(whole.array, *ends), TensorProto.FLOAT)[0], to)
         result = self.terms.cast(self.made("Max", self.made("Min", whole, high), low), Conversion(to))
@@ -1667,6 +1668,7 @@ class Reader:
             self.read[key] = call.results()
             self.failing |= {key} if self.terms.fails else set()
         self.doubts |= {key: node.op_type} if key in self.failing else {}
+        self.terms.defined |= {*self.read[key]} if self.terms.is_first and node.op_type == "Where" else set()
         return self.read[key]
 
     def _if(self, condition: Term, then: Term, other: Term) -> Term:
