@@ -215,7 +215,7 @@ def collapses(a: int, first: Conversion, last: Conversion) -> bool:
 
 # Integers that are not known as numbers: polynomials of named atoms. Arithmetic wraps, and so it keeps them equal.
 
-SIZES = {TensorProto.INT32, INT64}
+SIZES = {INT32, INT64}
 """The types in which what is computed from dimensions is assumed not to overflow."""
 
 
@@ -324,15 +324,9 @@ def named(name: object, kind: str = "<dim") -> Poly:
 
 # Terms.
 
-RANDOM = (
-    "Dropout",
-    "RandomNormal",
-    "RandomUniform",
-    "RandomNormalLike",
-    "RandomUniformLike",
-    "Bernoulli",
-    "Multinomial",
-)
+RANDOM = {"Dropout", "Bernoulli", "Multinomial"} | {
+    f"Random{kind}{like}" for kind in ("Normal", "Uniform") for like in ("", "Like")
+}
 MOVES: Mapping[str, Sequence[int] | None] = {
     **dict.fromkeys(("Transpose", "Slice", "Gather", "GatherElements", "GatherND", "Split", "Tile"), (0,)),
     **dict.fromkeys(("Reshape", "Expand", "DepthToSpace", "SpaceToDepth", "ReverseSequence", "Compress"), (0,)),
@@ -355,8 +349,6 @@ SAME = {("com.microsoft", "QuantizeLinear"), ("com.microsoft", "DequantizeLinear
 CHOOSING = ("Max", "Min", "Clip", "Relu")
 """Operators that give the greater or the lesser of their operands."""
 BITWISE = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"}
-POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements", "IsNaN", "IsInf", "Round", "Relu", "Clip"}
-"""Operators that are evaluated for all values of an operand of at most 16 bits."""
 CHAINED = ELEMENTWISE | {
     "Round",
     "IsNaN",
@@ -373,7 +365,7 @@ CHAINED = ELEMENTWISE | {
 """Operators that are followed on cells of a value."""
 CODING = {"Log", "Mod", "BitCast"}
 """Operators by which codes of small types are computed: only where one is are casts followed on cells."""
-EXACT = {TensorProto.FLOAT16, TensorProto.FLOAT, DOUBLE, BOOL, TensorProto.INT32, INT64}
+EXACT = {TensorProto.FLOAT16, TensorProto.FLOAT, DOUBLE, BOOL, INT32, INT64}
 ZEROS = (-0.0, 0.0)
 LOG_ERROR = 2.0**-19
 """The most by which a runtime's Log is wrong, of 1 or of the logarithm, whichever is greater."""
@@ -468,9 +460,6 @@ class Terms:
         term = self.term("const", (), {}, (dtype, array.shape), key=(dtype, digest(array)))
         term.array = None if dtype == STRING else array
         return term
-
-    def integers(self, numbers: Sequence[Dim], *, scalar: bool = False) -> Term:
-        return self.constant(objects(numbers, () if scalar else (len(numbers),)), INT64)
 
     def cast(self, x: Term, how: Conversion, depth: int = 0) -> Term:
         """Return x converted: the cast is before the moves of its elements."""
@@ -1120,10 +1109,10 @@ class Call:
         first, op = self.args[0] if self.args else None, self.node.op_type
         if self.schema and self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
             self.args = self.scalars() if op in BINARY else self.args
-            rules = [RULES.get(op), Call.arithmetic if op in ELEMENTWISE else None]
-            result = next(filter(None, (rule(self, first) for rule in rules if rule is not None)), None)
-            result = self.tabled() if result is None and op in POINTWISE else result
-            result = self.widened(first) if result is None else result
+            rules = (RULES.get(op), ARITHMETIC.get(op), TABLED.get(op), Call.widened)
+            result = next(
+                (term for rule in rules if rule is not None and (term := rule(self, first)) is not None), None
+            )
             if result is not None:
                 return [result]
             index = self.args[1] if op in ("Gather", "GatherElements") and len(self.args) > 1 else None
@@ -1132,18 +1121,12 @@ class Call:
 
     def scalars(self) -> list[Term | None]:
         """Return the operands, constants of one element without their axes if another operand has as many."""
-        ranks = [
-            len(arg.shape) for arg in self.args if arg is not None and arg.shape is not None and not arg.is_constant
-        ]
-        return [
-            self.terms.shaped("Reshape", arg, ())
-            if arg is not None
-            and arg.is_constant
-            and prod(arg.shape or ()) == 1
-            and len(arg.shape or ()) <= max(ranks, default=0)
-            else arg
-            for arg in self.args
-        ]
+        shapes = {arg: arg.shape for arg in self.args if arg is not None and arg.shape is not None}
+        most = max((len(shape) for arg, shape in shapes.items() if not arg.is_constant), default=0)
+        single = {
+            arg for arg, shape in shapes.items() if arg.is_constant and product(shape) == 1 and len(shape) <= most
+        }
+        return [self.terms.shaped("Reshape", arg, ()) if arg and arg in single else arg for arg in self.args]
 
     def others(self) -> list[Term]:
         """Return the results of an operator that is no rule's: moves, what onnx evaluates, and terms of their own."""
@@ -1159,19 +1142,12 @@ class Call:
             return [terms.move(op, args, attrs, kind, out) for out, kind in enumerate(kinds)]
         exact = EXACT & {*INTEGERS} if op.startswith(("Reduce", "CumSum", "Range")) else EXACT
         exact = exact | {*INTEGERS} if op == "DequantizeLinear" else exact
-        if (
-            op in EVALUATED
-            and self.opset >= 7
-            and all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args)
-        ):
+        known = all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args)
+        if op in EVALUATED and self.opset >= 7 and known and kinds[0][0]:
             arrays = [arg.array for arg in args if arg is not None and arg.array is not None]
             size = np.broadcast_shapes(*(one.shape for one in arrays)) if op in CHOOSING else ()
-            array = (
-                None
-                if op in CHOOSING and ambiguous(op, arrays, size).any()
-                else terms.evaluated(op, arrays_of(args), attrs, kinds[0][1])
-            )
-            if array is not None and kinds[0][0]:
+            array = terms.evaluated(op, arrays_of(args), attrs, kinds[0][1])
+            if array is not None and not ambiguous(op, arrays, size).any():
                 return [terms.constant(array, kinds[0][0])]
         whole, name = (*args, None, *self.bodies), f"{self.domain}.{self.node.op_type}" if self.domain else op
         return [terms.term(name, whole, attrs, kind, out, self.key()) for out, kind in enumerate(kinds)]
@@ -1230,10 +1206,8 @@ class Call:
 
     def arithmetic(self, x: Term) -> Term | None:
         """Arithmetic of small values of which some are known as polynomials only."""
-        arrays, op = (
-            [arg.array for arg in self.args if arg and arg.array is not None and arg.dtype == x.dtype],
-            self.node.op_type,
-        )
+        op = self.node.op_type
+        arrays = [arg.array for arg in self.args if arg and arg.array is not None and arg.dtype == x.dtype]
         if len(arrays) < len(self.args) or x.dtype not in EXACT or self.opset < 7 or len(self.attrs) > 1:
             return None
         shape = numbers_of(broadcast([array.shape for array in arrays]))
@@ -1249,36 +1223,32 @@ class Call:
 
         return self.terms.constant(each(element, arrays), BOOL if op in COMPARISONS else x.dtype)
 
-    def tabled(self) -> Term | None:
-        """Return a look-up, or arithmetic, of a value of at most 16 bits."""
-        args, op = [arg for arg in self.args if arg is not None], self.node.op_type
-        if op == "BitCast":
-            to = self.attrs.get("to", 0)
-            whole = {dtype for dtype in NUMBERS if INTEGERS.get(dtype, (True, 8))[1] >= 8}
-            fits = {to, args[0].dtype} <= whole and NUMPY[to].itemsize == NUMPY[args[0].dtype].itemsize
-            return self.terms.bits(args[0], to) if fits else None
-        if op in ("Gather", "GatherElements"):
-            data, places = args[0].array, self.terms.resolved(args[1]) if args[1].codes else args[1]
-            fits = places.dtype in (INT64, TensorProto.INT32) and not self.attrs.get("axis", 0)
-            fits = fits and (op == "Gather" or (places.shape is not None and len(places.shape) == 1))
-            if data is None or not args[0].is_constant or data.ndim != 1 or not fits:
-                return None
+    def bits(self, x: Term) -> Term | None:
+        """BitCast to a type of the same width."""
+        to, whole = self.attrs.get("to", 0), {dtype for dtype in NUMBERS if INTEGERS.get(dtype, (True, 8))[1] >= 8}
+        fits = {to, x.dtype} <= whole and NUMPY[to].itemsize == NUMPY[x.dtype].itemsize
+        return self.terms.bits(x, to) if fits else None
 
-            def looked_up(arrays: list[Array]) -> Results:
-                inside = (arrays[0] >= -data.size) & (arrays[0] < data.size)
-                return data[np.where(inside, arrays[0], 0).astype(np.int64)], inside
-
-            return self.terms.pointwise([places], looked_up, args[0].dtype)
-        dtype = args[0].dtype
-        if (
-            None in self.args
-            or any(arg.dtype != dtype for arg in args)
-            or dtype not in EXACT | {*INTEGERS}
-            or self.opset < 7
-        ):
+    def look_up(self, x: Term) -> Term | None:
+        """Gather from a vector that is known, by a value of at most 16 bits."""
+        data, places = x.array, self.args[1]
+        if data is None or not x.is_constant or data.ndim != 1 or places is None or self.attrs.get("axis", 0):
+            return None
+        if places.dtype not in SIZES or (self.node.op_type == "GatherElements" and len(places.shape or ()) != 1):
             return None
 
-        to = BOOL if op in (*COMPARISONS, "IsNaN", "IsInf") else dtype
+        def looked_up(arrays: list[Array]) -> Results:
+            inside = (arrays[0] >= -data.size) & (arrays[0] < data.size)
+            return data[np.where(inside, arrays[0], 0).astype(np.int64)], inside
+
+        return self.terms.pointwise([self.terms.resolved(places) if places.codes else places], looked_up, x.dtype)
+
+    def tabled(self, x: Term) -> Term | None:
+        """Arithmetic on a value of at most 16 bits."""
+        args, op = [arg for arg in self.args if arg is not None and arg.dtype == x.dtype], self.node.op_type
+        if len(args) < len(self.args) or x.dtype not in EXACT | {*INTEGERS} or self.opset < 7:
+            return None
+        to = BOOL if op in (*COMPARISONS, "IsNaN", "IsInf") else x.dtype
         return self.terms.pointwise(args, partial(self.terms.applied, op, self.attrs), to)
 
     def made(self, op: str, *args: Term | None, **attrs: Any) -> Term:
@@ -1354,12 +1324,7 @@ class Call:
         if scale is None or (zero is None) != (len(self.args) < 3):
             return None
         to = self.attrs.get("output_dtype", TensorProto.UINT8) if zero is None else zero.dtype
-        if (
-            zero is not None
-            and to in FLOAT8
-            and scale.dtype == x.dtype
-            and not {*self.attrs} - {"@", "axis", "saturate"}
-        ):
+        if zero is not None and to in FLOAT8 and scale.dtype == x.dtype and {*self.attrs} <= {"@", "axis", "saturate"}:
             how = Conversion(to, self.attrs.get("saturate", 1) != 0, self.opset >= 24)
             moved = self.made("Add", self.made("Div", x, scale), self.terms.cast(zero, Conversion(x.dtype)))
             return self.terms.cast(moved, how)
@@ -1370,12 +1335,8 @@ class Call:
         """Return what QuantizeLinear gives for integers; of NaN, which is undefined, the zero point."""
         precision, wide = self.attrs.get("precision") or scale.dtype, Conversion(TensorProto.FLOAT)
         signed, bits = INTEGERS.get(to, (True, 64))
-        if (
-            {precision, scale.dtype} - {*FLOATS[:3]}
-            or x.dtype not in (*FLOATS[:3], INT32)
-            or bits > 16
-            or self.opset < 11
-        ):
+        fits = {precision, scale.dtype} <= {*FLOATS[:3]} and x.dtype in (*FLOATS[:3], INT32)
+        if not fits or bits > 16 or self.opset < 11:
             return None
         ends = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
         low, high, nothing = (self.terms.constant(np.array(end, np.float32), TensorProto.FLOAT) for end in (*ends, 0))
@@ -1552,25 +1513,29 @@ class Call:
         return self.terms.move("Where", args, {"@": self.attrs["@"]}, (args[1].dtype, shape))
 
 
-RULES: Mapping[str, Callable[[Call, Term], Term | None]] = dict(
-    zip(
-        ("Identity", "Dropout", "Cast", "CastLike", "Shape", "Size", "Reshape", "Range", "Concat", "Where"),
-        (
-            *(Call.identity, Call.identity, Call.cast, Call.cast, Call.shape, Call.shape, Call.reshape, Call.counted),
-            *(Call.concat, Call.where),
-        ),
-        strict=True,
-    ),
+RULES: Mapping[str, Callable[[Call, Term], Term | None]] = {
+    "BitCast": Call.bits,
+    "Concat": Call.concat,
+    "DequantizeLinear": Call.dequantize,
+    "QuantizeLinear": Call.quantize,
+    "Range": Call.counted,
+    "Reshape": Call.reshape,
+    "Slice": Call.slice,
+    "Sub": Call.difference,
+    "Sum": Call.sum,
+    "Where": Call.where,
+    **dict.fromkeys(("Identity", "Dropout"), Call.identity),
+    **dict.fromkeys(("Cast", "CastLike"), Call.cast),
+    **dict.fromkeys(("Gather", "GatherElements"), Call.look_up),
+    **dict.fromkeys(("Shape", "Size"), Call.shape),
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), Call.reshaped),
     **dict.fromkeys(("Expand", "ConstantOfShape"), Call.expand),
-    QuantizeLinear=Call.quantize,
-    DequantizeLinear=Call.dequantize,
-    Slice=Call.slice,
     **dict.fromkeys(("IsInf", "IsNaN", "ArgMax", "ArgMin", "NonZero", *COMPARISONS), Call.ordered),
-    Sum=Call.sum,
-    Sub=Call.difference,
     **dict.fromkeys(("ReduceProd", "ReduceSum"), Call.reduce),
-)
+}
+ARITHMETIC = dict.fromkeys(ELEMENTWISE, Call.arithmetic)
+TABLED = dict.fromkeys(ELEMENTWISE | BITWISE | {"IsNaN", "IsInf", "Round", "Relu", "Clip"}, Call.tabled)
+"""Operators that are evaluated for all values of an operand of at most 16 bits."""
 
 
 class Reader:
