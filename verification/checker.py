@@ -369,7 +369,6 @@ EXACT = {TensorProto.FLOAT16, TensorProto.FLOAT, DOUBLE, BOOL, INT32, INT64}
 ZEROS = (-0.0, 0.0)
 LOG_ERROR = 2.0**-19
 """The most by which a runtime's Log is wrong, of 1 or of the logarithm, whichever is greater."""
-MOST_INT = 2**63 - 1
 MOST = 4096
 """Elements up to which values computed from shapes are followed."""
 LONGEST = 100
@@ -1452,24 +1451,6 @@ class Call:
         known = wanted is not None and x.shape is not None
         return self.terms.shaped("Expand", x, broadcast([x.shape or (), tuple(wanted or ())])) if known else None
 
-    def slice(self, x: Term) -> Term | None:
-        """Slice, which keeps the whole of some axes."""
-        starts, ends = self.numbers(1, "starts"), self.numbers(2, "ends")
-        axes = self.numbers(3, "axes") or [*range(len(starts or ()))]
-        steps = self.numbers(4) or [1] * len(axes)
-        unknown = any(arg is not None and not arg.is_constant for arg in self.args[3:])
-        if x.shape is None or starts is None or ends is None or unknown or not self.schema:
-            return None
-        rows = zip(starts, ends, axes, steps, strict=True)
-        whole = {axis % len(x.shape) for start, end, axis, step in rows if (start, step) == (0, 1) and end == MOST_INT}
-        if len(whole) == len(axes):
-            return x
-        dims = self.inferred(self.schema)[0][1] or ()
-        shape = tuple(
-            old if place in whole else new for place, (old, new) in enumerate(zip(x.shape, dims, strict=True))
-        )
-        return self.terms.move("Slice", self.args, {**self.attrs, "outputs": 1}, (x.dtype, shape))
-
     def counted(self, x: Term) -> Term | None:
         """Range of integers that are not all known."""
         ends: list[Any] = [numbers[0] if (numbers := self.numbers(place)) else None for place in range(3)]
@@ -1489,19 +1470,6 @@ class Call:
         result = product(x.elements) if self.node.op_type == "ReduceProd" else sum(x.elements, start=0)
         return self.terms.constant(objects([result], (1,) if self.attrs.get("keepdims", 1) else ()), x.dtype)
 
-    def concat(self, x: Term) -> Term | None:
-        """Concat whose result is as long as its operands together."""
-        shapes = [arg.shape for arg in self.args if arg is not None and arg.shape and arg.dtype == x.dtype]
-        if len(shapes) < len(self.args) or len({len(shape) for shape in shapes}) > 1 or not x.dtype:
-            return None
-        dims, axis = list(shapes[0]), self.attrs.get("axis", 1)
-        if not -len(dims) <= axis < len(dims):
-            return None
-        axis %= len(dims)
-        for shape in shapes[1:]:
-            dims[axis] = shape[axis] + dims[axis]
-        return self.terms.move("Concat", self.args, {"axis": axis, "@": self.attrs["@"]}, (x.dtype, tuple(dims)))
-
     def where(self, _: Term) -> Term | None:
         args = [arg for arg in self.args if arg is not None]
         shapes = [arg.shape for arg in args if arg.shape is not None]
@@ -1515,12 +1483,10 @@ class Call:
 
 RULES: Mapping[str, Callable[[Call, Term], Term | None]] = {
     "BitCast": Call.bits,
-    "Concat": Call.concat,
     "DequantizeLinear": Call.dequantize,
     "QuantizeLinear": Call.quantize,
     "Range": Call.counted,
     "Reshape": Call.reshape,
-    "Slice": Call.slice,
     "Sub": Call.difference,
     "Sum": Call.sum,
     "Where": Call.where,
