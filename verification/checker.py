@@ -1060,6 +1060,19 @@ def fits(node: onnx.NodeProto, attributes: Iterable[str], schema: onnx.defs.OpSc
     return operands and len(node.output) <= schema.max_output and schema.attributes.keys() >= {*attributes}
 
 
+@cache
+def types_of(schema: onnx.defs.OpSchema, *, results: bool) -> list[set[int]]:
+    """Return the element types that the schema allows for each operand, or for each result."""
+    return [{NAMES.get(text, 0) for text in port.types} for port in (schema.outputs if results else schema.inputs)]
+
+
+def of_allowed_types(schema: onnx.defs.OpSchema, values: Operands, *, results: bool) -> bool:
+    """True if the schema allows the types of all operands, or of all results, that are known."""
+    allowed = types_of(schema, results=results)
+    pairs = zip(values, [*allowed, *allowed[-1:] * len(values)], strict=False)
+    return all(value is None or not value.dtype or value.dtype in types for value, types in pairs)
+
+
 def kind_of(proto: onnx.TypeProto | None, dim_of: Callable[[Any, int], Dim]) -> Kind:
     """Return the element type and the shape in a type; `dim_of` returns a dimension that has no number."""
     if proto is None or not proto.HasField("tensor_type"):
@@ -1599,6 +1612,12 @@ class Reader:
             self.read[key] = call.results()
             self.failing |= {key} if self.terms.fails else set()
         self.doubts |= {key: node.op_type} if key in self.failing else {}
+        known = (
+            of_allowed_types(schema, args, results=False) and of_allowed_types(schema, self.read[key], results=True)
+            if schema
+            else True
+        )
+        self.doubts |= {} if known else {("types", key): node.op_type}
         self.terms.defined |= {*self.read[key]} if self.terms.is_first and node.op_type == "Where" else set()
         return self.read[key]
 

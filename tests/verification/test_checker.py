@@ -284,6 +284,10 @@ _ATTACKS = {
     "an opset that does not exist": tuple(
         f"{HEAD.replace('23', opset)}g (float[2] x) => (float[2] y) {{ y = Neg (x) }}" for opset in ("26", "99")
     ),
+    "an opset in which the operator lacks the type": tuple(
+        f"{HEAD.replace('23', opset)}g (float16[N] x) => (uint4[N] y) {{ y = Cast <to = 21> (x) }}"
+        for opset in ("23", "18")
+    ),
     "an IR version that does not exist": tuple(
         f"{HEAD}g (float[2] x) => (float[2] y) {{ y = Neg (x) }}".replace("ir_version: 10", version)
         for version in ("ir_version: 10", "ir_version: 99")
