@@ -1,6 +1,6 @@
 """Well-known architectures with random weights, exported by PyTorch: language, vision, audio, and what joins them.
 
-python benchmarks/architectures.py FOLDER [NAME ...]      needs torch, transformers and onnxscript
+python benchmarks/architectures.py FOLDER [NAME ...]      needs torch, transformers, onnxscript and onnxruntime
 
 Layers and widths are small, so that a whole set is made in minutes; everything else is as in the published models. The
 seed is fixed. A name that the installed libraries cannot export is reported, and the others go on.
@@ -15,8 +15,11 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import onnx
+import onnx.compose
+import onnx.parser
 import torch
 import transformers
 from torch import Tensor, nn
@@ -229,6 +232,89 @@ class Experts(nn.Module):
         return x + torch.einsum("betf,efd,bte->btd", hidden, self.second, weights)
 
 
+class JointBlock(nn.Module):
+    """A block of Stable Diffusion 3: text and picture modulated by time, attending to each other."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.modulations = nn.ModuleList(nn.Linear(width, 6 * width) for _ in range(2))
+        self.qkv, self.out = (nn.ModuleList(nn.Linear(width, n * width) for _ in range(2)) for n in (3, 1))
+        self.first = nn.ModuleList(nn.LayerNorm(width, 1e-6, False) for _ in range(2))
+        self.second = nn.ModuleList(nn.LayerNorm(width, 1e-6, False) for _ in range(2))
+        self.norms = nn.ModuleList(nn.RMSNorm(width // heads, 1e-6) for _ in range(4))
+        mlps = [(nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width)) for _ in range(2)]
+        self.mlps = nn.ModuleList(nn.Sequential(*layers) for layers in mlps)
+
+    def forward(self, streams: list[Tensor], time: Tensor) -> list[Tensor]:
+        changes = [layer(nn.functional.silu(time))[:, None].chunk(6, -1) for layer in self.modulations]
+        heads: list[list[Tensor]] = [[], [], []]
+        for i, (x, (shift, scale, *_)) in enumerate(zip(streams, changes, strict=True)):
+            parts = self.qkv[i](self.first[i](x) * (1 + scale) + shift).chunk(3, -1)
+            q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)
+            for whole, part in zip(heads, (self.norms[2 * i](q), self.norms[2 * i + 1](k), v), strict=True):
+                whole.append(part)
+        mixed = nn.functional.scaled_dot_product_attention(*(torch.cat(parts, 2) for parts in heads))
+        rows = mixed.transpose(1, 2).flatten(2).split([x.shape[1] for x in streams], 1)
+        results: list[Tensor] = []
+        for i, (x, row, change) in enumerate(zip(streams, rows, changes, strict=True)):
+            x = x + change[2] * self.out[i](row)
+            results.append(x + change[5] * self.mlps[i](self.second[i](x) * (1 + change[4]) + change[3]))
+        return results
+
+
+class JointTransformer(nn.Module):
+    """The transformer of Stable Diffusion 3: patches of a picture and text, and a time step."""
+
+    def __init__(self, width: int = 64) -> None:
+        super().__init__()
+        self.patches, self.text = nn.Conv2d(16, width, 2, 2), nn.Linear(96, width)
+        self.time = nn.Sequential(nn.Linear(64, width), nn.SiLU(), nn.Linear(width, width))
+        self.places = nn.Parameter(torch.randn(1, 64, width) * 0.02)
+        self.blocks = nn.ModuleList(JointBlock(width, 4) for _ in range(2))
+        self.norm, self.last = nn.LayerNorm(width, 1e-6, False), nn.Linear(width, 64)
+
+    def forward(self, latent: Tensor, text: Tensor, timestep: Tensor) -> Tensor:
+        frequencies = torch.exp(-torch.arange(32, device=latent.device) * 0.28)
+        angles = timestep[:, None].float() * frequencies
+        time = self.time(torch.cat([angles.cos(), angles.sin()], -1))
+        streams = [self.text(text), self.patches(latent).flatten(2).transpose(1, 2) + self.places]
+        for block in self.blocks:
+            streams = block(streams, time)
+        rows = self.last(self.norm(streams[1])).unflatten(1, (8, 8)).unflatten(-1, (2, 2, 16))
+        return rows.permute(0, 5, 1, 3, 2, 4).flatten(4, 5).flatten(2, 3)
+
+
+class Forecast(nn.Module):
+    """A series scaled by its own mean and deviation, an LSTM over it, and the next values in the scale of the input."""
+
+    def __init__(self, width: int = 48, ahead: int = 8) -> None:
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(3, width, num_layers=2, batch_first=True), nn.Linear(width, 3 * ahead)
+
+    def forward(self, series: Tensor) -> Tensor:
+        mean = series.mean(1, keepdim=True)
+        deviation = torch.sqrt(series.var(1, keepdim=True, unbiased=False) + 1e-5)
+        state = self.lstm((series - mean) / deviation)[0][:, -1]
+        return self.head(state).unflatten(-1, (-1, 3)) * deviation + mean
+
+
+class Steps(nn.Module):
+    """A cell repeated by a loop in the graph, as greedy decoding is exported."""
+
+    def __init__(self, width: int = 64) -> None:
+        super().__init__()
+        self.cell, self.head = nn.Linear(2 * width, width), nn.Linear(width, 1000)
+
+    def forward(self, sequence: Tensor, start: Tensor) -> Tensor:
+        def step(state: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+            state = torch.tanh(self.cell(torch.cat([state, x], -1)))
+            return state, state.clone()
+
+        _, states = torch._higher_order_ops.scan(step, start, sequence)
+        return self.head(states)
+
+
 _MAMBA: dict[str, Any] = {
     "vocab_size": 1000,
     "hidden_size": 64,
@@ -236,6 +322,7 @@ _MAMBA: dict[str, Any] = {
     "state_size": 8,
     "use_cache": False,
 }
+_MAMBA2: dict[str, Any] = _MAMBA | {"head_dim": 16, "num_heads": 8, "n_groups": 1, "chunk_size": 8}
 _KEYS: dict[str, Any] = {"num_key_value_heads": 2, "max_position_embeddings": 64}
 ARCHITECTURES: dict[str, Callable[[], Example]] = {
     "bert": lambda: _encoder("Bert"),
@@ -250,9 +337,13 @@ ARCHITECTURES: dict[str, Callable[[], Example]] = {
     "llama": lambda: _decoder("Llama", **_KEYS),
     "llama_outliers": _outliers,
     "qwen2": lambda: _decoder("Qwen2", **_KEYS),
+    "qwen3": lambda: _decoder("Qwen3", head_dim=16, **_KEYS),
+    "qwen3_moe": lambda: _decoder("Qwen3Moe", head_dim=16, moe_intermediate_size=64, num_experts=4,
+                                  num_experts_per_tok=2, experts_implementation="batched_mm", **_KEYS),
     "gemma2": lambda: _decoder("Gemma2", head_dim=16, **_KEYS),
     "phi": lambda: _decoder("Phi", max_position_embeddings=64),
     "mamba": lambda: _decoder("Mamba", **_MAMBA),
+    "mamba2": lambda: _decoder("Mamba2", **_MAMBA2),
     "t5": _t5,
     "whisper": _whisper,
     "wav2vec2": _wav2vec2,
@@ -272,14 +363,68 @@ ARCHITECTURES: dict[str, Callable[[], Example]] = {
                                      depth_coefficient=0.3, hidden_dim=640),
     "yolo": lambda: (Detector(), {"images": torch.rand(1, 3, 64, 64)}),
     "unet": lambda: (UNet(), {"sample": torch.randn(1, 4, 32, 32), "timestep": torch.tensor([10])}),
+    "sd3": lambda: (JointTransformer(), {"latent": torch.randn(1, 16, 16, 16), "text": torch.randn(1, 12, 96),
+                                         "timestep": torch.tensor([500])}),
     "lstm": lambda: (Recurrent(), {"tokens": torch.randint(0, 1000, (2, 12))}),
+    "forecast": lambda: (Forecast(), {"series": torch.randn(2, 24, 3) * 20 + 100}),
+    "steps": lambda: (Steps(), {"sequence": torch.randn(6, 2, 64), "start": torch.zeros(2, 64)}),
     "experts": lambda: (nn.Sequential(Experts(), Experts()), {"input": torch.randn(2, 8, 64)}),
 }  # fmt: skip
+
+
+def _with_boxes_chosen(path: Path) -> onnx.ModelProto:
+    """The detector with NonMaxSuppression behind it, and a Loop that collects the chosen boxes."""
+    model = onnx.load(path)
+    boxes, scores = (output.name for output in model.graph.output)
+    text = f"""<ir_version: 10, opset_import: ["" : 18]>
+    chosen (float[1,4,N] {boxes}, float[1,8,N] {scores}) => (float[K,4] picked)
+    <int64[1] most = {{5}}, float[1] overlap = {{0.5}}, float[1] least = {{0.1}}, int64[1] place = {{2}},
+     int64 one = {{1}}, int64[1] column = {{2}}> {{
+        rows = Transpose <perm = [0, 2, 1]> ({boxes})
+        indices = NonMaxSuppression (rows, {scores}, most, overlap, least)
+        numbers = Gather <axis = 1> (indices, column)
+        count = Shape <start = 0, end = 1> (indices)
+        turns = Squeeze (count)
+        yes = Constant <value = bool {{1}}> ()
+        picked = Loop (turns, yes) <body = step (int64 i, bool go) => (bool on, float[4] box) {{
+            on = Identity (go)
+            number = Gather <axis = 0> (numbers, i)
+            found = Gather <axis = 1> (rows, number)
+            zero = Constant <value_ints = [0, 1]> ()
+            box = Squeeze (found, zero)
+        }}>
+    }}"""
+    end = onnx.parser.parse_model(text)
+    end.ir_version, end.opset_import[0].version = model.ir_version, model.opset_import[0].version
+    return onnx.compose.merge_models(model, end, [(boxes, boxes), (scores, scores)])
+
+
+def _of_four_bits(path: Path, *, as_products: bool) -> onnx.ModelProto:
+    """The model with weights of four bits: MatMulNBits of ONNX Runtime, or DequantizeLinear of blocks."""
+    from onnxruntime.quantization import QuantFormat
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+    form = QuantFormat.QOperator if as_products else QuantFormat.QDQ
+    quantizer = MatMulNBitsQuantizer(onnx.load(path), block_size=32, is_symmetric=True, quant_format=form)
+    quantizer.process()
+    return cast(Any, quantizer.model).model
+
+
+DERIVED: dict[str, tuple[str, Callable[[Path], onnx.ModelProto]]] = {
+    "detector": ("yolo", _with_boxes_chosen),
+    "qwen3_products": ("qwen3", lambda path: _of_four_bits(path, as_products=True)),
+    "qwen3_blocks": ("qwen3", lambda path: _of_four_bits(path, as_products=False)),
+}
+"""Models made of the export of another."""
 
 
 def export(name: str, folder: Path) -> None:
     """Write FOLDER/NAME.onnx, with its weights inside."""
     torch.manual_seed(20)
+    if name in DERIVED:
+        source, derive = DERIVED[name]
+        onnx.save(derive(folder / f"{source}.onnx"), folder / f"{name}.onnx")
+        return
     model, inputs = ARCHITECTURES[name]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -292,7 +437,7 @@ def main() -> None:
         raise SystemExit(__doc__)
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for name in sys.argv[2:] or ARCHITECTURES:
+    for name in sys.argv[2:] or (*ARCHITECTURES, *DERIVED):
         try:
             export(name, folder)
         except Exception as error:  # another library's; the others are still of use

@@ -15,7 +15,7 @@ openvino   OpenVINO compiles and runs it
 error      the largest difference of an output from the float model, divided by its largest element, on two sets of
            inputs; both run one operator at a time, so that every value is rounded where the file says so
 casts      casts in the result less those in the model
-16 bits    the share of the products of MatMul, Gemm, Conv, LSTM, ... that are of 16-bit operands
+16 bits    the share of the products of MatMul, Gemm, Conv, Einsum, LSTM, ... that are of 16-bit operands
 s, MB      processor time and peak memory of the conversion, less those of a process that only imports the tool
 to ours    this time as a ratio to Castsmith's, of all files: the tools take turns, `--repeat` times, and the ratio is
            the median of the turns, with the least and the greatest
@@ -45,6 +45,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.checker
+import onnx_ir
 
 from benchmarks.pairing import in_turns, ratios, spread
 from castsmith.lowering.accuracy import measure, reference
@@ -188,8 +189,6 @@ def casts(path: str) -> int:
 
 def products(path: str, given: dict[str, Any]) -> tuple[int, int]:
     """The products that the model computes on these inputs, and those of 16-bit operands."""
-    import onnx_ir
-
     from castsmith import load
     from castsmith.ir.constants import constant_tensor
 
@@ -209,16 +208,18 @@ def products(path: str, given: dict[str, Any]) -> tuple[int, int]:
         if node is None or node.outputs[0] is not value:
             return
         shapes = [entry(each)[0] for each in node.inputs]
-        count = _products(node.op_type, shapes, tensor.array.shape)
+        count = _products(node, shapes, tensor.array.shape)
         total += count
-        half += count if entry(node.inputs[1] if len(node.inputs) > 1 else None)[1] == 2 else 0
+        half += count if node.inputs and entry(node.inputs[0])[1] == 2 else 0
 
     Evaluator(model, PromotionRules(promote_unsafe=True), Engine("onnxruntime")).run(given, watch)
     return total, half
 
 
-def _products(op_type: str, shapes: list[tuple[int, ...]], made: tuple[int, ...]) -> int:
-    if op_type in ("MatMul", "Gemm") and min(map(len, shapes[:2])) > 1:
+def _products(node: onnx_ir.Node, shapes: list[tuple[int, ...]], made: tuple[int, ...]) -> int:
+    """The products that an operator computes, from the shapes of its operands and of its first result."""
+    op_type = node.op_type
+    if op_type == "MatMulNBits" or (op_type in ("MatMul", "Gemm") and min(map(len, shapes[:2])) > 1):
         return prod(made) * shapes[0][-1]
     if op_type == "Conv":
         return prod(made) * prod(shapes[1][1:])
@@ -228,7 +229,16 @@ def _products(op_type: str, shapes: list[tuple[int, ...]], made: tuple[int, ...]
         return shapes[0][0] * shapes[0][1] * (prod(shapes[1]) + prod(shapes[2]))
     if op_type == "Attention":
         return 2 * prod(shapes[0]) * shapes[1][-2]
+    if op_type == "Einsum" and len(shapes) > 1:
+        return _einsum(node.attributes["equation"].as_string(), shapes)
     return 0
+
+
+def _einsum(equation: str, shapes: list[tuple[int, ...]]) -> int:
+    """The product of the dimensions of all letters, for equations without an ellipsis."""
+    terms = equation.replace(" ", "").split("->")[0].split(",")
+    pairs = (zip(term, shape, strict=False) for term, shape in zip(terms, shapes, strict=True))
+    return prod({letter: dim for pair in pairs for letter, dim in pair}.values())
 
 
 def openvino_runs(path: str, given: dict[str, Any]) -> bool | None:
@@ -387,6 +397,23 @@ def by_file(rows: list[dict[str, Any]], tools: list[str]) -> Iterator[str]:
         yield f"| {file} | " + " | ".join(_cell(found[file, tool]) for tool in tools) + " |"
 
 
+_NOISE = 1.1
+"""How much larger an error may be and count as the same: it is that of two sets of random inputs."""
+
+
+def beaten(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """A line for each file on which a tool has fewer casts, as many products in 16 bits, and no larger error."""
+    for file in dict.fromkeys(row["file"] for row in rows):
+        own = [row for row in rows if row["file"] == file and "error" in row and row["accepted"] and row["valid"]]
+        for ours in (row for row in own if row["tool"].startswith("castsmith")):
+            for row in own:
+                fewer = (
+                    row["casts"] < ours["casts"] and row["half"] * ours["products"] >= ours["half"] * row["products"]
+                )
+                if fewer and not row["tool"].startswith("castsmith") and row["error"] <= _NOISE * ours["error"]:
+                    yield f"| {file} | {ours['tool']} | {_cell(ours)} | {row['tool']} | {_cell(row)} |"
+
+
 def _cell(row: dict[str, Any]) -> str:
     if not row["accepted"]:
         return "not converted" if "failed" in row else "not accepted"
@@ -413,6 +440,8 @@ def main() -> None:
     print("\n".join(table(rows, tools, len(files))))
     if arguments.files:
         print("\n" + "\n".join(by_file(rows, tools)))
+        print("\n| file | ours | error, casts, 16 bits | fewer casts | error, casts, 16 bits |\n|---|---|---|---|---|")
+        print("\n".join(beaten(rows)))
 
 
 if __name__ == "__main__":

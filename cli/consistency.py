@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from castsmith.numerics.errors import OptionError
 from castsmith.passes.core.options import flag_of
@@ -127,25 +127,18 @@ _OF_TEXT = {"diff": frozenset({"full"}), "check": frozenset({"all"})}
 """By command: options that other formats than text do not look at."""
 
 
-def given_options(parser: argparse.ArgumentParser, parse: Callable[[], argparse.Namespace]) -> frozenset[str]:
-    """Return the names of the arguments that `parse` gives, without those that have a default alone.
-
-    The words have been parsed once; the parser loses its defaults.
-    """
-    _drop_defaults(parser)
-    return frozenset(vars(parse()))
-
-
-def _drop_defaults(parser: argparse.ArgumentParser) -> None:
-    # argparse has no public access to its actions.
-    parser._defaults.clear()  # pyright: ignore[reportPrivateUsage]
-    for action in parser._actions:  # pyright: ignore[reportPrivateUsage]
-        if action.option_strings:
-            action.default = argparse.SUPPRESS
-        elif isinstance(action.choices, Mapping):
-            for subparser in cast("Mapping[str, object]", action.choices).values():
-                if isinstance(subparser, argparse.ArgumentParser):
-                    _drop_defaults(subparser)
+def given_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> frozenset[str]:
+    """Return the names of the options that the words give, which have been parsed, abbreviated ones too."""
+    actions = parser._actions  # pyright: ignore[reportPrivateUsage]  # argparse has no public access
+    names = {flag: action.dest for action in actions for flag in action.option_strings}
+    given = set[str]()
+    for word in words[: words.index("--") if "--" in words else None]:
+        flag = word.partition("=")[0] if word.startswith("--") else word[:2]
+        if flag in names:
+            given.add(names[flag])
+        elif word.startswith("--"):
+            given |= {name for whole, name in names.items() if whole.startswith(flag)}
+    return frozenset(given)
 
 
 def require_needed(arguments: argparse.Namespace) -> None:

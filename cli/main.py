@@ -117,7 +117,7 @@ def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> i
         rest = renamed(command, parser.spell_out(rest), quiet=_is_quiet(words))
         _require_options(parser, rest)
         arguments = _parsed(parser, rest)
-        arguments.given = given_options(parser, lambda: _parsed(parser, rest))
+        arguments.given = given_options(parser, rest)
     except UsageError as error:
         return tell_failure(Failure(USAGE, str(error), "", UNUSABLE), as_json="--json" in words)
     except SystemExit as ending:  # --help or --version

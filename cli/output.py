@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +47,9 @@ def report_path(arguments: argparse.Namespace, models: Iterable[str]) -> Path | 
     if arguments.report == STREAM:
         raise OptionError("--report - is not supported: --json prints the report on standard output.")
     report = Path(arguments.report)
-    require_report(report)
     sources = [None if model == STREAM else Path(model) for model in models]
     require_apart({**settings_files(arguments), "the model": sources}, {"--report": [report]})
+    require_report(report)
     require_writable(report)
     return report
 
@@ -61,10 +61,10 @@ def page_wanted(arguments: argparse.Namespace, report: Path | None) -> bool:
     )
 
 
-def write_report(path: Path, data: Callable[[], dict[str, Any]], page: dict[str, Any] | None) -> None:
+def write_report(path: Path, data: dict[str, Any], page: dict[str, Any] | None) -> None:
     """Write the report: the page, or the data without one."""
     if page is None:
-        write_file(path, json_text(data()))
+        write_file(path, json_text(data))
         return
     from castsmith.cli.page.data import html_text
 

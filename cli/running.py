@@ -11,8 +11,8 @@ from collections.abc import Callable
 from importlib import import_module
 
 from castsmith.cli.consistency import require_consistent, require_needed
-from castsmith.cli.exit_codes import BROKEN_PIPE, DONE, INTERRUPTED, TERMINATED, UNUSABLE
-from castsmith.cli.interrupts import Terminated
+from castsmith.cli.exit_codes import BROKEN_PIPE, DONE, UNUSABLE
+from castsmith.cli.interrupts import exit_code_of
 from castsmith.cli.messages import complain, drop, remark, tell_failure, unprinted, wants_json
 
 _OF_A_STREAM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -35,10 +35,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         code = _function(arguments.run)(arguments)
         sys.stdout.flush()
         return code
-    except Terminated:
-        return TERMINATED
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        return exit_code_of(interrupt)
     except BrokenPipeError:
         drop(sys.stdout)
         return BROKEN_PIPE

@@ -13,7 +13,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_formals
 from castsmith.ir.ops.table import CONVERSIONS, operators
 from castsmith.ir.ops.traits import Moves
-from castsmith.ir.walks import bytes_of_tensor, tensor_of
+from castsmith.ir.walks import tensor_of
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
@@ -147,7 +147,7 @@ def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Valu
                 continue
             producer = value.producer()
             if value.is_initializer() and not value.is_graph_input():
-                total += bytes_of_tensor(value.const_value) if value.const_value is not None else 0
+                total += value.const_value.nbytes if value.const_value is not None else 0
             elif (
                 producer is not None
                 and _removable(producer)
@@ -156,7 +156,7 @@ def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Valu
                     for output in producer.outputs
                 )
             ):
-                total += sum(map(bytes_of_tensor, _own_tensors(producer)))
+                total += sum(tensor.nbytes for tensor in _own_tensors(producer))
                 leaving.append(producer)
     return total
 

@@ -53,7 +53,6 @@ class Namer:
         """Name things in the model, of which `found` returns the survey, if there is one."""
         self._model, self._found = model, found
         self._names: Counter[str] | None = None
-        self._distinct = False
         self._next: dict[str, int] = {}
         self._bodies = {function.graph: function.opset_imports for function in model.functions.values()}
         # Before IR version 4 an initializer has to be an input too, which a caller may override.
@@ -93,19 +92,11 @@ class Namer:
         if count:
             used[name or ""] = count - 1
 
-    @property
-    def values_are_distinct(self) -> bool:
-        """True if all values had different names, or none, when names were first asked for; new ones have, too."""
-        return self._distinct
-
     def _used(self) -> Counter[str]:
         """Number of things with each name; counted on the first request, as most passes make no new names."""
         if self._names is None:
             nodes = survey(self._model) if self._found is None else self._found()
-            values = _values_in(nodes)
-            names = [value.name or "" for value in values]
-            self._names = Counter(names)
-            self._distinct = len(self._names) == len(names) - max(self._names[""] - 1, 0)
+            self._names = Counter([value.name or "" for value in _values_in(nodes)])
             self._names.update([node.name or "" for node in nodes.nodes])
         return self._names
 
@@ -135,30 +126,7 @@ def _clashes(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
     """Return the values that hide another one from a node which reads it, or whose name is already taken."""
     for scope in (model.graph, *model.functions.values()):
         ports = {*scope.inputs, *scope.outputs}
-        if _are_distinct(scope):
-            continue
         yield from dict.fromkeys(_Lookup(ports).walk(scope))
-
-
-def _are_distinct(scope: Scope) -> bool:
-    """True if all values of the scope and its subgraphs have different names, or none, so that nothing is hidden."""
-    values: list[onnx_ir.Value] = []
-    _add_values(scope, values)
-    names = [value.name for value in set(values)]
-    named = [name for name in names if name]
-    return len(set(named)) == len(named)
-
-
-def _add_values(scope: Scope, values: list[onnx_ir.Value]) -> None:
-    values += (*scope.inputs, *scope.outputs)
-    if isinstance(scope, onnx_ir.Graph):
-        values += scope.initializers.values()
-    for node in scope:
-        values += node.outputs
-        data = node.attributes.data
-        for attribute in data.values() if data else ():
-            for subgraph in graphs_in(attribute):
-                _add_values(subgraph, values)
 
 
 class _Lookup:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import onnx_ir
 
@@ -96,30 +95,8 @@ class Flaw:
     kinds: frozenset[FlawKind] = frozenset()
 
 
-class _Late:
-    """Fields that are made when one of them is first read: most records of a run are only counted."""
-
-    __slots__ = ("_make",)
-
-    @classmethod
-    def late(cls, make: Callable[..., Sequence[object]], *kept: object) -> Self:
-        """Return an item whose fields, in order, are what `make` returns for `kept`."""
-        item = object.__new__(cls)
-        object.__setattr__(item, "_make", (make, kept))
-        return item
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        make, kept = self._make
-        for slot, value in zip(fields(self), make(*kept), strict=True):  # pyright: ignore[reportArgumentType]
-            object.__setattr__(self, slot.name, value)
-        object.__delattr__(self, "_make")
-        return getattr(self, name)
-
-
 @dataclass(frozen=True, slots=True)
-class ValueItem(_Late):
+class ValueItem:
     """A value in short form, as an operand or result of a node, or by itself: a constant, an input, an output.
 
     Attributes:
@@ -169,7 +146,7 @@ class ValueItem(_Late):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeItem(_Late):
+class NodeItem:
     """A node in short form. An absent input is None; `attributes` are pairs of name and shortened value."""
 
     op_type: str

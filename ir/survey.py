@@ -15,7 +15,7 @@ from onnx_ir import AttributeType
 
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS
-from castsmith.ir.walks import GRAPH_KINDS, TENSOR_KINDS, bytes_of_tensor, graphs_in, tensor_of
+from castsmith.ir.walks import GRAPH_KINDS, TENSOR_KINDS, graphs_in, tensor_of
 
 _HOLDING = (*GRAPH_KINDS, *TENSOR_KINDS)
 
@@ -69,7 +69,7 @@ class Survey:
 
     def constant_bytes(self) -> int:
         """Return the bytes of all tensors of the model."""
-        return sum(map(bytes_of_tensor, self.constants()))
+        return sum(tensor.nbytes for tensor in self.constants())
 
     def add(self, node: onnx_ir.Node) -> Sequence[onnx_ir.Attr]:
         """Add a node at the end; return its attributes that hold graphs."""

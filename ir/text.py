@@ -6,7 +6,6 @@ A node is shown with the types that its values declare; `types` gives those of v
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import prod
 
 import onnx_ir
 from onnx_ir import DataType
@@ -58,72 +57,22 @@ Types = Mapping[onnx_ir.Value, DataType]
 
 def node_item(node: onnx_ir.Node, types: Types | None = None) -> NodeItem:
     """Return the node in short form; `types` as in this module."""
-    return NodeItem.late(
-        _node_fields,
+    return NodeItem(
         node.op_type,
-        [None if value is None else (_declared(value, types), _single(value.const_value)) for value in node.inputs],
-        [_declared(value, types) for value in node.outputs],
-        [(name, _attribute(attribute)) for name, attribute in node.attributes.data.items()],
+        tuple(None if value is None else _operand(value, types) for value in node.inputs),
+        tuple(ValueItem(value.name or "", *_type(value, types)) for value in node.outputs),
+        tuple((name, _shortened(attribute_text(attribute))) for name, attribute in node.attributes.data.items()),
         node.domain,
         node.name or "",
     )
 
 
-_Declared = tuple[str, DataType | str, tuple[int | onnx_ir.SymbolicDim, ...] | None]
-"""A value until its text is wanted: its name, type and dimensions, each of which may change meanwhile."""
-
-
-def _declared(value: onnx_ir.Value, types: Types | None) -> _Declared:
-    declared = value.type
-    if type(declared) is onnx_ir.TensorType and declared.dtype != DataType.UNDEFINED:  # as mostly
-        return value.name or "", declared.dtype, None if value.shape is None else value.shape.dims
-    text, dims = _type(value, types)
-    return value.name or "", text, value.shape.dims if dims and value.shape is not None else None
-
-
-def _single(tensor: onnx_ir.TensorProtocol | None) -> onnx_ir.TensorProtocol | None:
-    """Return a tensor of a single element, which is shown: others may be large, and are not kept."""
-    if tensor is None or isinstance(tensor, onnx_ir.ExternalTensor):
-        return None
-    raw = tensor.raw if type(tensor) is onnx_ir.serde.TensorProtoTensor else None
-    return tensor if (tensor.size if raw is None else prod(raw.dims)) == 1 else None
-
-
-def _attribute(attribute: onnx_ir.Attr) -> onnx_ir.Attr | str:
-    """Return the attribute itself if it is small, so that it may be kept until its text is wanted; else its text."""
-    return attribute if attribute.type in _SMALL else attribute_text(attribute)
-
-
-_SMALL = (onnx_ir.AttributeType.INT, onnx_ir.AttributeType.FLOAT)
-
-
-def _node_fields(
-    op_type: str,
-    inputs: Iterable[tuple[_Declared, onnx_ir.TensorProtocol | None] | None],
-    outputs: Iterable[_Declared],
-    attributes: Iterable[tuple[str, onnx_ir.Attr | str]],
-    domain: str,
-    name: str,
-) -> tuple[object, ...]:
-    """Return the fields of a NodeItem."""
-    texts = [(key, value if isinstance(value, str) else attribute_text(value)) for key, value in attributes]
-    return (
-        op_type,
-        tuple([None if value is None else _item(*value) for value in inputs]),
-        tuple([_item(value) for value in outputs]),
-        tuple([(key, _shortened(text)) for key, text in texts]),
-        domain,
-        name,
-    )
-
-
-def _item(declared: _Declared, tensor: onnx_ir.TensorProtocol | None = None) -> ValueItem:
-    """Return a value; for a constant with a single element, the element too, which readers want to see."""
-    name, element, dims = declared
-    content = None if tensor is None else f"{tensor.numpy().ravel()[0]}"
-    if isinstance(element, DataType):
-        element = type_name(element)
-    return ValueItem(name, element, "" if dims is None else _bracketed(dims), content)
+def _operand(value: onnx_ir.Value, types: Types | None) -> ValueItem:
+    """Return an operand; for a constant with a single element, the element too, which readers want to see."""
+    tensor = value.const_value
+    if tensor is None or isinstance(tensor, onnx_ir.ExternalTensor) or tensor.size != 1:
+        return ValueItem(value.name or "", *_type(value, types))
+    return ValueItem(value.name or "", *_type(value, types), f"{tensor.numpy().ravel()[0]}")
 
 
 def node_items(nodes: Iterable[onnx_ir.Node], types: Types | None = None) -> list[NodeItem]:
@@ -141,13 +90,7 @@ def constant_item(value: onnx_ir.Value, role: str = "") -> ValueItem:
     tensor = value.const_value
     if tensor is None:
         return value_item(value, role)
-    if tensor.size > _MOST_ELEMENTS:
-        return ValueItem(*_constant_fields(value.name or "", tensor, role))
-    return ValueItem.late(_constant_fields, value.name or "", tensor, role)
-
-
-def _constant_fields(name: str, tensor: onnx_ir.TensorProtocol, role: str) -> tuple[str, str, str, str, str]:
-    return name, type_name(tensor.dtype), _dims_text(tensor), _elements(tensor), role
+    return ValueItem(value.name or "", type_name(tensor.dtype), _dims_text(tensor), _elements(tensor), role)
 
 
 def _elements(tensor: onnx_ir.TensorProtocol) -> str:

@@ -15,8 +15,8 @@ another opset is checked against the schema that it has there.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
@@ -283,8 +283,6 @@ class _Around:
     functions: Mapping[onnx_ir.OperatorIdentifier, onnx_ir.Function]
     flaws: list[Flaw] | None = None
     """Takes what is wrong, if it is to be read all the same; it is raised otherwise."""
-    conforming: set[Hashable] = field(default_factory=set[Hashable])
-    """The kinds of nodes that conform to their schemas: most nodes are repetitions."""
 
     def refuse(self, node: onnx_ir.Node, fault: str) -> None:
         """Keep what is wrong with the node, or raise ModelError."""
@@ -323,13 +321,9 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
             raise ModelError(f"{place}: the name of a node, {node.name!r} ({node.op_type!r}), is not UTF-8.")
         if not node.op_type:
             raise ModelError(f"{place}: the node {node.name!r} of graph {scope.name!r} names no operator.")
-        kind = _kind_of(node.op_identifier(), node.inputs, node.outputs, node.attributes.data)
-        if kind is None or kind not in around.conforming:
-            wrong = nonconformity(node, around.imports, around.functions)
-            if wrong is None:
-                around.conforming.add(kind)
-            else:
-                around.refuse(node, wrong)
+        wrong = nonconformity(node, around.imports, around.functions)
+        if wrong is not None:
+            around.refuse(node, wrong)
         in_order &= _reads_what_is_there(node, seen, around)
         for attribute in node.attributes.data.values():
             for subgraph in graphs_in(attribute):
@@ -365,37 +359,6 @@ def _reads_what_is_there(node: onnx_ir.Node, seen: set[onnx_ir.Node], around: _A
                 raise ModelError(f"{around.place}: {site_of(node)} {fault}.")
             around.flaws.append(Flaw(site_of(node), f"it {fault}"))
     return in_order
-
-
-def _kind_of(
-    operator: onnx_ir.OperatorIdentifier,
-    inputs: Sequence[onnx_ir.Value | None],
-    outputs: Sequence[onnx_ir.Value],
-    attributes: Mapping[str, onnx_ir.Attr] | None,
-) -> Hashable:
-    """Return what decides, within one scope, whether a node conforms to its schema; None if that is too much to tell.
-
-    Two nodes of one kind conform both or neither, so one of them is checked.
-    """
-    kind = operator, len(inputs), len(outputs)
-    if not attributes and None not in inputs:  # as most are
-        return kind
-    operands: list[Hashable] = []
-    for name, attribute in attributes.items() if attributes else ():
-        of, value = attribute.type, attribute.value
-        if of == AttributeType.GRAPH and value is not None:
-            value = len(value.inputs), len(value.outputs)
-        elif of not in _OF_ONE_WORD:
-            value = None
-        elif type(value) not in _WORDS:
-            return None
-        operands.append((name, of, value, attribute.ref_attr_name))
-    return *kind, tuple(index for index, value in enumerate(inputs) if value is None), tuple(operands)
-
-
-_OF_ONE_WORD = (AttributeType.INT, AttributeType.STRING)
-"""Attributes that may name a type; of the others, except graphs, the value does not decide."""
-_WORDS = (int, str, bytes, type(None))
 
 
 def _require_names(scope: Scope, place: str) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from math import ceil, prod
 from pathlib import Path
 from typing import TypeGuard
 
 import onnx_ir
-from onnx_ir import AttributeType, DataType
+from onnx_ir import AttributeType
 
 from castsmith.ir.io.stored import file_of
 from castsmith.numerics.errors import InternalError
@@ -66,12 +64,11 @@ def nodes_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Node]:
 
 
 def all_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
-    """Yield every value of the model: inputs and initializers of each scope, and node outputs. Some are repeated."""
+    """Yield every value of the model once: inputs and initializers of each scope, and node outputs."""
     for scope in (model.graph, *model.functions.values()):
         for graph in (scope, *subgraphs_of(scope)):
-            yield from graph.inputs
-            if isinstance(graph, onnx_ir.Graph):
-                yield from graph.initializers.values()
+            held = graph.initializers.values() if isinstance(graph, onnx_ir.Graph) else ()
+            yield from dict.fromkeys((*graph.inputs, *held))
         for node in nodes_of(scope):
             yield from node.outputs
 
@@ -191,18 +188,6 @@ Place = onnx_ir.Value | Held
 def all_tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.TensorProtocol]:
     """Yield initializers of all graphs, and tensors in the attributes of nodes, including functions."""
     return (tensor for _, tensor in tensor_places(model))
-
-
-def bytes_of_tensor(tensor: onnx_ir.TensorProtocol) -> int:
-    """Return the bytes of the tensor, as its `nbytes`, but without the Shape that onnx_ir makes of a proto for that."""
-    if type(tensor) is onnx_ir.serde.TensorProtoTensor:
-        return ceil(_bytes_of_element(tensor.raw.data_type) * prod(tensor.raw.dims))
-    return tensor.nbytes
-
-
-@cache
-def _bytes_of_element(number: int) -> float:
-    return DataType(number).itemsize
 
 
 def is_external(tensor: onnx_ir.TensorProtocol) -> TypeGuard[onnx_ir.ExternalTensor]:

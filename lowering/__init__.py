@@ -11,6 +11,7 @@
     encodings     casts to and from types that a target lacks, as operators that it has
     float8        `LowerFloat8`: types of at most 8 bits as codes
     widen         `WidenFloats`: 16-bit floats and double computed in float
+    inlining      calls of functions replaced by the nodes of the functions
     narrow        `NarrowTypes`: int64 as int32, double as float
     opset         `LegalizeVersion`: another opset or IR version
     rescale       `Rescale`: a float16 model scaled so that its values fit

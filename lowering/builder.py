@@ -13,9 +13,10 @@ from onnx_ir import DataType
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.table import GIVES_BOOL
+from castsmith.ir.records import Effect
 from castsmith.numerics.errors import InternalError, present
 from castsmith.numerics.types import CODED_TYPES, type_name
-from castsmith.passes.core.rewriting import place_constant
+from castsmith.passes.core.rewriting import Replacement, place_constant
 
 ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
 """Returns a value for a constant array that the nodes may use; equal arrays may share one."""
@@ -147,6 +148,34 @@ class Builder:
         return node.outputs[0]
 
 
+class ReplacementBuilder(Builder):
+    """A builder of the nodes that replace one node.
+
+    Attributes:
+        node: The node to replace.
+        constants: The constants of the new nodes, with the prefix, by default the first result of the node, unless
+            `constant_home` keeps them.
+    """
+
+    def __init__(
+        self, node: onnx_ir.Node, prefix: str | None = None, constant_home: ConstantHome | None = None, **usable: bool
+    ) -> None:
+        if prefix is None:
+            prefix = f"{node.outputs[0].name if node.outputs else node.op_type}_"
+        self.node, self.constants = node, list[onnx_ir.Value]()
+        super().__init__(constant_home or new_constants(self.constants, prefix), **usable)
+
+
+def as_replacement(
+    build: ReplacementBuilder, rule: str, reason: str, *outputs: onnx_ir.Value, effect: Effect = Effect.BIT_EXACT
+) -> Replacement:
+    """Return the nodes written so far as the replacement of the node, with a value for each of its outputs."""
+    for old, new in zip(build.node.outputs, outputs, strict=True):
+        if new.name is None and new.producer() in build.nodes:
+            new.name = old.name
+    return Replacement(rule, reason, tuple(build.nodes), tuple(build.constants), outputs=outputs, effect=effect)
+
+
 def at_least(build: Builder, x: onnx_ir.Value, bound: Operand) -> onnx_ir.Value:
     """Return x >= bound, by element, false for NaN, without GreaterOrEqual, which needs opset 12.
 
@@ -160,36 +189,33 @@ def at_least(build: Builder, x: onnx_ir.Value, bound: Operand) -> onnx_ir.Value:
 
 
 def computed_in(
-    node: onnx_ir.Node,
+    build: ReplacementBuilder,
     to: DataType,
     attributes: Sequence[onnx_ir.Attr],
-    cast_input: Callable[[int, onnx_ir.Value], bool],
-    type_given: Callable[[onnx_ir.Value], DataType | None],
-) -> tuple[tuple[onnx_ir.Node, ...], tuple[onnx_ir.Value, ...]]:
-    """Return the node in another type, with casts before and after it, and its results under their names.
+    operand: Callable[[int, onnx_ir.Value], onnx_ir.Value],
+    type_before: Callable[[onnx_ir.Value], DataType | None],
+) -> tuple[onnx_ir.Value, ...]:
+    """Write the node of the builder in another type, with casts before and after it; return the results.
 
     Args:
-        node: The node.
+        build: The builder.
         to: The type to compute in.
         attributes: Those of the new node.
-        cast_input: True for the inputs to cast to the type, by index and value.
-        type_given: The type that a result is cast back to; None for a result that keeps its type.
+        operand: Returns what the new node reads in the place of an input, by index and value.
+        type_before: The type that a result is cast back to; None for a result that keeps its type.
     """
-    build = Builder(new_constants([]))
-    inputs = [
-        build.cast(value, to) if value is not None and cast_input(index, value) else value
-        for index, value in enumerate(node.inputs)
-    ]
+    node = build.node
+    inputs = [None if value is None else operand(index, value) for index, value in enumerate(node.inputs)]
     copied = onnx_ir.Node("", node.op_type, inputs, attributes, num_outputs=len(node.outputs))
     build.nodes.append(copied)
     outputs: list[onnx_ir.Value] = []
     for old, new in zip(node.outputs, copied.outputs, strict=True):
-        back = type_given(old)
+        back = type_before(old)
         new.type, new.shape = old.type if back is None else onnx_ir.TensorType(to), old.shape
         new.name = old.name if back is None or not old.name else f"{old.name}_{type_name(to)}"
         outputs.append(new if back is None or not old.name else build.cast(new, back))
         outputs[-1].name = old.name
-    return tuple(build.nodes), tuple(outputs)
+    return tuple(outputs)
 
 
 def _broadcast(shapes: list[onnx_ir.Shape | None]) -> onnx_ir.Shape | None:

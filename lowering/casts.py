@@ -1,8 +1,10 @@
 """lower-casts: Replace casts that the target computes otherwise by operators that it computes exactly.
 
 A target that holds a narrow integer in a wider one neither wraps nor clips what is cast to it: the low bits are taken
-before the cast. To bool, the value is compared with 0, which is True for NaN and for every other number but 0. Casts of
-values that are known to fit are left alone. Types of at most 8 bits that are codes are lowered by lower-float8.
+before the cast. To bool, the value is compared with 0, which is True for NaN and for every other number but 0. A double
+or a wide integer that the target casts to a 16-bit float by way of float, and so rounds twice, is rounded once before.
+Casts of values that are known to fit are left alone. Types of at most 8 bits that are codes are lowered by
+lower-float8.
 
     y = Cast <to = int16> (x)
 becomes
@@ -12,26 +14,27 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Ranges
-from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import Rule
-from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import CASTS
-from castsmith.ir.records import Records, Refusal, RewriteResult
+from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement
+from castsmith.lowering.encodings.integer import WIDE_INTEGERS, rounds_since, wide
+from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE, round_in_place
 from castsmith.lowering.encodings.storage import inferred_declared
+from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.numerics.types import CODED_TYPES, element_type, type_name
+from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, element_type, type_name
+from castsmith.passes.core.casts import cast_of
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import Replacement, apply_replacement, detach
+from castsmith.passes.core.rewriting import Replacement, detach, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
@@ -59,11 +62,14 @@ COMPARE_WITH_ZERO = Rule(
 )
 
 
+_ROUNDED_TWICE = (DataType.DOUBLE, *WIDE_INTEGERS)
+"""Types with more digits than float, by way of which a target may cast them to a 16-bit float."""
+
+
 @dataclass(frozen=True)
-class _Pair:
+class _Cast:
     """A cast of `x` between two types, in a model of an opset."""
 
-    node: onnx_ir.Node
     x: onnx_ir.Value
     source: DataType
     to: DataType
@@ -78,51 +84,52 @@ class LowerCasts(SessionPass):
         target: The runtime that the model is for.
     """
 
-    codes = (
-        WRAP_BEFORE_CAST,
-        COMPARE_WITH_ZERO,
-    )
+    codes = (WRAP_BEFORE_CAST, COMPARE_WITH_ZERO, ROUND_IN_PLACE)
 
     target: Target
 
     def rewrite(self, session: Session) -> RewriteResult:
-        records = Records()
         inference = session.inference(PromotionRules())
-        ranges, namer = Ranges(inference), session.namer()
-        with inferred_declared(session.model, inference.types):
-            for pair in _pairs(session, inference):
-                range_ = ranges.get(pair.x)
-                if range_ is not None and range_.fits(pair.to):
-                    continue
-                answer = self._lowered(pair)
-                if isinstance(answer, Replacement):
-                    rewrite = apply_replacement(session, NAME, pair.node, answer, namer, inference.types)
-                    records.rewrites.append(rewrite)
-                elif answer is not None:
-                    records.refusals.append(answer)
-        return RewriteResult(session.model, bool(records.rewrites), records)
+        ranges = Ranges(inference)
 
-    def _lowered(self, pair: _Pair) -> Replacement | Refusal | None:
-        constants: list[onnx_ir.Value] = []
-        build = Builder(new_constants(constants, f"{pair.node.outputs[0].name}_"))
-        if self.target.keeps_high_bits(pair.source, pair.to):
-            rule = WRAP_BEFORE_CAST.code
-            why = f"{self.target} holds {type_name(pair.to)} in a wider type, and does not wrap"
-            y = build.cast(_low_bits(build, pair.x, pair.to), pair.to)
-        elif pair.to == DataType.BOOL and pair.source not in CODED_TYPES and (wrong := self._wrong(pair)):
-            rule, why = COMPARE_WITH_ZERO.code, f"{self.target} casts {type_name(pair.source)} to bool wrongly: {wrong}"
-            y = build.op("Not", build.op("Equal", pair.x, 0))
+        def lowered(node: onnx_ir.Node) -> Replacement | Refusal | None:
+            step = cast_of(node, inference) if node.op_type in CASTS else None
+            if step is None or node.graph is None:
+                return None
+            opset = opset_of(session.imports[node.graph], "") or 0
+            return self._lowered(node, _Cast(step[0], step[1], step[2].target, opset), ranges)
+
+        with inferred_declared(session.model, inference.types):
+            return replace_nodes(session, NAME, lowered, types=inference.types)
+
+    def _lowered(self, node: onnx_ir.Node, cast: _Cast, ranges: Ranges) -> Replacement | Refusal | None:
+        """Return what replaces the cast, or why nothing can; None for one that is right, or right for its values."""
+        needs, fitting, wrong = (0, ""), cast.to, self._wrong(cast)
+        why = f"{self.target} casts {type_name(cast.source)} to {type_name(cast.to)} wrongly: {wrong}"
+        if self.target.keeps_high_bits(cast.source, cast.to):
+            rule, why = WRAP_BEFORE_CAST, f"{self.target} holds {type_name(cast.to)} in a wider type, and does not wrap"
+        elif wrong and cast.to == DataType.BOOL and cast.source not in CODED_TYPES:
+            rule = COMPARE_WITH_ZERO
+        elif wrong and cast.to in {*HALF_TYPES} - self.target.lacks and cast.source in _ROUNDED_TWICE:
+            rule, fitting, needs = ROUND_IN_PLACE, DataType.FLOAT, rounds_since(cast.source)
         else:
             return None
-        lacking = next((text for node in build.nodes if (text := self._lacks(node, pair.opset))), "")
+        range_ = ranges.get(cast.x)
+        if range_ is not None and range_.fits(fitting):
+            return None
+        if cast.opset < needs[0]:
+            way_out = f"rounding before it needs {needs[1]}: raise the opset from {cast.opset} to {needs[0]}"
+            return Refusal(NAME, rule.code, site_of(node), f"{why}, and {way_out}")
+        build = ReplacementBuilder(node, doubles=bool(self.target.as_written))
+        y = _WRITERS[rule.code](build, cast)
+        lacking = next((text for new in build.nodes if (text := self._lacks(new, cast.opset))), "")
         if lacking:
             detach(build.nodes)
-            return Refusal(NAME, rule, site_of(pair.node), f"{why}, and it has no {lacking} to replace the cast with")
-        y.name = pair.node.outputs[0].name
-        return Replacement(rule, why, tuple(build.nodes), tuple(constants), outputs=(y,))
+            return Refusal(NAME, rule.code, site_of(node), f"{why}, and it has no {lacking} to replace the cast with")
+        return as_replacement(build, rule.code, why, y)
 
-    def _wrong(self, pair: _Pair) -> str:
-        entry = self.target.wrong_cast(pair.source, pair.to, saturate=True, opset=pair.opset)
+    def _wrong(self, cast: _Cast) -> str:
+        entry = self.target.wrong_cast(cast.source, cast.to, saturate=True, opset=cast.opset)
         return "" if entry is None else entry.wrong
 
     def _lacks(self, node: onnx_ir.Node, opset: int) -> str:
@@ -134,20 +141,24 @@ class LowerCasts(SessionPass):
         return f"{node.op_type} of {type_name(dtype)} at opset {opset}"
 
 
-def _pairs(session: Session, inference: Inference) -> Iterator[_Pair]:
-    """Yield the casts, each with the operand that it has when its turn comes."""
-    for node in list(session.nodes_of(CASTS)):
-        like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
-        meaning, x = read_cast(node, like), node.inputs[0] if node.inputs else None
-        source = None if x is None else inference.type_of(x) or x.dtype
-        if meaning is not None and meaning.to is not None and source is not None and x is not None and node.graph:
-            yield _Pair(node, x, source, meaning.to, opset_of(session.imports[node.graph], "") or 0)
-
-
-def _low_bits(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
-    """Return the integer of the type's low bits in int32: those below the sign less the sign."""
-    row, whole = element_type(to), build.cast(x, DataType.INT32)
+def _wrapped(build: Builder, cast: _Cast) -> onnx_ir.Value:
+    """Return the integer of the type's low bits: those below the sign less the sign."""
+    row, whole = element_type(cast.to), build.cast(cast.x, DataType.INT32)
     if not row.signed:
-        return build.op("BitwiseAnd", whole, 2**row.bits - 1)
+        return build.cast(build.op("BitwiseAnd", whole, 2**row.bits - 1), cast.to)
     sign = 2 ** (row.bits - 1)
-    return build.op("Sub", build.op("BitwiseAnd", whole, sign - 1), build.op("BitwiseAnd", whole, sign))
+    low = build.op("Sub", build.op("BitwiseAnd", whole, sign - 1), build.op("BitwiseAnd", whole, sign))
+    return build.cast(low, cast.to)
+
+
+def _compared(build: Builder, cast: _Cast) -> onnx_ir.Value:
+    return build.op("Not", build.op("Equal", cast.x, 0))
+
+
+def _rounded(build: Builder, cast: _Cast) -> onnx_ir.Value:
+    """Return the number rounded in place, so that float holds the result."""
+    number = round_in_place(build, wide(build, cast.x), cast.to, NarrowPolicy())
+    return build.cast(build.cast(number, DataType.FLOAT), cast.to)
+
+
+_WRITERS = {WRAP_BEFORE_CAST.code: _wrapped, COMPARE_WITH_ZERO.code: _compared, ROUND_IN_PLACE.code: _rounded}

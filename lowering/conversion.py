@@ -14,7 +14,6 @@ from castsmith.analysis.bounds.remembered import Remembered
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
 from castsmith.ir.ops.schemas import opset_of
-from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values
@@ -26,12 +25,12 @@ from castsmith.lowering.fault_search import WRONG, faults
 from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.fitting import Proof
-from castsmith.lowering.float8.functions import inline_functions, obstacle_to_inlining
 from castsmith.lowering.healing import Healing, computes_in_half, reference_of, unless_tidied
-from castsmith.lowering.operators.run import LowerOperators
+from castsmith.lowering.inlining import inline_functions, obstacle_to_inlining
 from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16
 from castsmith.lowering.opset.version import RaiseOpset, opset_asked
+from castsmith.lowering.registry import PIPELINE, make_pass, needs_target
 from castsmith.lowering.rescale.edits import NAME as RESCALE
 from castsmith.lowering.rescale.run import Rescale, RescaleResult
 from castsmith.lowering.results import Accuracy, ConvertResult
@@ -55,7 +54,6 @@ from castsmith.targets.target import as_target, load_target
 from castsmith.verification.bounds import Bound, bounds_and
 
 if TYPE_CHECKING:
-    from castsmith.analysis.bounds.analysis import Also
     from castsmith.targets.target import Target
 
 _RULES = PromotionRules(promote_unsafe=True)
@@ -152,9 +150,8 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         known = reference(given.clone(), options.inputs, options.dims, ranges=options.ranges, target=target)
     fates, remembered = Fates(to), Remembered()
     stated = _stated(given, options.ranges or {})
-    # The weights are read for the bounds, and the effects of rounding are found in the same pass.
     bounded = not options.weights_only and (to == DataType.FLOAT16 or stated)
-    proven = _bounds_of(given, stated, remembered, fates.reader) if bounded else {}
+    proven = _bounds_of(given, stated, remembered) if bounded else {}
     measured, made_up = {} if known is None else known.measured(), is_made_up(options.inputs)
     evidence = _evidence(measured, to, made_up=made_up, search=search)
     request = Request(
@@ -350,7 +347,9 @@ def _without_losses(model: onnx_ir.Model, request: Request, known: Reference | N
         attempt, attempts = _attempt(model, request, keep), attempts + 1
         proof = attempt.proof(request)
         converted = attempt.converted()
-        losses = {} if proof is None else proof.losses(converted, behind=attempts > _CAREFUL_ATTEMPTS)
+        losses = {} if proof is None else proof.losses(converted)
+        if proof is not None and losses and attempts > _CAREFUL_ATTEMPTS:
+            losses = proof.losses(converted, behind=True)
         asked = Asked(request.lower, "", losses).with_all_inside(attempt.result.model) if request.lower else {}
         names = defaultdict[str, set[str]](set)
         for node, why in losses.items():
@@ -500,6 +499,8 @@ def _attempt(
         weights = ConvertPrecision(request.to, target, keep=keep, fates=request.fates, weights_only=True)
         return _ended(run, request, _converted(run, weights), results, keep, keys)
     widening, without_double = (), ()
+    if target is not None:  # what replaces an operator of a vendor is converted like all else
+        run.apply(make_pass("lower-custom", {"target": target}))
     if main is None:
         widening, without_double = _widening(run.session, request.to), _without_double(run.session, request)
     _repair(run, target)
@@ -516,11 +517,8 @@ def _attempt(
         run.apply(UnifyOperands(target))
     run.apply(SimplifyCasts(target=target))
     if target is not None:
-        # Quantizers of uint8, and dequantized constants of int32, which the target may take in another form alone.
-        for step in (LowerOperators(target), FoldConstants(target=target)):
-            if run.session.nodes_of(LINEAR) and leftovers(run.session, _RULES, target):
-                run.apply(step)
         run.apply(FitLoader(target))
+        _lower(run, target)
     records = run.records
     records.diagnostics += [each for each in _left_mixed(run.session) if each.site not in mixed]
     records.diagnostics += _unsupported(run.session, target)
@@ -572,6 +570,16 @@ def _repair(run: Run, target: Target | None) -> None:
         if step is promote:
             told = run.records.diagnostics
             told[:] = [replace(each, severity=Severity.WARNING) for each in told]
+
+
+def _lower(run: Run, target: Target) -> None:
+    """Replace what the target does not support, as `optimize` does; `leftovers` tells of the rest."""
+    told = len(run.records.diagnostics)
+    for name in (*filter(needs_target, PIPELINE), "fold-constants"):
+        if not leftovers(run.session, _RULES, target):
+            break
+        run.apply(make_pass(name, {"target": target, "promote_unsafe": True}))
+        del run.records.diagnostics[told:]
 
 
 def _converted(run: Run, step: ConvertPrecision) -> PrecisionResult:
@@ -672,7 +680,7 @@ def _stated(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) -> 
 
 
 def _bounds_of(
-    model: onnx_ir.Model, stated: Mapping[str, tuple[float, float]], remembered: Remembered, also: Also | None = None
+    model: onnx_ir.Model, stated: Mapping[str, tuple[float, float]], remembered: Remembered
 ) -> dict[str, Bound]:
     """The bounds that hold for every input in the stated ranges, by name; empty if the model cannot be bounded.
 
@@ -680,7 +688,7 @@ def _bounds_of(
     """
     ranges = {name: ends for value in model.graph.inputs if (ends := stated.get(name := value.name or ""))}
     try:
-        found = bounds_and(model, ranges=ranges, promotion=_RULES, also=also, remembered=remembered)
+        found = bounds_and(model, ranges=ranges, promotion=_RULES, remembered=remembered)
     except CastsmithError:  # no bound is needed for a conversion
         return {}
     return {name: bound for name, bound in found.items() if bound.how == "proven"}

@@ -28,7 +28,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference, infer_element_types
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult, Site
+from castsmith.ir.records import Records, Refusal, RewriteResult, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes, drop_unused_domains
 from castsmith.lowering.node_builder import LOWER_CUSTOM, NAME, Lowering, NodeBuilder
@@ -84,7 +84,7 @@ class Offers:
             self.answers[node] = answer
         if isinstance(answer, Replacement) and answer.outputs is not None:
             return [value.dtype for value in answer.outputs]
-        self._forget_nodes(build)
+        detach(build.nodes)
         return None
 
     def refuse_several(self, functions: Iterable[onnx_ir.Function]) -> None:
@@ -103,11 +103,7 @@ class Offers:
 
     def _drop(self, node: onnx_ir.Node) -> None:
         if self.answers.pop(node, None) is not None:
-            self._forget_nodes(self._builders[node])
-
-    def _forget_nodes(self, build: NodeBuilder) -> None:
-        """Discard nodes that are not used after all, so that they no longer count as uses of the model's values."""
-        detach(build.nodes)
+            detach(self._builders[node].nodes)
 
 
 @dataclass(frozen=True)
@@ -182,10 +178,9 @@ class LowerCustom(SessionPass):
             reason = f"the replacement needs opset {to}, but {obstacle.site}: {obstacle.reason}"
             records.refusals.append(Refusal(NAME, CHANGE_OPSET.code, site, reason))
             return records, refused
-        move_to_opset(model, to)
-        session.changed()
         text = "the replacement uses operators that this opset introduces; every other node keeps its meaning"
-        records.rewrites.append(Rewrite(NAME, CHANGE_OPSET.code, site, f"opset {now}", f"opset {to}", text))
+        records.rewrites.append(move_to_opset(model, to, NAME, text))
+        session.changed()
         return records, refused
 
     def _import_standard(self, model: onnx_ir.Model) -> list[Scope]:

@@ -67,10 +67,14 @@ class Proof:
         behind: Also the nodes behind, whose operands are lost; their results may be sound if those are kept.
         """
         converted, reasons, seen = dict.fromkeys(converted), dict[onnx_ir.Node, str](), set[onnx_ir.Value]()
+        tainted = set[onnx_ir.Value]()
         for node in all_nodes(self.model):
             operands = [value for value in node.inputs if value is not None]
-            first = behind or not any(map(self.is_lost, operands))
-            if not (first and any(map(self.is_lost, node.outputs))) or traits_of(node.domain, node.op_type).products:
+            first = behind or tainted.isdisjoint(operands)
+            lost = any(map(self.is_lost, node.outputs))
+            if lost or not first:
+                tainted.update(value for value in node.outputs if not _is_sure(self._after(value)))
+            if not (first and lost) or traits_of(node.domain, node.op_type).products:
                 continue
             vanishing = [value for value in operands if self._vanishes(value) and node.op_type not in _WITHOUT_POLE]
             why = f"it may overflow inside, computed in {type_name(self.to)}"

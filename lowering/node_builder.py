@@ -9,10 +9,10 @@ import onnx_ir
 from numpy.typing import NDArray
 
 from castsmith.ir.codes import Rule
-from castsmith.ir.constants import constant_tensor, new_constant
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.records import Effect, Refusal
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import Builder
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement
 from castsmith.passes.core.rewriting import Replacement
 from castsmith.targets.target import Target
 
@@ -31,7 +31,7 @@ LOWER_CUSTOM = Rule(
 )
 
 
-class NodeBuilder(Builder):
+class NodeBuilder(ReplacementBuilder):
     """The builder with which a lowering writes the nodes that replace one node.
 
     Attributes:
@@ -41,9 +41,8 @@ class NodeBuilder(Builder):
     """
 
     def __init__(self, node: onnx_ir.Node, opset: int, target: Target) -> None:
-        super().__init__(self._home)
-        self.node, self.opset, self.target = node, opset, target
-        self._constants: list[onnx_ir.Value] = []
+        super().__init__(node)
+        self.opset, self.target = opset, target
 
     def known(self, value: onnx_ir.Value | None) -> NDArray[Any] | None:
         """Return the elements of a constant value; None for any other."""
@@ -52,18 +51,11 @@ class NodeBuilder(Builder):
 
     def replace(self, *outputs: onnx_ir.Value, reason: str, effect: Effect = Effect.BIT_EXACT) -> Replacement:
         """Return the nodes written so far as the replacement, with a value for each output of the node."""
-        for old, new in zip(self.node.outputs, outputs, strict=True):
-            if new.producer() in self.nodes and new.name is None:
-                new.name = old.name
-        return Replacement(NAME, reason, tuple(self.nodes), tuple(self._constants), outputs=outputs, effect=effect)
+        return as_replacement(self, NAME, reason, *outputs, effect=effect)
 
     def refuse(self, reason: str, witness: str = "") -> Refusal:
         """Leave the node unchanged, and give the reason."""
         return Refusal(NAME, NAME, site_of(self.node), reason, witness)
-
-    def _home(self, name: str, array: NDArray[Any]) -> onnx_ir.Value:
-        self._constants.append(new_constant(f"{self.node.outputs[0].name}_{name}", onnx_ir.tensor(array)))
-        return self._constants[-1]
 
 
 Lowering = Callable[[onnx_ir.Node, NodeBuilder], Replacement | Refusal | None]

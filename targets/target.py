@@ -373,6 +373,10 @@ class Target:
         entries = (entry for entry in self.wrong_fusions if dtype in entry.types and op_type in entry.operators)
         return next((entry.how for entry in entries), None)
 
+    def _casting(self, source: DataType, to: DataType) -> Target:
+        """Return the target that casts between the types: the fallback, if the device lacks one of them."""
+        return self.fallback if self.fallback is not None and {source, to} & self.off_device else self
+
     def wrong_cast(
         self, source: DataType, to: DataType, *, saturate: bool, opset: int, inherent: bool = False
     ) -> WrongCast | None:
@@ -380,33 +384,27 @@ class Target:
 
         inherent: An entry about a cast that is left to the target is an answer, too.
         """
-        if self.fallback is not None and {source, to} & self.off_device:
-            return self.fallback.wrong_cast(source, to, saturate=saturate, opset=opset, inherent=inherent)
-        entries = (entry for entry in self.wrong_casts if entry.covers(source, to, saturate=saturate, opset=opset))
+        casts = self._casting(source, to).wrong_casts
+        entries = (entry for entry in casts if entry.covers(source, to, saturate=saturate, opset=opset))
         wrong = sorted((entry for entry in entries if not entry.disputed), key=lambda entry: entry.inherent)
         return next((entry for entry in wrong if inherent or not entry.inherent), None)
 
     def loads_cast(self, source: DataType, to: DataType) -> bool:
         """True if the target loads a cast between the types, as far as its pairs are known."""
-        if self.fallback is not None and {source, to} & self.off_device:
-            return self.fallback.loads_cast(source, to)
-        if self.casts is None or not {source, to} <= self.casts.keys():
+        casts = self._casting(source, to).casts
+        if casts is None or not {source, to} <= casts.keys():
             return True
-        return source == to or to in self.casts[source]
+        return source == to or to in casts[source]
 
     def keeps_high_bits(self, source: DataType, to: DataType) -> bool:
         """True if a cast from one integer to another leaves bits above those of the type, in which it is held."""
-        if self.fallback is not None and {source, to} & self.off_device:
-            return self.fallback.keeps_high_bits(source, to)
-        holder = element_type(self.held.get(to, to))
+        holder = element_type(self._casting(source, to).held.get(to, to))
         integers = element_type(source).kind is holder.kind is Kind.INTEGER
         return integers and holder.bits > element_type(to).bits and not embeds(source, to)
 
     def leaves_unrounded(self, source: DataType, to: DataType) -> bool:
         """True if a cast to a float does not round to it, because it is held in a wider float."""
-        if self.fallback is not None and {source, to} & self.off_device:
-            return self.fallback.leaves_unrounded(source, to)
-        holder = self.held.get(to, to)
+        holder = self._casting(source, to).held.get(to, to)
         return element_type(to).kind is Kind.FLOATING and holder != to and embeds(to, holder) and not embeds(source, to)
 
     @property

@@ -5,20 +5,29 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
 import pytest
 
+from castsmith.lowering.check import apart, standard
 from tests import sampling
 from tests.cli.helpers import batch_in_this_process
+from tests.cli.page import chromium
 
 
 def pytest_configure() -> None:
-    """Draw the same examples of Hypothesis too; let the collector walk less often through the many objects."""
+    """Draw the same examples of Hypothesis too."""
     hypothesis.settings.register_profile("seeded", derandomize=sampling.SEED == sampling.FIXED)
     hypothesis.settings.load_profile("seeded")
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(100_000, 20, 50)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector from the modules and tests, which stay: it took a twelfth of a run to walk through them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> str:
@@ -27,7 +36,8 @@ def pytest_report_header() -> str:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Give the process that reports what this one has sampled."""
+    """End the browser; give the process that reports what this one has sampled."""
+    chromium.close()
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["sampled"] = sampling.DRAWN
@@ -42,6 +52,24 @@ def processor_seconds() -> float:
 def own_seconds() -> float:
     """Return the seconds of the processor that this process took without others."""
     return sum(os.times()[:2])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def onnx_in_this_process() -> Iterator[None]:
+    """`check` asks onnx in this process, as on Windows: to fork one of tests takes longer than to check most models.
+
+    Not where other samples are drawn, of which one may end the process.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if sampling.QUICK and sampling.SEED == sampling.FIXED:
+            patch.setattr(standard, "asked_apart", apart.error_of)
+        yield
+
+
+@pytest.fixture
+def onnx_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`check` asks onnx in another process, as it does for users: for models that may end it."""
+    monkeypatch.setattr(standard, "asked_apart", apart.asked_apart)
 
 
 @pytest.fixture

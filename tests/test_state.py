@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +20,11 @@ import castsmith
 from castsmith.ir.text import node_text
 from tests.examples.test_composition import MODELS
 from tests.graphs.golden import read
-from tests.house import FOLDERS
+from tests.house import ROOT, trees
 from tests.sampling import sampled
 
-ROOT = Path(__file__).parents[1]
-FILES = sorted(path for folder in ("castsmith", *FOLDERS) for path in (ROOT / folder).rglob("*.py"))
 GOLDEN = sorted((ROOT / "tests" / "passes" / "golden").glob("*/*.onnxtxt"))
 UNSAFE = castsmith.PromotionRules(promote_unsafe=True)
-
-
-@cache
-def trees() -> dict[str, ast.Module]:
-    """The syntax tree of each module, by its path."""
-    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in FILES}
 
 
 def test_no_module_keeps_what_a_call_found() -> None:

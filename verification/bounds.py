@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.bounds.analysis import Also, Analysis, opset_of_model
+from castsmith.analysis.bounds.analysis import Analysis, opset_of_model
 from castsmith.analysis.bounds.calls import Calls
 from castsmith.analysis.bounds.defaults import default_ranges
 from castsmith.analysis.bounds.interval import Interval, absolute
@@ -160,17 +160,15 @@ def bounds_and(
     ranges: Mapping[str, tuple[float, float]] | None = None,
     inputs: GivenInputs | None = None,
     promotion: PromotionRules | str | None = None,
-    also: Also | None = None,
     remembered: Remembered | None = None,
 ) -> Bounds:
-    """Return the result of `bounds`, and compute something else from each large constant while it is read.
+    """Return the result of `bounds`.
 
     Args:
-        also: Returns what computes it from a constant; None for nothing.
         remembered: What was found of large constants in another model; takes what is found in this one.
     """
     model, rules = as_model(model), as_rules(promotion)
-    analysis = analysed(model, mapping("ranges", ranges), rules, also, remembered)
+    analysis = analysed(model, mapping("ranges", ranges), rules, remembered)
     return _result(model, analysis, {} if inputs is None else _measured(model, rules, inputs))
 
 
@@ -178,7 +176,6 @@ def analysed(
     model: onnx_ir.Model,
     ranges: Mapping[str, tuple[float, float]],
     rules: PromotionRules,
-    also: Also | None = None,
     remembered: Remembered | None = None,
 ) -> Analysis:
     """Return the intervals of all values of a model."""
@@ -186,7 +183,7 @@ def analysed(
     declared, inference = _checked(model, ranges), infer_element_types(model, rules)
     defaults = default_ranges(model, inference, declared)
     opset, shapes = opset_of_model(model), inferred_shapes(model, calls=False)
-    analysis = Analysis(inference, declared, defaults, opset, shapes, also, remembered, Calls(model.functions))
+    analysis = Analysis(inference, declared, defaults, opset, shapes, remembered, Calls(model.functions))
     analysis.run(model.graph)
     return analysis
 

@@ -8,7 +8,6 @@ to feed each value that every test must cover.
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -312,55 +311,19 @@ def sized(dim: str, sizes: Mapping[str, int]) -> int:
     if dim in sizes:
         return sizes[dim]
     try:
-        return max(0, _value(ast.parse(dim, mode="eval").body, sizes))
-    except (SyntaxError, ValueError, ZeroDivisionError):
+        symbolic = onnx_ir.SymbolicDim(dim)
+        size = symbolic.evaluate({**dict.fromkeys(symbolic.free_symbols(), _AMONG_OTHERS), **sizes})
+    except ValueError:  # a name that is no expression
         return _AMONG_OTHERS
+    return max(0, size) if isinstance(size, int) else _AMONG_OTHERS
 
 
 def _names(dim: str | None) -> list[str]:
     """Return the names in a symbolic dimension: itself, or those in its expression."""
     try:
-        tree = ast.parse(dim or "", mode="eval")
-        _value(tree.body, {node.id: 2 for node in ast.walk(tree) if isinstance(node, ast.Name)})
-    except (SyntaxError, ValueError, ZeroDivisionError):
+        return sorted(onnx_ir.SymbolicDim(dim).free_symbols())
+    except ValueError:  # a name that is no expression
         return [dim] if dim else []
-    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    return [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id not in called] or ([dim] if dim else [])
-
-
-def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
-    match node:
-        case ast.Constant(value=int(number)):
-            return number
-        case ast.Name(id=name):
-            return sizes.get(name, _AMONG_OTHERS)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand, sizes)
-        case ast.BinOp(left=left, op=op, right=right):
-            a, b = _value(left, sizes), _value(right, sizes)
-            match op:
-                case ast.Add():
-                    return a + b
-                case ast.Sub():
-                    return a - b
-                case ast.Mult():
-                    return a * b
-                case ast.Div() | ast.FloorDiv():
-                    return a // b
-                case ast.Mod():
-                    return a % b
-                case _:
-                    raise ValueError(dim_text(node))
-        case ast.Call(func=ast.Name(id=name), args=args) if args:
-            numbers = [_value(each, sizes) for each in args]
-            return max(numbers) if name.lower() == "max" else min(numbers) if name.lower() == "min" else numbers[0]
-        case _:
-            raise ValueError(dim_text(node))
-
-
-def dim_text(node: ast.expr) -> str:
-    """Return the text of an expression that determines no size."""
-    return ast.unparse(node)
 
 
 def _is_sequence(value: onnx_ir.Value) -> bool:

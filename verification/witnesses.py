@@ -25,11 +25,8 @@ from castsmith.verification.evaluate.promotion import dtype_of
 from castsmith.verification.prove.elements import COMPARING, OPERATORS
 from castsmith.verification.prove.programs import FAILURES, Program, run
 
-_MOST_TARGETS = 1 << 13
 _GRID = 1 << 10
-_AT_ONCE = 256
 _PICKED = 6
-_MOST_TRIED = 1 << 18
 _LEAST_TEXT, _LARGEST_TEXT = 2.0**-20, 2.0**66
 
 Mask = NDArray[np.bool_]
@@ -102,7 +99,7 @@ def _domain(programs: Sequence[Program], dtype: DataType) -> Array | None:
             if (operand, key) not in met:
                 met.add((operand, key))
                 points.append(_crossings(operand, targets, grid))
-    return np.concatenate(points)[:_MOST_TRIED]
+    return np.concatenate(points)
 
 
 def _parts(program: Program) -> Iterator[Program]:
@@ -212,8 +209,6 @@ def neighbours(array: Array) -> Array:
 
 def _crossings(program: Program, targets: Array, grid: Array) -> Array:
     """Return the elements where the result of the program passes a target, with their neighbours."""
-    if len(targets) > _MOST_TARGETS:
-        targets = np.random.default_rng(0).choice(targets, _MOST_TARGETS, replace=False)
 
     def results(ordered: NDArray[Any]) -> Array:
         elements = _elements(ordered, dtype_of(grid))
@@ -224,17 +219,12 @@ def _crossings(program: Program, targets: Array, grid: Array) -> Array:
             return np.asarray(results(ordered) >= passed)
 
     ordered = _ordered(grid)
-    low, high, wanted = list[NDArray[Any]](), list[NDArray[Any]](), list[Array]()
     try:
         before = results(ordered)
-        for target in np.array_split(targets, -(-len(targets) // _AT_ONCE)):
-            with np.errstate(all="ignore"):
-                above = before >= target[:, None]
-            row, place = np.nonzero(above[:, 1:] != above[:, :-1])
-            low.append(ordered[place])
-            high.append(ordered[place + 1])
-            wanted.append(target[row])
-        lower, upper, passed = (np.concatenate(part)[:_MOST_TARGETS] for part in (low, high, wanted))
+        with np.errstate(all="ignore"):
+            beyond = before >= targets[:, None]
+        row, place = np.nonzero(beyond[:, 1:] != beyond[:, :-1])
+        lower, upper, passed = ordered[place], ordered[place + 1], targets[row]
         above = reached(lower)
         while np.any(upper - lower > 1):
             middle = lower + (upper - lower) // lower.dtype.type(2)

@@ -5,10 +5,9 @@ A value without a rule, or of which a rule says nothing, has the range of its ty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, overload
 
 import numpy as np
 import onnx
@@ -30,7 +29,7 @@ from castsmith.analysis.bounds.interval import (
     key_of,
     whole,
 )
-from castsmith.analysis.bounds.reading import Reader, interval_of_tensor, is_read_in_parts, read_constant
+from castsmith.analysis.bounds.reading import interval_of_tensor, is_read_in_parts
 from castsmith.analysis.bounds.remembered import Remembered
 from castsmith.analysis.bounds.rounding import is_float, is_integer, limits_of, rounded, widest
 from castsmith.analysis.bounds.rules import (
@@ -50,7 +49,6 @@ from castsmith.analysis.bounds.rules import (
     written_out,
 )
 from castsmith.analysis.bounds.step import DEFAULTS, NO_OVERFLOW, Rule, Step
-from castsmith.analysis.bounds.sums import BlockSums
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.io.stored import release_pages
@@ -86,37 +84,6 @@ _MOVED = OF_OPERANDS | {Moves.PACK, Moves.UNPACK}
 """Movements after which an element is one of those before; sequences and optional values have one entry for all."""
 _WALKS, _WALKS_OF_NODE = 20_000, 64
 """Nodes of subgraphs that are walked, and so many more for each node of the model: loops in loops walk theirs often."""
-_LAZY = frozenset({"MatMul", "Gemm"})
-"""Operators whose rules read a large constant themselves, with the sums that they need."""
-
-Also = Callable[[onnx_ir.TensorProtocol], Reader | None]
-"""Returns what else to compute from a large constant when it is read; None for nothing."""
-
-
-@dataclass(frozen=True)
-class Operands(Sequence[Interval | None]):
-    """The intervals of the inputs of a node, each found when it is asked for; None for an input that is left out."""
-
-    values: Sequence[onnx_ir.Value | None]
-    of: Callable[[onnx_ir.Value], Interval]
-
-    @overload
-    def __getitem__(self, index: int) -> Interval | None: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Interval | None]: ...
-    def __getitem__(self, index: int | slice) -> Interval | Sequence[Interval | None] | None:
-        if isinstance(index, slice):
-            return Operands(self.values[index], self.of)
-        value = self.values[index]
-        return None if value is None else self.of(value)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def read_all(self) -> None:
-        """Find all of them."""
-        for _ in self:
-            pass
 
 
 @dataclass
@@ -129,12 +96,10 @@ class Analysis:
         defaults: Ranges of other inputs, and why they are taken.
         opset: The opset of the default domain where the walk is.
         shapes: Inferred shapes, for values that declare none.
-        also: What else is computed from large constants.
         remembered: What was found of large constants in another model; takes what is found in this one.
         calls: The functions, and what calls of them gave.
         known: What was found so far in the turns and calls that are walked now.
         seen: What was found in all turns and calls.
-        unread: The large constants that no node has used yet: the first one reads them, once for all it needs of them.
         walks: How many more nodes of subgraphs are walked; loops in loops are walked many times.
     """
 
@@ -143,14 +108,10 @@ class Analysis:
     defaults: Mapping[str, Default]
     opset: int
     shapes: Mapping[onnx_ir.Value, onnx_ir.Shape]
-    also: Also | None = None
     remembered: Remembered | None = None
     calls: Calls = field(default_factory=lambda: Calls({}))
     known: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
     seen: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
-    unread: dict[onnx_ir.Value, onnx_ir.TensorProtocol] = field(
-        default_factory=dict[onnx_ir.Value, onnx_ir.TensorProtocol]
-    )
     walks: int = 0
     _constants: dict[onnx_ir.Value, onnx_ir.Value] = field(default_factory=dict[onnx_ir.Value, onnx_ir.Value])
     _unknown: set[onnx_ir.Function] = field(default_factory=set[onnx_ir.Function])
@@ -163,12 +124,10 @@ class Analysis:
             for value in graph.inputs:
                 self._note(value, self._input(value))
             self._body(graph, graph)
-            for value in list(self.unread):
-                self._read(value)
 
     def _body(self, graph: onnx_ir.Graph, nodes: Iterable[onnx_ir.Node]) -> list[Interval]:
         for value in graph.initializers.values():
-            if not value.is_graph_input() and value not in self.known and value not in self.unread:
+            if not value.is_graph_input() and value not in self.known:
                 self._initializer(value)
         for node in nodes:
             for value, interval in zip(node.outputs, self._node(node), strict=False):
@@ -177,29 +136,14 @@ class Analysis:
 
     def _initializer(self, value: onnx_ir.Value) -> None:
         tensor = constant_tensor(value)
-        if tensor is None or not is_read_in_parts(tensor):
+        if tensor is None or self.remembered is None or not is_read_in_parts(tensor):
             self._note(value, self._constant(value))
-        elif self.remembered is not None and (interval := self.remembered.interval(tensor)) is not None:
-            self._note(value, interval)
-        else:
-            self.unread[value] = tensor
-            self.seen[value] = whole(tensor.dtype, None)  # its place in the order of the model
-
-    def _read(self, value: onnx_ir.Value, sums: Sequence[BlockSums[Any]] = ()) -> None:
-        """Read a large constant: for the sums, and also for its bounds and `also`, if it is unread."""
-        tensor = self.unread.get(value)
-        if tensor is None:
-            if sums:
-                read_constant(value, sums)
             return
-        self.known[value] = self.seen[value] = interval = self._of_tensor(tensor, sums)
-        if self.remembered is not None:
+        interval = self.remembered.interval(tensor)
+        if interval is None:
+            interval = self._constant(value)
             self.remembered.keep_interval(tensor, interval)
-        del self.unread[value]
-
-    def _of_tensor(self, tensor: onnx_ir.TensorProtocol, sums: Sequence[Reader] = ()) -> Interval:
-        other = self.also(tensor) if self.also is not None and is_read_in_parts(tensor) else None
-        return interval_of_tensor(tensor, sums if other is None else [*sums, other])
+        self._note(value, interval)
 
     def _subgraph(
         self, graph: onnx_ir.Graph, inputs: Sequence[Interval], before: Sequence[Interval] | None = None
@@ -296,23 +240,22 @@ class Analysis:
         tensor = constant_tensor(value)
         if tensor is None:
             return self._anything(value)
-        return self._of_tensor(tensor)
+        interval = interval_of_tensor(tensor)
+        _release(tensor)
+        return interval
 
     def _node(self, node: onnx_ir.Node) -> Sequence[Interval]:
-        inputs = Operands(node.inputs, self._of)
-        if node.op_type not in _LAZY:
-            inputs.read_all()
+        inputs = [None if value is None else self._of(value) for value in node.inputs]
         dims = [self.dims_of(value) for value in node.outputs]
         dtypes = [self.inference.type_of(value) for value in node.outputs]
         if None in dtypes:
             dtypes = [_type_by_operands(node, inputs) if dtype is None else dtype for dtype in dtypes]
-        step = Step(node, inputs, self.opset, dims, dtypes, self.known, self._read, self._constants, self.remembered)
+        step = Step(node, inputs, self.opset, dims, dtypes, self.known, self._constants, self.remembered)
         try:
             results = self._results(step)
         except (UnknownRangeError, MisfitError):
             self._give_up(node)
             results = [step.anything(index) for index in range(len(node.outputs))]
-        inputs.read_all()
         for value in node.inputs:
             tensor = constant_tensor(value)
             if tensor is not None:
@@ -321,8 +264,6 @@ class Analysis:
 
     def _of(self, value: onnx_ir.Value) -> Interval:
         """Return the interval of a value; anything for one that the model uses before it defines it."""
-        if value in self.unread:
-            self._read(value)
         interval = self.known.get(value)
         return anything(self.inference.type_of(value), None) if interval is None else interval
 

@@ -244,17 +244,23 @@ def difference_to_maximum(value: onnx_ir.Value | None, facts: Known, axis: int, 
 
 
 def rest_of_sums(node: onnx_ir.Node, facts: Known) -> tuple[onnx_ir.Node, int] | None:
-    """The CumSum of whose last sum along its axis a difference subtracts each sum: what is left is that behind it."""
-    last, sums = (is_node(_base(value, facts), op) for value, op in zip(node.inputs, ("Slice", "CumSum"), strict=True))
-    if last is None or sums is None or not same(last.inputs[0], sums.outputs[0], facts) or len(last.inputs) < 4:
+    """The CumSum of whose last sum along its axis a difference subtracts each sum: what is left is that behind it.
+
+    The sums may be rounded by a Cast, once for both operands.
+    """
+    last, sums = is_node(_base(node.inputs[0], facts), "Slice"), _base(node.inputs[1], facts)
+    if last is None or not same(last.inputs[0], sums, facts) or len(last.inputs) < 4:
         return None
-    interval = facts.get(sums.outputs[0])
-    (start, _, axis, *steps), along = map(scalar, last.inputs[1:]), scalar(sums.inputs[1])
-    if interval is None or interval.dims is None or axis is None or along is None or int_of(sums, "reverse", 0):
+    rounding = is_node(sums, "Cast")
+    made = is_node(sums if rounding is None else rounding.inputs[0], "CumSum")
+    interval = None if made is None else facts.get(made.outputs[0])
+    (start, _, axis, *steps), along = map(scalar, last.inputs[1:]), scalar(None if made is None else made.inputs[1])
+    if made is None or interval is None or interval.dims is None or axis is None or along is None:
         return None
     ahead = not steps or (steps[0] or 0) > 0
     counted = int(along) % len(interval.dims)
-    return (sums, counted) if start == -1 and ahead and axis % len(interval.dims) == counted else None
+    is_last = start == -1 and ahead and axis % len(interval.dims) == counted
+    return (made, counted) if is_last and not int_of(made, "reverse", 0) else None
 
 
 @dataclass(frozen=True)

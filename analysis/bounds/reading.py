@@ -1,25 +1,23 @@
-"""Constants as they are read: small ones one element at a time, large ones once, in parts, for all that is asked then.
+"""Constants as they are read: small ones one element at a time, large ones in parts.
 
-A part is some rows of the constant, which stay in the cache of a processor while each reader computes from them.
+A part is some rows of the constant, which stay in the cache of a processor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, reduce
 from itertools import chain
-from typing import Any, Protocol
+from typing import TypeVar
 
 import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.bounds.interval import Bits, Ends, Interval, anything, constant_interval, interval_of, possible
-from castsmith.analysis.bounds.rounding import is_float
+from castsmith.analysis.bounds.rounding import Array, is_float
 from castsmith.analysis.bounds.sums import Matrix, part_height
-from castsmith.ir.constants import constant_tensor
 from castsmith.ir.io.streaming import in_threads, is_computed, is_large, is_stored, pieces, rows
-from castsmith.numerics.errors import present
 from castsmith.numerics.types import Kind, element_type
 
 _READ = 1 << 16
@@ -32,40 +30,30 @@ _EXACT_BITS = 53
 """Integers of at most so many bits are exact in float64."""
 
 
-class Reader(Protocol):
-    """Computes something from the parts of a constant."""
-
-    @property
-    def is_light(self) -> bool:
-        """True if what `of` returns is small beside a part: parts are then computed in threads."""
-        ...
-
-    def of(self, start: int, rows: Matrix, /) -> Any:
-        """Return what a part adds, the first row of which is number `start`; called in several threads at once."""
-        ...
-
-    def add(self, part: Any, /) -> None:
-        """Take what `of` returned, in the order of the parts."""
-        ...
+Part = TypeVar("Part")
 
 
-def read(tensor: onnx_ir.TensorProtocol, readers: Sequence[Reader]) -> None:
-    """Read a large constant once for all readers."""
+def read(
+    tensor: onnx_ir.TensorProtocol, compute: Callable[[int, Matrix], Part], *, light: bool = True
+) -> Iterator[Part]:
+    """Yield what is computed from the parts of a large constant, in order.
+
+    Args:
+        tensor: The constant.
+        compute: Takes the number of the first row of a part, and its rows.
+        light: What `compute` returns is small beside a part: parts are computed in several threads.
+    """
     wide = _is_wide(tensor)
     height = part_height(1 if wide else _dims(tensor)[-1])
 
-    def parts_of(stretch: tuple[int, Matrix]) -> Iterator[list[Any]]:
+    def parts_of(stretch: tuple[int, Matrix]) -> list[Part]:
         start, matrix = stretch
-        for first in range(0, len(matrix), height):
-            part = _in_float(matrix[first : first + height])
-            yield [reader.of(start + first, part) for reader in readers]
+        firsts = range(0, len(matrix), height)
+        return [compute(start + first, _in_float(matrix[first : first + height])) for first in firsts]
 
     stretches = _numbered((piece.reshape(-1, 1) for piece in pieces(tensor)) if wide else rows(tensor, height))
-    together = is_large(tensor) and all(reader.is_light for reader in readers)
-    parts = in_threads(lambda stretch: [*parts_of(stretch)], stretches) if together else map(parts_of, stretches)
-    for part in chain.from_iterable(parts):
-        for reader, each in zip(readers, part, strict=True):
-            reader.add(each)
+    together = light and is_large(tensor)
+    return chain.from_iterable(in_threads(parts_of, stretches) if together else map(parts_of, stretches))
 
 
 def _in_float(part: Matrix) -> Matrix:
@@ -81,11 +69,6 @@ def _halves() -> Matrix:
     return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
-def read_constant(value: onnx_ir.Value, readers: Sequence[Reader]) -> None:
-    """Read the tensor of a large constant once for all readers."""
-    read(present(constant_tensor(value), "the tensor of the constant"), readers)
-
-
 def _numbered(matrices: Iterator[Matrix]) -> Iterator[tuple[int, Matrix]]:
     start = 0
     for matrix in matrices:
@@ -98,49 +81,17 @@ def _is_wide(tensor: onnx_ir.TensorProtocol) -> bool:
     return _dims(tensor)[-1] > _WIDEST
 
 
-class _Ends:
-    """A reader of the least and the greatest element along the last axis, NaN or infinite where one of them is."""
-
-    is_light = True
-
-    def __init__(self) -> None:
-        self._ends: tuple[Matrix, Matrix] | None = None
-
-    def of(self, _: int, rows: Matrix) -> tuple[Matrix, Matrix]:
-        if rows.dtype.kind not in _ORDERED:
-            rows = rows.astype(np.float32)
-        return rows.min(axis=0), rows.max(axis=0)
-
-    def add(self, part: tuple[Matrix, Matrix]) -> None:
-        before = self._ends
-        self._ends = part if before is None else (np.minimum(before[0], part[0]), np.maximum(before[1], part[1]))
-
-    @property
-    def found(self) -> Ends:
-        low, high = present(self._ends, "the ends of a constant")
-        return low.astype(np.float64), high.astype(np.float64)
+def _ends(_: int, rows: Matrix) -> tuple[Matrix, Matrix]:
+    """Return the least and the greatest element along the last axis, NaN or infinite where one of them is."""
+    if rows.dtype.kind not in _ORDERED:
+        rows = rows.astype(np.float32)
+    return rows.min(axis=0), rows.max(axis=0)
 
 
-class _FiniteEnds:
-    """A reader of the least and the greatest finite element along the last axis, and what else is there."""
-
-    is_light = True
-
-    def __init__(self) -> None:
-        self._low, self._high, self._special = np.asarray(np.inf), np.asarray(-np.inf), np.zeros((), np.uint8)
-
-    def of(self, _: int, rows: Matrix) -> tuple[Ends, Bits]:
-        ends, special = _apart(rows.astype(np.float64))
-        return (ends[0].min(axis=0), ends[1].max(axis=0)), np.bitwise_or.reduce(special, axis=0)
-
-    def add(self, part: tuple[Ends, Bits]) -> None:
-        (low, high), special = part
-        self._low, self._high = np.minimum(self._low, low), np.maximum(self._high, high)
-        self._special = self._special | special
-
-    @property
-    def found(self) -> tuple[Ends, Bits]:
-        return _or_zero(self._low, self._high), self._special
+def _finite_ends(_: int, rows: Matrix) -> tuple[Array, Array, Bits]:
+    """Return the least and the greatest finite element along the last axis, and what else is there."""
+    (low, high), special = _apart(rows.astype(np.float64))
+    return low.min(axis=0), high.max(axis=0), np.bitwise_or.reduce(special, axis=0)
 
 
 def _apart(array: Matrix) -> tuple[Ends, Bits]:
@@ -166,30 +117,27 @@ def _in_float64(ends: Ends, dtype: DataType) -> Ends:
     return np.where(np.abs(low) >= large, least, low), np.where(np.abs(high) >= large, most, high)
 
 
-def _of_large(tensor: onnx_ir.TensorProtocol, also: Sequence[Reader]) -> Interval:
-    """Read a large constant."""
-    reader, dims = _Ends(), _dims(tensor)
-    read(tensor, [reader, *also])
-    ends, special = reader.found, np.zeros((), np.uint8)
+def _of_large(tensor: onnx_ir.TensorProtocol) -> Interval:
+    """Read a large constant: again, where an element is no finite number."""
+    low, high = reduce(lambda a, b: (np.minimum(a[0], b[0]), np.maximum(a[1], b[1])), read(tensor, _ends))
+    ends, special = (low.astype(np.float64), high.astype(np.float64)), np.zeros((), np.uint8)
     if not (np.isfinite(ends[0]).all() and np.isfinite(ends[1]).all()):
-        careful = _FiniteEnds()
-        read(tensor, [careful])
-        ends, special = careful.found
-    return interval_of(*_in_float64(ends, tensor.dtype), special, dims, tensor.dtype)
+        low, high, special = reduce(
+            lambda a, b: (np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), a[2] | b[2]), read(tensor, _finite_ends)
+        )
+        ends = _or_zero(low, high)
+    return interval_of(*_in_float64(ends, tensor.dtype), special, _dims(tensor), tensor.dtype)
 
 
-def interval_of_tensor(tensor: onnx_ir.TensorProtocol, also: Sequence[Reader] = ()) -> Interval:
-    """The elements of a constant: one by one if it is small, else the least and greatest along its last axis.
-
-    also: Further readers of a constant that `is_read_in_parts`.
-    """
+def interval_of_tensor(tensor: onnx_ir.TensorProtocol) -> Interval:
+    """The elements of a constant: one by one if it is small, else the least and greatest along its last axis."""
     dims, dtype = _dims(tensor), tensor.dtype
     if not _has_numbers(tensor):
         return anything(dtype, dims)
     if tensor.size == 0:
         return constant_interval(0.0, 0.0, dims, dtype)
     if tensor.size > _READ:
-        return _of_large(tensor, also)
+        return _of_large(tensor)
     (low, high), special = _apart(np.asarray(tensor.numpy()).astype(np.float64))
     return interval_of(*_in_float64(_or_zero(low, high), dtype), special, dims, dtype)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from castsmith.analysis.bounds.interval import (
     told,
     whole,
 )
-from castsmith.analysis.bounds.reading import has_rows, read_constant
+from castsmith.analysis.bounds.reading import has_rows
 from castsmith.analysis.bounds.remembered import Remembered
 from castsmith.analysis.bounds.rounding import (
     Array,
@@ -44,8 +43,8 @@ from castsmith.analysis.bounds.rounding import (
     sum_error,
     vanished,
 )
-from castsmith.analysis.bounds.sums import BlockSums, Layout, Matrix
-from castsmith.analysis.bounds.weights import Weights, computed_array, is_followed, weights_of
+from castsmith.analysis.bounds.sums import Matrix
+from castsmith.analysis.bounds.weights import Weights, computed_array, is_followed, weights_in, weights_of
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.attributes import attribute_of, int_of, ints_of, text_of
 from castsmith.numerics.symbols import UNKNOWN, Element
@@ -89,13 +88,11 @@ class Step:
 
     Attributes:
         node: The node.
-        inputs: The interval of each input; None for one that is left out. A large constant is read when its interval is
-            asked for, or by `read`.
+        inputs: The interval of each input; None for one that is left out.
         opset: The version of the operator's domain.
         dims: For each output the declared dimensions; None where the rank is unknown.
         dtypes: For each output the element type.
         known: The intervals of all values before it.
-        read: Computes sums from the rows of a large constant, in the same pass as its interval if that is not known.
         constants: The constants that the inputs of functions are, in this call.
         remembered: What was found of large constants in another model.
     """
@@ -106,7 +103,6 @@ class Step:
     dims: Sequence[Dims | None]
     dtypes: Sequence[DataType | None]
     known: Mapping[onnx_ir.Value, Interval]
-    read: Callable[[onnx_ir.Value, Sequence[BlockSums[Any]]], None] = read_constant
     constants: Mapping[onnx_ir.Value, onnx_ir.Value] = field(default_factory=dict[onnx_ir.Value, onnx_ir.Value])
     remembered: Remembered | None = None
 
@@ -148,11 +144,9 @@ class Step:
 
     def weights(self, index: int) -> Weights | None:
         """Return a constant input that is a matrix, also if a few nodes compute it from a constant."""
-        value, tensor = self._source(index), self.tensor(index)
-        if value is not None and tensor is not None and is_followed(tensor) and has_rows(tensor):
-            k, n = (int(each) for each in tensor.shape.numpy())
-            read = partial(self.read, value)
-            return Weights(Layout(k, n), lambda: np.asarray(tensor.numpy()), read, tensor, self.remembered)
+        tensor = self.tensor(index)
+        if tensor is not None and is_followed(tensor) and has_rows(tensor):
+            return weights_in(tensor, self.remembered)
         array = self.array(index)
         return None if array is None or array.ndim != 2 else weights_of(array)
 

@@ -3,14 +3,13 @@
 A small matrix is multiplied in double. A large one is multiplied in float, a few rows at a time, and the bounds are
 moved outward by the error of these sums, which is at most gamma times the sum of absolute values (see `rounding`).
 
-The sums are added up from parts of the matrix, so that what reads it once can compute several of them: `compute` takes
-the parts of an array, `reading.read` those of a tensor in a file.
+The sums are added up from parts of the matrix, which may be an array or in a file (see `weights`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -19,7 +18,6 @@ import numpy as np
 
 from castsmith.analysis.bounds.interval import Ball, Ends, products
 from castsmith.analysis.bounds.rounding import Array
-from castsmith.numerics.errors import present
 
 _CHUNK = 1 << 17
 """Elements of a matrix that are converted and multiplied at a time: they stay in the cache of a processor."""
@@ -256,49 +254,28 @@ Operand = Ball | Ends
 """What the rows that are multiplied by a matrix are in."""
 
 
-@dataclass
-class Product(Generic[Found]):
-    """Bounds of a product with a matrix: known without reading it, or found by the first attempt that succeeds."""
+def box_sums(low: Array, high: Array, layout: Layout) -> Sums | list[BlockSums[Sums]]:
+    """Bounds of x @ W for x in [low, high] (rows, k or 1) and finite W: the sums that find them, to be tried in order.
 
-    operand: Operand
-    attempts: list[BlockSums[Found]]
-    found: Found | None = None
-
-    @property
-    def result(self) -> Found:
-        return present(self.found, "the bounds of a product")
-
-
-def compute(products: Sequence[Product[Any]], read: Callable[[Sequence[BlockSums[Any]]], None]) -> None:
-    """Find the bounds of products with one matrix. `read` computes sums, all of them in one pass over the matrix."""
-    left = [product for product in products if product.found is None]
-    while left:
-        tried = [product.attempts.pop(0) for product in left]
-        read(tried)
-        for product, sums in zip(left, tried, strict=True):
-            product.found = sums.result()
-        left = [product for product in left if product.found is None]
-
-
-def box_product(low: Array, high: Array, layout: Layout) -> Product[Sums]:
-    """Bounds of x @ W for x in [low, high] (rows, k or 1) and finite W."""
+    Without reading W the bounds themselves, where they are known.
+    """
     in_double = _BoxInDouble(low, high, layout)
     if not layout.is_large:
-        return Product((low, high), [in_double])
+        return [in_double]
     shape = len(low), layout.n
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         ends = np.full(shape, np.inf)  # but for columns that do not meet what is unbounded
-        return Product((low, high), [], Sums(-ends, ends, ends))
+        return Sums(-ends, ends, ends)
     greatest = float(np.maximum(np.abs(low), np.abs(high)).max(initial=0.0))
     if not greatest:
-        return Product((low, high), [], Sums(np.zeros(shape), np.zeros(shape), np.zeros(shape)))
-    return Product((low, high), [_BoxInFloat(low, high, greatest, layout), in_double])
+        return Sums(np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    return [_BoxInFloat(low, high, greatest, layout), in_double]
 
 
-def ball_product(ball: Ball, layout: Layout) -> Product[tuple[Ends, Array]]:
-    """Bounds of x @ W for rows x in the ball and finite W, by Cauchy-Schwarz, and the size of the sums."""
+def ball_sums(ball: Ball, layout: Layout) -> list[BlockSums[tuple[Ends, Array]]]:
+    """The same for rows x in the ball, by Cauchy-Schwarz: the bounds, and the size of the sums."""
     in_double = _BallInDouble(ball, layout)
-    return Product(ball, [_BallInFloat(ball, layout), in_double] if layout.is_large else [in_double])
+    return [_BallInFloat(ball, layout), in_double] if layout.is_large else [in_double]
 
 
 def _gamma(count: int) -> float:

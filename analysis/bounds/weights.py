@@ -13,9 +13,11 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.bounds.interval import Ball, Ends, UnknownRangeError
+from castsmith.analysis.bounds.reading import read
 from castsmith.analysis.bounds.remembered import Remembered
-from castsmith.analysis.bounds.rounding import is_float, is_integer
-from castsmith.analysis.bounds.sums import BlockSums, Layout, Product, compute
+from castsmith.analysis.bounds.rounding import Array as Bounds, is_float, is_integer
+from castsmith.analysis.bounds.sums import BlockSums, Found, Layout, Operand, Sums, ball_sums, box_sums
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.attributes import int_of
 from castsmith.ir.ops.casts import cast_target
@@ -43,14 +45,14 @@ class Weights:
     Attributes:
         layout: Its size, and the order of its elements.
         stored: Returns the elements as they are stored.
-        read: Computes sums in one pass over the elements.
+        read: Adds up sums over the elements.
         tensor: The large constant that holds them; None for others.
         remembered: What was found of large constants in another model.
     """
 
     layout: Layout
     stored: Callable[[], Array]
-    read: Callable[[Sequence[BlockSums[Any]]], None]
+    read: Callable[[BlockSums[Any]], None]
     tensor: onnx_ir.TensorProtocol | None = None
     remembered: Remembered | None = None
 
@@ -63,18 +65,27 @@ class Weights:
         """Return the matrix itself."""
         return self.stored().T if self.layout.turned else self.stored()
 
-    def compute(self, *products: Product[Any]) -> None:
-        """Find the bounds of products with the matrix."""
+    def box(self, low: Bounds, high: Bounds) -> Sums:
+        """Return bounds of x @ W for x in [low, high] (rows, k or 1)."""
+        sums = box_sums(low, high, self.layout)
+        return sums if isinstance(sums, Sums) else self._found((low, high), sums)
+
+    def ball(self, ball: Ball) -> tuple[Ends, Bounds]:
+        """Return bounds of x @ W for rows x in the ball, and the size of the sums."""
+        return self._found(ball, ball_sums(ball, self.layout))
+
+    def _found(self, operand: Operand, attempts: Sequence[BlockSums[Found]]) -> Found:
         tensor, remembered = self.tensor, self.remembered
-        if tensor is None or remembered is None:
-            compute(products, self.read)
-            return
-        unknown = [product for product in products if product.found is None]
-        for product in unknown:
-            product.found = remembered.product(tensor, self.layout, product.operand)
-        compute(unknown, self.read)
-        for product in unknown:
-            remembered.keep_product(tensor, self.layout, product.operand, product.result)
+        found = None if tensor is None or remembered is None else remembered.product(tensor, self.layout, operand)
+        if found is not None:
+            return found
+        for sums in attempts:
+            self.read(sums)
+            if (result := sums.result()) is not None:
+                if tensor is not None and remembered is not None:
+                    remembered.keep_product(tensor, self.layout, operand, result)
+                return result
+        raise UnknownRangeError
 
 
 def weights_of(matrix: Array) -> Weights:
@@ -82,12 +93,22 @@ def weights_of(matrix: Array) -> Weights:
     turned = not matrix.flags.c_contiguous
     stored, layout = matrix.T if turned else matrix, Layout(*matrix.shape, turned=turned)
 
-    def read(asked: Sequence[BlockSums[Any]]) -> None:
+    def read(sums: BlockSums[Any]) -> None:
         for start in range(0, len(stored), layout.height):
-            for sums in asked:
-                sums.add(sums.of(start, stored[start : start + layout.height]))
+            sums.add(sums.of(start, stored[start : start + layout.height]))
 
     return Weights(layout, lambda: stored, read)
+
+
+def weights_in(tensor: onnx_ir.TensorProtocol, remembered: Remembered | None) -> Weights:
+    """Return a large constant, whose parts are whole rows, as weights."""
+
+    def read_parts(sums: BlockSums[Any]) -> None:
+        for part in read(tensor, sums.of, light=sums.is_light):
+            sums.add(part)
+
+    k, n = (int(dim) for dim in tensor.shape.numpy())
+    return Weights(Layout(k, n), lambda: np.asarray(tensor.numpy()), read_parts, tensor, remembered)
 
 
 def is_followed(tensor: onnx_ir.TensorProtocol) -> bool:

@@ -42,19 +42,17 @@ def infer_control_flow(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str,
     return outputs
 
 
-def walk_other_graphs(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int]) -> bool:
-    """Infer the subgraphs of any other node, which takes and gives the types that they declare. True if it has some.
+def walk_other_graphs(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int]) -> None:
+    """Infer the subgraphs of any other node, which takes and gives the types that they declare.
 
     FlexAttention states the type of what it hands to its modifiers, and takes back.
     """
-    graphs = graphs_of(node)
     handed_on = _of_scores(walk, node) if (node.domain, node.op_type) == _FLEX_ATTENTION else None
-    for graph in graphs:
+    for graph in graphs_of(node):
         outputs = _body(walk, graph, [handed_on] * len(graph.inputs), imports)
         for index, dtype in enumerate(outputs):
             declared = graph.outputs[index].dtype
             _note_output(walk, graph, index, dtype, handed_on or (None if declared == DataType.UNDEFINED else declared))
-    return bool(graphs)
 
 
 _FLEX_ATTENTION = ("ai.onnx.preview", "FlexAttention")

@@ -10,7 +10,7 @@ The body of a model-local function is walked once for each set of types with whi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -140,10 +140,6 @@ OutputTypes = Callable[[onnx_ir.Node, Sequence[DataType | None], Mapping[str, in
 """Returns the types of a node's outputs, given the types of its inputs and the opset imports in force, or None."""
 
 
-Plain = dict[Hashable, list[DataType | None]]
-"""Output types by operator, the `to` of a Cast, the number of outputs and the input types."""
-
-
 def called_with_several_types(inference: Inference) -> frozenset[onnx_ir.Graph | onnx_ir.Function]:
     """Return the bodies, with their subgraphs, of functions that are called with several types."""
     functions = [function for function, calls in inference.signatures.items() if len(calls) > 1]
@@ -182,8 +178,6 @@ class Inference:
     """Outputs of the subgraphs of If, Loop and Scan that get a wider type."""
     ranks: dict[onnx_ir.Value, int | None] = field(default_factory=dict[onnx_ir.Value, int | None])
     """The ranks of the inputs of functions, if the rules depend on ranks."""
-    plain: dict[frozenset[tuple[str, int]], Plain] = field(default_factory=dict[frozenset[tuple[str, int]], Plain])
-    """The output types of operators whose inputs agree and fix them, by opset imports: most nodes are repetitions."""
     calls: Calls = field(default_factory=Calls)
 
     @property
@@ -206,35 +200,20 @@ class Inference:
         return _known(value.const_value.dtype if value.const_value is not None else value.dtype)
 
     def walk(self, scope: Iterable[onnx_ir.Node], imports: Mapping[str, int]) -> None:
-        """Infer every node of the scope, in order, including subgraphs. Most are repetitions: see `plain`."""
-        by_scope, plain = self.types, self.plain.setdefault(frozenset(imports.items()), {})
+        """Infer every node of the scope, in order, including subgraphs."""
         for node in scope:
-            if self.disagreements or self.illegal:
-                self.disagreements.pop(node, None)
-                self.illegal.pop(node, None)
-            inputs: list[DataType | None] = []
-            for value in node.inputs:
-                dtype = None if value is None else by_scope.get(value)
-                inputs.append(self.type_of(value) if dtype is None else dtype)
-            operator, outputs = node.op_identifier(), node.outputs
-            call = (operator, _target(node) if operator[1] == "Cast" else None, len(outputs), *inputs)
-            types = plain.get(call)
-            if types is None:
-                types = self._node(node, inputs, imports, plain, call)
-            for value, dtype in zip(outputs, types, strict=False):
+            self.disagreements.pop(node, None)
+            self.illegal.pop(node, None)
+            types = self._node(node, [self.type_of(value) for value in node.inputs], imports)
+            for value, dtype in zip(node.outputs, types, strict=False):
                 dtype = dtype or _known(value.dtype)
                 if dtype is not None:
-                    by_scope[value] = dtype
-                elif value in by_scope:
-                    del by_scope[value]
+                    self.types[value] = dtype
+                elif value in self.types:
+                    del self.types[value]
 
     def _node(
-        self,
-        node: onnx_ir.Node,
-        inputs: list[DataType | None],
-        imports: Mapping[str, int],
-        plain: Plain,
-        call: Hashable,
+        self, node: onnx_ir.Node, inputs: list[DataType | None], imports: Mapping[str, int]
     ) -> Sequence[DataType | None]:
         if is_convert_promote_types(node):
             return self._convert_promote_types(node, inputs)
@@ -244,7 +223,7 @@ class Inference:
         control_flow = infer_control_flow(self, node, imports)
         if control_flow is not None:
             return control_flow
-        has_graphs = walk_other_graphs(self, node, imports)
+        walk_other_graphs(self, node, imports)
         if self.custom is not None and node.domain not in DEFAULT_DOMAINS:
             results = self.custom(node, inputs, imports)
             if results is not None:
@@ -281,10 +260,6 @@ class Inference:
         wrong = contradicted(node, inputs) if node.domain in DEFAULT_DOMAINS else None
         if wrong is not None and node not in self.illegal:
             self.illegal[node] = [wrong]
-        noted = node in self.disagreements or node in self.illegal
-        fixed = _target(node) is not None if node.op_type == "Cast" else all(types_by_schema(key, len(types), bound))
-        if fixed and not (noted or has_graphs or None in inputs or node.op_type == "Pow"):
-            plain[call] = types
         return [restored.get(index, dtype) for index, dtype in enumerate(types)] if restored else types
 
     def _pow_as_declared(
@@ -391,13 +366,6 @@ def known_types(model: onnx_ir.Model) -> dict[onnx_ir.Value, DataType]:
         return infer_element_types(model, PromotionRules(promote_unsafe=True)).types
     except PromotionError:
         return {}
-
-
-def _target(node: onnx_ir.Node) -> Hashable:
-    """Return the `to` of a Cast, which decides its output's type; None if a function's parameter, or no number."""
-    attribute = node.attributes.data.get("to")
-    is_number = attribute is not None and attribute.type == onnx_ir.AttributeType.INT and not attribute.is_ref()
-    return attribute.value if attribute is not None and is_number else None
 
 
 def _known(dtype: DataType | None) -> DataType | None:

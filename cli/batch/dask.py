@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import CancelledError
 from importlib import import_module
 from typing import Any
@@ -19,7 +19,7 @@ _PATIENCE = 15.0
 """Seconds without any worker after which the cluster is given up."""
 
 
-def on_dask(address: str, tasks: Sequence[Task], ahead: Callable[[Task], Done | None] | None = None) -> Generator[Done]:
+def on_dask(address: str, tasks: Sequence[Task]) -> Generator[Done]:
     """Yield the outcome of each model as it ends. Raises OptionError if Dask or the scheduler is missing."""
     try:
         distributed: Any = import_module("distributed")
@@ -32,12 +32,7 @@ def on_dask(address: str, tasks: Sequence[Task], ahead: Callable[[Task], Done | 
     except (OSError, ValueError):
         raise OptionError(f"--dask {address}: no scheduler answers at this address.") from None
     with client:
-        futures: dict[Any, Task] = {}
-        for task in tasks:
-            if ahead is not None and (outcome := ahead(task)) is not None:
-                yield outcome
-            else:
-                futures[client.submit(run_alone, task, pure=False, retries=1)] = task
+        futures = {client.submit(run_alone, task, pure=False, retries=1): task for task in tasks}
         yield from _outcomes(address, client, distributed.wait, futures)
 
 

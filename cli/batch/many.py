@@ -8,15 +8,14 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from castsmith.cli.batch import pool, unchanged
+from castsmith.cli.batch import pool
 from castsmith.cli.batch.inputs import SUFFIX, is_folder, models_of
 from castsmith.cli.batch.table import print_table, summary_line, table_of
+from castsmith.cli.batch.unchanged import Record
 from castsmith.cli.batch.worker import Done, Task
 from castsmith.cli.collisions import place, require_apart, settings_files
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, worst
-from castsmith.cli.interrupts import cleaned_up_if_interrupted
 from castsmith.cli.outcome import Wanted
 from castsmith.cli.output import is_html, require_report, require_writable, write_file
 from castsmith.cli.streams import STREAM
@@ -69,8 +68,10 @@ def run_many(arguments: argparse.Namespace) -> int:
     if report is not None:
         require_report(report)
         require_writable(report)
+    settings = [path for paths in settings_files(arguments).values() for path in paths if path is not None]
+    record = Record(folder, words_of(arguments), settings) if arguments.skip_unchanged else None
     if arguments.dry_run:
-        return _run(arguments, tasks, _only_changed(arguments, folder) if arguments.skip_unchanged else None)
+        return _run(arguments, tasks, record)
     folder.mkdir(parents=True, exist_ok=True)
     places = {Path(task.output).parent for task in tasks}
     below = {parent for place in places for parent in (place, *place.parents) if folder in parent.parents}
@@ -78,7 +79,7 @@ def run_many(arguments: argparse.Namespace) -> int:
     for new_folder in folders:
         new_folder.mkdir()
     try:
-        return _run(arguments, tasks, _only_changed(arguments, folder) if arguments.skip_unchanged else None)
+        return _run(arguments, tasks, record)
     finally:
         for new_folder in reversed(folders):
             with suppress(OSError):  # not empty
@@ -97,47 +98,40 @@ def run_pairs(arguments: argparse.Namespace) -> int:
         if missing:
             more = f", nor {counted(len(missing) - 1, 'other')}" if len(missing) > 1 else ""
             raise OptionError(f"{folder} has no {missing[0]} to compare with{more}.")
-    words = list(_words(arguments))
+    words = list(words_of(arguments))
     pairs = {here: sides[1][where] for where, here in sides[0].items()}
     tasks = [Task(here, "", [*words, "--", here, there], _wanted(arguments)) for here, there in pairs.items()]
     return _run(arguments, tasks, None)
 
 
-def run_tasks(jobs: int, tasks: Sequence[Task], *, quiet: bool = False) -> dict[str, Done]:
-    """Run the tasks in processes of this machine; return the outcome of each by its source. quiet: show no progress."""
+def outcomes(
+    every: Generator[Done], count: int, *, quiet: bool = False, note: Callable[[Done], None] | None = None
+) -> dict[str, Done]:
+    """Wait for the outcomes of so many tasks; return each by its source. quiet: show no progress. note: Gets each."""
     finished: dict[str, Done] = {}
-    with (
-        cleaned_up_if_interrupted(),
-        progress(len(tasks), quiet=quiet) as announce,
-        closing(pool.on_this_machine(jobs, tasks)) as every,
-    ):
+    with progress(count, quiet=quiet) as announce, closing(every):
+        announce(counted(count, "model"))
         for done in every:
             finished[done["input"]] = done
-            announce(f"{len(finished)} of {len(tasks)}: {done['input']}")
+            if note is not None:
+                note(done)
+            announce(f"{len(finished)} of {count}: {done['input']}")
     return finished
 
 
-class Steps(NamedTuple):
-    """The work of a run around each task: `ahead` gives the outcome of one that need not be run, `note` gets each."""
+def _run(arguments: argparse.Namespace, tasks: Sequence[Task], record: Record | None) -> int:
+    finished = {task.source: _unchanged(task) for task in tasks if record is not None and record.is_unchanged(task)}
+    waiting = {task.source: task for task in tasks if task.source not in finished}
 
-    ahead: Callable[[Task], Done | None]
-    note: Callable[[Done], None]
+    def note(done: Done) -> None:
+        if record is not None and done["exit_code"] == DONE and not arguments.dry_run:
+            record.note(waiting[done["input"]])
+        _tell(arguments, done)
 
-
-def _run(arguments: argparse.Namespace, tasks: Sequence[Task], steps: Steps | None) -> int:
-    ahead, note = steps or Steps(_nothing, _nothing)
-    finished: dict[str, Done] = {}
-    with (
-        cleaned_up_if_interrupted(),
-        progress(len(tasks), quiet=arguments.quiet) as announce,
-        closing(_everywhere(arguments, tasks, ahead)) as every,
-    ):
-        announce(counted(len(tasks), "model"))
-        for done in every:
-            finished[done["input"]] = done
-            note(done)
-            _tell(arguments, done)
-            announce(f"{len(finished)} of {len(tasks)}: {done['input']}")
+    for done in finished.values():
+        _tell(arguments, done)
+    every = _everywhere(arguments, list(waiting.values()))
+    finished |= outcomes(every, len(waiting), quiet=arguments.quiet, note=note)
     return _conclude(arguments, [finished[task.source] for task in tasks])
 
 
@@ -208,14 +202,12 @@ def _tell(arguments: argparse.Namespace, done: Done) -> None:
     sys.stdout.flush()
 
 
-def _everywhere(
-    arguments: argparse.Namespace, tasks: Sequence[Task], ahead: Callable[[Task], Done | None]
-) -> Generator[Done]:
+def _everywhere(arguments: argparse.Namespace, tasks: Sequence[Task]) -> Generator[Done]:
     from castsmith.cli.batch.dask import on_dask
 
     if getattr(arguments, "dask", None) is None:
-        return pool.on_this_machine(arguments.jobs, tasks, ahead)
-    return on_dask(arguments.dask, [_seen_from_afar(task) for task in tasks], ahead)
+        return pool.on_this_machine(arguments.jobs, tasks)
+    return on_dask(arguments.dask, [_seen_from_afar(task) for task in tasks])
 
 
 def _seen_from_afar(task: Task) -> Task:
@@ -230,7 +222,7 @@ def _seen_from_afar(task: Task) -> Task:
 
 def _writing(arguments: argparse.Namespace, folder: Path) -> Iterator[Task]:
     """Yield a task for each model, with its place in the folder of results."""
-    words = [*_words(arguments), *(["--dry-run"] if arguments.dry_run else [])]
+    words = [*words_of(arguments), *(["--dry-run"] if arguments.dry_run else [])]
     for source, below in dict.fromkeys(models_of(arguments.input, outside=folder)):
         output = str(folder / below)
         yield Task(source, output, [*words, "-o", output, "--", source], _wanted(arguments))
@@ -242,7 +234,7 @@ def _wanted(arguments: argparse.Namespace) -> Wanted:
     return "page" if is_html(Path(arguments.report)) else "report"
 
 
-def _words(arguments: argparse.Namespace) -> Iterator[str]:
+def words_of(arguments: argparse.Namespace) -> Iterator[str]:
     """Return the command with the options that were given, except those that concern all models together."""
     yield arguments.command
     for name, value in vars(arguments).items():
@@ -293,38 +285,6 @@ def _data_of(arguments: argparse.Namespace, task: Task) -> Path:
     return output.with_name(arguments.external_data or f"{output.name}.data")
 
 
-def _only_changed(arguments: argparse.Namespace, folder: Path) -> Steps:
-    """Return the steps that leave out models whose result is there already, and note each model that is written.
-
-    The files of a model are read for it once, when its turn comes.
-    """
-    settings = [path for paths in settings_files(arguments).values() for path in paths]
-    key = unchanged.key_of(_words(arguments), filter(None, settings))
-    states = unchanged.read(folder)
-    if not arguments.dry_run:
-        unchanged.tidy(folder, states)
-    before: dict[str, tuple[Task, Mapping[str, Any]]] = {}
-
-    def ahead(task: Task) -> Done | None:
-        digests = unchanged.Digests()
-        if unchanged.is_unchanged(folder, task, states, key, digests):
-            return _unchanged(task)
-        if not arguments.dry_run:
-            before[task.source] = task, digests.of_model(Path(task.source))
-        return None
-
-    def note(done: Done) -> None:
-        if done["exit_code"] == DONE and done["input"] in before:
-            task, digests = before[done["input"]]
-            unchanged.add(folder, unchanged.entry_of(folder, task, key, digests))
-
-    return Steps(ahead, note)
-
-
 def _unchanged(task: Task) -> Done:
     done: Done = {"input": task.source, "output": task.output, "exit_code": DONE, "unchanged": True}
     return {**done, "messages": [], "error": None, "report": None, "text": "", "page": None}
-
-
-def _nothing(of_task: object) -> None:
-    del of_task

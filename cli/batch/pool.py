@@ -6,8 +6,8 @@ import contextlib
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from queue import SimpleQueue
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from castsmith.cli.batch import worker
 from castsmith.cli.batch.worker import Done, Task, failed, file_size
@@ -16,28 +16,28 @@ _PATIENCE = 0.5
 """Seconds that an interrupted process has to remove its unfinished files."""
 
 
-def on_this_machine(
-    jobs: int, tasks: Sequence[Task], ahead: Callable[[Task], Done | None] | None = None
-) -> Generator[Done]:
-    """Yield the outcome of each task as it ends. An interrupt ends the running ones, and starts no other.
+def on_this_machine(jobs: int, tasks: Sequence[Task]) -> Generator[Done]:
+    """Yield the outcome of each task as it ends, of at most `jobs` at a time. Closed early, it ends those running."""
+    of_thread, running = threading.local(), set[subprocess.Popen[bytes]]()
 
-    Args:
-        jobs: The number of processes.
-        tasks: The tasks.
-        ahead: Called when the turn of a task comes; the outcome, if it returns one, is that of the task.
-    """
-    waiting, finished, running = _Shared(iter(tasks)), SimpleQueue[Done](), set[subprocess.Popen[bytes]]()
-    threads = [
-        threading.Thread(target=_work, args=(waiting, finished, running, ahead), daemon=True)
-        for _ in range(min(jobs, useful_processes([task.source for task in tasks])))
-    ]
-    for thread in threads:
-        thread.start()
+    def work(task: Task) -> Done:
+        """Have the process of this thread do the task; one that died is replaced."""
+        try:
+            process: subprocess.Popen[bytes] | None = getattr(of_thread, "process", None)
+            if process is None or process.poll() is not None:
+                of_thread.process = process = worker.start()
+                running.add(process)
+            return worker.ask(process, task)
+        except Exception as error:  # no process, or an answer that is not one: the model has failed, others go on
+            of_thread.process = None
+            return failed(task, f"{task.source}: no process could do the work ({type(error).__name__}: {error}).")
+
+    executor = ThreadPoolExecutor(min(jobs, useful_processes([task.source for task in tasks])) or 1)
     try:
-        for _ in tasks:
-            yield finished.get()
+        for future in as_completed([executor.submit(work, task) for task in tasks]):
+            yield future.result()
     finally:
-        waiting.stop()
+        executor.shutdown(wait=False, cancel_futures=True)
         _end(running)
 
 
@@ -51,56 +51,16 @@ def useful_processes(models: Sequence[str], many: int = _MANY) -> int:
     return len(models) - small + -(-small // many)
 
 
-class _Shared:
-    """The tasks that are left, for several threads."""
-
-    def __init__(self, tasks: Iterator[Task]) -> None:
-        self._tasks, self._lock = tasks, threading.Lock()
-
-    def take(self) -> Task | None:
-        with self._lock:
-            return next(self._tasks, None)
-
-    def stop(self) -> None:
-        with self._lock:
-            self._tasks = iter(())
-
-
-def _work(
-    waiting: _Shared,
-    finished: SimpleQueue[Done],
-    running: set[subprocess.Popen[bytes]],
-    ahead: Callable[[Task], Done | None] | None,
-) -> None:
-    """Have a process do tasks until all are done; a process that died is replaced."""
-    process: subprocess.Popen[bytes] | None = None
-    while (task := waiting.take()) is not None:
-        try:
-            if ahead is not None and (outcome := ahead(task)) is not None:
-                finished.put(outcome)
-                continue
-            if process is None or process.poll() is not None:
-                process = worker.start()
-                running.add(process)
-            done = worker.ask(process, task)
-        except Exception as error:  # no process, or an answer that is not one: the model has failed, others go on
-            done = failed(task, f"{task.source}: no process could do the work ({type(error).__name__}: {error}).")
-            process = None
-        finished.put(done)
-    if process is not None:
-        worker.let_go(process)
-
-
-def _end(running: set[subprocess.Popen[bytes]]) -> None:
-    """End every process that still runs: politely, then not."""
-    alive = [process for process in running if process.poll() is None]
-    for process in alive:
-        process.terminate()
+def _end(running: Iterable[subprocess.Popen[bytes]]) -> None:
+    """End the processes, which stop when their standard input does; one that does not is killed."""
+    for process in running:
+        if process.stdin is not None:
+            with contextlib.suppress(OSError):  # of a process that has died
+                process.stdin.close()
     until = time.monotonic() + _PATIENCE
-    for process in alive:
-        with contextlib.suppress(subprocess.TimeoutExpired):
+    for process in running:
+        try:
             process.wait(max(0.0, until - time.monotonic()))
-    for process in alive:
-        if process.poll() is None:
+        except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

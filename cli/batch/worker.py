@@ -22,6 +22,7 @@ from queue import SimpleQueue
 from typing import IO, Any, NamedTuple
 
 from castsmith.cli.exit_codes import TERMINATED, UNUSABLE
+from castsmith.cli.interrupts import Terminated, heed_sigterm
 from castsmith.cli.main import main, start_quickly
 from castsmith.cli.outcome import Failure, Outcome, Wanted
 
@@ -78,13 +79,6 @@ def run_alone(task: Task) -> Done:
         return ask(process, task)
 
 
-def let_go(process: subprocess.Popen[bytes]) -> None:
-    """End a process that has nothing to do."""
-    if process.stdin is not None:
-        process.stdin.close()
-    process.wait()
-
-
 def worker_command() -> list[str]:
     """Return the command of a process for tasks; -P keeps Python from importing from the current folder."""
     return [sys.executable, "-P", "-m", "castsmith.cli.batch.worker"]
@@ -110,6 +104,7 @@ def failed(task: Task, message: str) -> Done:
 def serve() -> None:
     """Run each task of standard input, one line each, and print its outcome as a line."""
     start_quickly()
+    heed_sigterm()
     tasks, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with tempfile.TemporaryFile() as errors:
         _redirect(errors)
@@ -178,4 +173,5 @@ def _run(task: Task, errors: IO[bytes]) -> Done:
 
 
 if __name__ == "__main__":
-    serve()
+    with contextlib.suppress(Terminated):
+        serve()

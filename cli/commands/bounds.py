@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnx_ir import DataType
@@ -12,11 +11,11 @@ from castsmith.cli.collisions import require_no_datafile
 from castsmith.cli.exit_codes import DONE, REFUSED
 from castsmith.cli.inputs import given_ranges, read_inputs
 from castsmith.cli.models import read_model, source_of
-from castsmith.cli.output import is_html, report_path, write_file
+from castsmith.cli.output import is_html, report_path, write_report
 from castsmith.cli.promotion import promotion_rules
 from castsmith.cli.streams import require_one_stdin, shown
 from castsmith.cli.text.bounds import bounds_data, bounds_lines
-from castsmith.cli.text.json import json_text, print_json
+from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.ir.walks import files_read
 from castsmith.lowering.accuracy import fed
@@ -25,7 +24,9 @@ from castsmith.numerics.types import parse_type
 from castsmith.verification.bounds import bounds, exceeding
 
 if TYPE_CHECKING:
-    from castsmith.verification.bounds import Bounds
+    import onnx_ir
+
+    from castsmith.verification.bounds import Bounds, Excess
 
 _MOST = 20
 
@@ -50,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
         excess = None if arguments.to is None else exceeding(found_bounds, arguments.to)
     data = {"model": arguments.input, "to": arguments.to, **bounds_data(found_bounds, excess, places)}
     if report is not None:
-        _write_report(arguments, report, found_bounds, data)
+        page = _page(arguments, model, found_bounds, excess) if is_html(report) else None
+        write_report(report, data, page)
     if arguments.json:
         print_json(data)
     elif not arguments.quiet:
@@ -58,8 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     return REFUSED if excess or places else DONE
 
 
-def _write_report(arguments: argparse.Namespace, report: Path, computed: Bounds, data: dict[str, Any]) -> None:
+def _page(
+    arguments: argparse.Namespace, model: onnx_ir.Model, computed: Bounds, excess: list[Excess] | None
+) -> dict[str, Any]:
     from castsmith.cli.page.bounds import bounds_page
 
-    page = is_html(report)
-    write_file(report, bounds_page(shown(arguments.input), computed, arguments.to) if page else json_text(data))
+    return bounds_page(shown(arguments.input), model, computed, arguments.to, excess)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import format_of
+from castsmith.cli.batch import pool
 from castsmith.cli.batch.inputs import means_many, models_of
-from castsmith.cli.batch.many import run_tasks
-from castsmith.cli.batch.pool import useful_processes
+from castsmith.cli.batch.many import outcomes, words_of
 from castsmith.cli.batch.worker import Task
 from castsmith.cli.collisions import require_apart, settings_files
 from castsmith.cli.exit_codes import DONE, REFUSED, worst
@@ -36,7 +36,6 @@ from castsmith.ir.io.loading import from_bytes, proto_from_bytes
 from castsmith.ir.records import Flaw, Severity
 from castsmith.lowering.check.run import check
 from castsmith.numerics.errors import OptionError, printable
-from castsmith.passes.core.options import flag_of
 from castsmith.targets.target import as_target
 
 if TYPE_CHECKING:
@@ -44,16 +43,6 @@ if TYPE_CHECKING:
     from castsmith.numerics.promotion.rules import PromotionRules
     from castsmith.targets.target import Target
 Sets = list[tuple[str, dict[str, Any]]]
-_OF_WORK = (
-    "target",
-    "strict_device",
-    "promotion",
-    "promote_unsafe",
-    "pytorch_scalar_promotion",
-    "u64_integer_promotion_target",
-    "inputs",
-)
-"""The options that the work on one model depends on."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -101,15 +90,10 @@ def _checked(
     inputs: Sets | None,
 ) -> Iterator[Checked]:
     """Yield each file with all of its findings."""
-    if not means_many(arguments.input):
-        with progress(quiet=arguments.quiet) as announce:
-            announce(f"checking {files[0]}")
-            findings = _findings(files[0], promotion, target, inputs)
-        yield Checked(files[0], findings)
-        return
-    if min(arguments.jobs, useful_processes(files, _MANY)) > 1 and "-" not in files:
-        tasks = [Task(file, "", [*_words(arguments), "--", file]) for file in dict.fromkeys(files)]
-        done = run_tasks(arguments.jobs, tasks, quiet=arguments.quiet)
+    many = means_many(arguments.input)
+    if many and min(arguments.jobs, pool.useful_processes(files, _MANY)) > 1 and "-" not in files:
+        tasks = [Task(file, "", [*words_of(arguments), "--", file]) for file in dict.fromkeys(files)]
+        done = outcomes(pool.on_this_machine(arguments.jobs, tasks), len(tasks), quiet=arguments.quiet)
         for file in files:
             report, error = done[file]["report"], done[file]["error"]
             failure = None if error is None else _failure(file, error)
@@ -118,22 +102,16 @@ def _checked(
     with progress(len(files), quiet=arguments.quiet) as announce:
         for number, file in enumerate(files):
             announce(f"{number + 1} of {len(files)}: {file}")
-            yield _one(file, promotion, target, inputs)
+            if many:
+                yield _one(file, promotion, target, inputs)
+            else:
+                yield Checked(file, _findings(file, promotion, target, inputs))
 
 
 def _part(arguments: argparse.Namespace, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> int:
     """Check one file for the process that runs the whole, and give it the findings as data."""
     arguments.outcome.report = {"findings": to_data(_findings(arguments.input[0], promotion, target, inputs))}
     return DONE
-
-
-def _words(arguments: argparse.Namespace) -> Iterator[str]:
-    yield "check"
-    for name in _OF_WORK:
-        value = getattr(arguments, name)
-        option = flag_of(name)
-        if value is not None and value is not False:
-            yield option if value is True else f"{option}={value}"
 
 
 def _one(file: str, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> Checked:

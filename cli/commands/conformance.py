@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from castsmith.cli.exit_codes import DONE, REFUSED
-from castsmith.cli.interrupts import cleaned_up_if_interrupted
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines
 from castsmith.cli.text.terminal import Line, print_line, table_lines
@@ -41,8 +40,7 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 
 def run_export(arguments: argparse.Namespace) -> int:
-    with cleaned_up_if_interrupted():
-        exported = export(arguments.output, _types(arguments), arguments.opset)
+    exported = export(arguments.output, _types(arguments), arguments.opset)
     if arguments.json:
         print_json({"output": arguments.output, **asdict(exported)})
     elif not arguments.quiet:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from onnx_ir import DataType
 
-from castsmith.cli.commands.optimize import run_each, savings_wanted
+from castsmith.cli.commands.optimize import run_each
 from castsmith.cli.inputs import given_ranges, inputs_to_measure_on, require_dims
 from castsmith.cli.streams import shown
 from castsmith.cli.text.findings import as_command
@@ -23,7 +23,6 @@ from castsmith.passes.precision.run import NOTHING_TO_CONVERT, nothing_to_conver
 if TYPE_CHECKING:
     import onnx_ir
 
-    from castsmith.cli.report.savings import Watched
     from castsmith.lowering.results import Result
 
 _STEPS = 6
@@ -33,22 +32,13 @@ def run(arguments: argparse.Namespace) -> int:
     return run_each(arguments, _convert, lambda _: _STEPS)
 
 
-def _convert(
-    arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watched, announce: Callable[[str], None]
-) -> Result:
+def _convert(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Callable[[str], None]) -> Result:
     to = parse_precision(arguments.to)
     heals = arguments.outcome is None or (to == DataType.FLOAT16 and computes_in_half(model))
     why = "" if heals else nothing_to_convert(model, to)
     if why:
         return _as_it_is(model, why)
     require_dims(arguments, model)
-    looked_at = savings_wanted(arguments)
-
-    def ahead_of(name: str) -> None:
-        announce(name)
-        if looked_at:
-            watched.note(name)
-
     given = inputs_to_measure_on(arguments)
     if given["inputs"] not in (None, arguments.inputs):  # the sets of a file
         given["inputs"] = [(_set_name(arguments.inputs, name), arrays) for name, arrays in given["inputs"]]
@@ -67,7 +57,7 @@ def _convert(
         weights_only=arguments.weights_only,
         rescale=arguments.rescale,
         in_place=True,
-        progress=ahead_of,
+        progress=announce,
     )
     result = result if arguments.outcome is not None else _with_tried_way_out(arguments, result)
     return replace(result, diagnostics=list(map(as_command, result.diagnostics)))

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         differences = diff(a, b, everything=arguments.all)
     data = {"a": arguments.a, "b": arguments.b, "same": not differences, **comparison_data(differences)}
     if report is not None:
-        write_report(report, lambda: data, _page(names, a, b, differences) if is_html(report) else None)
+        write_report(report, data, _page(names, a, b, differences) if is_html(report) else None)
     if shape == "html":
         from castsmith.cli.page.data import html_text
 

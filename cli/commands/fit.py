@@ -24,7 +24,6 @@ from castsmith.numerics.errors import OptionError
 if TYPE_CHECKING:
     import onnx_ir
 
-    from castsmith.cli.report.savings import Watched
     from castsmith.lowering.fit.results import FitResult
     from castsmith.lowering.results import Result
 
@@ -37,10 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     return run_each(arguments, _fit, lambda _: _STEPS)
 
 
-def _fit(
-    arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watched, announce: Callable[[str], None]
-) -> Result:
-    del watched  # each way is tried on a copy
+def _fit(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Callable[[str], None]) -> Result:
     result = _fitted(arguments, model, announce, all_ways=False)
     return replace(result, diagnostics=list(map(as_command, result.diagnostics)))
 

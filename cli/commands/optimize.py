@@ -19,10 +19,9 @@ from castsmith.cli.batch.inputs import is_folder, means_many
 from castsmith.cli.collisions import require_apart, require_no_datafile, settings_files
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
 from castsmith.cli.inputs import given_inputs, given_ranges, require_dims, require_names_somewhere
-from castsmith.cli.interrupts import cleaned_up_if_interrupted
 from castsmith.cli.messages import complain, remark
 from castsmith.cli.models import read_model, size_of, source_of
-from castsmith.cli.output import page_wanted, require_report, require_writable, write_file, write_report
+from castsmith.cli.output import page_wanted, report_path, require_writable, write_file, write_report
 from castsmith.cli.promotion import promotion_rules
 from castsmith.cli.report.data import report_data
 from castsmith.cli.report.fit import plan_data
@@ -96,15 +95,17 @@ def _in_folder(arguments: argparse.Namespace) -> str:
     return str(output)
 
 
-Work = Callable[[argparse.Namespace, "onnx_ir.Model", "Watched", Callable[[str], None]], "Result"]
+Work = Callable[[argparse.Namespace, "onnx_ir.Model", Callable[[str], None]], "Result"]
 """The work of a command on one model: it takes the model, which it may change, and announces its steps."""
 
 
 def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
     """Read the model, do the work, and write the result and what is asked for beside it."""
     _require_streams(arguments)
-    output, report = file_of(arguments.output), _report_path(arguments)
-    for path in filter(None, (output, report, _certificate_path(arguments))):
+    output = file_of(arguments.output)
+    require_apart(settings_files(arguments), {"OUT": [output]})
+    report = report_path(arguments, (arguments.input, arguments.output))
+    for path in filter(None, (output, _certificate_path(arguments))):
         if not arguments.dry_run or path.parent.exists():
             require_writable(path)
     with progress(steps, quiet=arguments.quiet, verbose=arguments.verbose) as announce:
@@ -119,23 +120,22 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         before = measure(model, size_of(source))
         drawn = _seen(model) if page_wanted(arguments, report) else None
         watched = Watched(model)
-        result = work(arguments, model, watched, announce)
+        result = work(arguments, model, watched.noting(announce) if _savings_wanted(arguments) else announce)
         rules = watched.amounts(result.rewrites)
     for record in result.diagnostics:
         if record.severity is Severity.ERROR or not arguments.quiet:
             print_line(finding_line(shown(arguments.input), record), sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
-        _tell_data(arguments, _data(arguments, None, result, ModelSizes(before, measure(result.model), rules)))
+        _tell_data(arguments, None, result, ModelSizes(before, measure(result.model), rules))
         _tell_refusal(arguments, result, source)
         return REFUSED
-    with cleaned_up_if_interrupted():
-        if arguments.verify:
-            result = _verified(arguments, source, result)
-        sizes = ModelSizes(before, measure(result.model), rules)
-        if arguments.dry_run:
-            _tell(arguments, None, result, sizes)
-        else:
-            _write(arguments, result, sizes, report, drawn)
+    if arguments.verify:
+        result = _verified(arguments, source, result)
+    sizes = ModelSizes(before, measure(result.model), rules)
+    if arguments.dry_run:
+        _tell(arguments, None, result, sizes)
+    else:
+        _write(arguments, result, sizes, report, drawn)
     return INCONCLUSIVE if result.verdict is not None and result.verdict.inconclusive else DONE
 
 
@@ -192,24 +192,15 @@ def _steps(arguments: argparse.Namespace) -> int:
     return 1 + sum(1 for name in PIPELINE if arguments.target is not None or not needs_target(name))
 
 
-def savings_wanted(arguments: argparse.Namespace) -> bool:
+def _savings_wanted(arguments: argparse.Namespace) -> bool:
     """True if what each rule saves is shown."""
     of_many = arguments.outcome is not None and arguments.outcome.wanted != "figures"
     return bool(arguments.diff or arguments.report or arguments.json or of_many)
 
 
-def _optimize(
-    arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watched, announce: Callable[[str], None]
-) -> Result:
+def _optimize(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Callable[[str], None]) -> Result:
     require_dims(arguments, model)
     given = given_inputs(arguments)
-    looked_at = savings_wanted(arguments)
-
-    def ahead_of(name: str) -> None:
-        announce(name)
-        if looked_at:
-            watched.note(name)
-
     chosen = given_options(arguments, OPTIONS)
     if arguments.repair_only:
         chosen["passes"] = list(REPAIR)
@@ -217,7 +208,7 @@ def _optimize(
         **chosen,
         promotion=promotion_rules(arguments),
         certificate=arguments.certificate is not None,
-        progress=ahead_of,
+        progress=announce,
         verify=arguments.engine if arguments.verify else None,
         ranges=given_ranges(arguments) or None,
         verify_dims=given["dims"],
@@ -253,7 +244,7 @@ def _tell(
     page: dict[str, Any] | None = None,
 ) -> None:
     """Print the result, as JSON or as text; what a model on standard output would be mixed with, to stderr."""
-    _tell_data(arguments, _data(arguments, written, result, sizes), page)
+    _tell_data(arguments, written, result, sizes, page)
     if not arguments.json:
         with redirect_stdout(sys.stderr if file_of(arguments.output) is None else sys.stdout):
             print_result(arguments, result, sizes)
@@ -275,28 +266,28 @@ def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Pa
     return output.stat().st_size, kept
 
 
-def _data(
-    arguments: argparse.Namespace, written: str | None, result: Result, sizes: ModelSizes
-) -> Callable[[], dict[str, Any]]:
-    """Return a function that gives the report, which is made only where it is needed."""
-
-    def data() -> dict[str, Any]:
-        report = report_data(arguments.input, written, arguments.target, result, sizes)
-        if isinstance(result, FitResult):
-            report["fit"] = plan_data(result, arguments.input, written)
-        return report
-
-    return data
+def _data(arguments: argparse.Namespace, written: str | None, result: Result, sizes: ModelSizes) -> dict[str, Any]:
+    """Return the report as data."""
+    report = report_data(arguments.input, written, arguments.target, result, sizes)
+    plan = {"fit": plan_data(result, arguments.input, written)} if isinstance(result, FitResult) else {}
+    return {**report, **plan}
 
 
 def _tell_data(
-    arguments: argparse.Namespace, data: Callable[[], dict[str, Any]], page: dict[str, Any] | None = None
+    arguments: argparse.Namespace,
+    written: str | None,
+    result: Result,
+    sizes: ModelSizes,
+    page: dict[str, Any] | None = None,
 ) -> None:
     """Print the report if JSON is asked for, and give it to a run over many models."""
+    if arguments.outcome is None and not arguments.json:
+        return
+    data = _data(arguments, written, result, sizes)
     if arguments.outcome is not None:
-        arguments.outcome.report, arguments.outcome.page = data(), page
+        arguments.outcome.report, arguments.outcome.page = data, page
     if arguments.json:
-        print_json(data())
+        print_json(data)
 
 
 def _seen(model: onnx_ir.Model) -> Seen:
@@ -325,8 +316,6 @@ def file_of(argument: str) -> Path | None:
 def _require_streams(arguments: argparse.Namespace) -> None:
     """Raise OptionError for `-` in positions, or with options, that do not support it."""
     require_one_stdin((arguments.input, arguments.inputs))
-    if arguments.report == STREAM:
-        raise OptionError("--report - is not supported: --json prints the report on standard output.")
     if arguments.external_data == STREAM:
         raise OptionError("--external-data - is not supported: name a file.")
     if arguments.output != STREAM:
@@ -336,17 +325,6 @@ def _require_streams(arguments: argparse.Namespace) -> None:
             reason = "print the report too: use --report FILE" if option == "json" else "write files beside it"
             raise OptionError(f"-o - writes the model alone to standard output, so {flag_of(option)} cannot {reason}.")
     require_redirected()
-
-
-def _report_path(arguments: argparse.Namespace) -> Path | None:
-    settings = settings_files(arguments)
-    source, output = file_of(arguments.input), file_of(arguments.output)
-    report = None if arguments.report is None else Path(arguments.report)
-    require_apart(settings, {"OUT": [output]})
-    require_apart({**settings, "the model": [source, output]}, {"--report": [report]})
-    if report is not None:
-        require_report(report)
-    return report
 
 
 def _certificate_path(arguments: argparse.Namespace) -> Path | None:

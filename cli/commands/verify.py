@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     data = {"a": arguments.a, "b": arguments.b, **verdict_data(verdict)}
     page = _page(names, *models, verdict) if page_wanted(arguments, report) else None
     if report is not None:
-        write_report(report, lambda: data, page)
+        write_report(report, data, page)
     if arguments.outcome is not None:
         arguments.outcome.report, arguments.outcome.page = data, page
     if arguments.json:

@@ -89,7 +89,7 @@ function graphMap(map, items, open, nodes) {
   }
 
   show(0, 1);
-  const text = `The graph by depth: ${count} nodes, changes at ${marked.size} of them`;
+  const text = `The graph by depth: ${count} nodes${items.length ? `, changes at ${marked.size} of them` : ""}`;
   const hint = element("p", { class: "hint" }, "Drag to move. Double-click, or hold Ctrl and turn the wheel, to zoom. Click a change to open it, or a module to zoom to it.");
   return element("figure", { class: "map" }, element("figcaption", {}, text, buttons), legend, stack, ...below, bars, hint);
 }

@@ -8,7 +8,7 @@ result.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir
@@ -18,7 +18,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Rewrite
 from castsmith.ir.survey import survey
-from castsmith.ir.walks import Held, bytes_of_tensor, nodes_of, tensor_places
+from castsmith.ir.walks import Held, nodes_of, tensor_places
 from castsmith.numerics.types import type_name
 
 # ModelSizes of a model, for the line that compares before and after.
@@ -63,7 +63,7 @@ def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
     """Count the nodes and the bytes of the tensors of `model`."""
     nodes, types = survey(model), Counter[str]()
     for tensor in nodes.constants():
-        types[type_name(tensor.dtype)] += bytes_of_tensor(tensor)
+        types[type_name(tensor.dtype)] += tensor.nbytes
     operators = Counter(node.op_type for node in nodes.nodes)
     counts = len(nodes.nodes), nodes.count_casts(), dict(operators.most_common())
     return Measure(*counts, types.total(), dict(types.most_common()), file_bytes)
@@ -89,9 +89,14 @@ class Watched:
     model: onnx_ir.Model
     moments: list[tuple[str, Amounts]] = field(default_factory=list[tuple[str, Amounts]])
 
-    def note(self, pass_name: str) -> None:
-        """Record the constants and casts before the pass."""
-        self.moments.append((pass_name, _held(self.model)))
+    def noting(self, announce: Callable[[str], None]) -> Callable[[str], None]:
+        """Return the function, which also records the constants and casts before the pass that it announces."""
+
+        def note(pass_name: str) -> None:
+            announce(pass_name)
+            self.moments.append((pass_name, _held(self.model)))
+
+        return note
 
     def amounts(self, rewrites: Sequence[Rewrite]) -> dict[RuleKey, Amount]:
         """Return casts and bytes saved, by rule, in the order of first appearance, then those outside rules.
@@ -99,7 +104,7 @@ class Watched:
         Passes that ran twice are counted as one.
         """
         if self.moments:
-            self.note("")
+            self.moments.append(("", _held(self.model)))
         counts = Counter((record.pass_name, record.rule) for record in rewrites)
         totals = {key: [0, 0, 0, 0] for key in counts}
         for (name, before), (_, after) in zip(self.moments, self.moments[1:], strict=False):
@@ -123,7 +128,7 @@ def _held(model: onnx_ir.Model) -> Amounts:
         owner = place.owner if isinstance(place, Held) else place
         name = owner.outputs[0].name if isinstance(owner, onnx_ir.Node) and owner.outputs else owner.name
         size, casts = amounts.get(name or "", _NOTHING)
-        amounts[name or ""] = size + bytes_of_tensor(tensor), casts
+        amounts[name or ""] = size + tensor.nbytes, casts
     own = (function for function in model.functions.values() if function.domain != CASTSMITH_DOMAIN)
     for node in (node for scope in (model.graph, *own) for node in nodes_of(scope)):
         if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS:

@@ -74,7 +74,7 @@ def _table(bounds: Bounds, most: int | None) -> Iterator[Line]:
     if most is not None and len(names) > most:
         bounded = [name for name in names if bounds[name].how != "unknown"]
         names = (bounded or names)[:most]
-    rows = [(_cut(name), _interval(bounds[name]), bounds[name].how, _cut(bounds.makers[name])) for name in names]
+    rows = [(_cut(name), interval_text(bounds[name]), bounds[name].how, _cut(bounds.makers[name])) for name in names]
     for line in columns(rows):
         yield Line((("", line),), 4)
     if len(names) < len(bounds):
@@ -94,7 +94,7 @@ def _excess_lines(excess: Sequence[Excess], to: str, most: int | None) -> Iterat
         causes = "" if len(firsts) == len(group) else f", caused by {len(firsts)} of them"
         yield Line(((style, counts), ("", f"{causes}:")), 4)
         for place in firsts[:most]:
-            interval = f"{_interval(place.bound)} ({place.bound.how})"
+            interval = f"{interval_text(place.bound)} ({place.bound.how})"
             yield Line((("", f"    {_cut(place.value)} {interval}: {place.proposal}"),), 6)
         if most is not None and len(firsts) > most:
             yield Line((("dim", f"    {len(firsts) - most} more (--all prints them, --json has all)"),), 6)
@@ -108,7 +108,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= _WIDEST else f"...{text[3 - _WIDEST :]}"
 
 
-def _interval(bound: Bound) -> str:
+def interval_text(bound: Bound) -> str:
+    """Return the ends of the bounds for people."""
     return f"[{bound.low:.6g}, {bound.high:.6g}]"
 
 

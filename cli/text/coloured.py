@@ -5,9 +5,9 @@ It needs rich, so `castsmith.cli.text.screen` imports it where output is a termi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from rich.console import Console
 from rich.markup import escape
@@ -15,19 +15,47 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from castsmith.cli.text.terminal import Line, one_line, wrap
+from castsmith.cli.text.terminal import Line, one_line
+
+_NARROWEST = 20
+"""Columns that text has beside its indentation on the narrowest terminal: about one name of a value."""
+
+_UNBROKEN = re.compile(r"\[[^\[\]]*\]| = ")
+"""Text within which a line is not broken: a shape such as [batch, 1], and an attribute such as axis = 1."""
+
+_BLANK = "\ue000"
+"""Stands for a blank at which a line is not broken; Unicode keeps it for private use."""
 
 
 def print_coloured(lines: Iterable[Line]) -> None:
     """Print the lines, coloured and wrapped to the width of the terminal."""
     console = Console(highlight=False, markup=False, emoji=False, force_terminal=True)
     for line in lines:
-        shown = replace(line, parts=tuple((style, one_line(part)) for style, part in line.parts))
-        for piece in wrap(shown, console.width):
-            text = Text(no_wrap=True, overflow="ignore")
-            for style, part in piece:
-                text.append(part, style=style)
-            console.print(text, soft_wrap=True)
+        for piece in wrapped(line, console):
+            console.print(piece, soft_wrap=True)
+
+
+def wrapped(line: Line, console: Console) -> list[Text]:
+    """Return the line in pieces as wide as the console, all but the first indented; those beyond `most` are elided."""
+    text = Text.assemble(*((one_line(part), style) for style, part in line.parts))
+    width = max(console.width, line.hang + _NARROWEST)
+    if len(text) <= width:
+        return [text]
+    text.plain = _UNBROKEN.sub(lambda whole: whole[0].replace(" ", _BLANK), text.plain)
+    longest = max(map(len, text.plain.split()))
+    hang = min(line.hang, max(width - longest, 0)) if longest <= width else line.hang  # rather than a broken word
+    first = text.wrap(console, width, overflow="fold")[0]
+    rest = text[len(first) :]
+    rest = rest[len(rest) - len(rest.plain.lstrip()) :]
+    pieces = [first, *(Text(" " * hang) + piece for piece in rest.wrap(console, width - hang, overflow="fold"))]
+    if line.most and len(pieces) > line.most:
+        pieces = pieces[: line.most]
+        pieces[-1].truncate(width - len(" ..."))
+        pieces[-1].append(" ...", "dim")
+    for piece in pieces:
+        piece.plain = piece.plain.replace(_BLANK, " ")
+        piece.rstrip()
+    return pieces
 
 
 @contextmanager

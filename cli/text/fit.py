@@ -12,6 +12,7 @@ from castsmith.cli.text.accuracy import error_lines
 from castsmith.cli.text.findings import as_command, finding_line
 from castsmith.cli.text.terminal import Line, counted, size_text
 from castsmith.cli.wording import with_command_options
+from castsmith.ir.records import Severity
 from castsmith.lowering.fit.results import FitResult, Way
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def plan_lines(result: FitResult, source: str, output: str) -> Iterator[str]:
         yield "  no value is rounded to another precision"
     codes = Counter(finding.code for finding in result.findings)
     listed = ", ".join(f"{count} {code}" for code, count in codes.items())
-    yield f"  check: no error{f'; {listed}' if listed else ''}"
+    errors = sum(finding.severity is Severity.ERROR for finding in result.findings)
+    yield f"  check: {counted(errors, 'error') if errors else 'no error'}{f'; {listed}' if listed else ''}"
     if result.hint:
         yield f"  {with_command_options(result.hint)}"
 

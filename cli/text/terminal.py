@@ -6,9 +6,8 @@ untrusted.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TextIO
 
 from castsmith.numerics.errors import printable
@@ -64,21 +63,15 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
     ]
 
 
-# Wrapping a line of ONNX text to the width of a terminal: between operands, hanging, and elided if very long.
+# Lines in colours, which `castsmith.cli.text.coloured` wraps to the width of a terminal.
 
 Part = tuple[str, str]
 """A style and some text in it."""
 
-_ELLIPSIS = " ..."
-_NARROWEST = 20
-
-_WORD = re.compile(r" *(?:\[[^\[\]]*\]|\S| = )+")
-"""Blanks and the word after them: a shape such as [batch, 1] and an attribute such as axis = 1 stay whole."""
-
 
 @dataclass(frozen=True)
 class Line:
-    """Styled parts that make one line; continuation lines of each part are indented by `hang`.
+    """Styled parts that make one line; continuation lines are indented by `hang`.
 
     Attributes:
         most: Largest number of terminal lines; 0 for no limit.
@@ -111,53 +104,3 @@ def table_lines(rows: Iterable[Sequence[str]], indent: str = "", *, head: bool =
     hang = starts if starts <= _WIDEST_START else len(indent) + 4
     for index, line in enumerate(lines):
         yield Line((("bold" if head and not index else "", line),), hang)
-
-
-def wrap(line: Line, width: int) -> Iterator[list[Part]]:
-    """Return the pieces of `line`, each at most `width` wide; pieces beyond `most` are elided."""
-    width = max(width, line.hang + _NARROWEST)
-    if len(line.plain) <= width:
-        yield list(line.parts)
-        return
-    longest = max((len(word.strip()) for _, text in line.parts for word in _WORD.findall(text)), default=0)
-    if width - line.hang < longest <= width:  # rather less indentation than a broken word
-        line = replace(line, hang=max(min(line.hang, width - longest), 0))
-    pieces = list(_fold(line, width))
-    if line.most and len(pieces) > line.most:
-        pieces = pieces[: line.most]
-        style, text = pieces[-1][-1]
-        room = width - len(_ELLIPSIS) - _length(pieces[-1][:-1])
-        pieces[-1][-1:] = [(style, text[:room]), ("dim", _ELLIPSIS)]
-    yield from pieces
-
-
-def _fold(line: Line, width: int) -> Iterator[list[Part]]:
-    piece: list[Part] = []
-    for style, text in line.parts:
-        apart = bool(piece) and (text.startswith(" ") or piece[-1][1].endswith(" "))
-        if apart and len(text) > width - _length(piece):
-            yield piece
-            piece, text = [], " " * line.hang + text.lstrip()
-        current = ""
-        for word in _words(text, width - line.hang):
-            if current.strip() and _length(piece) + len(current) + len(word) > width:
-                yield [*piece, (style, current)]
-                piece, current, word = [], " " * line.hang, word.lstrip()
-            current += word
-        piece.append((style, current))
-    yield piece
-
-
-def _length(piece: list[Part]) -> int:
-    return sum(len(text) for _, text in piece)
-
-
-def _words(text: str, longest: int) -> Iterator[str]:
-    """Yield the words of `text`; one wider than a whole line is cut."""
-    words: list[str] = _WORD.findall(text)
-    blanks = " " * (len(text) - len(text.rstrip(" ")))
-    if blanks:
-        words[-1:] = [words[-1] + blanks] if words else [blanks]
-    for word in words:
-        for start in range(0, len(word), longest):
-            yield word[start : start + longest]

@@ -7,7 +7,6 @@ removes what is left.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import unicodedata
@@ -15,7 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from castsmith.ir.errors import ModelError
 
@@ -45,51 +44,25 @@ def lock_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.lock")
 
 
-class Lock:
-    """The right to write a file, with a note in the lock file of what is about to be done."""
-
-    def __init__(self, path: Path) -> None:
-        self.file = lock_of(path)
-        self._opened = _acquire(self.file, path)
-
-    def left(self) -> dict[str, Any]:
-        """Return the note of a writer that was killed; empty if there was none."""
-        self._opened.seek(0)
-        try:
-            return dict(json.loads(self._opened.read() or b"{}"))
-        except (ValueError, TypeError):
-            return {}
-
-    def note(self, note: dict[str, Any]) -> None:
-        """Write down what is about to be done."""
-        self._opened.seek(0)
-        self._opened.truncate()
-        self._opened.write(json.dumps(note).encode())
-        self._opened.flush()
-
-    def release(self) -> None:
-        """Let others write."""
-        if fcntl is None:
-            self._opened.close()
-        with suppress(OSError):
-            self.file.unlink()
-        self._opened.close()
-
-
 @contextmanager
-def locked(path: Path) -> Generator[Lock]:
+def locked(path: Path) -> Generator[None]:
     """Hold the lock of `path`; drafts that a killed writer left are removed first.
 
     Raises:
         ModelError: Another process holds the lock for a long time.
         OSError: The folder cannot be written to.
     """
-    lock = Lock(path)
+    file = lock_of(path)
+    opened = _acquire(file, path)
     try:
         _remove_drafts(path)
-        yield lock
+        yield
     finally:
-        lock.release()
+        if fcntl is None:
+            opened.close()
+        with suppress(OSError):
+            file.unlink()
+        opened.close()
 
 
 def _acquire(file: Path, path: Path) -> IO[bytes]:
@@ -109,7 +82,7 @@ def _acquire(file: Path, path: Path) -> IO[bytes]:
 def _try_lock(file: Path) -> IO[bytes] | None:
     """Make the lock file, or take over that of a process that was killed; None if it belongs to a running one."""
     try:
-        opened, is_new = file.open("x+b"), True
+        opened, is_new = file.open("xb"), True
     except FileExistsError:
         if fcntl is None:
             with suppress(OSError):

@@ -16,7 +16,6 @@ from onnx_ir import ExternalTensor
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.files import (
-    Lock,
     destination,
     draft_of,
     free_name,
@@ -30,11 +29,11 @@ from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.ir.io.protos import file_format, from_proto, to_proto
 from castsmith.ir.io.stored import FileTensor, StoredTensor, file_of, inside, opened
 from castsmith.ir.io.streaming import write_tensor
-from castsmith.ir.io.superseded import data_files_of, drop, drop_left, note
+from castsmith.ir.io.superseded import data_files_of, drop
 from castsmith.ir.io.wire import write_model
 from castsmith.ir.naming import has_clashes, settle_names
 from castsmith.ir.validation import require_sound
-from castsmith.ir.walks import Held, Place, bytes_of_tensor, is_external, put_tensor, tensor_places
+from castsmith.ir.walks import Held, Place, is_external, put_tensor, tensor_places
 from castsmith.numerics.arguments import count, described, flag, text
 from castsmith.numerics.errors import ArgumentTypeError, OptionError
 
@@ -146,15 +145,14 @@ def write(
         external = {place: tensor for place, tensor in tensors.items() if is_external(tensor)}
         if where.model in map(file_of, external.values()):
             raise ModelError(f"{path}: the model keeps weights in this file, so it cannot be written there.")
-        with locked(where.model) as lock:
-            drop_left(lock, where.model)
+        with locked(where.model):
             before = data_files_of(where.model)
             usable = before if shard_bytes is None else set[Path]()
             usable = usable if external_data is None else usable & {Path(os.path.realpath(where.data))}
             staying = {p for p, tensor in external.items() if _stays(tensor, where, None if reference_data else usable)}
             layout = _layout(model, tensors, path, where, staying, everything=external_data is not None)
             old = before - {file_of(external[place]) for place in staying}
-            _write(model, where, layout, old, shard_bytes, lock)
+            _write(model, where, layout, shard_bytes)
             dropped = drop(old - _read_by_name(external.values()), where.model, where.data)
             _link_beside(Path(os.path.realpath(path.parent)), where.model, dropped)
             return sorted(old - dropped)
@@ -316,7 +314,7 @@ def _size_in_file(tensors: Tensors, path: Path) -> int:
     held = initializers = 0
     for place, tensor in tensors.items():
         if not is_external(tensor) and _has_bytes(place, tensor):
-            size = bytes_of_tensor(tensor)
+            size = tensor.nbytes
             held, initializers = (held + size, initializers) if isinstance(place, Held) else (held, initializers + size)
     if held > _INLINE_LIMIT:
         raise ModelError(
@@ -397,9 +395,7 @@ def _aligned(offset: int, size: int) -> int:
     return -(-offset // unit) * unit
 
 
-def _write(
-    model: onnx_ir.Model, where: _Where, layout: _Layout, old: set[Path], shard_bytes: int | None, lock: Lock
-) -> None:
+def _write(model: onnx_ir.Model, where: _Where, layout: _Layout, shard_bytes: int | None) -> None:
     """Write data files and model, all or none."""
     shards = shards_of(layout.moved, shard_bytes)
     draft, folder = draft_of(where.model), where.model.parent
@@ -416,8 +412,6 @@ def _write(
         with new_file(draft, where.mode) as file:
             _write_proto(proto, file, where.model, layout)
         written.callback(_remove, draft)
-        if names or old:
-            note(lock, zip([*names, *old], [*parts, *old], strict=True), where.data)
         with ExitStack() as published:
             for part, name in zip(parts, names, strict=True):
                 replace(part, name)

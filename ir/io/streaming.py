@@ -38,11 +38,6 @@ def is_large(tensor: onnx_ir.TensorProtocol) -> bool:
     return tensor.size > PIECE
 
 
-def piece_elements() -> int:
-    """Return the largest number of elements of a piece."""
-    return PIECE
-
-
 def pieces(tensor: onnx_ir.TensorProtocol) -> Iterator[Array]:
     """Yield the elements of the tensor in C order, as one-dimensional arrays of at most PIECE elements each."""
     recipe: Callable[[], Iterator[Array]] | None = _recipe(tensor)

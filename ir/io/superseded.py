@@ -10,18 +10,17 @@ from __future__ import annotations
 import mmap
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import onnx
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.files import Lock, lock_of
+from castsmith.ir.io.files import lock_of
 from castsmith.ir.io.loading import read_proto
 from castsmith.ir.io.protos import is_model_name, tensors_of
-from castsmith.ir.io.stored import data_path, identity
+from castsmith.ir.io.stored import data_path
 
 _TO_SEARCH = 1 << 26
 """Size in bytes up to which a model is searched as text."""
@@ -75,26 +74,6 @@ def drop(files: set[Path], model: Path, wanted: Path) -> set[Path]:
                     file.unlink()
                     dropped.add(file)
     return dropped
-
-
-def note(lock: Lock, files: Iterable[tuple[Path, Path]], wanted: Path) -> None:
-    """Write down the data files that have no use if this process is killed before, or after, the model is written.
-
-    Args:
-        lock: The lock of the model.
-        files: Names, each with the file that has or gets it.
-        wanted: As in `drop`.
-    """
-    lock.note({"wanted": str(wanted), "files": [[str(name), *identity(file)] for name, file in files]})
-
-
-def drop_left(lock: Lock, model: Path) -> None:
-    """Delete the data files that a killed writer of the model has left."""
-    with suppress(ValueError, TypeError, KeyError):
-        left: dict[str, Any] = lock.left()
-        files = {Path(name) for name, *state in left.get("files", ()) if [*identity(name)] == state}
-        if files:
-            drop(files - data_files_of(model), model, Path(left["wanted"]))
 
 
 def _is_used(file: Path, folder: Path, passed_over: set[Path]) -> bool:

@@ -24,14 +24,14 @@ def asked_apart(question: Callable[[], object]) -> str:
     Where processes cannot be forked, as on Windows, it is called in this one.
     """
     if sys.platform == "win32":
-        return _error_of(question)
+        return error_of(question)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             _limit()
             with os.fdopen(writing, "wb") as told:
-                told.write(_error_of(question).encode(errors="replace")[:_MOST])
+                told.write(error_of(question).encode(errors="replace")[:_MOST])
         finally:
             os._exit(0)
     os.close(writing)
@@ -45,7 +45,8 @@ _MOST = 1 << 22
 """Bytes of a message."""
 
 
-def _error_of(question: Callable[[], object]) -> str:
+def error_of(question: Callable[[], object]) -> str:
+    """Return the error that the call raises in this process, in one line; empty if it raises none."""
     try:
         question()
     except _REFUSALS as error:

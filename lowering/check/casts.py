@@ -17,7 +17,7 @@ from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference, called_with_several_types
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops.casts import CastNode, chain_verdict, read_cast
+from castsmith.ir.ops.casts import CastNode, chain_verdict
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Diagnostic, Severity
 from castsmith.ir.text import site_of
@@ -27,7 +27,7 @@ from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.exactness import Collapse
 from castsmith.numerics.types import ElementType, Kind, element_type, type_name
-from castsmith.passes.core.casts import cast_before, harmless
+from castsmith.passes.core.casts import cast_before, cast_of, harmless
 from castsmith.passes.place.movable import data_inputs
 
 _TELLING = (0.1, 1 / 3, 3, 1 + 2**-11 + 2**-40, 1e5, 300, 70_000, 2**24 + 1, 2**31 + 5, 2**53 + 1, -1)
@@ -112,15 +112,14 @@ def cast_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagno
     for node in all_nodes(model):
         if node.graph is None or node.graph in ambiguous or not node.inputs:
             continue
-        like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
-        last = read_cast(node, like)
-        if last is None or last.to is None:
+        step = cast_of(node, inference)
+        if step is None:
             continue
-        value = _unmoved(node.inputs[0])
+        value, last = _unmoved(step[0]), step[2]
         finding = _chain_finding(node, value, last, opset_of(imports[node.graph], "") or 1, inference, ranges)
         if finding is not None:
             yield finding
-        elif value is not None and (text := _saturates(value, last.to, inference)):
+        elif value is not None and (text := _saturates(value, last.target, inference)):
             way_out = "leave saturation to the cast if it saturates, or restore NaN after it with IsNaN and Where"
             yield Diagnostic(NAN_LOST_BY_CLIP.code, Severity.WARNING, site_of(node), text, way_out)
 

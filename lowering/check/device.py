@@ -11,10 +11,10 @@ from onnx_ir import DataType
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, op_key, opset_of, since_version
-from castsmith.ir.ops.table import operators
+from castsmith.ir.ops.table import CASTS, operators
 from castsmith.ir.ops.traits import Conversion, Moves
 from castsmith.ir.records import Diagnostic, Severity, Site
-from castsmith.ir.walks import Scope, all_nodes, graphs_with_initializers, imports_by_scope
+from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
 from castsmith.numerics.types import element_type, type_name
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
@@ -24,7 +24,6 @@ OF_RESULT = operators(
     lambda row: row.conversion in (Conversion.CAST, Conversion.QUANTIZE) or row.moves in (Moves.FLOW, Moves.MAKE)
 )
 """Operators that were probed with the types of their results."""
-_OF_BOTH = operators(lambda row: row.conversion is Conversion.CAST)
 
 Imports = Mapping[Scope, Mapping[str, int]]
 
@@ -68,16 +67,22 @@ def device_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
         yield Diagnostic(LEAVES_DEVICE.code, Severity.WARNING, site, message, way_out, target.name)
 
 
+def values_varied(node: onnx_ir.Node) -> list[onnx_ir.Value | None]:
+    """Return the values whose types the rows of a target's `kernels` describe: those that the probe varied."""
+    if node.op_type == "Cast":
+        return [*node.inputs, *node.outputs]
+    if node.op_type in OF_RESULT or not node.inputs:
+        return list(node.outputs)
+    return list(node.inputs)[varied_input(node.op_type) :][:1]
+
+
 def _causes(node: onnx_ir.Node, inference: Inference, target: Target, imports: Imports) -> Iterator[str]:
     """Yield what the device lacks of the node."""
     if node.domain not in DEFAULT_DOMAINS or node.graph is None:
         return
-    if node.op_type in OF_RESULT or not node.inputs:
-        values = [*(node.inputs if node.op_type in _OF_BOTH else ()), *node.outputs]
-    else:
-        values = list(node.inputs)[varied_input(node.op_type) :][:1]
     opset = opset_of(imports[node.graph], "") or 1
-    for dtype in map(inference.type_of, values):
+    operands = node.inputs if node.op_type in CASTS else ()
+    for dtype in map(inference.type_of, (*operands, *values_varied(node))):
         if dtype is not None and dtype in target.off_device:
             yield type_name(dtype)
         elif dtype is not None and not target.runs_itself(node.op_type, dtype, opset):
@@ -110,17 +115,6 @@ def _crossing(nodes: list[onnx_ir.Node], away: set[onnx_ir.Node], inference: Inf
                     count *= dim
                 size += -(-count * element_type(dtype).bits // 8)
     return size, unknown
-
-
-def values_of(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
-    """Yield the values of a model: inputs, initializers and results."""
-    for graph in graphs_with_initializers(model):
-        yield from graph.inputs
-        yield from graph.initializers.values()
-    for function in model.functions.values():
-        yield from function.inputs
-    for node in all_nodes(model):
-        yield from node.outputs
 
 
 def is_prescribed(value: onnx_ir.Value, imports: Imports) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import cast
 
 import onnx_ir
@@ -18,9 +18,9 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, FlawKind, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, graphs_of, graphs_with_initializers
+from castsmith.ir.walks import all_nodes, all_values, graphs_of, graphs_with_initializers
 from castsmith.lowering.check.branches import known_before_run
-from castsmith.lowering.check.device import unused_nodes, values_of
+from castsmith.lowering.check.device import unused_nodes
 from castsmith.lowering.check.forms import TARGET_LACKS_FORM
 from castsmith.lowering.check.malformed import MALFORMED_MODEL, OF_CONSTANT
 from castsmith.lowering.check.standard import BRANCH_INPUTS, INVALID_MODEL
@@ -31,11 +31,11 @@ from castsmith.targets.target import Target
 
 def _trains(node: onnx_ir.Node, _: Inference) -> bool:
     """True for a Dropout unless it is known not to train, as one before opset 7 without is_test is."""
-    if node.op_type == "Dropout" and isinstance(node.graph, onnx_ir.Graph):
+    if isinstance(node.graph, onnx_ir.Graph):
         opset = opset_of(node.graph.opset_imports, "")
         if opset is not None and opset < _FIRST_WITHOUT_TRAINING:
             return not node.attributes.get_int("is_test", 0)
-    mode = node.inputs[2] if node.op_type == "Dropout" and len(node.inputs) > 2 else None
+    mode = node.inputs[2] if len(node.inputs) > 2 else None
     tensor = constant_tensor(mode)
     return mode is not None and (tensor is None or bool(tensor.numpy().any()))
 
@@ -44,26 +44,22 @@ _FIRST_WITHOUT_TRAINING = 7
 
 
 def _lacks_epsilon(node: onnx_ir.Node, _: Inference) -> bool:
-    return node.op_type == "EmbedLayerNormalization" and "epsilon" not in node.attributes
+    return "epsilon" not in node.attributes
 
 
 def _has_flat_keys(node: onnx_ir.Node, inference: Inference) -> bool:
-    has_keys = node.op_type == "GroupQueryAttention" and len(node.inputs) > 1
-    return has_keys and rank_of(node.inputs[1], inference.ranks) not in (None, 3)
+    return len(node.inputs) > 1 and rank_of(node.inputs[1], inference.ranks) not in (None, 3)
 
 
 def _has_condition_of_high_rank(node: onnx_ir.Node, inference: Inference) -> bool:
-    return node.op_type == "If" and (rank_of(node.inputs[0], inference.ranks) or 0) > 1
+    return (rank_of(node.inputs[0], inference.ranks) or 0) > 1
 
 
-def _is_gelu_of_others(node: onnx_ir.Node, inference: Inference) -> bool:
-    dtype = inference.type_of(node.inputs[0]) if node.op_type == "FastGelu" else None
-    return dtype not in (None, DataType.FLOAT, *HALF_TYPES)
+def _is_of_other_types(node: onnx_ir.Node, inference: Inference) -> bool:
+    return inference.type_of(node.inputs[0]) not in (None, DataType.FLOAT, *HALF_TYPES)
 
 
 def _scans_outer_values(node: onnx_ir.Node, _: Inference) -> bool:
-    if node.op_type != "Scan":
-        return False
     bodies = graphs_of(node)
     own = {value for body in bodies for inner in body.all_nodes() for value in inner.outputs}
     own |= {value for body in bodies for value in (*body.inputs, *body.initializers.values())}
@@ -80,11 +76,11 @@ def _returns_no_result(node: onnx_ir.Node, _: Inference) -> bool:
     """True if the body of a Loop has a result that no node of it makes."""
     bodies = graphs_of(node)
     results = (value.producer() for body in bodies for value in body.outputs)
-    return node.op_type == "Loop" and any(maker is None or maker.graph not in bodies for maker in results)
+    return any(maker is None or maker.graph not in bodies for maker in results)
 
 
 def _is_integer_mod_of_floats(node: onnx_ir.Node, inference: Inference) -> bool:
-    dtype = inference.type_of(node.inputs[0]) if node.op_type == "Mod" else None
+    dtype = inference.type_of(node.inputs[0])
     is_float = dtype is not None and element_type(dtype).kind is Kind.FLOATING
     return is_float and not node.attributes.get_int("fmod", 0)
 
@@ -97,9 +93,7 @@ def _dims(node: onnx_ir.Node, index: int) -> list[int | None] | None:
 
 
 def _scales_other_axis(node: onnx_ir.Node, _: Inference) -> bool:
-    """True for a QLinearConv with a vector as scale or zero point, which does not fit the second axis."""
-    if node.op_type != "QLinearConv":
-        return False
+    """True for a vector as scale or zero point, which does not fit the second axis."""
     for data, parameters in ((0, (1, 2)), (3, (4, 5))):
         dims, vectors = _dims(node, data), [_dims(node, index) for index in parameters]
         if dims is not None and len(dims) > 1 and dims[1] not in (None, 1) and any(vectors):
@@ -108,9 +102,7 @@ def _scales_other_axis(node: onnx_ir.Node, _: Inference) -> bool:
 
 
 def _multiplies_vectors(node: onnx_ir.Node, _: Inference) -> bool:
-    """True for a QLinearMatMul of a vector, or with a scale or zero point of several elements."""
-    if node.op_type != "QLinearMatMul":
-        return False
+    """True for a product of a vector, or with a scale or zero point of several elements."""
     is_vector = any(len(_dims(node, index) or "no") == 1 for index in (0, 3))
     return is_vector or any(size not in (None, 1) for index in (1, 2, 4, 5) for size in _dims(node, index) or ())
 
@@ -118,9 +110,7 @@ def _multiplies_vectors(node: onnx_ir.Node, _: Inference) -> bool:
 def _has_other_scales(node: onnx_ir.Node, _: Inference) -> bool:
     """True for a scale of several elements, but not as many as its axis has."""
     dims, scales = _dims(node, 0), _dims(node, 1)
-    if node.op_type not in LINEAR or node.attributes.get_int("block_size", 0) or not dims:
-        return False
-    if scales is None or len(scales) != 1:
+    if node.attributes.get_int("block_size", 0) or not dims or scales is None or len(scales) != 1:
         return False
     axis = node.attributes.get_int("axis", 1)
     if not -len(dims) <= axis < len(dims):
@@ -128,43 +118,30 @@ def _has_other_scales(node: onnx_ir.Node, _: Inference) -> bool:
     return None not in (dims[axis], scales[0]) and scales[0] not in (1, dims[axis])
 
 
-_CONSTANTS = {
-    "SplitToSequence": 1,
-    "STFT": 1,
-    "Unsqueeze": 1,
-    "MatMulNBits": 1,
-}
-"""Inputs that a runtime reads while it loads the model."""
-
-
 def _computes_parameter(node: onnx_ir.Node, _: Inference) -> bool:
-    index = _CONSTANTS.get(node.op_type, len(node.inputs))
-    value = node.inputs[index] if index < len(node.inputs) else None
+    value = node.inputs[1] if len(node.inputs) > 1 else None
     return value is not None and known_before_run(value) is False
 
 
 def _splits_into_more(node: onnx_ir.Node, _: Inference) -> bool:
-    """True for a Split into more parts than its axis has elements."""
-    if node.op_type != "Split":
-        return False
     dims, axis = _dims(node, 0), node.attributes.get_int("axis", 0)
     length = dims[axis] if dims and -len(dims) <= axis < len(dims) else None
     return length is not None and node.attributes.get_int("num_outputs", 0) > length
 
 
 def _masks_each_head(node: onnx_ir.Node, inference: Inference) -> bool:
-    is_attention = node.op_type == "Attention" and node.domain == CONTRIB_DOMAIN and len(node.inputs) > 3
-    return is_attention and rank_of(node.inputs[3], inference.ranks) == 4
+    is_contrib = node.domain == CONTRIB_DOMAIN and len(node.inputs) > 3
+    return is_contrib and rank_of(node.inputs[3], inference.ranks) == 4
 
 
 def _normalizes_beyond_rank(node: onnx_ir.Node, inference: Inference) -> bool:
-    rank = rank_of(node.inputs[0], inference.ranks) if node.op_type == "LayerNormalization" else None
+    rank = rank_of(node.inputs[0], inference.ranks)
     return rank is not None and not -rank <= node.attributes.get_int("axis", -1) < rank
 
 
 def _misfits_heads(node: onnx_ir.Node, inference: Inference) -> bool:
     """True for an Attention of ONNX Runtime whose weights, bias or heads contradict each other."""
-    if node.op_type != "Attention" or node.domain != CONTRIB_DOMAIN:
+    if node.domain != CONTRIB_DOMAIN:
         return False
     ranks = zip((rank_of(value, inference.ranks) for value in node.inputs[:3]), (3, 2, 1), strict=False)
     if any(rank not in (None, wanted) for rank, wanted in ranks):
@@ -178,73 +155,105 @@ def _misfits_heads(node: onnx_ir.Node, inference: Inference) -> bool:
 
 
 def _is_volumetric(node: onnx_ir.Node, inference: Inference) -> bool:
-    return node.op_type == "GridSample" and rank_of(node.inputs[0], inference.ranks) == 5
+    return rank_of(node.inputs[0], inference.ranks) == 5
 
 
-REFUSED_FORMS: Mapping[str, tuple[Callable[[onnx_ir.Node, Inference], bool], str, str]] = {
-    "training-dropout": (_trains, "it may train", "export the model for inference"),
-    "scan-of-outer-values": (
-        _scans_outer_values,
-        "its body uses values from outside",
-        "pass these values to the body as states",
+@dataclass(frozen=True)
+class RefusedForm:
+    """Nodes of some operators that a target does not load.
+
+    Attributes:
+        operators: The operators.
+        applies: True for a node that the target does not load.
+        why: What is wrong with it.
+        way_out: What to do.
+    """
+
+    operators: Container[str]
+    applies: Callable[[onnx_ir.Node, Inference], bool]
+    why: str
+    way_out: str
+
+
+REFUSED_FORMS = {
+    "training-dropout": RefusedForm({"Dropout"}, _trains, "it may train", "export the model for inference"),
+    "scan-of-outer-values": RefusedForm(
+        {"Scan"}, _scans_outer_values, "its body uses values from outside", "pass these values to the body as states"
     ),
-    "loop-of-passed-values": (
-        _returns_no_result,
-        "its body returns a value as it was given",
-        "return an Identity of the value",
+    "loop-of-passed-values": RefusedForm(
+        {"Loop"}, _returns_no_result, "its body returns a value as it was given", "return an Identity of the value"
     ),
-    "quantized-conv-of-vectors": (
+    "quantized-conv-of-vectors": RefusedForm(
+        {"QLinearConv"},
         _scales_other_axis,
         "a scale or zero point is a vector, which it takes along the second axis",
         "write it as DequantizeLinear, Conv and QuantizeLinear",
     ),
-    "quantized-matmul-of-vectors": (
+    "quantized-matmul-of-vectors": RefusedForm(
+        {"QLinearMatMul"},
         _multiplies_vectors,
         "an operand, a scale or a zero point is a vector",
         "write it as DequantizeLinear, MatMul and QuantizeLinear",
     ),
-    "scales-unlike-axis": (
+    "scales-unlike-axis": RefusedForm(
+        LINEAR,
         _has_other_scales,
         "its scale has another number of elements than its axis",
         "correct the scale, or the attribute axis",
     ),
-    "integer-mod-of-floats": (_is_integer_mod_of_floats, "fmod is 0, and its operands are floats", "set fmod to 1"),
-    "computed-parameters": (
+    "integer-mod-of-floats": RefusedForm(
+        {"Mod"}, _is_integer_mod_of_floats, "fmod is 0, and its operands are floats", "set fmod to 1"
+    ),
+    "computed-parameters": RefusedForm(
+        {"SplitToSequence", "STFT", "Unsqueeze", "MatMulNBits"},
         _computes_parameter,
         "an input is computed that it reads while it loads the model",
         "make it a constant",
     ),
-    "split-into-more": (_splits_into_more, "it has more parts than the axis has elements", "correct num_outputs"),
-    "attention-masks-of-rank-4": (
-        _masks_each_head,
-        "its mask has four dimensions",
-        "give it a mask of fewer dimensions",
+    "split-into-more": RefusedForm(
+        {"Split"}, _splits_into_more, "it has more parts than the axis has elements", "correct num_outputs"
     ),
-    "normalization-beyond-rank": (_normalizes_beyond_rank, "its operand has no such axis", "correct its axis"),
-    "attention-sizes": (
-        _misfits_heads,
-        "its weights, its bias and num_heads do not fit",
-        "export the model again",
+    "attention-masks-of-rank-4": RefusedForm(
+        {"Attention"}, _masks_each_head, "its mask has four dimensions", "give it a mask of fewer dimensions"
     ),
-    "embeddings-without-epsilon": (_lacks_epsilon, "it has no epsilon", "state its epsilon, 1e-12 by default"),
-    "keys-of-other-ranks": (_has_flat_keys, "its keys have no three dimensions", "leave keys and values out if packed"),
-    "conditions-of-rank-2": (_has_condition_of_high_rank, "its condition is no scalar", "make it a scalar"),
-    "fastgelu-of-other-types": (_is_gelu_of_others, "its operand is no float", "cast the operand to float"),
-    "volumetric-gridsample": (_is_volumetric, "its operand has five dimensions", "write it as other operators"),
+    "normalization-beyond-rank": RefusedForm(
+        {"LayerNormalization"}, _normalizes_beyond_rank, "its operand has no such axis", "correct its axis"
+    ),
+    "attention-sizes": RefusedForm(
+        {"Attention"}, _misfits_heads, "its weights, its bias and num_heads do not fit", "export the model again"
+    ),
+    "embeddings-without-epsilon": RefusedForm(
+        {"EmbedLayerNormalization"}, _lacks_epsilon, "it has no epsilon", "state its epsilon, 1e-12 by default"
+    ),
+    "keys-of-other-ranks": RefusedForm(
+        {"GroupQueryAttention"},
+        _has_flat_keys,
+        "its keys have no three dimensions",
+        "leave keys and values out if packed",
+    ),
+    "conditions-of-rank-2": RefusedForm(
+        {"If"}, _has_condition_of_high_rank, "its condition is no scalar", "make it a scalar"
+    ),
+    "fastgelu-of-other-types": RefusedForm(
+        {"FastGelu"}, _is_of_other_types, "its operand is no float", "cast the operand to float"
+    ),
+    "volumetric-gridsample": RefusedForm(
+        {"GridSample"}, _is_volumetric, "its operand has five dimensions", "write it as other operators"
+    ),
 }
-"""By hazard: which nodes the target does not load, why, and what to do."""
+"""The forms by hazard."""
 
 
 def refused_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
     """Yield the nodes, and the declarations of values, that the target does not load."""
-    stated = [(hazard, *REFUSED_FORMS[hazard]) for hazard in REFUSED_FORMS if hazard in target.hazards]
+    stated = {hazard: form for hazard, form in REFUSED_FORMS.items() if hazard in target.hazards}
     for node in all_nodes(model) if stated else ():
         if node.domain not in (*DEFAULT_DOMAINS, CONTRIB_DOMAIN) or node.op_identifier() in model.functions:
             continue
-        for hazard, is_refused, why, way_out in stated:
-            if is_refused(node, inference):
-                message = f"{target} does not load this {node.op_type}: {why}"
-                yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site_of(node), message, way_out, hazard)
+        for hazard, form in stated.items():
+            if node.op_type in form.operators and form.applies(node, inference):
+                message = f"{target} does not load this {node.op_type}: {form.why}"
+                yield Diagnostic(TARGET_LACKS_FORM.code, Severity.ERROR, site_of(node), message, form.way_out, hazard)
     repeated = [text.strip() for text in cast("list[str]", model.meta.get(REPEATED, [])) if "(" in text]
     if target.has_hazard("repeated-nodes") and (nodes := [text for text in repeated if "= Constant" not in text]):
         message = f"{target} does not load the model, which has this node twice, with one result: {nodes[0]}"
@@ -283,7 +292,7 @@ def _misdeclared(model: onnx_ir.Model) -> Iterator[tuple[onnx_ir.Value, str, str
         if not (value.is_graph_input() or value.is_graph_output() or value.uses()):
             why = f"initializer {value.name}, which is no input and is not read, at IR version {model.ir_version}"
             yield value, "unread-initializers-below-4", why, "raise the IR version to 4"
-    for value in values_of(model):
+    for value in all_values(model):
         if type(value.type) is onnx_ir.TensorType and value.dtype == onnx_ir.DataType.UNDEFINED:  # a map has none
             why = f"value {value.name}, which is declared with the element type 0"
             yield value, "undefined-types", why, "declare its type, or remove the declaration"

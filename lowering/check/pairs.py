@@ -10,16 +10,15 @@ from onnx_ir import DataType
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Outcome
-from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, imports_by_scope
-from castsmith.lowering.check.device import is_prescribed, values_of
+from castsmith.ir.walks import all_nodes, all_values, imports_by_scope
+from castsmith.lowering.check.device import is_prescribed
 from castsmith.lowering.check.occurrences import Occurrences, note, noted
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import HALF_TYPES, Kind, element_type, type_name
+from castsmith.passes.core.casts import cast_before, cast_of
 from castsmith.targets.target import Target
 
 _BEYOND_INT32 = (DataType.UINT32, DataType.INT64, DataType.UINT64)
@@ -60,14 +59,12 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
         opset = 1 if node.graph is None else opset_of(imports[node.graph], "") or target.newest_opset
         if wrong := _divides_in_float(node, inference, target, opset):
             yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), wrong, replaced)
-        like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
-        meaning = read_cast(node, like) if node.op_type in CASTS else None
-        x = node.inputs[0] if node.inputs else None
-        source = inference.type_of(x)
-        if meaning is None or meaning.to is None or source is None or x is None or node.graph is None:
+        step = cast_of(node, inference)
+        if step is None or node.graph is None:
             continue
-        to, pair = meaning.to, f"{type_name(source)} to {type_name(meaning.to)}"
-        range_ = ranges.get(x)
+        x, source, meaning = step
+        to, range_ = meaning.target, ranges.get(x)
+        pair = f"{type_name(source)} to {type_name(to)}"
         if not target.loads_cast(source, to):
             note(refused, f"{target} has no Cast of {pair}", node)
             continue
@@ -92,27 +89,23 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
 
 def _is_widened(x: onnx_ir.Value, to: DataType, inference: Inference) -> bool:
     """True for the result of a cast from a type of which `to` holds every value."""
-    before = x.producer()
-    if before is None or before.op_type not in CASTS or before.domain not in DEFAULT_DOMAINS:
-        return False
-    first = inference.type_of(before.inputs[0])
-    return first is not None and embeds(first, to)
+    step = cast_before(x, inference)
+    return step is not None and embeds(step[1], to)
 
 
 def _follows_wide_integer(x: onnx_ir.Value, source: DataType, to: DataType, inference: Inference) -> bool:
     """True for a cast to an integer of what was cast from a float to an integer with numbers beyond int32."""
-    before = x.producer()
     if source not in _BEYOND_INT32 or element_type(to).kind is not Kind.INTEGER or embeds(source, to):
         return False
-    first = None if before is None or before.op_type not in CASTS else inference.type_of(before.inputs[0])
-    return first is not None and element_type(first).kind is Kind.FLOATING
+    step = cast_before(x, inference)
+    return step is not None and element_type(step[1]).kind is Kind.FLOATING
 
 
 def narrowed_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
     """Yield one note per type that the target holds in a smaller one, at the first value that may not fit there."""
     missing, ranges = dict(target.narrowed), Ranges(inference)
     imports = imports_by_scope(model) if missing else {}
-    for value in values_of(model) if missing else ():
+    for value in all_values(model) if missing else ():
         dtype = inference.type_of(value) or value.dtype
         if dtype is None or dtype not in missing or is_prescribed(value, imports):
             continue

@@ -302,8 +302,8 @@ def _ill_typed(node: onnx_ir.Node, inference: Inference) -> str | None:
 # Kernels.
 
 
-_LISTS_MORE = ("ConstantOfShape",)
-"""Operators whose kernel refuses some of the types that ONNX Runtime lists for it."""
+_LISTS_MORE = ("ConstantOfShape", "GRU", "LSTM")
+"""Operators whose kernel refuses some of the types that ONNX Runtime lists for it: GRU and LSTM when they run."""
 
 
 def lists_kernel(node: onnx_ir.Node, opset: int, inference: Inference, target: Target) -> bool:

@@ -191,13 +191,11 @@ def findings(
     proto: Returns the model as it is written, for onnx to judge; large constants may be missing.
     """
     require_known_opset(model)
-    inference, mixed = _inferred(model, rules)
-    found = [*mixed, *_general_findings(model, inference, rules)]
+    inference, found = _found_everywhere(model, rules)
     if target is None:
         found += operator_findings(model, targeted=False)
     else:
-        found = with_taken_types(found, model, inference, target) if inference is not None else found
-        found += _findings_for(model, inference, target, found)
+        found = _found_for(model, inference, target, found)
     if proto is not None and inference is not None and not any(each.severity is Severity.ERROR for each in found):
         found += declaration_findings(model, proto()) if target is None else operator_fits(model, inference)
     return found if inference is None else with_causes(model, inference, found)
@@ -229,7 +227,7 @@ def _constant_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
     """Yield casts of constants that the standard does not fix; those that fold_disputed would fold are disputed."""
     try:
         refused = _fold_refusals(model, disputed=False)
-        undefined = Counter(_fold_refusals(model, disputed=True))
+        undefined = Counter(_fold_refusals(model, disputed=True) if refused else ())
     except (ModelError, PromotionError):
         return  # an unreadable Trunc, or branches without a common type, which are separate findings
     except CastsmithError as error:
@@ -259,15 +257,23 @@ def findings_by_target(model: onnx_ir.Model, targets: Iterable[Target]) -> dict[
         OpsetError: The opset of the model is unsupported.
     """
     require_known_opset(model)
-    inference, mixed = _inferred(model, PromotionRules())
-    everywhere = [*mixed, *_general_findings(model, inference, PromotionRules())]
+    inference, everywhere = _found_everywhere(model, PromotionRules())
     if inference is not None and not any(each.severity is Severity.ERROR for each in everywhere):
         everywhere += operator_fits(model, inference)
-    found = dict[str, list[Diagnostic]]()
-    for target in targets:
-        shared = with_taken_types(everywhere, model, inference, target) if inference is not None else everywhere
-        found[target.name] = [*shared, *_findings_for(model, inference, target, shared)]
-    return found
+    return {target.name: _found_for(model, inference, target, everywhere) for target in targets}
+
+
+def _found_everywhere(model: onnx_ir.Model, rules: PromotionRules) -> tuple[Inference | None, list[Diagnostic]]:
+    inference, mixed = _inferred(model, rules)
+    return inference, [*mixed, *_general_findings(model, inference, rules)]
+
+
+def _found_for(
+    model: onnx_ir.Model, inference: Inference | None, target: Target, everywhere: list[Diagnostic]
+) -> list[Diagnostic]:
+    """Return the findings for any runtime as the target takes them, and those about the target."""
+    shared = with_taken_types(everywhere, model, inference, target) if inference is not None else everywhere
+    return [*shared, *_findings_for(model, inference, target, shared)]
 
 
 def _findings_for(

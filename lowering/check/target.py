@@ -18,9 +18,9 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, op_formals,
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.ir.walks import all_nodes, all_values, imports_by_scope
 from castsmith.lowering.check.branches import branch_findings
-from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed, values_of
+from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed, values_varied
 from castsmith.lowering.check.forms import form_findings
 from castsmith.lowering.check.loaded import refused_findings
 from castsmith.lowering.check.occurrences import Occurrences, note, noted
@@ -32,7 +32,7 @@ from castsmith.lowering.check.pairs import (
 )
 from castsmith.lowering.check.registered import UNREGISTERED_OPERATOR, lists_kernel, registered_findings
 from castsmith.lowering.check.types import TYPE_NOT_ALLOWED
-from castsmith.lowering.float8.needs import fused_wrongly, lacks_kernel
+from castsmith.lowering.float8.needs import fails_when_run, fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
@@ -208,7 +208,7 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
     """Yield one finding per type, with the first value that has it."""
     where: dict[DataType, list[str]] = {dtype: [] for dtype in ELEMENT_TYPES if dtype in target.lacks}
     imports = imports_by_scope(model)
-    for value in dict.fromkeys(values_of(model)):
+    for value in all_values(model):
         dtype = inference.type_of(value) if inference is not None else None
         declared = value.dtype if value.is_graph_output() else None  # which may be false
         for each in dict.fromkeys((dtype or value.dtype, declared)):
@@ -268,6 +268,8 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
         for dtype in types_asked_about(node, inference.type_of, target):
             if "kernels" in target.unknown and dtype not in target.off_device | target.kernels.keys():
                 unknown.update({dtype: None} if dtype in CODED_TYPES else {})
+            elif fails_when_run(node, dtype, target):
+                note(lacking, f"{target} runs no {node.op_type} of {type_name(dtype)} with a reduction", node)
             elif (reason := lacks_kernel(node, dtype, target, opset)) is not None:
                 if not lists_kernel(node, opset, inference, target) and not target.leaves_unchecked(
                     node.op_type, varied_input(node.op_type), dtype
@@ -337,13 +339,7 @@ def types_asked_about(
     narrow types, which have few kernels, and for which the lowering uses the same rows.
     """
     if node.op_type in (target.probed or (target.fallback.probed if target.fallback else ())):
-        if node.op_type == "Cast":
-            values = [*node.inputs, *node.outputs]
-        elif node.op_type in OF_RESULT:
-            values = list(node.outputs)
-        else:
-            values = list(node.inputs)[varied_input(node.op_type) :][:1]
-        wanted = [type_of(value) for value in values]
+        wanted = [type_of(value) for value in values_varied(node)]
         scale = type_of(node.inputs[1]) if node.op_type in LINEAR else None
         if scale is not None and not target.computes(scale):  # the probe varied the type of the codes
             wanted.append(scale)

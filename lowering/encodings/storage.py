@@ -21,11 +21,14 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.containers import nestings
+from castsmith.ir.codes import Rule
 from castsmith.ir.io.stored import relabelled
 from castsmith.ir.ops.schemas import actual_inputs, actual_outputs, op_key
 from castsmith.ir.ops.table import named_types
 from castsmith.ir.ops.value_types import naming, nested_type, set_element_type
-from castsmith.ir.walks import all_nodes, all_tensors, graphs_with_initializers, imports_by_scope
+from castsmith.ir.records import Effect, Rewrite, Site
+from castsmith.ir.text import value_item
+from castsmith.ir.walks import all_nodes, all_tensors, all_values, imports_by_scope
 from castsmith.lowering.builder import Builder, ConstantHome
 from castsmith.numerics.types import element_type
 from castsmith.passes.core.options import Storage
@@ -57,9 +60,28 @@ def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
 
 def retype_as_codes(value: onnx_ir.Value, coded: Collection[DataType]) -> None:
     """Declare the value, a tensor or a sequence of tensors, to hold uint8; relabel the tensor it may hold."""
-    set_element_type(value, DataType.UINT8)
-    if value.const_value is not None and value.const_value.dtype in coded:
-        value.const_value = as_codes(value.const_value)
+    retype(value, coded, DataType.UINT8, as_codes)
+
+
+def retype(value: onnx_ir.Value, dtypes: Collection[DataType], to: DataType, convert: Convert) -> None:
+    """Declare the value, a tensor or a sequence of tensors, to be of the type `to`; convert the tensor it may hold."""
+    set_element_type(value, to)
+    if value.const_value is not None and value.const_value.dtype in dtypes:
+        value.const_value = convert(value.const_value)
+
+
+def recorded_retyping(
+    model: onnx_ir.Model, value: onnx_ir.Value, retype: Callable[[], None], pass_name: str, rule: Rule, reason: str
+) -> list[Rewrite]:
+    """Retype the value; return a record if it belongs to the model's interface or is one of its weights."""
+    before = value_item(value)
+    interface = value.graph is model.graph and (value.is_graph_input() or value.is_graph_output())
+    retype()
+    if not interface and not value.is_initializer():
+        return []
+    effect = Effect.INTERFACE if interface else Effect.BIT_EXACT
+    site = Site(model.graph.name or "", value.name or "")
+    return [Rewrite(pass_name, rule.code, site, before, value_item(value), reason, effect)]
 
 
 def retyped_attributes(
@@ -88,7 +110,7 @@ def mentioned_types(model: onnx_ir.Model) -> set[DataType]:
 
     A type that is not named in these cannot occur. UNDEFINED represents a type that is an argument of a function.
     """
-    dtypes = {value.dtype for value in declared_values(model) if value.dtype is not None}
+    dtypes = {value.dtype for value in all_values(model) if value.dtype is not None}
     dtypes |= {tensor.dtype for tensor in all_tensors(model)}
     for node in all_nodes(model):
         dtypes |= {DataType.UNDEFINED if dtype is None else dtype for dtype in named_types(node).values()}
@@ -145,20 +167,6 @@ def _tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
             for value, formal in zip((*node.inputs, *node.outputs), formals, strict=True):
                 if value is not None and formal is not None and formal.tensor:
                     yield value
-
-
-def declared_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
-    """Yield every value of the model once: inputs and initializers of each graph, inputs of functions, node outputs."""
-    seen: set[onnx_ir.Value] = set()
-    for graph in graphs_with_initializers(model):
-        for value in (*graph.inputs, *graph.initializers.values()):
-            if value not in seen:
-                seen.add(value)
-                yield value
-    for function in model.functions.values():
-        yield from function.inputs
-    for node in all_nodes(model):
-        yield from node.outputs
 
 
 PACKED: Storage = "packed"

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.collection import paused_collection
 from castsmith.ir.io.loading import ModelLike, as_model
-from castsmith.ir.records import Diagnostic, Severity
+from castsmith.ir.records import Diagnostic, NodeItem, Severity
+from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
 from castsmith.lowering.check.pairs import TARGET_MISCOMPUTES_CAST
@@ -23,7 +25,16 @@ from castsmith.lowering.conversion import convert
 from castsmith.lowering.fit.blame import in_users_words
 from castsmith.lowering.fit.cost import Cost, cost_of
 from castsmith.lowering.fit.results import FitResult, Step, Way
-from castsmith.lowering.fit.ways import Traits, conversions, exact_steps, ports_of, traits_of_model, weights_alone
+from castsmith.lowering.fit.ways import (
+    VENDORS,
+    Traits,
+    conversions,
+    exact_steps,
+    ports_of,
+    traits_of_model,
+    weights_alone,
+)
+from castsmith.lowering.float8.apply import STORE_AS_CODES
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.quantized import nbits
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
@@ -113,12 +124,17 @@ _OF_THE_MODEL = (
 )
 """Errors that no way of fitting a model brings about or removes, and with which the target may load it.
 
-Operators may be registered by the application. Wrong casts are replaced by every way, where that is possible.
+Operators may be registered by the application, but for those of another runtime. Wrong casts are replaced by every way,
+where that is possible.
 """
 
 
-def _is_obstacle(found: Diagnostic) -> bool:
-    return found.severity is Severity.ERROR and found.code not in _OF_THE_MODEL
+def _obstacles(model: onnx_ir.Model, found: Iterable[Diagnostic]) -> tuple[str, ...]:
+    """Return the errors that keep the target from running the model, each once."""
+    of_vendors = {site_of(node) for node in all_nodes(model) if node.domain in VENDORS}
+    errors = (each for each in found if each.severity is Severity.ERROR)
+    standing = (each.message for each in errors if each.code not in _OF_THE_MODEL or each.site in of_vendors)
+    return tuple(dict.fromkeys(standing))
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Result]] = {"optimize": optimize, "convert": convert}
@@ -176,19 +192,15 @@ class _Search:
         legal = [attempt for attempt in self.tried if attempt.way.legal and attempt.keeps_ports]
         return any(attempt.way.cost is not None and attempt.way.cost.is_within(_NEAR, self.before) for attempt in legal)
 
+    @paused_collection()
     def best_exact(self) -> _Tried | None:
         """Try the ways that round nothing; an error of the first, which has no options, is one of the model."""
-        without_effect = list[tuple[str, object]]()
-        for step in exact_steps(self.traits, self.target, self.ranges, reorder=self.reorder):
-            options = [option for option in step.options.items() if option[0] != "target"]
-            if self.every or not (
-                self.is_good
-                or (_may_change_ports(step) and self._best(self.tried))
-                or (options and all(option in without_effect for option in options))
-            ):
+        for step in exact_steps(self.model, self.traits, self.target, self.ranges, reorder=self.reorder):
+            if not self.every and self.is_good:
+                break
+            if self._may_help(step, self.tried):
                 result = self._run(step, self.model) if self.tried else self._call(step, self.model)
-                is_new = self._note((step,), result, lossy=False).way.steps[0].options == step.options
-                without_effect += [] if is_new else options
+                self._note((step,), result, lossy=False)
         return self._best(self.tried)
 
     def best_behind(self, conversion: Step) -> _Tried | None:
@@ -198,11 +210,20 @@ class _Search:
             self._note((conversion,), converted, lossy=True)
             return None
         conversion = replace(conversion, cost=cost_of(converted.model))
-        for step in exact_steps(traits_of_model(converted.model), self.target, self.ranges, reorder=self.reorder):
-            if self.every or not (_may_change_ports(step) or self._best(behind)):
+        traits = traits_of_model(converted.model)
+        for step in exact_steps(converted.model, traits, self.target, self.ranges, reorder=self.reorder):
+            if not self.every and self._best(behind):
+                break
+            if self._may_help(step, behind) and (self.every or not _may_change_ports(step)):
                 steps, result = _joined(conversion, converted, step, self._run(step, converted.model))
                 behind.append(self._note(steps, result, lossy=True))
         return self._best(behind)
+
+    def _may_help(self, step: Step, before: Iterable[_Tried]) -> bool:
+        """True if the step may come to something else than those before it, and is not worse for sure."""
+        if "storage" in step.options and not any(_packs(attempt.result) for attempt in before):
+            return False
+        return self.every or not (_may_change_ports(step) and self._best(before))
 
     def is_beside_the_point(self) -> bool:
         """True if every way leaves the same, so that another precision will not help either."""
@@ -223,6 +244,7 @@ class _Search:
         self.tell(str(step))
         return _FUNCTIONS[step.command](model, **{**step.options, "target": self.target})
 
+    @paused_collection()
     def _note(self, steps: tuple[Step, ...], result: Result | str, *, lossy: bool) -> _Tried:
         """Return a way that was tried, or one with fewer options that came to the same."""
         if isinstance(result, str):
@@ -232,8 +254,7 @@ class _Search:
         reordered = any(rewrite.rule == nbits.USE_MATMUL_NBITS.code for rewrite in result.rewrites)
         changes = (*retyped.values(), *(("MatMulNBits adds products in a different order",) if reordered else ()))
         findings = all_findings(result.model, PromotionRules(), self.target)
-        errors = [finding.message for finding in (*result.diagnostics, *findings) if _is_obstacle(finding)]
-        obstacles = tuple(dict.fromkeys(errors))
+        obstacles = _obstacles(result.model, (*result.diagnostics, *findings))
         way = Way((*steps[:-1], replace(steps[-1], cost=cost)), not obstacles, cost, changes, lossy, None, obstacles)
         for attempt in self.tried:
             if _comes_to_the_same(attempt.way, way):
@@ -335,7 +356,7 @@ class _Meter:
     def _conversions(self, exact: _Tried | None) -> Iterator[Step]:
         """Yield conversions of the whole model; then of a part, which takes long, if nothing else is legal."""
         search = self.search
-        whole = list(conversions(search.traits, search.target))
+        whole = list(conversions(search.traits, search.target, from_any=search.every or exact is None))
         yield from whole
         if search.every:
             yield from weights_alone(search.model, search.target)
@@ -402,6 +423,13 @@ def _comes_to_the_same(one: Way, other: Way) -> bool:
     """True if both begin alike, apart from options, and have the same outcome."""
     pairs = [(way.steps[0].command, len(way.steps), way.cost, way.changes, way.obstacles) for way in (one, other)]
     return pairs[0] == pairs[1]
+
+
+def _packs(result: Result | None) -> bool:
+    """True if the result has weights of less than a byte each, which it unpacks."""
+    rewrites = () if result is None else result.rewrites
+    stored = (rewrite for rewrite in rewrites if rewrite.rule == STORE_AS_CODES.code)
+    return any(isinstance(item, NodeItem) for rewrite in stored for item in rewrite.made)
 
 
 def _may_change_ports(step: Step) -> bool:

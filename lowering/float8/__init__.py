@@ -6,5 +6,5 @@ each node before anything changes, `apply` changes the model.
     lower               the pass
     casts               casts to, from and between codes
     linear              QuantizeLinear and DequantizeLinear of codes
-    functions           encodings as model-local functions, and inlined functions
+    functions           encodings as model-local functions
 """

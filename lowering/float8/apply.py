@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 
 import onnx_ir
 from onnx_ir import DataType
@@ -15,13 +16,14 @@ from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Conversion
 from castsmith.ir.records import Effect, Records, Rewrite, Site
 from castsmith.ir.text import node_item, node_items, site_of, value_item
+from castsmith.ir.walks import all_values
 from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.encodings.storage import (
     as_codes,
     can_be_packed,
-    declared_values,
     packed_tensor,
+    recorded_retyping,
     retype_as_codes,
     retyped_attributes,
     unpacked,
@@ -29,7 +31,7 @@ from castsmith.lowering.encodings.storage import (
 from castsmith.lowering.float8.casts import rounds_in_place
 from castsmith.lowering.float8.needs import is_coded
 from castsmith.lowering.float8.plan import LOWER_OPERATOR, NAME, Plan
-from castsmith.lowering.opset.obstacles import CHANGE_OPSET, move_to_opset
+from castsmith.lowering.opset.obstacles import move_to_opset
 from castsmith.numerics.errors import InternalError, present
 from castsmith.numerics.types import element_type
 from castsmith.passes.core.rewriting import Replacement, apply_replacement, place_constant
@@ -67,12 +69,16 @@ def apply_plan(
     """Carry out the plan and record it. pack: keep weights of 4 and 2 bits packed."""
     session.changed()
     model, namer = session.model, session.namer()
-    for value in list(declared_values(model)):
+    for value in list(all_values(model)):
         dtype = plan.types.get(value, value.dtype)
         if dtype is not None and dtype in plan.coded and pack and can_be_packed(value):
             records.rewrites.append(_pack(plan, value, target, namer, reasons[dtype]))
         elif dtype is not None and dtype in plan.coded:
-            _retype(model, value, plan, reasons[dtype], records)
+            retype, reason = (
+                partial(retype_as_codes, value, plan.coded),
+                f"its codes, a byte each, because {reasons[dtype]}",
+            )
+            records.rewrites += recorded_retyping(model, value, retype, NAME, STORE_AS_CODES, reason)
     for node, before in plan.moves.items():
         for attribute in retyped_attributes(node, plan.coded, DataType.UINT8, as_codes):
             node.attributes[attribute.name] = attribute
@@ -89,25 +95,8 @@ def apply_plan(
     for node in plan.expansions:
         records.rewrites.append(_apply_expansion(session, plan, node, namer, rounds=node in rounding))
     if plan.new_opset is not None:
-        before = model.graph.opset_imports.get("", model.graph.opset_imports.get("ai.onnx"))
-        move_to_opset(model, plan.new_opset)
         text = "this opset introduces BitCast; every other node has the same meaning under it"
-        site = Site(model.graph.name or "")
-        records.rewrites.append(
-            Rewrite(NAME, CHANGE_OPSET.code, site, f"opset {before}", f"opset {plan.new_opset}", text)
-        )
-
-
-def _retype(model: onnx_ir.Model, value: onnx_ir.Value, plan: Plan, reason: str, records: Records) -> None:
-    """Declare the value as codes; add a record if it belongs to the model's interface or is one of its weights."""
-    before, interface = value_item(value), _is_interface(model, value)
-    retype_as_codes(value, plan.coded)
-    if not interface and not value.is_initializer():
-        return
-    effect = Effect.INTERFACE if interface else Effect.BIT_EXACT
-    site = Site(model.graph.name or "", value.name or "")
-    text = f"its codes, a byte each, because {reason}"
-    records.rewrites.append(Rewrite(NAME, STORE_AS_CODES.code, site, before, value_item(value), text, effect))
+        records.rewrites.append(move_to_opset(model, plan.new_opset, NAME, text))
 
 
 def _pack(plan: Plan, value: onnx_ir.Value, target: Target, namer: Namer, reason: str) -> Rewrite:
@@ -132,10 +121,6 @@ def _pack(plan: Plan, value: onnx_ir.Value, target: Target, namer: Namer, reason
     text = f"its codes, packed in bytes as before, because {reason}"
     after = [value_item(packed), *node_items(nodes, plan.types)]
     return Rewrite(NAME, STORE_AS_CODES.code, site, before, after, text)
-
-
-def _is_interface(model: onnx_ir.Model, value: onnx_ir.Value) -> bool:
-    return value.graph is model.graph and (value.is_graph_input() or value.is_graph_output())
 
 
 def _rounds(plan: Plan, node: onnx_ir.Node) -> bool:
@@ -180,4 +165,4 @@ def _loses_nan_sign(plan: Plan, node: onnx_ir.Node) -> bool:
 
 def leftover(model: onnx_ir.Model, coded: Collection[DataType]) -> list[onnx_ir.Value]:
     """Return the values that still have one of these types: none after a complete plan."""
-    return [value for value in declared_values(model) if value.dtype in coded]
+    return [value for value in all_values(model) if value.dtype in coded]

@@ -43,7 +43,7 @@ def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onn
     if element_type(to).kind is Kind.INTEGER:
         total = _with_zero_point(build, node, "Add", number(build, build.op("Round", quotient)), x, context)
         return encode_integer(build, total, to) if to in context.coded else _saturated(build, total, to)
-    quotient = _moved_by_zero_point(build, node, "Add", quotient, x, context, precision)
+    quotient = _with_zero_point(build, node, "Add", quotient, x, context, precision)
     if to not in context.coded:
         return _cast_as_told(build, node, quotient, to)
     policy = NarrowPolicy(node.attributes.get_int("saturate", 1) == 1, context.opset)
@@ -67,10 +67,8 @@ def expand_dequantize(build: Builder, node: onnx_ir.Node, context: Context) -> o
     if gives not in _COMPUTES_IN or quantized == DataType.INT32:
         raise ModelError(f"a product of {type_name(quantized)} in {type_name(gives)} has no exact replacement")
     values = _values(build, x, context, DataType.FLOAT)
-    if element_type(quantized).kind is Kind.INTEGER:
-        values = _with_zero_point(build, node, "Sub", values, x, context)
-    else:
-        values = _moved_by_zero_point(build, node, "Sub", values, x, context, gives)
+    precision = None if element_type(quantized).kind is Kind.INTEGER else gives
+    values = _with_zero_point(build, node, "Sub", values, x, context, precision)
     by = _spread(build, node, _values(build, scale, context, gives), x)
     return build.cast(build.op("Mul", values, build.cast(by, DataType.FLOAT)), gives)
 
@@ -82,16 +80,37 @@ def _values(build: Builder, value: onnx_ir.Value, context: Context, to: DataType
 
 
 def _with_zero_point(
-    build: Builder, node: onnx_ir.Node, op_type: str, y: onnx_ir.Value, x: onnx_ir.Value, context: Context
+    build: Builder,
+    node: onnx_ir.Node,
+    op_type: str,
+    y: onnx_ir.Value,
+    x: onnx_ir.Value,
+    context: Context,
+    precision: DataType | None = None,
 ) -> onnx_ir.Value:
-    """Return y with the zero point added or subtracted in float: exact, or so large that it saturates anyway."""
+    """Return y with the zero point added or subtracted in float.
+
+    A constant of zero is left out, as in runtimes, although by the schema's formula it would turn a -0 of floats into
+    +0; a zero point known only at run time is added as the formula says.
+
+    Args:
+        build: The builder.
+        node: The QuantizeLinear or DequantizeLinear.
+        op_type: Add or Sub.
+        y: A number in float.
+        x: What is quantized or dequantized.
+        context: The context of the expansion.
+        precision: Of a floating-point zero point, the type to which the result is rounded once. The result with one of
+            integers is exact, or so large that it saturates anyway.
+    """
     zero = node.inputs[2] if len(node.inputs) > 2 else None
     tensor = constant_tensor(zero)
-    if zero is None or (tensor is not None and not np.any(tensor.numpy().astype(np.int32))):
+    if zero is None or (tensor is not None and not np.any(tensor.numpy().astype(np.float32))):
         return y
-    if context.type_of(zero).bitwidth > 16:
+    if precision is None and context.type_of(zero).bitwidth > 16:
         raise ModelError(f"a zero point of {type_name(context.type_of(zero))} has no exact replacement")
-    return build.op(op_type, y, _spread(build, node, _values(build, zero, context, DataType.FLOAT), x))
+    moved = build.op(op_type, y, _spread(build, node, _values(build, zero, context, DataType.FLOAT), x))
+    return moved if precision is None else build.cast(build.cast(moved, precision), DataType.FLOAT)
 
 
 def _saturated(build: Builder, total: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
@@ -138,28 +157,6 @@ def _repeated(build: Builder, scale: onnx_ir.Value, shape: onnx_ir.Shape, axis: 
     repeated = build.op("Gather", scale, index, axis=axis)
     repeated.shape = shape.copy()
     return repeated
-
-
-def _moved_by_zero_point(
-    build: Builder,
-    node: onnx_ir.Node,
-    op_type: str,
-    y: onnx_ir.Value,
-    x: onnx_ir.Value,
-    context: Context,
-    precision: DataType,
-) -> onnx_ir.Value:
-    """Return y with the floating-point zero point added or subtracted, rounded once to `precision`.
-
-    A constant of zero is left out, as in runtimes, although by the schema's formula it would turn -0 into +0; a zero
-    point known only at run time is added as the formula says.
-    """
-    zero = node.inputs[2] if len(node.inputs) > 2 else None
-    tensor = constant_tensor(zero)
-    if zero is None or (tensor is not None and not np.any(tensor.numpy().astype(np.float32))):
-        return y
-    point = _spread(build, node, _values(build, zero, context, DataType.FLOAT), x)
-    return build.cast(build.cast(build.op(op_type, y, point), precision), DataType.FLOAT)
 
 
 def _two_operands(node: onnx_ir.Node) -> tuple[onnx_ir.Value, onnx_ir.Value]:

@@ -24,17 +24,11 @@ from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
-from castsmith.lowering.encodings.storage import PACKED, declared_values, inferred_declared, mentioned_types
+from castsmith.lowering.encodings.storage import PACKED, inferred_declared, mentioned_types
 from castsmith.lowering.float8.apply import MOVE_CODES, STORE_AS_CODES, apply_plan, leftover
-from castsmith.lowering.float8.functions import (
-    INLINE_FUNCTIONS,
-    Functions,
-    functions_with_codes,
-    inline_functions,
-    obstacle_to_inlining,
-)
+from castsmith.lowering.float8.functions import Functions, functions_with_codes
 from castsmith.lowering.float8.needs import (
     TYPE_NOT_IN_TARGET,
     Types,
@@ -43,6 +37,7 @@ from castsmith.lowering.float8.needs import (
     reasons_to_lower,
 )
 from castsmith.lowering.float8.plan import LOWER_OPERATOR, NAME, make_plan, wrap_expansions
+from castsmith.lowering.inlining import INLINE_FUNCTIONS, inline_functions, obstacle_to_inlining
 from castsmith.lowering.interface import WIDE, WIDEN_INTERFACE, widen_interface
 from castsmith.lowering.opset.obstacles import CHANGE_OPSET
 from castsmith.numerics.errors import require
@@ -174,7 +169,7 @@ class LowerFloat8(SessionPass):
         """Return the types to lower, each with the reason."""
         reasons = reasons_to_lower(model, self.target, types, opset)
         if self.always:
-            there = {types.get(value, value.dtype) for value in declared_values(model) if is_coded(value, types)}
+            there = {types.get(value, value.dtype) for value in all_values(model) if is_coded(value, types)}
             told = "the option `always` requests it"
             reasons |= {dtype: told for dtype in CODED_TYPES if dtype in there and dtype not in reasons}
         return reasons

@@ -15,8 +15,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes
-from castsmith.lowering.encodings.storage import declared_values
+from castsmith.ir.walks import all_nodes, all_values
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 from castsmith.targets.kernels import broken_block_rule
 from castsmith.targets.statements import QUANTIZATION_RULES
@@ -87,7 +86,7 @@ def reasons_to_lower(model: onnx_ir.Model, target: Target, types: Types, opset: 
 
 
 def _needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> Iterator[Need]:
-    for value in declared_values(model):
+    for value in all_values(model):
         dtype = types.get(value, value.dtype)
         if dtype is not None and dtype in CODED_TYPES and dtype in target.lacks:
             site = Site(model.graph.name or "", value.name or "")
@@ -110,7 +109,7 @@ def _lacks_blocks(node: onnx_ir.Node, target: Target) -> str | None:
 def other_types_that_target_lacks(model: onnx_ir.Model, target: Target, types: Types) -> list[Diagnostic]:
     """Yield an error for each type that the target lacks and that has no encoding, at its first value."""
     findings: dict[DataType, Diagnostic] = {}
-    for value in declared_values(model):
+    for value in all_values(model):
         dtype = types.get(value, value.dtype)
         if dtype is not None and dtype in target.lacks and dtype not in (*CODED_TYPES, *HALF_TYPES, *findings):
             message = f"{value.name} is {type_name(dtype)}, which {target} lacks and which has no replacement"
@@ -125,6 +124,14 @@ def lacks_kernel(node: onnx_ir.Node, dtype: DataType, target: Target, opset: int
         return None
     at = "" if target.has_hazard("opset-unchecked") else f" at opset {opset}"
     return f"{target} has no {node.op_type} of {type_name(dtype)}{at}"
+
+
+def fails_when_run(node: onnx_ir.Node, dtype: DataType, target: Target) -> bool:
+    """True for a scatter that reduces float16, where the target's kernel loads and then refuses the type."""
+    if dtype != DataType.FLOAT16 or "half-scatter-reductions" not in target.hazards:
+        return False
+    refused = {"ScatterElements": ("add", "mul"), "ScatterND": ("add", "mul", "min", "max")}.get(node.op_type, ())
+    return node.attributes.get_string("reduction", "none") in refused
 
 
 def fused_wrongly(node: onnx_ir.Node, dtype: DataType, target: Target) -> str | None:

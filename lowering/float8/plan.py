@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,10 +17,9 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Effect, NodeItem, Refusal
 from castsmith.ir.text import node_item, site_of
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS, WITHSTANDS, Encoding
-from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.float8.casts import (
     Context,
     expand_cast,
@@ -90,7 +89,7 @@ def choose_sequence(
 def hazards_met(model: onnx_ir.Model, target: Target, sequence: Encoding, types: Types) -> frozenset[str]:
     """Return the hazards of the target that could change the result of the encoding in this model."""
     met = ARITHMETIC_HAZARDS & target.hazards.keys() - WITHSTANDS[sequence]
-    has_double = any(types.get(value, value.dtype) == DataType.DOUBLE for value in declared_values(model))
+    has_double = any(types.get(value, value.dtype) == DataType.DOUBLE for value in all_values(model))
     return met if has_double else met - {"double-is-float"}
 
 
@@ -147,10 +146,8 @@ class Plan:
     context: Context
     new_opset: int | None
     hazards: frozenset[str] = frozenset()
-    flat_look_up: bool = False
-    bitwise: bool = True
-    chooses_bytes: bool = True
-    doubles: bool = False
+    usable: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    """What the target allows the builders of the expansions."""
     moves: dict[onnx_ir.Node, NodeItem] = field(default_factory=dict[onnx_ir.Node, NodeItem])
     expansions: dict[onnx_ir.Node, Expansion] = field(default_factory=dict[onnx_ir.Node, Expansion])
     constants: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = field(
@@ -192,18 +189,14 @@ def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequ
     expanding = {node for node in touching if node.domain in DEFAULT_DOMAINS and node.op_type in EXPANSIONS}
     chosen, new_opset = choose_sequence(model, target, sequence, opset, types, coded, expanding)
     hazards = hazards_met(model, target, chosen, types) if touching else frozenset[str]()
-    flat_look_up = target.sequence_operators.get("GatherElements", opset + 1) <= opset
     at, masked = min(new_opset or opset, target.newest_opset), (DataType.UINT8, DataType.INT32)
-    bitwise = at >= _BITWISE and all(target.has_kernel("BitwiseAnd", dtype, at) for dtype in masked)
-    plan = Plan(
-        Context(types, coded, chosen, opset),
-        new_opset,
-        hazards,
-        flat_look_up,
-        bitwise,
-        chooses_bytes=target.has_kernel("Where", DataType.UINT8, at),
-        doubles=bool(target.as_written),
-    )
+    usable = {
+        "flat_look_up": target.sequence_operators.get("GatherElements", opset + 1) <= opset,
+        "bitwise": at >= _BITWISE and all(target.has_kernel("BitwiseAnd", dtype, at) for dtype in masked),
+        "chooses_bytes": target.has_kernel("Where", DataType.UINT8, at),
+        "doubles": bool(target.as_written),
+    }
+    plan = Plan(Context(types, coded, chosen, opset), new_opset, hazards, usable)
     for node in touching:
         if at < _OLDEST:
             reason = f"it needs operators of opset {_OLDEST}, and the model is of opset {at}"
@@ -256,13 +249,7 @@ def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
 
 def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
     """Return the expansion of the node, or the reason for a refusal."""
-    build = Builder(
-        plan.share,
-        flat_look_up=plan.flat_look_up,
-        bitwise=plan.bitwise,
-        chooses_bytes=plan.chooses_bytes,
-        doubles=plan.doubles,
-    )
+    build = Builder(plan.share, **plan.usable)
     before = node_item(node, plan.types)
     try:
         output = expand(build, node, plan.context)

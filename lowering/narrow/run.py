@@ -32,7 +32,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement, computed_in
 from castsmith.lowering.interface import NARROW_INTERFACE, convert_inputs, convert_outputs
 from castsmith.lowering.narrow.facts import NARROWER, SAME, Facts, refusal_text
 from castsmith.lowering.narrow.places import Place, groups_of, worth_it
@@ -197,25 +197,18 @@ def _obstacle(
 def _narrowed(place: Place) -> Replacement:
     """Return the node in the narrower type, with casts around it, which simplify-casts removes again."""
     node, to = place.node, NARROWER[place.dtype]
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants))
-    inputs = list(node.inputs)
-    for index in place.inputs:
-        value = inputs[index]
-        if value is not None:
-            value.type = value.type or onnx_ir.TensorType(place.dtype)
-            inputs[index] = _narrowed_constant(build, value, to) or build.cast(value, to)
-    narrow = onnx_ir.Node("", node.op_type, inputs, list(node.attributes.values()), num_outputs=len(node.outputs))
-    build.nodes.append(narrow)
-    outputs: list[onnx_ir.Value] = []
-    for index, (old, new) in enumerate(zip(node.outputs, narrow.outputs, strict=True)):
-        becomes = index in place.outputs
-        new.type, new.shape = onnx_ir.TensorType(to) if becomes else old.type, old.shape
-        new.name = f"{old.name}_{type_name(to)}" if becomes else old.name
-        outputs.append(build.cast(new, place.dtype) if becomes else new)
-        outputs[-1].name = old.name
+    build, narrowed = ReplacementBuilder(node, ""), {node.outputs[index] for index in place.outputs}
+
+    def operand(index: int, value: onnx_ir.Value) -> onnx_ir.Value:
+        if index not in place.inputs:
+            return value
+        value.type = value.type or onnx_ir.TensorType(place.dtype)
+        return _narrowed_constant(build, value, to) or build.cast(value, to)
+
+    attributes = list(node.attributes.values())
+    outputs = computed_in(build, to, attributes, operand, lambda old: place.dtype if old in narrowed else None)
     reason = f"all operands and results of {type_name(place.dtype)} are known to fit {type_name(to)}"
-    return Replacement(NARROW_OPERATOR.code, reason, tuple(build.nodes), tuple(constants), outputs=tuple(outputs))
+    return as_replacement(build, NARROW_OPERATOR.code, reason, *outputs)
 
 
 _MOST = 1 << 16

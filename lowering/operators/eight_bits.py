@@ -13,7 +13,7 @@ from onnx_ir import DataType
 from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement
 from castsmith.lowering.encodings.choose import Encoding
 from castsmith.lowering.float8.casts import Context
 from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
@@ -92,8 +92,7 @@ def _shifted(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     tensor = constant_tensor(zero)
     if scale is None or (zero is not None and tensor is None) or (zero is None and not _has_shape(scale)):
         return None
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    build = ReplacementBuilder(node)
     before = np.zeros(_shape(scale), np.uint8) if tensor is None else tensor.numpy()
     inputs = list(node.inputs[:2])
     shifted = _less_the_middle(before)
@@ -108,11 +107,11 @@ def _shifted(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
         if attribute.name != "output_dtype" or node.op_type == _DEQUANTIZE
     ]
     copied = onnx_ir.Node("", node.op_type, inputs, attributes)
+    build.nodes.append(copied)
     y, old = copied.outputs[0], node.outputs[0]
-    y.name, y.shape = old.name, old.shape
-    y.type = onnx_ir.TensorType(DataType.INT8) if node.op_type == _QUANTIZE else old.type
+    y.shape, y.type = old.shape, onnx_ir.TensorType(DataType.INT8) if node.op_type == _QUANTIZE else old.type
     reason = f"{_why(node, DataType.UINT8, scene)}: as int8, with codes and zero point reduced by {_MIDDLE}"
-    return Replacement(SHIFT_TO_INT8.code, reason, (copied,), tuple(constants), outputs=(y,))
+    return as_replacement(build, SHIFT_TO_INT8.code, reason, y)
 
 
 def _less_the_middle(
@@ -137,13 +136,12 @@ def _why(node: onnx_ir.Node, dtype: DataType, scene: Scene) -> str:
 
 def _written_out(node: onnx_ir.Node, dtype: DataType, scene: Scene) -> Replacement | None:
     """Return the quantizer as arithmetic in float; None if it has none."""
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    build = ReplacementBuilder(node)
     expand = expand_quantize if node.op_type == _QUANTIZE else expand_dequantize
     try:
         y = expand(build, node, Context(scene.inference.types, frozenset(), Encoding.LADDER, scene.opset))
     except ModelError:
         return None
-    y.name = node.outputs[0].name
-    reason = f"{_why(node, dtype, scene)}: {type_name(dtype)} written out in float"
-    return Replacement(QUANTIZE_IN_FLOAT.code, reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+    return as_replacement(
+        build, QUANTIZE_IN_FLOAT.code, f"{_why(node, dtype, scene)}: {type_name(dtype)} written out in float", y
+    )

@@ -20,8 +20,8 @@ from onnx_ir import DataType
 from castsmith.ir.codes import Rule
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR
-from castsmith.ir.records import Records, RewriteResult
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.ir.records import RewriteResult
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement
 from castsmith.lowering.check.target import types_asked_about
 from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.lowering.operators.eight_bits import QUANTIZE_IN_FLOAT, SHIFT_TO_INT8, lowered_quantizer
@@ -30,7 +30,7 @@ from castsmith.lowering.operators.wider import RUN_IN_WIDER_TYPE, in_wider_type
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.rewriting import Replacement, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
@@ -61,23 +61,22 @@ class LowerOperators(SessionPass):
     target: Target
 
     def rewrite(self, session: Session) -> RewriteResult:
-        records, inference = Records(), session.follow(PromotionRules())
+        inference, answers = session.follow(PromotionRules()), dict[onnx_ir.Node, Replacement]()
         if not _may_lack(self.target):
-            return RewriteResult(session.model, False, records)
-        namer, imports = session.namer(), session.imports
-        with inferred_declared(session.model, inference.types):
-            for node in list(session.nodes):
-                if node.domain not in DEFAULT_DOMAINS or node.graph is None or node.op_type in CASTS:
-                    continue
-                if node.op_identifier() in session.model.functions:
-                    continue
+            return RewriteResult(session.model, False)
+        imports, functions = session.imports, session.model.functions
+
+        def lowered(node: onnx_ir.Node) -> Replacement | None:
+            is_other = node.domain not in DEFAULT_DOMAINS or node.op_type in CASTS or node.op_identifier() in functions
+            if node.graph is None or is_other:
+                return None
+            if node not in answers:
                 scene = Scene(self.target, inference, imports[node.graph], opset_of(imports[node.graph], "") or 1)
-                answer = _lowered(node, scene)
-                if answer is not None:
-                    for place, replacement in answer.items():
-                        rewrites = apply_replacement(session, NAME, place, replacement, namer, inference.types)
-                        records.rewrites.append(rewrites)
-        return RewriteResult(session.model, bool(records.rewrites), records)
+                answers.update(_lowered(node, scene))
+            return answers.get(node)
+
+        with inferred_declared(session.model, inference.types):
+            return replace_nodes(session, NAME, lowered, types=inference.types)
 
 
 def _may_lack(target: Target) -> bool:
@@ -88,17 +87,17 @@ def _may_lack(target: Target) -> bool:
     )
 
 
-def _lowered(node: onnx_ir.Node, scene: Scene) -> dict[onnx_ir.Node, Replacement] | None:
-    """Return the replacements of the node, and of those that have to change with it; None if it stays."""
+def _lowered(node: onnx_ir.Node, scene: Scene) -> dict[onnx_ir.Node, Replacement]:
+    """Return the replacements of the node, and of those that have to change with it; none if it stays."""
     if node.op_type in LINEAR:
-        return lowered_quantizer(node, scene)
+        return lowered_quantizer(node, scene) or {}
     dtypes = types_asked_about(node, scene.inference.type_of, scene.target)
     lacking = next((dtype for dtype in dtypes if not scene.has(node.op_type, dtype)), None)
     if lacking is None:
-        return None
+        return {}
     equal = _equal_of_bool(node, scene) if lacking == DataType.BOOL else None
     equal = equal or in_wider_type(node, lacking, scene)
-    return None if equal is None else {node: equal}
+    return {} if equal is None else {node: equal}
 
 
 def _equal_of_bool(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
@@ -107,7 +106,6 @@ def _equal_of_bool(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     a, b = node.inputs
     if a is None or b is None:
         return None
-    build = Builder(new_constants([]))
+    build = ReplacementBuilder(node)
     y = build.op("Not", build.op("Xor", a, b))
-    y.name = node.outputs[0].name
-    return Replacement(EQUAL_OF_BOOL.code, scene.lacks(node, DataType.BOOL), tuple(build.nodes), outputs=(y,))
+    return as_replacement(build, EQUAL_OF_BOOL.code, scene.lacks(node, DataType.BOOL), y)

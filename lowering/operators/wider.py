@@ -9,7 +9,7 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.ops.schemas import actual_inputs, actual_outputs, op_key
 from castsmith.ir.ops.table import MOVERS, operators
 from castsmith.ir.ops.traits import Answer, Moves, Rounding
-from castsmith.lowering.builder import computed_in
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement, computed_in
 from castsmith.lowering.operators.scene import Scene
 from castsmith.numerics.exactness import is_exact
 from castsmith.numerics.types import Kind, element_type, type_name
@@ -56,15 +56,16 @@ def in_wider_type(node: onnx_ir.Node, dtype: DataType, scene: Scene) -> Replacem
     if wider is None:
         return None
     moved = {index for index, formal in enumerate(inputs) if formal is not None and formal.variable == varied.variable}
-    nodes, result = computed_in(
-        node,
+    build = ReplacementBuilder(node)
+    results = computed_in(
+        build,
         wider,
         list(node.attributes.values()),
-        lambda index, _: index in moved,
+        lambda index, value: build.cast(value, wider) if index in moved else value,
         lambda old: dtype if old in back else None,
     )
     reason = f"{scene.lacks(node, dtype)}: in {type_name(wider)}, which holds every {type_name(dtype)}"
-    return Replacement(RUN_IN_WIDER_TYPE.code, reason, nodes, outputs=result)
+    return as_replacement(build, RUN_IN_WIDER_TYPE.code, reason, *results)
 
 
 def _takes(node: onnx_ir.Node, dtype: DataType, to: DataType, scene: Scene, *, returns: bool) -> bool:

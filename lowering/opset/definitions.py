@@ -12,6 +12,7 @@ from onnx_ir import DataType
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.constants import constant_node, constant_tensor
 from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.inlining import written_out
 from castsmith.lowering.opset.adapters import adapted, equal_parts
 from castsmith.lowering.opset.obstacles import TypeOf, attribute_obstacle, is_legal, node_obstacle
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -148,15 +149,9 @@ def _in_ranks(value: onnx_ir.Value | None) -> tuple[int, int] | None:
 def write_out(
     function: onnx_ir.Function, node: onnx_ir.Node
 ) -> tuple[tuple[onnx_ir.Node, ...], tuple[onnx_ir.Value, ...]]:
-    """Return the nodes of the function on the operands of the node, not yet owned by a graph, and their results."""
-    body = function.clone().graph
-    for index, formal in enumerate(list(body.inputs)):
-        operand = node.inputs[index] if index < len(node.inputs) else None
-        for user, position in list(formal.uses()):
-            user.replace_input_with(position, operand)
-    results, nodes = iter(tuple(body.outputs)), tuple(body)
-    body.outputs.clear()
-    body.remove(nodes)
+    """Return the nodes of a definition on the operands of the node, and a value for each of its outputs."""
+    nodes, outputs = written_out(function, node)
+    results = iter(outputs)
     return nodes, tuple(next(results) if value.name else value for value in node.outputs)
 
 

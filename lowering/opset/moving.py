@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import onnx.defs
 import onnx_ir
 
 from castsmith.ir.codes import Rule
-from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, is_function
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import graphs_of
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement
+from castsmith.lowering.inlining import name_inside
 from castsmith.lowering.opset.adapters import adapted, has_adapter
 from castsmith.lowering.opset.definitions import definition, write_out
 from castsmith.lowering.opset.obstacles import (
@@ -26,7 +25,7 @@ from castsmith.lowering.opset.obstacles import (
     standard_nodes,
 )
 from castsmith.lowering.opset.raising import raised
-from castsmith.passes.core.rewriting import Replacement, apply_replacement, detach, name_node
+from castsmith.passes.core.rewriting import Replacement, apply_replacement, detach
 from castsmith.passes.core.session import Session
 
 ADAPT_OPERATOR = Rule(
@@ -75,8 +74,7 @@ def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> NodeChanges:
 
 def _raise(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> None:
     """Decide for a node that moves to a newer opset."""
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name if node.outputs else node.op_type}_"))
+    build = ReplacementBuilder(node)
     made = raised(build, node, now, to, types)
     if isinstance(made, str):
         detach(build.nodes)
@@ -85,9 +83,13 @@ def _raise(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: Typ
         for old, new in zip(node.outputs, made.outputs, strict=True):
             dtype = types.get(old)
             new.type = new.type if dtype is None else onnx_ir.TensorType(dtype)
-        reason = f"{node.op_type} in the form of opset {to}"
-        nodes, outputs = (*build.nodes, made), tuple(made.outputs)
-        moves.replacements[node] = Replacement(ADAPT_OPERATOR.code, reason, nodes, tuple(constants), outputs=outputs)
+        moves.replacements[node] = _in_form_of(build, made, to)
+
+
+def _in_form_of(build: ReplacementBuilder, made: onnx_ir.Node, to: int) -> Replacement:
+    """Return the replacement by a node of the operator, behind the others."""
+    build.nodes.append(made)
+    return as_replacement(build, ADAPT_OPERATOR.code, f"{build.node.op_type} in the form of opset {to}", *made.outputs)
 
 
 def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
@@ -111,16 +113,11 @@ def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:
 
 
 def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name if node.outputs else node.op_type}_"))
+    build = ReplacementBuilder(node)
     moved = adapted(build, node, now, to, types)
     fits = moved is not None and attribute_obstacle(moved, now, to) is None
     if moved is not None and fits and all(is_legal(built, now, to, types) for built in (*build.nodes, moved)):
-        reason = f"{node.op_type} in the form of opset {to}"
-        outputs = tuple(moved.outputs)
-        moves.replacements[node] = Replacement(
-            ADAPT_OPERATOR.code, reason, (*build.nodes, moved), tuple(constants), outputs=outputs
-        )
+        moves.replacements[node] = _in_form_of(build, moved, to)
         return True
     detach([*build.nodes, *([] if moved is None else [moved])])
     operands = tuple(None if v is None else (types.get(v, v.dtype), str(v.shape)) for v in node.inputs)
@@ -138,22 +135,12 @@ def apply_moves(session: Session, moves: NodeChanges, pass_name: str, to: int, t
     namer = session.namer()
     rewrites: list[Rewrite] = []
     for node, wanted in moves.replacements.items():
-        _name_inside(wanted.nodes, namer)
+        name_inside(wanted.nodes, namer)
         rewrites.append(apply_replacement(session, pass_name, node, wanted, namer, types))
     for node, function in moves.definitions.items():
         nodes, outputs = write_out(function, node)
-        _name_inside(nodes, namer)
+        name_inside(nodes, namer)
         reason = f"opset {to} lacks this {node.op_type}: replaced with its definition in the standard"
         wanted = Replacement(WRITE_OUT_OPERATOR.code, reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
         rewrites.append(apply_replacement(session, pass_name, node, wanted, namer, types))
     return rewrites
-
-
-def _name_inside(nodes: Iterable[onnx_ir.Node], namer: Namer) -> None:
-    """Give what the subgraphs of new nodes define names of its own."""
-    for graph in (graph for node in nodes for graph in graphs_of(node)):
-        for value in (*graph.inputs, *graph.initializers.values()):
-            value.name = namer.fresh(value.name or "castsmith_input")
-        for node in graph:
-            name_node(node, namer)
-        _name_inside(graph, namer)

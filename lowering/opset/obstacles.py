@@ -21,7 +21,7 @@ from castsmith.ir.ops.changes import changes_between
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, opset_of
 from castsmith.ir.ops.table import restriction
 from castsmith.ir.ops.value_types import nesting_of
-from castsmith.ir.records import Site
+from castsmith.ir.records import Rewrite, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_of
 
@@ -69,13 +69,16 @@ def obstacle_to_opset(model: onnx_ir.Model, to: int, types: TypeOf) -> Obstacle 
     return None
 
 
-def move_to_opset(model: onnx_ir.Model, to: int) -> None:
-    """Relabel the model and its functions, once there is no obstacle."""
+def move_to_opset(model: onnx_ir.Model, to: int, pass_name: str, reason: str) -> Rewrite:
+    """Relabel the model and its functions, once there is no obstacle, and record that."""
+    before = opset_of(model.graph.opset_imports, "")
     for scope in (model.graph, *model.functions.values()):
         key = "ai.onnx" if "ai.onnx" in scope.opset_imports else ""
         if key in scope.opset_imports:
             _drop_unknown_attributes(model, scope, to)
             scope.opset_imports[key] = to
+    site = Site(model.graph.name or "")
+    return Rewrite(pass_name, CHANGE_OPSET.code, site, f"opset {before}", f"opset {to}", reason)
 
 
 def _drop_unknown_attributes(model: onnx_ir.Model, scope: onnx_ir.Graph | onnx_ir.Function, to: int) -> None:

@@ -109,7 +109,7 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
         with inferred_declared(model, types, shapes=needs_shapes(model, now, to)):
             moves = plan_moves(model, to, types)
             if not moves.obstacles:
-                _move_to(session, moves, (now, to), types, records, why)
+                _move_to(session, moves, to, types, records, why)
                 return
         moves.discard()
         _refuse(
@@ -147,7 +147,7 @@ def raise_to(session: Session, to: int, why: str, records: Records) -> bool:
     with inferred_declared(model, types, shapes=needs_shapes(model, now, to)):
         moves = plan_moves(model, to, types)
         if not moves.obstacles:
-            _move_to(session, moves, (now, to), types, records, why)
+            _move_to(session, moves, to, types, records, why)
             return True
     moves.discard()
     _refuse(model, moves.obstacles, (now, to), records, None)
@@ -189,15 +189,11 @@ def _with_kernels(model: onnx_ir.Model, target: Target, types: TypeOf, newest: i
         yield min(last.items())
 
 
-def _move_to(
-    session: Session, moves: NodeChanges, opsets: tuple[int, int], types: TypeOf, records: Records, why: str
-) -> None:
-    now, to = opsets
+def _move_to(session: Session, moves: NodeChanges, to: int, types: TypeOf, records: Records, why: str) -> None:
     records.rewrites += apply_moves(session, moves, PASS_NAME, to, types)
-    move_to_opset(session.model, to)
+    reason = f"{why}; every node has the same meaning under it"
+    records.rewrites.append(move_to_opset(session.model, to, PASS_NAME, reason))
     session.changed()
-    site, reason = Site(session.model.graph.name or ""), f"{why}; every node has the same meaning under it"
-    records.rewrites.append(Rewrite(PASS_NAME, CHANGE_OPSET.code, site, f"opset {now}", f"opset {to}", reason))
 
 
 def _refuse(

@@ -18,7 +18,7 @@ from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResul
 from castsmith.ir.text import constant_item, site_of
 from castsmith.ir.walks import all_nodes, drop_unused_domains
 from castsmith.lowering.encodings.storage import inferred_declared
-from castsmith.lowering.float8.functions import BY_CALL, INLINE_FUNCTIONS, inline_functions, obstacle_to_inlining
+from castsmith.lowering.inlining import BY_CALL, inline_or_refuse
 from castsmith.numerics.errors import TruncError, present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import Kind, element_type, type_name
@@ -91,11 +91,7 @@ def lower_quantizers(
         node.op_identifier() in model.functions for node in all_nodes(model)
     ):
         names, reason = set(model.functions), f"{target} does not load calls of functions"
-    obstacle = obstacle_to_inlining(model, names) if names else None
-    if obstacle is not None:
-        records.refusals.append(Refusal(pass_name, INLINE_FUNCTIONS.code, Site(model.graph.name or ""), obstacle))
-    elif names:
-        records.rewrites.append(inline_functions(session, names, pass_name, reason))
+    inline_or_refuse(session, names, pass_name, records, reason)
     imports = session.imports
 
     def replaced(node: onnx_ir.Node) -> bool:

@@ -24,11 +24,11 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.qonnx import flag
 from castsmith.ir.records import RewriteResult
-from castsmith.lowering.builder import Builder, at_least, new_constants
+from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement, at_least
 from castsmith.lowering.encodings.ladder import to_the_grid
-from castsmith.lowering.float8.functions import INLINE_FUNCTIONS
+from castsmith.lowering.inlining import INLINE_FUNCTIONS
 from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
-from castsmith.lowering.qonnx.steps import add_zero_point, binade_ends, clip, combine, subtract_zero_point
+from castsmith.lowering.qonnx.steps import binade_ends, clip, combine, with_zero_point
 from castsmith.lowering.qonnx.trunc import round_as
 from castsmith.numerics.trunc import clip_bounds
 from castsmith.numerics.types import ElementType, Kind, element_type, type_name
@@ -74,12 +74,9 @@ class LowerQuant(SessionPass):
 def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameters: Parameters) -> Replacement:
     if any(attribute.is_ref() for attribute in node.attributes.values()):
         raise ModelError("an attribute is a parameter of the enclosing function")
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    build = ReplacementBuilder(node)
     y = build.cast(_WRITERS[node.op_type](build, node, parameters), node.outputs[0].dtype or DataType.FLOAT)
-    build.nodes[-1].outputs[0].name = node.outputs[0].name
-    reason = f"QONNX {node.op_type}, step by step in standard operators"
-    return Replacement(LOWER_QUANT.code, reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+    return as_replacement(build, LOWER_QUANT.code, f"QONNX {node.op_type}, step by step in standard operators", y)
 
 
 def _integer(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:
@@ -87,13 +84,13 @@ def _integer(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx
     bits, tensor = _known(node, 3, "bitwidth", parameters), parameters.tensor(zero)
     signed, narrow = (flag(node, name) for name in ("signed", "narrow"))
     zero_array = None if tensor is None else tensor.numpy()
-    y = add_zero_point(build, combine(build, "Div", x, scale), zero, zero_array)
+    y = with_zero_point(build, "Add", combine(build, "Div", x, scale), zero, zero_array)
     if float(bits) == 1 and signed:
         y = _sign(build, y)
     else:
         y = clip(build, y, *clip_bounds(bits, signed=signed, narrow=narrow))
         y = round_as(build, y, node.attributes.get_string("rounding_mode", "ROUND") or "ROUND")
-    y = subtract_zero_point(build, y, zero, zero_array)
+    y = with_zero_point(build, "Sub", y, zero, zero_array)
     return combine(build, "Mul", y, scale)
 
 

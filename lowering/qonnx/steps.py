@@ -42,31 +42,18 @@ def combine(build: Builder, op_type: str, lhs: onnx_ir.Value, rhs: onnx_ir.Value
     return build.op(op_type, build.cast(lhs, dtype), build.cast(rhs, dtype))
 
 
-def add_zero_point(
-    build: Builder, y: onnx_ir.Value, zero: onnx_ir.Value, elements: NDArray[Any] | None
+def with_zero_point(
+    build: Builder, op_type: str, y: onnx_ir.Value, zero: onnx_ir.Value, elements: NDArray[Any] | None
 ) -> onnx_ir.Value:
-    """Return y + zero_point."""
-    if elements is None or elements.any():
-        return combine(build, "Add", y, zero)
-    return _add_zeros(build, y, elements, subtracted=False)
+    """Return y + zero_point, or y - zero_point for Sub.
 
-
-def subtract_zero_point(
-    build: Builder, y: onnx_ir.Value, zero: onnx_ir.Value, elements: NDArray[Any] | None
-) -> onnx_ir.Value:
-    """Return y - zero_point."""
-    if elements is None or elements.any():
-        return combine(build, "Sub", y, zero)
-    return _add_zeros(build, y, elements, subtracted=True)
-
-
-def _add_zeros(build: Builder, y: onnx_ir.Value, zeros: NDArray[Any], *, subtracted: bool) -> onnx_ir.Value:
-    """Return y plus or minus zeros: adding +0, or subtracting -0, turns -0 into +0; otherwise nothing changes.
-
-    Optimizers drop an addition of zero: Where is used instead.
+    Adding +0, or subtracting -0, turns -0 into +0; other zeros change nothing. Optimizers drop an addition of zero:
+    Where is used instead.
     """
-    y = build.cast(y, DataType.from_numpy(np.result_type(dtype_of(y).numpy(), zeros.dtype)))
-    clears = np.signbit(zeros) if subtracted else ~np.signbit(zeros)
+    if elements is None or elements.any():
+        return combine(build, op_type, y, zero)
+    y = build.cast(y, DataType.from_numpy(np.result_type(dtype_of(y).numpy(), elements.dtype)))
+    clears = np.signbit(elements) if op_type == "Sub" else ~np.signbit(elements)
     if not clears.any():
         return y
     is_zero = build.op("Equal", y, 0.0)

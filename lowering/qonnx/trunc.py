@@ -27,11 +27,11 @@ from castsmith.ir.ops.qonnx import TRUNCS, TruncNode, is_trunc, read_trunc, trun
 from castsmith.ir.records import Diagnostic, RewriteResult, Severity
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement
 from castsmith.lowering.check.trunc import TRUNC_VERSION_GUESSED
-from castsmith.lowering.float8.functions import INLINE_FUNCTIONS
+from castsmith.lowering.inlining import INLINE_FUNCTIONS
 from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
-from castsmith.lowering.qonnx.steps import add_zero_point, clip, combine, subtract_zero_point
+from castsmith.lowering.qonnx.steps import clip, combine, with_zero_point
 from castsmith.numerics.trunc import clip_bounds, power_of_two, rounding_function
 from castsmith.passes.core.rewrite_pass import DROP_UNUSED, SessionPass
 from castsmith.passes.core.rewriting import Replacement
@@ -155,12 +155,11 @@ def _lowered(node: onnx_ir.Node, imports: Mapping[str, int], parameters: Paramet
 def _expand(
     node: onnx_ir.Node, meaning: TruncNode, operands: dict[str, onnx_ir.Value], arrays: dict[str, NDArray[Any]]
 ) -> Replacement:
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    build = ReplacementBuilder(node)
     parameters = (arrays.get(name) for name in ("scale", "in_bitwidth", "out_bitwidth", "out_scale"))
     t = build.constant(np.asarray(power_of_two(*parameters)), "ratio")
     q = combine(build, "Div", operands["x"], operands["scale"])
-    q = build.op("Round", add_zero_point(build, q, operands["zero_point"], arrays.get("zero_point")))
+    q = build.op("Round", with_zero_point(build, "Add", q, operands["zero_point"], arrays.get("zero_point")))
     y = combine(build, "Div", q, t)
     if meaning.version == 2:
         y = clip(build, y, *clip_bounds(arrays["out_bitwidth"], signed=meaning.signed, narrow=meaning.narrow))
@@ -168,12 +167,11 @@ def _expand(
     zero, zero_array = operands["zero_point"], arrays.get("zero_point")
     if meaning.version == 2 and (zero_array is None or zero_array.any()):
         zero = combine(build, "Div", zero, t)
-    y = subtract_zero_point(build, y, zero, zero_array)
+    y = with_zero_point(build, "Sub", y, zero, zero_array)
     y = combine(build, "Mul", y, operands["scale" if meaning.version == 1 else "out_scale"])
     y = build.cast(y, node.outputs[0].dtype or DataType.FLOAT)
-    build.nodes[-1].outputs[0].name = node.outputs[0].name
     reason = f"QONNX Trunc version {meaning.version}, {meaning.rounding_mode}, step by step in standard operators"
-    return Replacement(LOWER_TRUNC.code, reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+    return as_replacement(build, LOWER_TRUNC.code, reason, y)
 
 
 def _guessed(node: onnx_ir.Node) -> Diagnostic:

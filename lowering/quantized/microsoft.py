@@ -34,7 +34,6 @@ from castsmith.passes.core.rewriting import Replacement
 
 _BYTES = (DataType.UINT8, DataType.INT8)
 _WORDS = (DataType.UINT16, DataType.INT16)
-_NIBBLES = (DataType.UINT4, DataType.INT4)
 _FIRST_ROUND, _FIRST_AXIS, _FIRST_HALVES, _FIRST_WITH_ALL = 11, 13, 19, 21
 _FIRST_BLOCKS = {2: 25, 4: 21}
 _SIGNED = {2: DataType.INT2, 4: DataType.INT4}

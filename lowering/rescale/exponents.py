@@ -35,10 +35,10 @@ NOTHING: Form = {}
 
 def plus(one: Form, other: Form, factor: Fraction | int = 1) -> Form:
     """Return the first form plus a multiple of the second."""
-    found = dict(one)
+    total = dict(one)
     for unknown, coefficient in other.items():
-        found[unknown] = found.get(unknown, Fraction(0)) + factor * coefficient
-    return {unknown: coefficient for unknown, coefficient in found.items() if coefficient}
+        total[unknown] = total.get(unknown, Fraction(0)) + factor * coefficient
+    return {unknown: coefficient for unknown, coefficient in total.items() if coefficient}
 
 
 def times(form: Form, factor: Fraction | int) -> Form:
@@ -152,105 +152,105 @@ _LARGEST_DENOMINATOR = 4
 _MOVING = frozenset(Moves) - {Moves.FLOW, Moves.SHAPE, Moves.CONTENT, Moves.MAKE, Moves.PACK, Moves.UNPACK}
 
 
-def alike(found: Exponents, node: onnx_ir.Node, operands: Iterable[int] | None = None) -> None:
+def alike(exponents: Exponents, node: onnx_ir.Node, operands: Iterable[int] | None = None) -> None:
     """All operands and the results have one exponent."""
     places = range(len(node.inputs)) if operands is None else operands
-    scaled = [index for index in places if index < len(node.inputs) and found.is_scaled(node.inputs[index])]
-    computed = [index for index in scaled if not found.is_constant(node, index)]
-    form = found.at(node, computed[0]) if computed else found.fresh()
+    scaled = [index for index in places if index < len(node.inputs) and exponents.is_scaled(node.inputs[index])]
+    computed = [index for index in scaled if not exponents.is_constant(node, index)]
+    form = exponents.at(node, computed[0]) if computed else exponents.fresh()
     for index in computed[1:]:
-        found.demand(plus(form, found.at(node, index), -1), (node, computed[0]), (node, index))
+        exponents.demand(plus(form, exponents.at(node, index), -1), (node, computed[0]), (node, index))
     for index in scaled:
-        if found.is_constant(node, index):
-            found.constants[node, index] = form
-    found.result(node, form)
+        if exponents.is_constant(node, index):
+            exponents.constants[node, index] = form
+    exponents.result(node, form)
 
 
-def with_numbers(found: Exponents, node: onnx_ir.Node, operands: Iterable[int] | None = None) -> None:
+def with_numbers(exponents: Exponents, node: onnx_ir.Node, operands: Iterable[int] | None = None) -> None:
     """As `alike`; before opset 11 bounds and what is padded with are attributes."""
-    alike(found, node, operands)
-    form = found.of.get(node.outputs[0], NOTHING)
-    found.attributes |= {(node, name): form for name in ("min", "max", "value") if name in node.attributes}
+    alike(exponents, node, operands)
+    form = exponents.of.get(node.outputs[0], NOTHING)
+    exponents.attributes |= {(node, name): form for name in ("min", "max", "value") if name in node.attributes}
 
 
-def rigid(found: Exponents, node: onnx_ir.Node) -> None:
+def rigid(exponents: Exponents, node: onnx_ir.Node) -> None:
     """No operand and no result has an exponent."""
     for index, value in enumerate(node.inputs):
-        if found.is_scaled(value) and not found.is_constant(node, index):
-            found.demand(found.at(node, index), (node, index))
-    found.result(node, NOTHING)
+        if exponents.is_scaled(value) and not exponents.is_constant(node, index):
+            exponents.demand(exponents.at(node, index), (node, index))
+    exponents.result(node, NOTHING)
 
 
-def first_only(found: Exponents, node: onnx_ir.Node) -> None:
+def first_only(exponents: Exponents, node: onnx_ir.Node) -> None:
     """The first operand and the results have one exponent; the others are no numbers of its scale."""
-    alike(found, node, (0,))
+    alike(exponents, node, (0,))
 
 
-def product(found: Exponents, node: onnx_ir.Node, *, weight: int = 1, bias: int = 2) -> None:
+def product(exponents: Exponents, node: onnx_ir.Node, *, weight: int = 1, bias: int = 2) -> None:
     """The exponents add up; a constant factor takes what is left, and a bias has that of the result."""
-    first, second = found.at(node, 0), found.at(node, weight)
-    if found.is_constant(node, 0) or found.is_constant(node, weight):
-        form = found.fresh()
-        place, other = (0, second) if found.is_constant(node, 0) else (weight, first)
-        found.constants[node, place] = plus(form, other, -1)
+    first, second = exponents.at(node, 0), exponents.at(node, weight)
+    if exponents.is_constant(node, 0) or exponents.is_constant(node, weight):
+        form = exponents.fresh()
+        place, other = (0, second) if exponents.is_constant(node, 0) else (weight, first)
+        exponents.constants[node, place] = plus(form, other, -1)
     else:
         form = plus(first, second)
-    found.result(node, form)
-    if len(node.inputs) > bias and found.is_scaled(node.inputs[bias]):
-        if found.is_constant(node, bias):
-            found.constants[node, bias] = form
+    exponents.result(node, form)
+    if len(node.inputs) > bias and exponents.is_scaled(node.inputs[bias]):
+        if exponents.is_constant(node, bias):
+            exponents.constants[node, bias] = form
         else:
-            found.demand(plus(form, found.at(node, bias), -1), (node, bias), (node, 0))
+            exponents.demand(plus(form, exponents.at(node, bias), -1), (node, bias), (node, 0))
 
 
-def gemm(found: Exponents, node: onnx_ir.Node) -> None:
+def gemm(exponents: Exponents, node: onnx_ir.Node) -> None:
     """A product of matrices, with a factor behind it, and one for its bias."""
-    product(found, node, bias=3)
-    form = found.of[node.outputs[0]]
+    product(exponents, node, bias=3)
+    form = exponents.of[node.outputs[0]]
     if node.attributes.get_float("alpha", 1.0) != 1.0:
-        found.inner[node], form = form, found.fresh()
-        found.attributes[node, "alpha"] = plus(form, found.inner[node], -1)
-        found.result(node, form)
-    if len(node.inputs) > _BIAS and found.is_scaled(node.inputs[_BIAS]):
-        if found.is_constant(node, _BIAS):
-            found.constants[node, _BIAS] = form
+        exponents.inner[node], form = form, exponents.fresh()
+        exponents.attributes[node, "alpha"] = plus(form, exponents.inner[node], -1)
+        exponents.result(node, form)
+    if len(node.inputs) > _BIAS and exponents.is_scaled(node.inputs[_BIAS]):
+        if exponents.is_constant(node, _BIAS):
+            exponents.constants[node, _BIAS] = form
         else:
-            found.attributes[node, "beta"] = plus(form, found.at(node, _BIAS), -1)
+            exponents.attributes[node, "beta"] = plus(form, exponents.at(node, _BIAS), -1)
 
 
-def einsum(found: Exponents, node: onnx_ir.Node) -> None:
+def einsum(exponents: Exponents, node: onnx_ir.Node) -> None:
     """A sum of products of two operands, or of the elements of one."""
     rules = {1: alike, 2: product}
-    rules.get(len(node.inputs), rigid)(found, node)
+    rules.get(len(node.inputs), rigid)(exponents, node)
 
 
-def quotient(found: Exponents, node: onnx_ir.Node) -> None:
+def quotient(exponents: Exponents, node: onnx_ir.Node) -> None:
     """The exponent of the divisor is taken away."""
-    if found.is_constant(node, 0):
-        form = found.fresh()
-        found.constants[node, 0] = plus(form, found.at(node, 1))
-    elif found.is_constant(node, 1):
-        form = found.fresh()
-        found.constants[node, 1] = plus(found.at(node, 0), form, -1)
+    if exponents.is_constant(node, 0):
+        form = exponents.fresh()
+        exponents.constants[node, 0] = plus(form, exponents.at(node, 1))
+    elif exponents.is_constant(node, 1):
+        form = exponents.fresh()
+        exponents.constants[node, 1] = plus(exponents.at(node, 0), form, -1)
     else:
-        form = plus(found.at(node, 0), found.at(node, 1), -1)
-    found.result(node, form)
+        form = plus(exponents.at(node, 0), exponents.at(node, 1), -1)
+    exponents.result(node, form)
 
 
 def multiple(factor: Fraction | int) -> Rule:
     """Return the rule of an operator that multiplies the exponent."""
-    return lambda found, node: found.result(node, times(found.at(node, 0), factor))
+    return lambda exponents, node: exponents.result(node, times(exponents.at(node, 0), factor))
 
 
-def power(found: Exponents, node: onnx_ir.Node) -> None:
+def power(exponents: Exponents, node: onnx_ir.Node) -> None:
     """A constant power multiplies the exponent, as a fraction of a small denominator; what is left is a factor."""
     degree = degree_of(node)
-    if degree is None or found.is_constant(node, 0):
-        rigid(found, node)
+    if degree is None or exponents.is_constant(node, 0):
+        rigid(exponents, node)
         return
-    found.result(node, times(found.at(node, 0), degree[0]))
+    exponents.result(node, times(exponents.at(node, 0), degree[0]))
     if degree[1]:
-        found.repairs[node] = found.at(node, 0)
+        exponents.repairs[node] = exponents.at(node, 0)
 
 
 def degree_of(node: onnx_ir.Node) -> tuple[Fraction, float] | None:
@@ -262,147 +262,117 @@ def degree_of(node: onnx_ir.Node) -> tuple[Fraction, float] | None:
     return degree, exponent - float(degree)
 
 
-def exponential(found: Exponents, node: onnx_ir.Node) -> None:
+def exponential(exponents: Exponents, node: onnx_ir.Node) -> None:
     """The result has any exponent, if its logarithm is subtracted from the operand."""
-    if found.is_constant(node, 0):
-        rigid(found, node)
+    if exponents.is_constant(node, 0):
+        rigid(exponents, node)
         return
-    found.demand(found.at(node, 0), (node, 0))
-    found.repairs[node] = form = found.fresh()
-    found.inexact |= form.keys()
-    found.result(node, form)
+    exponents.demand(exponents.at(node, 0), (node, 0))
+    exponents.repairs[node] = form = exponents.fresh()
+    exponents.inexact |= form.keys()
+    exponents.result(node, form)
 
 
-def logarithm(found: Exponents, node: onnx_ir.Node) -> None:
+def logarithm(exponents: Exponents, node: onnx_ir.Node) -> None:
     """The operand has any exponent, if its logarithm is added to the result."""
-    found.repairs[node] = found.at(node, 0)
-    found.result(node, NOTHING)
+    exponents.repairs[node] = exponents.at(node, 0)
+    exponents.result(node, NOTHING)
 
 
-def normalization(found: Exponents, node: onnx_ir.Node) -> None:
+def normalization(exponents: Exponents, node: onnx_ir.Node) -> None:
     """The operand has any exponent, the epsilon twice that, and scale and bias that of the result."""
-    _normalized(found, node, found.at(node, 0), range(1, len(node.inputs)))
+    _normalized(exponents, node, exponents.at(node, 0), range(1, len(node.inputs)))
 
 
-def skip_normalization(found: Exponents, node: onnx_ir.Node) -> None:
+def skip_normalization(exponents: Exponents, node: onnx_ir.Node) -> None:
     """As `normalization`, of a sum of two operands and perhaps a bias, which is a result too."""
     bias = 3 if node.op_type == "SkipSimplifiedLayerNormalization" else 4
-    alike(found, node, (0, 1, bias))
-    _normalized(found, node, found.at(node, 0), range(2, min(bias, len(node.inputs))))
+    alike(exponents, node, (0, 1, bias))
+    _normalized(exponents, node, exponents.at(node, 0), range(2, min(bias, len(node.inputs))))
 
 
-def _normalized(found: Exponents, node: onnx_ir.Node, operand: Form, others: Iterable[int]) -> None:
+def _normalized(exponents: Exponents, node: onnx_ir.Node, operand: Form, others: Iterable[int]) -> None:
     indices = [index for index in others if node.inputs[index] is not None]
-    form = found.fresh() if all(found.is_constant(node, index) for index in indices) else NOTHING
+    form = exponents.fresh() if all(exponents.is_constant(node, index) for index in indices) else NOTHING
     if any(value.name for value in node.outputs[1:3]):  # the mean and the deviation are of the operand as it is
-        found.demand(operand, (node, 0))
-    found.attributes[node, "epsilon"] = times(operand, 2)
+        exponents.demand(operand, (node, 0))
+    exponents.attributes[node, "epsilon"] = times(operand, 2)
     for index in indices:
-        if found.is_constant(node, index):
-            found.constants[node, index] = form
+        if exponents.is_constant(node, index):
+            exponents.constants[node, index] = form
         else:
-            found.demand(found.at(node, index), (node, index))
-    found.of[node.outputs[0]] = form
+            exponents.demand(exponents.at(node, index), (node, index))
+    exponents.of[node.outputs[0]] = form
 
 
-def batch_normalization(found: Exponents, node: onnx_ir.Node) -> None:
+def batch_normalization(exponents: Exponents, node: onnx_ir.Node) -> None:
     """The mean has the exponent of the operand; scale and deviation share the difference to that of the result."""
-    if not all(found.is_constant(node, index) for index in range(1, 5)) or len(node.outputs) > 1:
-        rigid(found, node)
+    if not all(exponents.is_constant(node, index) for index in range(1, 5)) or len(node.outputs) > 1:
+        rigid(exponents, node)
         return
-    operand, form, deviation = found.at(node, 0), found.fresh(), found.fresh()
-    found.inner[node], variance = plus(form, deviation), times(deviation, 2)
-    found.constants |= {(node, 1): plus(found.inner[node], operand, -1), (node, 2): form, (node, 3): operand}
-    found.constants[node, 4] = found.attributes[node, "epsilon"] = variance
-    found.result(node, form)
+    operand, form, deviation = exponents.at(node, 0), exponents.fresh(), exponents.fresh()
+    exponents.inner[node], variance = plus(form, deviation), times(deviation, 2)
+    exponents.constants |= {(node, 1): plus(exponents.inner[node], operand, -1), (node, 2): form, (node, 3): operand}
+    exponents.constants[node, 4] = exponents.attributes[node, "epsilon"] = variance
+    exponents.result(node, form)
 
 
-def scale_free(found: Exponents, node: onnx_ir.Node) -> None:
+def scale_free(exponents: Exponents, node: onnx_ir.Node) -> None:
     """The result is the same for an operand of any scale."""
-    found.at(node, 0)
-    found.result(node, NOTHING)
+    exponents.at(node, 0)
+    exponents.result(node, NOTHING)
 
 
-def dequantized(found: Exponents, node: onnx_ir.Node) -> None:
+def dequantized(exponents: Exponents, node: onnx_ir.Node) -> None:
     """The scale takes any exponent."""
-    if not found.is_constant(node, 1):
-        rigid(found, node)
+    if not exponents.is_constant(node, 1):
+        rigid(exponents, node)
         return
-    form = found.fresh()
-    found.constants[node, 1] = form
-    found.result(node, form)
+    form = exponents.fresh()
+    exponents.constants[node, 1] = form
+    exponents.result(node, form)
 
 
-def cast(found: Exponents, node: onnx_ir.Node) -> None:
+def cast(exponents: Exponents, node: onnx_ir.Node) -> None:
     """A cast between floating-point types keeps the exponent."""
-    (alike if found.is_scaled(node.inputs[0]) and found.is_scaled(node.outputs[0]) else rigid)(found, node)
+    (alike if exponents.is_scaled(node.inputs[0]) and exponents.is_scaled(node.outputs[0]) else rigid)(exponents, node)
 
 
-def four_bits(found: Exponents, node: onnx_ir.Node) -> None:
+def four_bits(exponents: Exponents, node: onnx_ir.Node) -> None:
     """The scales of the weights take any exponent."""
-    product(found, node, weight=2, bias=5)
+    product(exponents, node, weight=2, bias=5)
 
 
 RULES: dict[str, Rule] = {
-    "Add": alike,
-    "Sub": alike,
-    "Sum": alike,
-    "Mean": alike,
-    "Max": alike,
-    "Min": alike,
-    "Clip": with_numbers,
-    "Where": lambda found, node: alike(found, node, (1, 2)),
-    "Pad": lambda found, node: with_numbers(found, node, (0, 2)),
-    "Relu": first_only,
-    "LeakyRelu": first_only,
-    "PRelu": first_only,
-    "Abs": first_only,
-    "Neg": first_only,
-    "MaxPool": first_only,
-    "AveragePool": first_only,
-    "GlobalMaxPool": first_only,
-    "GlobalAveragePool": first_only,
-    "LpPool": first_only,
-    "GlobalLpPool": first_only,
-    "ReduceMax": first_only,
-    "ReduceMin": first_only,
-    "ReduceMean": first_only,
-    "ReduceSum": first_only,
-    "ReduceL1": first_only,
-    "ReduceL2": first_only,
-    "CumSum": first_only,
-    "TopK": first_only,
-    "Mul": product,
-    "MatMul": product,
-    "Gemm": gemm,
+    **dict.fromkeys(("Add", "Sub", "Sum", "Mean", "Max", "Min"), alike),
+    **dict.fromkeys(("Relu", "LeakyRelu", "PRelu", "Abs", "Neg", "CumSum", "TopK"), first_only),
+    **dict.fromkeys(
+        ("MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool", "LpPool", "GlobalLpPool"), first_only
+    ),
+    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceMean", "ReduceSum", "ReduceL1", "ReduceL2"), first_only),
+    **dict.fromkeys(("RotaryEmbedding", "com.microsoft.RotaryEmbedding"), first_only),
+    **dict.fromkeys(("Mul", "MatMul", "Conv", "ConvTranspose"), product),
+    **dict.fromkeys(("Gemm", "com.microsoft.FusedMatMul"), gemm),
     "Einsum": einsum,
-    "Conv": product,
-    "ConvTranspose": product,
-    "com.microsoft.FusedMatMul": gemm,
     "com.microsoft.MatMulNBits": four_bits,
-    "RotaryEmbedding": first_only,
-    "com.microsoft.RotaryEmbedding": first_only,
     "Div": quotient,
     "Pow": power,
     "Exp": exponential,
-    "Log": logarithm,
-    "ReduceLogSum": logarithm,
+    **dict.fromkeys(("Log", "ReduceLogSum"), logarithm),
     "Sqrt": multiple(Fraction(1, 2)),
     "Reciprocal": multiple(-1),
     "ReduceSumSquare": multiple(2),
-    "LayerNormalization": normalization,
-    "RMSNormalization": normalization,
-    "GroupNormalization": normalization,
-    "InstanceNormalization": normalization,
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"), normalization),
+    **dict.fromkeys(("GroupNormalization", "InstanceNormalization"), normalization),
     "BatchNormalization": batch_normalization,
-    "SimplifiedLayerNormalization": normalization,
     "com.microsoft.SkipLayerNormalization": skip_normalization,
     "com.microsoft.SkipSimplifiedLayerNormalization": skip_normalization,
-    "LpNormalization": scale_free,
-    "MeanVarianceNormalization": scale_free,
-    "Sign": scale_free,
+    **dict.fromkeys(("LpNormalization", "MeanVarianceNormalization", "Sign"), scale_free),
     "DequantizeLinear": dequantized,
-    "QuantizeLinear": lambda found, node: alike(found, node, (0, 1)),
+    "QuantizeLinear": lambda exponents, node: alike(exponents, node, (0, 1)),
     "Cast": cast,
+    "Clip": with_numbers,
+    "Where": lambda exponents, node: alike(exponents, node, (1, 2)),
+    "Pad": lambda exponents, node: with_numbers(exponents, node, (0, 2)),
 }
 """How each homogeneous operator changes exponents."""

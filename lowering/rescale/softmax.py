@@ -39,7 +39,6 @@ from castsmith.lowering.rescale.edits import NAME, put_before, put_behind
 from castsmith.numerics.errors import present
 from castsmith.passes.core.rewriting import place_constant
 
-_WITH_EPSILON = ("Add", "Max", "Clip")
 _LARGEST_EPSILON = 1e-3
 """Up to this a number beside a sum of exponentials, of which one is 1, only keeps the sum from being 0."""
 _MOST_STEPS = 64

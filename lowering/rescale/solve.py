@@ -76,11 +76,11 @@ class _System:
     """The exponents with the equations solved: forms in the unknowns that are left."""
 
     def __init__(self, model: onnx_ir.Model, inference: Inference, adapters: Places) -> None:
-        self.found = Exponents(inference, adapters)
-        self.found.state(model)
+        self.exponents = Exponents(inference, adapters)
+        self.exponents.state(model)
         self._known: dict[int, Form] = {}
         users = defaultdict[int, set[int]](set)  # the known unknowns whose forms have an unknown
-        for form, _ in self.found.equations:
+        for form, _ in self.exponents.equations:
             left = self.reduced(form)
             if left:
                 pivot = max(left)
@@ -104,7 +104,7 @@ class _System:
     def _form_of(self, bound: Bound) -> Form:
         """Return the exponent of what is bounded, in the unknowns that are left."""
         node = bound.subject.producer() if isinstance(bound.subject, onnx_ir.Value) else None
-        inner = None if node is None or not bound.inside else self.found.inner.get(node)
+        inner = None if node is None or not bound.inside else self.exponents.inner.get(node)
         return times(self.reduced(self._raw(bound.subject) if inner is None else inner), bound.factor)
 
     def assigned(self, bounds: Sequence[Bound]) -> tuple[dict[int, Fraction], list[Bound]]:
@@ -113,17 +113,17 @@ class _System:
         of_subject = defaultdict[onnx_ir.Value | Edge | None, list[Bound]](list)
         for bound in bounds:
             of_subject[bound.subject].append(bound)
-        for place, form in self.found.adapted.items():  # what an adapter makes has to fit as well
+        for place, form in self.exponents.adapted.items():  # what an adapter makes has to fit as well
             value = place if isinstance(place, onnx_ir.Value) else value_at(place)
             whole = self.reduced(plus(form, self._raw(value) if value is not None else NOTHING))
             rows += [(whole, bound) for bound in of_subject[value] if not bound.inside]
-        return _assigned(rows, self._steps, self.found.inexact)
+        return _assigned(rows, self._steps, self.exponents.inexact)
 
     @cached_property
     def _steps(self) -> dict[int, int]:
         """Return the number of which each unknown must be a multiple, so that every exponent is whole."""
         steps: dict[int, int] = {}
-        forms = (*self.found.of.values(), *self.found.constants.values(), *self.found.adapted.values())
+        forms = (*self.exponents.of.values(), *self.exponents.constants.values(), *self.exponents.adapted.values())
         for form in map(self.reduced, forms):
             for unknown, coefficient in form.items():
                 steps[unknown] = math.lcm(steps.get(unknown, 1), coefficient.denominator)
@@ -149,12 +149,12 @@ class _System:
             if node not in region:
                 region[node] = None
                 waiting += [user for value in node.outputs if value in wrong for user, _ in value.uses()]
-        scaled = self.found.is_scaled
+        scaled = self.exponents.is_scaled
         read = (
             value
             for node in region
             for index, value in enumerate(node.inputs)
-            if not self.found.is_constant(node, index)
+            if not self.exponents.is_constant(node, index)
         )
         entering = (value for value in read if value is not None and scaled(value) and value.producer() not in region)
         leaving = [value for node in region for value in node.outputs if scaled(value) and value not in wrong]
@@ -165,32 +165,32 @@ class _System:
         node = _node_of(subject)
         reached, waiting = set[int](), dict.fromkeys(self._raw(subject))
         if node is not None:
-            yield from ((node, index) for index, each in enumerate(node.inputs) if self.found.is_scaled(each))
+            yield from ((node, index) for index, each in enumerate(node.inputs) if self.exponents.is_scaled(each))
             for operand in node.inputs:
-                waiting |= dict.fromkeys(self.found.of.get(operand, NOTHING) if operand is not None else ())
+                waiting |= dict.fromkeys(self.exponents.of.get(operand, NOTHING) if operand is not None else ())
                 producer = None if operand is None else operand.producer()
                 for index, each in enumerate(() if producer is None else producer.inputs):
-                    if producer is not None and self.found.is_scaled(each):
+                    if producer is not None and self.exponents.is_scaled(each):
                         yield producer, index
         while waiting:
             unknown = next(iter(waiting))
             del waiting[unknown]
             reached.add(unknown)
-            for form, edges in self.found.equations:
+            for form, edges in self.exponents.equations:
                 if unknown in form:
                     yield from edges
                     waiting |= {each: None for each in form if each not in reached}
 
     def _raw(self, subject: onnx_ir.Value | Edge) -> Form:
         if isinstance(subject, onnx_ir.Value):
-            return self.found.of.get(subject, NOTHING)
-        if subject in self.found.constants:
-            return self.found.constants[subject]
+            return self.exponents.of.get(subject, NOTHING)
+        if subject in self.exponents.constants:
+            return self.exponents.constants[subject]
         value = value_at(subject)
         if value is None:
             return NOTHING
-        shared = self.found.adapted.get(value, NOTHING) if isinstance(subject[0], onnx_ir.Node) else NOTHING
-        return plus(plus(self._raw(value), self.found.adapted.get(subject, NOTHING)), shared)
+        shared = self.exponents.adapted.get(value, NOTHING) if isinstance(subject[0], onnx_ir.Node) else NOTHING
+        return plus(plus(self._raw(value), self.exponents.adapted.get(subject, NOTHING)), shared)
 
 
 def _ends(value: onnx_ir.Value) -> Iterator[Edge]:
@@ -277,7 +277,7 @@ def solve(model: onnx_ir.Model, inference: Inference, bounds: Sequence[Bound]) -
         )
         best: tuple[_System, dict[int, Fraction], list[Bound]] = (system, numbers, wrong)
         for places in dict.fromkeys(frozenset[Place]().union(*choice) for choice in choices):
-            trial = tried(system.found.adapters | places)
+            trial = tried(system.exponents.adapters | places)
             left = trial[2]
             if len(left) < len(best[2]):
                 best = trial
@@ -302,12 +302,12 @@ def _solution(system: _System, numbers: Mapping[int, Fraction], unsolved: tuple[
     def whole(form: Form) -> int:
         return int(_value(system.reduced(form), numbers))
 
-    found = system.found
+    exponents = system.exponents
     return Solution(
-        {value: exponent for value, form in found.of.items() if (exponent := whole(form))},
-        {edge: exponent for edge, form in found.constants.items() if (exponent := whole(form))},
-        {place: exponent for place, form in found.attributes.items() if (exponent := whole(form))},
-        {node: exponent for node, form in found.repairs.items() if (exponent := whole(form))},
-        {place: exponent for place, form in found.adapted.items() if (exponent := whole(form))},
+        {value: exponent for value, form in exponents.of.items() if (exponent := whole(form))},
+        {edge: exponent for edge, form in exponents.constants.items() if (exponent := whole(form))},
+        {place: exponent for place, form in exponents.attributes.items() if (exponent := whole(form))},
+        {node: exponent for node, form in exponents.repairs.items() if (exponent := whole(form))},
+        {place: exponent for place, form in exponents.adapted.items() if (exponent := whole(form))},
         unsolved,
     )

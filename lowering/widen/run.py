@@ -3,8 +3,7 @@
 If the target supports the type but lacks the operator, the operands are cast to float and the result back: the
 operator's result in float, rounded once. For +, -, *, / and square root that is the result in the type itself, since
 float has more than twice its precision and two bits; for others, whose last bits the standard leaves to runtimes, it is
-the usual meaning. If the target lacks the type, its values become floats and each result is rounded in place. Casts
-to these types that the target rounds twice are rounded once.
+the usual meaning. If the target lacks the type, its values become floats and each result is rounded in place.
 
     y = Add (a, b)
 becomes
@@ -26,26 +25,25 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, input_types, op_formals, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR, RUNS_GRAPHS, operators
 from castsmith.ir.ops.traits import Moves
-from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, RewriteResult, Severity, Site
+from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes
-from castsmith.lowering.builder import Builder, computed_in, new_constants
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement, computed_in
 from castsmith.lowering.encodings.choose import Encoding
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.encodings.storage import inferred_declared, mentioned_types, retyped_attributes
 from castsmith.lowering.float8.casts import Context
-from castsmith.lowering.float8.functions import INLINE_FUNCTIONS, inline_functions, obstacle_to_inlining, takes_a_type
 from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
-from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, Types
+from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, Types, fails_when_run
+from castsmith.lowering.inlining import INLINE_FUNCTIONS, inline_or_refuse, takes_a_type
 from castsmith.lowering.interface import WIDE, WIDEN_INTERFACE, widen_interface
-from castsmith.lowering.widen.casts import CAST_BEFORE_TRANSPOSE, cast_before_transpose, round_casts_once
 from castsmith.lowering.widen.storage import WIDEN_STORAGE, effect_in_float, widen_storage, widened_tensor
+from castsmith.lowering.widen.transposes import CAST_BEFORE_TRANSPOSE, cast_before_transpose
 from castsmith.lowering.widen.unify import UNIFY_OPERANDS, unify_operands
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 from castsmith.passes.core.options import Interface, shared
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.rewriting import Replacement, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
@@ -88,11 +86,7 @@ def inline_ambiguous(session: Session, target: Target, pass_name: str, records: 
         for name, function in model.functions.items()
         if _is_ambiguous(function, inference) and _may_need_widening(function, target, halves)
     }
-    obstacle = obstacle_to_inlining(model, names) if names else None
-    if obstacle is not None:
-        records.refusals.append(Refusal(pass_name, INLINE_FUNCTIONS.code, Site(model.graph.name or ""), obstacle))
-    elif names:
-        records.rewrites.append(inline_functions(session, names, pass_name))
+    inline_or_refuse(session, names, pass_name, records)
 
 
 def _is_ambiguous(function: onnx_ir.Function, inference: Inference) -> bool:
@@ -124,16 +118,13 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
     kept = None if quantized is None else types.get(quantized, quantized.dtype)
     if kept is None or (kept in CODED_TYPES and not _casts_from_float(target, kept, opset)):
         raise ModelError(f"QuantizeLinear of {type_name(dtype)} to {'?' if kept is None else type_name(kept)}")
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    build = ReplacementBuilder(node)
     expand = expand_quantize if node.op_type == "QuantizeLinear" else expand_dequantize
     y = expand(build, node, Context(types, frozenset(), Encoding.LADDER, opset))
-    y.name = node.outputs[0].name
     why = f"{target} has no {node.op_type} of {type_name(dtype)} at opset {min(opset, target.newest_opset)}"
     if _divided_in_float(node, target, types, opset):
         why = f"{target} does not round the quotient to {type_name(dtype)}"
-    reason = f"{why}: in float, step by step"
-    return Replacement(WIDEN_OPERATOR.code, reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+    return as_replacement(build, WIDEN_OPERATOR.code, f"{why}: in float, step by step", y)
 
 
 def _casts_from_float(target: Target, dtype: DataType, opset: int) -> bool:
@@ -193,7 +184,6 @@ class WidenFloats(SessionPass):
         records.rewrites += widen_interface(session, NAME, HALF_TYPES if self.interface == WIDE else ())
         inline_ambiguous(session, self.target, NAME, records)
         _run(session, self.target, _linear, records)
-        round_casts_once(session, self.target, NAME, records)
         _run(session, self.target, _widened, records)
         for dtype in HALF_TYPES:
             if dtype in self.target.lacks:
@@ -201,19 +191,19 @@ class WidenFloats(SessionPass):
 
 
 def _run(session: Session, target: Target, rule: Widening, records: Records) -> None:
-    model, types, namer = session.model, session.inference(PromotionRules()).types, session.namer()
-    imports = session.imports
+    model, types, imports = session.model, session.inference(PromotionRules()).types, session.imports
+
+    def answer(node: onnx_ir.Node) -> Replacement | Refusal | None:
+        if node.domain not in DEFAULT_DOMAINS or node.graph is None or node.op_identifier() in model.functions:
+            return None
+        return rule(node, target, types, opset_of(imports[node.graph], "") or 0)
+
     with inferred_declared(model, types):
-        for node in list(all_nodes(model)):
-            if node.domain not in DEFAULT_DOMAINS or node.graph is None or node.op_identifier() in model.functions:
-                continue
-            answer = rule(node, target, types, opset_of(imports[node.graph], "") or 0)
-            if isinstance(answer, Replacement):
-                records.rewrites.append(apply_replacement(session, NAME, node, answer, namer, types))
-            elif answer is not None:
-                records.refusals.append(answer)
-                message = f"{answer.reason}, and {target} has no kernel for it"
-                records.diagnostics.append(Diagnostic(NO_KERNEL.code, Severity.ERROR, answer.site, message))
+        found = replace_nodes(session, NAME, answer, types=types).records
+    for refusal in found.refusals:
+        message = f"{refusal.reason}, and {target} has no kernel for it"
+        found.diagnostics.append(Diagnostic(NO_KERNEL.code, Severity.ERROR, refusal.site, message))
+    records.extend(found)
 
 
 def _lacking(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:
@@ -225,7 +215,11 @@ def _lacking(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> li
         dtype
         for dtype in HALF_TYPES
         if dtype in there
-        and not (target.has_kernel(node.op_type, dtype, opset) and _has_type(node, dtype, types, newest))
+        and not (
+            target.has_kernel(node.op_type, dtype, opset)
+            and _has_type(node, dtype, types, newest)
+            and not fails_when_run(node, dtype, target)
+        )
     ]
 
 
@@ -290,15 +284,16 @@ def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Re
     dtype = lacking[0]
     if obstacle := _obstacle(node, dtype, target, types, opset):
         return Refusal(NAME, WIDEN_OPERATOR.code, site_of(node), obstacle)
-    nodes, outputs = computed_in(
-        node,
+    build = ReplacementBuilder(node)
+    outputs = computed_in(
+        build,
         DataType.FLOAT,
         retyped_attributes(node, (dtype,), DataType.FLOAT, widened_tensor),
-        lambda _, value: types.get(value, value.dtype) == dtype,
+        lambda _, value: build.cast(value, DataType.FLOAT) if types.get(value, value.dtype) == dtype else value,
         lambda old: dtype if types.get(old, old.dtype) == dtype else None,
     )
     reason = f"{target} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, rounded once"
-    return Replacement(WIDEN_OPERATOR.code, reason, nodes, outputs=outputs, effect=effect_in_float(node))
+    return as_replacement(build, WIDEN_OPERATOR.code, reason, *outputs, effect=effect_in_float(node))
 
 
 def _obstacle(node: onnx_ir.Node, dtype: DataType, target: Target, types: Types, opset: int) -> str | None:

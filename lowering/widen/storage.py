@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import onnx_ir
 from onnx_ir import DataType
 
@@ -12,14 +14,21 @@ from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import CASTS, CONVERSIONS, MOVERS, RUNS_GRAPHS, operators
 from castsmith.ir.ops.traits import Rounding
-from castsmith.ir.ops.value_types import set_element_type, with_element_type
-from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity, Site
-from castsmith.ir.text import site_of, value_item
-from castsmith.ir.walks import all_nodes
-from castsmith.lowering.builder import Builder, ConstantHome, new_constants, shared_constants
+from castsmith.ir.ops.value_types import with_element_type
+from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes, all_values
+from castsmith.lowering.builder import (
+    Builder,
+    ConstantHome,
+    ReplacementBuilder,
+    as_replacement,
+    new_constants,
+    shared_constants,
+)
 from castsmith.lowering.encodings.integer import rounds_since, wide
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE, round_in_place
-from castsmith.lowering.encodings.storage import declared_values, inferred_declared, retyped_attributes
+from castsmith.lowering.encodings.storage import inferred_declared, recorded_retyping, retype, retyped_attributes
 from castsmith.lowering.float8.functions import Functions
 from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, Types, is_coded, touches_coded
 from castsmith.lowering.formats import NarrowPolicy
@@ -27,7 +36,7 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
-from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.rewriting import apply_replacement
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
@@ -75,7 +84,7 @@ def widen_storage(
     """
     model, types = session.model, session.inference(PromotionRules()).types
     nodes = [node for node in all_nodes(model) if touches_coded(node, types, (dtype,))]
-    values = [value for value in declared_values(model) if is_coded(value, types, (dtype,))]
+    values = [value for value in all_values(model) if is_coded(value, types, (dtype,))]
     refusals = [
         Refusal(NAME, WIDEN_STORAGE.code, site_of(node), reason)
         for node in nodes
@@ -86,9 +95,11 @@ def widen_storage(
         message = f"{target} has no {type_name(dtype)}, but {refusals[0].reason}"
         records.diagnostics.append(Diagnostic(TYPE_NOT_IN_TARGET.code, Severity.ERROR, refusals[0].site, message))
         return
+    reason = f"the same numbers, because {target} has no {type_name(dtype)}"
     with inferred_declared(model, types):
         for value in values:
-            _retype(model, value, target, dtype, records)
+            widen = partial(retype, value, (dtype,), DataType.FLOAT, widened_tensor)
+            records.rewrites += recorded_retyping(model, value, widen, NAME, WIDEN_STORAGE, reason)
         session.changed()
         namer = session.namer()
         shared = shared_constants(model, namer, "castsmith_") if namer.takes_initializers(model.graph) else None
@@ -128,19 +139,6 @@ def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.
     return f"{node.op_type} has no exact sequence in float" if node.op_type in _NOT_IN_FLOAT else None
 
 
-def _retype(model: onnx_ir.Model, value: onnx_ir.Value, target: Target, dtype: DataType, records: Records) -> None:
-    before = value_item(value)
-    set_element_type(value, DataType.FLOAT)
-    if value.const_value is not None and value.const_value.dtype == dtype:
-        value.const_value = widened_tensor(value.const_value)
-    interface = value.graph is model.graph and (value.is_graph_input() or value.is_graph_output())
-    if interface or value.is_initializer():
-        effect = Effect.INTERFACE if interface else Effect.BIT_EXACT
-        reason = f"the same numbers, because {target} has no {type_name(dtype)}"
-        site = Site(model.graph.name or "", value.name or "")
-        records.rewrites.append(Rewrite(NAME, WIDEN_STORAGE.code, site, before, value_item(value), reason, effect))
-
-
 def widened_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
     """Return the same numbers in float; those of a large tensor are computed when it is saved."""
     if is_large(tensor):
@@ -159,8 +157,7 @@ def _round_results(
     functions: Functions | None,
 ) -> Rewrite:
     """Round the node's results, or the operand of a cast, to the values of the type."""
-    constants: list[onnx_ir.Value] = []
-    build = Builder(shared or new_constants(constants), doubles=bool(target.as_written))
+    build = ReplacementBuilder(node, "", shared, doubles=bool(target.as_written))
     if node.op_type in CASTS:
         x = node.inputs[0]
         x = present(x, "the operand")
@@ -182,8 +179,7 @@ def _round_results(
         outputs.append(_rounded(build, result, dtype, functions) if rounds else result)
         outputs[-1].name = old.name
     reason = f"computed in float and rounded to {type_name(dtype)}, which {target} lacks"
-    parts = tuple(build.nodes), tuple(constants)
-    wanted = Replacement(ROUND_IN_PLACE.code, reason, *parts, outputs=tuple(outputs), effect=effect_in_float(node))
+    wanted = as_replacement(build, ROUND_IN_PLACE.code, reason, *outputs, effect=effect_in_float(node))
     return apply_replacement(session, NAME, node, wanted, namer, types)
 
 

@@ -24,7 +24,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, Records, Refusal, RewriteResult
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import computed_in
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement, computed_in
 from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.lowering.float8.needs import Types
 from castsmith.lowering.widen.storage import NAME
@@ -33,7 +33,7 @@ from castsmith.numerics.embedding import embeds
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.rewriting import Replacement, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.kernels import operands_of_several_types
 from castsmith.targets.target import Target
@@ -76,16 +76,15 @@ def unify_operands(session: Session, target: Target, records: Records) -> None:
     """Apply the rule to every node."""
     if not any(node.op_type in target.one_type for node in session.nodes):
         return
-    types, namer = session.inference(PromotionRules()).types, session.namer()
+    types, imports, functions = session.inference(PromotionRules()).types, session.imports, session.model.functions
+
+    def unified(node: onnx_ir.Node) -> Replacement | Refusal | None:
+        if node.graph is None or node.op_identifier() in functions:
+            return None
+        return _unified(node, target, types, imports[node.graph])
+
     with inferred_declared(session.model, types):
-        for node in session.nodes:
-            if node.graph is None or node.op_identifier() in session.model.functions:
-                continue
-            answer = _unified(node, target, types, session.imports[node.graph])
-            if isinstance(answer, Replacement):
-                records.rewrites.append(apply_replacement(session, NAME, node, answer, namer, types))
-            elif answer is not None:
-                records.refusals.append(answer)
+        records.extend(replace_nodes(session, NAME, unified, types=types).records)
 
 
 def _unified(
@@ -138,10 +137,13 @@ def _is_held(value: onnx_ir.Value | None, dtype: DataType) -> bool:
 def _in_one_type(
     node: onnx_ir.Node, operands: Mapping[int, DataType], dtype: DataType, types: Types, reason: str, effect: Effect
 ) -> Replacement:
-    def given(old: onnx_ir.Value) -> DataType | None:
+    def before(old: onnx_ir.Value) -> DataType | None:
         present = _type_of(old, types)
         return present if present in operands.values() and present != dtype else None
 
     attributes = [attribute for attribute in node.attributes.values() if attribute.name != "precision"]
-    nodes, outputs = computed_in(node, dtype, attributes, lambda index, _: index in operands, given)
-    return Replacement(UNIFY_OPERANDS.code, reason, nodes, outputs=outputs, effect=effect)
+    build = ReplacementBuilder(node)
+    outputs = computed_in(
+        build, dtype, attributes, lambda index, value: build.cast(value, dtype) if index in operands else value, before
+    )
+    return as_replacement(build, UNIFY_OPERANDS.code, reason, *outputs, effect=effect)

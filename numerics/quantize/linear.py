@@ -18,7 +18,8 @@ Source: the schemas of both operators at opsets 10 to 28; `castsmith.numerics.qu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.cast.narrowing import narrow
 from castsmith.numerics.cast.settings import NEWEST_OPSET, Policy
+from castsmith.numerics.quantize.granularity import Box
 from castsmith.numerics.quantize.schema import Operands, Settings, dequantize_operands, quantize_operands
 from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type
 
@@ -95,12 +97,7 @@ def quantize_linear(
     """
     settings = Settings(opset, axis, block_size, saturate, output_dtype, precision)
     operands = quantize_operands(x, scale, zero_point, settings)
-    result = np.empty(operands.x.shape, operands.output.numpy())
-    source, out = operands.folded(operands.x), operands.folded(result)
-    with np.errstate(all="ignore"):
-        for box, divisor, zero in operands.pieces():
-            out[box] = quantize_piece(source[box], divisor, zero, operands, operands.compute)
-    return result
+    return _joined(operands, _quantized(operands))
 
 
 def dequantize_linear(
@@ -121,11 +118,46 @@ def dequantize_linear(
     """
     settings = Settings(opset, axis, block_size, output_dtype=output_dtype)
     operands = dequantize_operands(x, scale, zero_point, settings)
+    return _joined(operands, _dequantized(operands))
+
+
+def quantized_pieces(
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
+) -> Iterator[Array]:
+    """Yield the elements of `quantize_linear` with the same arguments in C order, in one-dimensional arrays."""
+    return (part.reshape(-1) for _, part in _quantized(quantize_operands(x, scale, zero_point, Settings(**settings))))
+
+
+def dequantized_pieces(
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
+) -> Iterator[Array]:
+    """Yield the elements of `dequantize_linear` as `quantized_pieces` does."""
+    return (
+        part.reshape(-1) for _, part in _dequantized(dequantize_operands(x, scale, zero_point, Settings(**settings)))
+    )
+
+
+def _quantized(operands: Operands) -> Iterator[tuple[Box, Array]]:
+    source = operands.folded(operands.x)
+    for box, divisor, zero in operands.pieces():
+        with np.errstate(all="ignore"):
+            part = quantize_piece(source[box], divisor, zero, operands, operands.compute)
+        yield box, part
+
+
+def _dequantized(operands: Operands) -> Iterator[tuple[Box, Array]]:
+    source = operands.folded(operands.x)
+    for box, factor, zero in operands.pieces():
+        with np.errstate(all="ignore"):
+            part = product(difference(source[box], zero), factor, operands.compute)
+        yield box, part
+
+
+def _joined(operands: Operands, parts: Iterable[tuple[Box, Array]]) -> Array:
     result = np.empty(operands.x.shape, operands.output.numpy())
-    source, out = operands.folded(operands.x), operands.folded(result)
-    with np.errstate(all="ignore"):
-        for box, factor, zero in operands.pieces():
-            out[box] = product(difference(source[box], zero), factor, operands.compute)
+    out = operands.folded(result)
+    for box, part in parts:
+        out[box] = part
     return result
 
 

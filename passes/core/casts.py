@@ -20,14 +20,17 @@ _NARROW_FLOAT = 8
 def cast_before(value: onnx_ir.Value | None, inference: Inference) -> CastStep | None:
     """Return the value before the cast that makes `value`, its type, and the cast; None if there is no cast."""
     producer = None if value is None else value.producer()
-    if producer is None or not producer.inputs or producer.inputs[0] is None:
+    return None if producer is None else cast_of(producer, inference)
+
+
+def cast_of(node: onnx_ir.Node, inference: Inference) -> CastStep | None:
+    """Return the value that the node casts, its type, and the cast; None if it is no cast or its types are unknown."""
+    value = node.inputs[0] if node.inputs else None
+    meaning = read_cast(node, inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None)
+    source = inference.type_of(value)
+    if value is None or meaning is None or meaning.to is None or source is None:
         return None
-    like = inference.type_of(producer.inputs[1]) if len(producer.inputs) == 2 else None
-    meaning = read_cast(producer, like)
-    source = inference.type_of(producer.inputs[0])
-    if meaning is None or meaning.to is None or source is None:
-        return None
-    return producer.inputs[0], source, meaning
+    return value, source, meaning
 
 
 def harmless(range_: Range, start: DataType, first: CastNode, last: CastNode) -> bool:

@@ -105,8 +105,7 @@ class SessionPass(RewritePass):
 
     def run(self, session: Session) -> RewriteResult:
         """Check what the pass requires, change the model of the session, and leave in it what is still right."""
-        names = session.knows_distinct_names
-        result = _completed(type(self).__name__, session.model, lambda _: self._checked(session), names)
+        result = _completed(type(self).__name__, session.model, lambda _: self._checked(session))
         session.end_of_pass(modified=result.modified)
         return result
 
@@ -117,12 +116,7 @@ class SessionPass(RewritePass):
         return result
 
 
-def _completed(
-    name: str,
-    model: onnx_ir.Model,
-    work: Callable[[onnx_ir.Model], PassResult],
-    has_distinct_names: Callable[[], bool] = bool,
-) -> RewriteResult:
+def _completed(name: str, model: onnx_ir.Model, work: Callable[[onnx_ir.Model], PassResult]) -> RewriteResult:
     """Run a pass; settle the names in its result, complete its records and tell those who listen."""
     before = _header(model)
     announce(model)
@@ -130,8 +124,7 @@ def _completed(
     if not isinstance(result, RewriteResult):
         raise TypeError(f"the pass {name} returned a {type(result).__name__}, expected a castsmith.RewriteResult.")
     if result.modified:
-        if not has_distinct_names():
-            settle_names(result.model)
+        settle_names(result.model)
         _import_standard(result.model)
         spell_casts(result.model)
     elif _header(result.model) != before:

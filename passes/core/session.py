@@ -94,10 +94,6 @@ class Session:
         self._namer = Namer(self.model, lambda: self.survey)
         return self._namer
 
-    def knows_distinct_names(self) -> bool:
-        """True if all values are known to have different names: only rewrites changed the model since `namer`."""
-        return self._namer is not None and self._followed is not None and self._namer.values_are_distinct
-
     def rewritten(
         self,
         node: onnx_ir.Node,

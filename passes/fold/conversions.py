@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
@@ -10,11 +10,12 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.io.streaming import computed, is_large, streamed
 from castsmith.ir.ops.moves import Dims
 from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import bit_cast, cast
 from castsmith.numerics.errors import TruncError
-from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
+from castsmith.numerics.quantize.linear import dequantize_linear, dequantized_pieces, quantize_linear, quantized_pieces
 from castsmith.numerics.quantize.status import dequantize_reason, quantize_reason
 from castsmith.numerics.runtimes.dispatch import cast_as
 from castsmith.numerics.status import Definedness, Finding, cast_status, status_reason
@@ -159,6 +160,10 @@ class QuantizeTo:
     def compute(self, arrays: Sequence[Array]) -> Array:
         return quantize_linear(*arrays, **asdict(self))
 
+    def pieces(self, arrays: Sequence[Array]) -> Iterator[Array]:
+        """Yield the elements of the result in C order, in one-dimensional arrays."""
+        return quantized_pieces(*arrays, **asdict(self))
+
     def text(self, types: Sequence[DataType]) -> str:
         return f"{type_name(types[0])} constant, quantized as opset {self.opset} defines it"
 
@@ -184,8 +189,39 @@ class DequantizeTo:
     def compute(self, arrays: Sequence[Array]) -> Array:
         return dequantize_linear(*arrays, **asdict(self))
 
+    def pieces(self, arrays: Sequence[Array]) -> Iterator[Array]:
+        """As of QuantizeTo."""
+        return dequantized_pieces(*arrays, **asdict(self))
+
     def text(self, types: Sequence[DataType]) -> str:
         return f"{type_name(types[0])} constant, dequantized as opset {self.opset} defines it"
+
+
+def tensor_of(
+    conversion: Conversion, source: onnx_ir.TensorProtocol | None, arrays: Sequence[Array], dtype: DataType
+) -> onnx_ir.TensorProtocol:
+    """Return what the conversion makes of constants: of a large one what is computed in pieces when it is read.
+
+    Args:
+        conversion: The conversion.
+        source: The first of the constants, if it is one of the model.
+        arrays: All of them.
+        dtype: The type of the result.
+    """
+    if source is not None and is_large(source) and DataType.STRING not in (source.dtype, dtype):
+        if isinstance(conversion, CastTo):
+            return computed(source, dtype, lambda array: conversion.compute([array]), source.name or "")
+        if isinstance(conversion, QuantizeTo | DequantizeTo):
+            return streamed(arrays[0].shape, dtype, lambda: conversion.pieces(arrays), source.name or "")
+    return constant_of(conversion.compute(arrays), dtype)
+
+
+def constant_of(array: Array, dtype: DataType) -> onnx_ir.TensorProtocol:
+    """Return the array as a tensor."""
+    if dtype == DataType.STRING:
+        texts = [text.encode() for text in array.ravel().tolist()]
+        return onnx_ir.StringTensor(texts, shape=onnx_ir.Shape(array.shape))
+    return onnx_ir.Tensor(array, dtype)
 
 
 def read_quantize(node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:

@@ -22,14 +22,12 @@ from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Refusal
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of
-from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.errors import CastsmithError, present
 from castsmith.numerics.status import Definedness, Finding
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import Replacement, lacking_identity
-from castsmith.passes.fold.conversions import CastTo, Reading
+from castsmith.passes.fold.conversions import CastTo, Reading, constant_of, tensor_of
 from castsmith.passes.fold.reading import Reader
-from castsmith.passes.fold.together import Together
 from castsmith.passes.fold.values import Constants, FoldError, Known
 from castsmith.targets.kernels import takes_identity
 from castsmith.targets.target import Target
@@ -95,8 +93,6 @@ class Folding:
     as_runtime: set[Known] = field(default_factory=set[Known])
     grown: int = 0
     refused: dict[tuple[Known, ...], Refusal] = field(default_factory=dict[tuple[Known, ...], Refusal])
-    ready: Together = field(default_factory=Together)
-    """The casts of small constants, which were computed together."""
 
     def fold(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
         """Return the replacement of the node; None if it does not convert constants."""
@@ -146,7 +142,7 @@ class Folding:
         """Return the constant of each output. An unused output is left as its operand."""
         if node.op_type == "Cast" and not (node.inputs and self.constants.of(node.inputs[0])):  # as in most cases
             return None
-        readings = self.ready.readings.get(node) or self.reader.read(node)
+        readings = self.reader.read(node)
         used = _used(node)
         if readings is None or not any(used):
             return None
@@ -260,26 +256,15 @@ class Folding:
     def _computed(self, derivation: Derivation) -> onnx_ir.TensorProtocol | Finding:
         """Return the constant, or the element that prevents folding."""
         conversion = derivation.reading[0]
-        ready = self.ready.arrays.get(derivation.known)
-        if ready is not None:
-            return onnx_ir.Tensor(ready, derivation.known.dtype)
-        from castsmith.passes.fold.streaming import streamed_conversion
-
-        streamed = streamed_conversion(conversion, derivation.operands, derivation.known.dtype, self.constants.array)
-        if streamed is not None:
-            finding = streamed.finding()
-            if finding is None or finding.standing <= self.tolerated:
-                return streamed.tensor()
-            if not self.fold_as or not isinstance(conversion, CastTo):
-                return finding
         arrays = [self.constants.array(constant) for constant in derivation.operands]
-        finding = conversion.finding(arrays)
+        dtype, finding = derivation.known.dtype, conversion.finding(arrays)
         if finding is None or finding.standing <= self.tolerated:
-            return _tensor(conversion.compute(arrays), derivation.known.dtype)
+            source = derivation.operands[0]
+            return tensor_of(conversion, source.tensor if source.how is None else None, arrays, dtype)
         if not self.fold_as or not isinstance(conversion, CastTo):
             return finding
         self.as_runtime.add(derivation.known)
-        return _tensor(conversion.compute_as(self.fold_as, arrays[0], self.tolerated), derivation.known.dtype)
+        return constant_of(conversion.compute_as(self.fold_as, arrays[0], self.tolerated), dtype)
 
     def _runtime_note(self, new: Container[Known]) -> str:
         if not any(constant in new for constant in self.as_runtime):
@@ -319,10 +304,3 @@ def _reason(derivations: Sequence[Derivation], new: Mapping[Known, Derivation]) 
         derivation.reading[0].text([constant.dtype for constant in derivation.operands]) for derivation in computed
     )
     return "; ".join(texts) + ("" if new else "; the constant exists already")
-
-
-def _tensor(array: Array, dtype: DataType) -> onnx_ir.TensorProtocol:
-    if dtype == DataType.STRING:
-        texts = [text.encode() for text in array.ravel().tolist()]
-        return onnx_ir.StringTensor(texts, shape=onnx_ir.Shape(array.shape))
-    return onnx_ir.Tensor(array, dtype)

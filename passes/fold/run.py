@@ -9,7 +9,7 @@ Exact: the value is computed by the numeric core as the schema of the model's op
 nodes ask for it. Refused: a conversion of which any element is not DEFINED by the schema (with `fold_disputed`: neither
 DEFINED nor DISPUTED), so that what a runtime gives there stays its own; the first such element is named. Refused too,
 before any memory is taken: a constant beyond the budget, as a float8 weight decoded to float is. Refused, unless
-`fold_quantized`: a DequantizeLinear that is part of a quantized operator.
+`fold_quantized`: a DequantizeLinear that is part of a quantized operator, if the target has a kernel for it.
 
     float[3] w = {1, 2.5, -3}
     y = Cast <to = float8e4m3fn> (w)
@@ -27,10 +27,10 @@ from castsmith.analysis.inference.walk import called_with_several_types
 from castsmith.ir.codes import FindingCode, Outcome, RefusalCode
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_tensors
+from castsmith.ir.walks import all_tensors, graph_of
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.status import Definedness
 from castsmith.passes.core.options import FoldAs, shared
@@ -39,8 +39,8 @@ from castsmith.passes.core.rewriting import Replacement, apply_replacement
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.reading import CONVERTING, Reader, may_convert
 from castsmith.passes.fold.rule import FOLD_CONSTANT, FOLD_GROWTH, FOLD_INVALID, FOLD_UNDEFINED, NAME, Folding
-from castsmith.passes.fold.together import casts_computed
 from castsmith.passes.fold.values import Constants
+from castsmith.targets.kernels import takes_operator
 from castsmith.targets.target import Target
 
 # A runtime fuses `DequantizeLinear (x), DequantizeLinear (w) -> Conv -> QuantizeLinear` into a convolution of integers.
@@ -121,12 +121,11 @@ class FoldConstants(SessionPass):
         found = session.survey
         nodes = [node for node in (found.nodes if found.domains else found.of(CONVERTING)) if may_convert(node)]
         nodes = [node for node in nodes if not node.metadata_props or not is_stored_weight(node)]
-        folding.ready = casts_computed(nodes, folding.reader)
         types = folding.reader.inference.types
         for node in nodes:
             if node.graph is None:  # removed meanwhile
                 continue
-            answer = self._keep(node) or folding.fold(node)
+            answer = self._keep(node, session) or folding.fold(node)
             if isinstance(answer, Replacement):
                 operands = [value for value in node.inputs if value is not None]
                 records.rewrites.append(apply_replacement(session, NAME, node, answer, namer, types))
@@ -139,8 +138,12 @@ class FoldConstants(SessionPass):
         ]
         return RewriteResult(model, bool(records.rewrites), records)
 
-    def _keep(self, node: onnx_ir.Node) -> Refusal | None:
-        if self.fold_quantized or not belongs_to_quantized_operator(node) or constant_tensor(node.inputs[0]) is None:
+    def _keep(self, node: onnx_ir.Node, session: Session) -> Refusal | None:
+        codes = constant_tensor(node.inputs[0]) if node.inputs else None
+        if self.fold_quantized or codes is None or not belongs_to_quantized_operator(node):
+            return None
+        opset = opset_of(session.imports[graph_of(node)], "") or 0
+        if not takes_operator(node.op_type, codes.dtype, opset, self.target):
             return None
         reason = (
             "it is the weight of a quantized operator, which runtimes would not recognise (fold_quantized folds it)"

@@ -34,15 +34,12 @@ def type_of(chain: Chain) -> DataType:
 
 @dataclass(frozen=True)
 class Casting:
-    """The casts that may be placed: one to each type, with the settings of the region's own casts to it."""
+    """The casts that may be placed: one to each of two types, with the settings of the region's own casts to it."""
 
     steps: tuple[CastNode, ...]
     opset: int
     plans: dict[object, object] = field(default_factory=dict[object, object], compare=False, repr=False)
     """Results of `castsmith.passes.place.choices` for these casts."""
-    _reached: dict[Chain, dict[Chain, Chain]] = field(
-        default_factory=dict[Chain, dict[Chain, Chain]], compare=False, repr=False
-    )
 
     def types(self) -> list[DataType]:
         return [step.to for step in self.steps if step.to is not None]
@@ -55,24 +52,16 @@ class Casting:
         """Return the chain extended by a cast to the type, reduced; None if that cast may not be placed."""
         return chain if type_of(chain) == dtype else _extended(chain, self.step_to(dtype), self.opset)
 
-    def reach(self, chain: Chain) -> dict[Chain, Chain]:
-        """Return each chain that one or two casts make of `chain`, with the chain before its last cast."""
-        if chain not in self._reached:
-            self._reached[chain] = self._reach(chain)
-        return self._reached[chain]
-
-    def _reach(self, chain: Chain) -> dict[Chain, Chain]:
-        parents: dict[Chain, Chain] = {}
-        edge = [chain]
-        for _ in range(2):
-            extended = [
-                (longer, base) for base in edge for dtype in self.types() if (longer := self.extend(base, dtype))
-            ]
-            fresh = [(longer, base) for longer, base in extended if longer != chain and longer not in parents]
-            for longer, base in fresh:
-                parents.setdefault(longer, base)
-            edge = [longer for longer, _ in fresh]
-        return parents
+    def line(self, chain: Chain) -> tuple[Chain, ...]:
+        """Return the chain, as a cast to the other type leaves it, and as a cast back does, where that changes it."""
+        (other,) = (dtype for dtype in self.types() if dtype != type_of(chain))
+        chains = [chain]
+        for dtype in (other, type_of(chain)):
+            longer = self.extend(chains[-1], dtype)
+            if longer is None or longer in chains:
+                break
+            chains.append(longer)
+        return tuple(chains)
 
 
 Castings = dict[tuple[tuple[CastNode, ...], int], Casting]

@@ -1,17 +1,17 @@
-"""The ways in which a root of a region can serve its users: which casts are made, and what they cost.
+"""How a root of a region serves its users: which casts are made, and what they cost.
 
-A root gives one chain; each demand on it accepts certain chains. A plan is a set of casts that makes, from the given
-chain, a chain for every demand. Its cost per element depends on types and chains alone, so plans are found once for all
-similar roots; the best of them depends on the number of elements.
+A root gives one chain; each demand on it accepts certain chains. The plan is the fewest casts that make, one after the
+other from the given chain, a chain for every demand. It depends on types and chains alone, so it is found once for all
+similar roots.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import cast
+from itertools import pairwise
+from typing import NamedTuple, cast
 
 from onnx_ir import DataType
 
@@ -26,21 +26,11 @@ class Mode(enum.Enum):
     BEFORE = enum.auto()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Choice:
-    """The type that a node moves, and its relation to the elements that it moved before. Made by `choice_of`."""
+class Choice(NamedTuple):
+    """The type that a node moves, and its relation to the elements that it moved before."""
 
     dtype: DataType
     mode: Mode
-
-
-_CHOICES = {(dtype, mode): Choice(dtype, mode) for dtype in DataType for mode in Mode}
-"""All choices, made once: a cache could make one twice if several threads request it at the same time."""
-
-
-def choice_of(dtype: DataType, mode: Mode) -> Choice:
-    """Return the choice of a type and mode."""
-    return _CHOICES[dtype, mode]
 
 
 Wish = tuple[tuple[DataType, ...], Choice | None]
@@ -49,7 +39,7 @@ Wish = tuple[tuple[DataType, ...], Choice | None]
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan for one root.
+    """The casts of one root.
 
     It has the chain of the root, the casts to make with the chain before each, the chain that serves each demand, and
     the bytes that the casts read and write per element.
@@ -61,12 +51,27 @@ class Plan:
     unit: float
 
 
-def good_plans(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> tuple[Plan, ...]:
-    """Return the ways to serve all demands, except those that another beats in bytes and casts; empty if impossible."""
+def plan_of(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> Plan | None:
+    """Return the cheapest way to serve all demands; None if there is none."""
     key = history, own, wishes
     if key not in casting.plans:
-        casting.plans[key] = _good(casting, history, own, wishes)
-    return cast("tuple[Plan, ...]", casting.plans[key])
+        casting.plans[key] = _plan(casting, history, own, wishes)
+    return cast("Plan | None", casting.plans[key])
+
+
+def _plan(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> Plan | None:
+    value, given = _chains(casting, history, own)
+    if value is None or given is None:
+        return None
+    line = casting.line(given)
+    served = [next((chain for chain in line if _serves(casting, value, wish, chain)), None) for wish in wishes]
+    chains = [chain for chain in served if chain is not None]
+    if len(chains) < len(served):
+        return None
+    made = line[: 1 + max(map(line.index, chains), default=0)]
+    casts = tuple(pairwise(made))
+    unit = sum(type_of(chain).itemsize for pair in casts for chain in pair)
+    return Plan(given, casts, tuple(chains), unit)
 
 
 def _chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain | None, Chain | None]:
@@ -79,65 +84,18 @@ def _chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain
     return casting.extend(given, type_of(history)), given
 
 
-def _good(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> tuple[Plan, ...]:
-    value, given = _chains(casting, history, own)
-    if value is None or given is None:
-        return ()
-    parents = casting.reach(given)
-    wanted = [_accepted(casting, value, wish, (given, *parents)) for wish in wishes]
-    if not all(wanted):
-        return ()
-    useful = _useful(given, parents, [accepted for accepted in dict.fromkeys(wanted) if given not in accepted])
-    good: list[Plan] = []
-    for count in range(len(useful) + 1):
-        for chains in combinations(useful, count):
-            there = {given, *chains}
-            if any(accepted.isdisjoint(there) for accepted in wanted):
-                continue
-            priced = _priced(casting, given, parents, chains)
-            if priced is None or any(plan.unit <= priced[1] for plan in good):
-                continue
-            served = tuple(next(chain for chain in (given, *chains) if chain in accepted) for accepted in wanted)
-            plan = Plan(given, tuple(sorted(priced[0], key=lambda cast: cast[0] != given)), served, priced[1])
-            # More casts come later, so this one is kept beside those of fewer.
-            good = [other for other in good if len(other.casts) < count or other.unit <= plan.unit] + [plan]
-    return tuple(good)
-
-
-def _useful(given: Chain, parents: Mapping[Chain, Chain], wanted: Sequence[frozenset[Chain]]) -> list[Chain]:
-    useful = [chain for chain in parents if any(chain in accepted for accepted in wanted)]
-    return useful + [b for b in dict.fromkeys(parents[chain] for chain in useful) if b != given and b not in useful]
-
-
-def _accepted(casting: Casting, chain: Chain, wish: Wish, offered: Iterable[Chain]) -> frozenset[Chain]:
-    """Return those of the chains that serve the demand on a root with the given chain."""
+def _serves(casting: Casting, value: Chain, wish: Wish, offered: Chain) -> bool:
+    """True if the offered chain serves the demand on a root that had the chain `value`."""
     path, other = wish
-    wanted: Chain | None = chain
-    for dtype in path:
-        wanted = None if wanted is None else casting.extend(wanted, dtype)
-    if wanted is None:
-        return frozenset()
-    if other is None or other.mode is Mode.KEEP:
-        return frozenset(chain for chain in offered if chain == wanted)
+    wanted = _extended(casting, value, path)
+    if wanted is None or other is None or other.mode is Mode.KEEP:
+        return offered == wanted
     if other.mode is Mode.AFTER:
-        after = casting.extend(wanted, other.dtype)
-        return frozenset(chain for chain in offered if chain == after)
-    before = [chain for chain in offered if type_of(chain) == other.dtype]
-    return frozenset(chain for chain in before if casting.extend(chain, type_of(wanted)) == wanted)
+        return offered == casting.extend(wanted, other.dtype)
+    return type_of(offered) == other.dtype and casting.extend(offered, type_of(wanted)) == wanted
 
 
-def _priced(
-    casting: Casting, given: Chain, parents: Mapping[Chain, Chain], made: tuple[Chain, ...]
-) -> tuple[list[tuple[Chain, Chain]], float] | None:
-    """Return the casts that make exactly these chains, and their bytes per element; None if impossible."""
-    casts: list[tuple[Chain, Chain]] = []
-    unit = 0
-    for chain in made:
-        bases = [base for base in (given, *made) if base != chain and casting.extend(base, type_of(chain)) == chain]
-        bases = [base for base in bases if base == given or base == parents[chain]]
-        if not bases:
-            return None
-        base = min(bases, key=lambda base: (type_of(base).itemsize, base != given))
-        casts.append((base, chain))
-        unit += type_of(base).itemsize + type_of(chain).itemsize
-    return casts, unit
+def _extended(casting: Casting, chain: Chain | None, path: Sequence[DataType]) -> Chain | None:
+    for dtype in path:
+        chain = None if chain is None else casting.extend(chain, dtype)
+    return chain

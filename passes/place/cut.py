@@ -21,14 +21,14 @@ Sides = Sequence[tuple[Choice | None, Choice | None]]
 
 
 def two_sides(problem: Problem) -> Sides | None:
-    """Return the two choices of each node; None if the region has more types, or several choices in one type.
+    """Return the two choices of each node; None if it has several in one type.
 
     With casts one way, a to b: former b values can stay a if the cast rounds, or be cast back if it does not; former a
     values can be cast earlier. With casts both ways: no rounding remains between two types, so all values round-trip.
     """
     types = problem.casting.types()
     steps = {step for root in problem.roots for demand in root.demands for step in _steps(root, demand)}
-    if len(types) != 2 or (len(steps) > 1 and _rounds(problem)):
+    if len(steps) > 1 and _rounds(problem):
         return None
     sides: list[tuple[Choice | None, Choice | None]] = []
     for move in problem.moves:

@@ -11,14 +11,14 @@ so a choice is valid if every input can be made, by at most two casts, from the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.passes.place.chains import Casting, Chain, type_of
-from castsmith.passes.place.choices import Choice, Mode, Plan, choice_of, good_plans
+from castsmith.passes.place.choices import Choice, Mode, Plan, plan_of
 
 IMPOSSIBLE = float("inf")
 
@@ -96,12 +96,11 @@ class Problem:
     casting: Casting
     bytes_before: float = 0
     casts_before: int = 0
-    _plans: dict[int, dict[tuple[Choice | None, ...], Plan | None]] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
 
     @cached_property
     def kept(self) -> tuple[Choice, ...]:
         """Return the choice that leaves every node unchanged."""
-        return tuple(choice_of(move.dtype, Mode.KEEP) for move in self.moves)
+        return tuple(Choice(move.dtype, Mode.KEEP) for move in self.moves)
 
     @property
     def before(self) -> float:
@@ -128,13 +127,8 @@ class Problem:
 
     def cost_of_serving(self, number: int, own: Choice | None, demand: Demand, other: Choice | None) -> float:
         """Return the cost of the cast that one demand alone needs; IMPOSSIBLE if no single cast serves it."""
-        plans = good_plans(self.casting, self.roots[number].history, own, ((demand.path, other),))
-        return min((self._price(number, plan) for plan in plans if len(plan.casts) < 2), default=IMPOSSIBLE)
-
-    def price_of_casts(self, number: int, unit: float, casts: int) -> float:
-        """Return the cost of casts of a root that read and write `unit` bytes per element."""
-        root = self.roots[number]
-        return root.price * (_TIME * (unit * root.elements + LAUNCH_BYTES * casts) + _CAST * casts)
+        plan = plan_of(self.casting, self.roots[number].history, own, ((demand.path, other),))
+        return self._price(number, plan if plan is not None and len(plan.casts) < 2 else None)
 
     def bytes_and_casts(self, chosen: Sequence[Choice]) -> tuple[float, int]:
         """Return the bytes that moves and casts read and write, and the number of casts of non-constant values."""
@@ -149,18 +143,12 @@ class Problem:
     def plan(self, number: int, chosen: Sequence[Choice]) -> Plan | None:
         """Return the cheapest way to serve all demands on a root; None if impossible."""
         root = self.roots[number]
-        key = tuple(None if move is None else chosen[move] for move in self._touched(number))
-        plans = self._plans.setdefault(number, {})
-        if key not in plans:
-            wishes = tuple((demand.path, other) for demand, other in zip(root.demands, key[1:], strict=True))
-            good = good_plans(self.casting, root.history, key[0], wishes)
-            plans[key] = min(good, key=lambda plan: self._price(number, plan), default=None)
-        return plans[key]
-
-    def _touched(self, number: int) -> tuple[int | None, ...]:
-        """Return the moves that a root involves: its own, and that of each demand."""
-        root = self.roots[number]
-        return (root.move, *(demand.move for demand in root.demands))
+        own, *others = (None if move is None else chosen[move] for move in (root.move, *(d.move for d in root.demands)))
+        wishes = tuple((demand.path, other) for demand, other in zip(root.demands, others, strict=True))
+        return plan_of(self.casting, root.history, own, wishes)
 
     def _price(self, number: int, plan: Plan | None) -> float:
-        return IMPOSSIBLE if plan is None else self.price_of_casts(number, plan.unit, len(plan.casts))
+        if plan is None:
+            return IMPOSSIBLE
+        root, casts = self.roots[number], len(plan.casts)
+        return root.price * (_TIME * (plan.unit * root.elements + LAUNCH_BYTES * casts) + _CAST * casts)

@@ -24,7 +24,7 @@ from castsmith.numerics.status import cast_status
 from castsmith.passes.core.casts import cast_before, held
 from castsmith.passes.core.cost import Legality
 from castsmith.passes.place.chains import Casting, Castings, Chain, is_fixed, start
-from castsmith.passes.place.choices import Choice, Mode, choice_of
+from castsmith.passes.place.choices import Choice, Mode
 from castsmith.passes.place.movable import (
     PASSED,
     data_inputs,
@@ -108,8 +108,8 @@ def pose(
     *,
     legality: Legality,
     namer: Namer,
-) -> Problem | str:
-    """Return the problem of a region, or the reason why it is skipped."""
+) -> Problem | str | None:
+    """Return the problem of a region, or the reason why it is skipped; None for one that is not of two types."""
     if _longest_row(region) > _IN_A_ROW:
         return f"chain of more than {_IN_A_ROW} casts; skipped"
     opset, graph = opset_of(imports, "") or 1, next(iter(region.nodes)).graph
@@ -118,6 +118,8 @@ def pose(
     steps = _steps(region.casts.values(), types, opset)
     if isinstance(steps, str):
         return steps
+    if len(steps) != 2:
+        return None
     casting = castings.setdefault((steps, opset), Casting(steps, opset))
     numbers = {node: number for number, node in enumerate(region.moves)}
     histories: dict[onnx_ir.Value, Chain] = {}
@@ -223,16 +225,16 @@ def _choices(
     imports: Mapping[str, int],
     legality: Legality,
 ) -> Iterable[Choice]:
-    yield choice_of(dtype, Mode.KEEP)
+    yield Choice(dtype, Mode.KEEP)
     for other in casting.types():
         if other == dtype or not all(legality.takes(node, index, other, imports) for index in indexes):
             continue
         ahead = is_fixed(dtype, casting.step_to(other), casting.opset)
         if ahead:
-            yield choice_of(other, Mode.AFTER)
+            yield Choice(other, Mode.AFTER)
         # If the type holds the other, and can be cast back to it, AFTER is the same.
         if not (ahead and embeds(other, dtype)) and is_fixed(other, casting.step_to(dtype), casting.opset):
-            yield choice_of(other, Mode.BEFORE)
+            yield Choice(other, Mode.BEFORE)
 
 
 def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Casting) -> Chain:

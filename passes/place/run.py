@@ -120,7 +120,7 @@ class _Work:
                 legality=self.legality,
                 namer=self.namer,
             )
-            answer = problem if isinstance(problem, str) else place(region, problem, inference, self.namer)
+            answer = place(region, problem, inference, self.namer) if isinstance(problem, Problem) else problem
             if isinstance(answer, Rewrite):
                 records.rewrites.append(answer)
             elif answer is not None:

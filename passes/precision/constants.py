@@ -124,62 +124,29 @@ def fate_of(tensor: onnx_ir.TensorProtocol, to: DataType) -> Fate:
     """Return the effects of rounding the constant to the type; it is read once, in pieces."""
     if embeds(tensor.dtype, to):
         return Fate(tensor.size, plain=False)
-    reader = FateReader(to)
-    parts = in_threads(reader.of_piece, pieces(tensor)) if is_large(tensor) else map(reader.of_piece, pieces(tensor))
-    for part in parts:
-        reader.add(part)
-    return reader.fate
+    found, within = Fate(0), limits(to)
 
+    def of_piece(piece: Array) -> list[Fate]:
+        return list(_fates_of_parts(piece, within))
 
-class FateReader:
-    """The effects of rounding a constant to a type, added up from parts of it. `of` may run in several threads."""
-
-    is_light = True
-
-    def __init__(self, to: DataType) -> None:
-        self._limits = limits(to)
-        self.fate = Fate(0)
-
-    def of(self, _: int, part: Array) -> list[Fate]:
-        """Return the effects on the elements of some rows."""
-        return self.of_piece(part.reshape(-1))
-
-    def of_piece(self, piece: Array) -> list[Fate]:
-        """Return the effects on some elements."""
-        return list(_fates_of_parts(piece, self._limits))
-
-    def add(self, part: list[Fate]) -> None:
-        """Take what `of` returned."""
-        for piece in part:
-            self.fate = self.fate.with_others(piece)
+    for part in in_threads(of_piece, pieces(tensor)) if is_large(tensor) else map(of_piece, pieces(tensor)):
+        for fate in part:
+            found = found.with_others(fate)
+    return found
 
 
 class Fates:
-    """The effects of rounding constants to a type, found once for each: by `of`, or by who reads the constant first."""
+    """The effects of rounding constants to a type, found once for each."""
 
     def __init__(self, to: DataType) -> None:
         self.to = to
         self._found = dict[onnx_ir.TensorProtocol, Fate]()
-        self._readers = dict[onnx_ir.TensorProtocol, FateReader]()
-
-    def reader(self, tensor: onnx_ir.TensorProtocol) -> FateReader | None:
-        """Return what finds the effects on a constant while all of it is read; None if they are known without."""
-        if not tensor.dtype.is_floating_point() or embeds(tensor.dtype, self.to) or self._known(tensor) is not None:
-            return None
-        self._readers[tensor] = FateReader(self.to)
-        return self._readers[tensor]
 
     def of(self, tensor: onnx_ir.TensorProtocol) -> Fate:
         """Return the effects on the constant."""
-        rounded = self._known(tensor)
-        if rounded is None:
-            rounded = self._found[tensor] = fate_of(tensor, self.to)
-        return rounded
-
-    def _known(self, tensor: onnx_ir.TensorProtocol) -> Fate | None:
-        reader = self._readers.get(tensor)
-        read = reader is not None and reader.fate.elements == tensor.size
-        return reader.fate if reader is not None and read else self._found.get(tensor)
+        if tensor not in self._found:
+            self._found[tensor] = fate_of(tensor, self.to)
+        return self._found[tensor]
 
 
 def _fates_of_parts(piece: Array, bounds: Limits) -> Iterator[Fate]:

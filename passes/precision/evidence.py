@@ -20,7 +20,7 @@ from castsmith.analysis.inference.handed_on import handed_on
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
-from castsmith.ir.ops.traits import Moves
+from castsmith.ir.ops.traits import OF_ONE, Moves
 from castsmith.ir.walks import all_nodes, all_values, subgraphs_of
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision.constants import limits
@@ -82,7 +82,8 @@ class Evidence:
             return ""
         if greatest >= self._limits.overflow:
             return f"{value.name} reaches {greatest:.6g} ({fact.how}), beyond {type_name(self._to)}"
-        if greatest < self._limits.normal and not (fact.how == "proven" and greatest < _UNDERFLOW):
+        vanishes = greatest < self._limits.normal and not (fact.how == "proven" and greatest < _UNDERFLOW)
+        if vanishes and not is_only_added(value, self._hides):
             return f"{value.name} stays below {greatest:.6g} ({fact.how}), where {type_name(self._to)} loses bits"
         return ""
 
@@ -113,15 +114,40 @@ class Evidence:
     def _fits(self, value: onnx_ir.Value) -> bool:
         return self.of(value) is not None and not self.misfit(value)
 
+    def _hides(self, node: onnx_ir.Node) -> bool:
+        """True if the sum is not as small as to vanish itself: then it is rounded by as much as a small operand is."""
+        fact = self.of(node.outputs[0])
+        return fact is None or magnitude(fact) >= self._limits.normal
+
 
 _UNDERFLOW = 2.0**-126
 """Below this, a bound is that of a value that is 0 but for the rounding of float, which is what is proven of zeros."""
+_MOST_STEPS = 8
+"""Nodes that are followed to where a value is added."""
 _MOVING = frozenset(Moves) - {Moves.FLOW, Moves.SHAPE, Moves.CONTENT, Moves.MAKE}
 
 
 def magnitude(known: Known) -> float:
     """Return the largest absolute value of an element."""
     return max(abs(known.low), abs(known.high))
+
+
+def is_only_added(value: onnx_ir.Value, counts: Callable[[onnx_ir.Node], bool], steps: int = 0) -> bool:
+    """True if the value, moved or not, is only an operand of sums and differences that count."""
+    users = list(users_of(value))
+    hidden = bool(users) and not value.is_graph_output() and steps < _MOST_STEPS
+    return hidden and all(_adds(user, counts, steps) for user in users)
+
+
+def _adds(node: onnx_ir.Node, counts: Callable[[onnx_ir.Node], bool], steps: int) -> bool:
+    if traits_of(node.domain, node.op_type).moves in OF_ONE:
+        return all(is_only_added(value, counts, steps + 1) for value in node.outputs)
+    return node.op_type in ("Add", "Sub") and node.domain in DEFAULT_DOMAINS and counts(node)
+
+
+def users_of(value: onnx_ir.Value) -> Iterator[onnx_ir.Node]:
+    """Yield the nodes that read the value, each once."""
+    yield from dict.fromkeys(user for user, _ in value.uses())
 
 
 def _passed(node: onnx_ir.Node) -> Iterator[tuple[onnx_ir.Value | None, onnx_ir.Value]]:

@@ -8,7 +8,7 @@ result, unless its bounds show that it fits or its users absorb the overflow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +21,7 @@ from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import OF_ONE
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision.constants import Fate, limits
-from castsmith.passes.precision.evidence import Known, magnitude
+from castsmith.passes.precision.evidence import Known, is_only_added, magnitude, users_of
 from castsmith.passes.precision.operators import (
     GROWING,
     INSIDE,
@@ -129,7 +129,7 @@ def is_negligible(node: onnx_ir.Node, value: onnx_ir.Value, fate: Fate) -> bool:
         return False
     if node.op_type in ("Add", "Sub"):
         return fate.elements == 1 and (not fate.lost or is_raised(node, value, fate))
-    return node.op_type == "Mul" and not fate.lost and _is_added(node.outputs[0])
+    return node.op_type == "Mul" and not fate.lost and is_only_added(node.outputs[0], _joins)
 
 
 def is_raised(node: onnx_ir.Node, value: onnx_ir.Value, fate: Fate) -> bool:
@@ -140,21 +140,13 @@ def is_raised(node: onnx_ir.Node, value: onnx_ir.Value, fate: Fate) -> bool:
     number = _number(value)
     if not fate.lost or number is None or number < 0 or node.domain not in DEFAULT_DOMAINS or node.op_type != "Add":
         return False
-    users = list(_users(node.outputs[0]))
+    users = list(users_of(node.outputs[0]))
     return bool(users) and all(user.op_type == "Sqrt" and user.domain in DEFAULT_DOMAINS for user in users)
 
 
-def _is_added(value: onnx_ir.Value, steps: int = 0) -> bool:
-    """True if the value is only added to computed values."""
-    users = list(_users(value))
-    return bool(users) and steps < _MOST_STEPS and all(_adds(user, steps) for user in users)
-
-
-def _adds(node: onnx_ir.Node, steps: int) -> bool:
-    if traits_of(node.domain, node.op_type).moves in OF_ONE:
-        return all(_is_added(value, steps + 1) for value in node.outputs)
-    computed = [value for value in node.inputs if value is not None and constant_tensor(value) is None]
-    return node.op_type in ("Add", "Sub") and node.domain in DEFAULT_DOMAINS and len(computed) == 2
+def _joins(node: onnx_ir.Node) -> bool:
+    """True if the node adds two computed values."""
+    return sum(value is not None and constant_tensor(value) is None for value in node.inputs) == 2
 
 
 def _is_summed(node: onnx_ir.Node) -> bool:
@@ -187,7 +179,7 @@ def _absorbed(node: onnx_ir.Node) -> bool:
 
 def _saturates(value: onnx_ir.Value, base: onnx_ir.Value | None, size: float, steps: int) -> bool:
     """True if all users give their limit when the value is at least `size`, of the sign of `base`."""
-    users = list(_users(value))
+    users = list(users_of(value))
     if not users or value.is_graph_output() or steps > _MOST_STEPS:
         return False
     for user in users:
@@ -202,10 +194,6 @@ def _saturates(value: onnx_ir.Value, base: onnx_ir.Value | None, size: float, st
         if scale is None or not _saturates(user.outputs[0], base, size * scale, steps + 1):
             return False
     return True
-
-
-def _users(value: onnx_ir.Value) -> Iterator[onnx_ir.Node]:
-    yield from dict.fromkeys(user for user, _ in value.uses())
 
 
 def _scale(node: onnx_ir.Node, value: onnx_ir.Value, base: onnx_ir.Value | None) -> float | None:

@@ -19,7 +19,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,7 +34,6 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Moves
 from castsmith.ir.records import Records, Refusal, RewriteResult
-from castsmith.ir.survey import Survey
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of, graphs_in
 from castsmith.numerics.errors import present
@@ -104,7 +103,7 @@ class FoldShapes(SessionPass):
 
     def rewrite(self, session: Session) -> RewriteResult:
         model, records = session.model, Records()
-        if not may_find_something(session.survey):
+        if not computes_from_constants(session.nodes):
             return RewriteResult(model, False, records)
         inference = session.follow(PromotionRules(promote_unsafe=True))
         several = called_with_several_types(inference)
@@ -114,41 +113,17 @@ class FoldShapes(SessionPass):
         return RewriteResult(model, bool(records.rewrites), records)
 
 
-def may_find_something(nodes: Survey) -> bool:
-    """False if a look at the operators tells that no rule applies: nothing is computed from shapes and constants alone.
-
-    Most models of activations are such, and following all their shapes takes as long as all other passes. Only what
-    uses a constant, or reads a shape, is looked at, and what uses the results.
-    """
-    derived, waiting = set[onnx_ir.Value](), nodes.of(_OF_SHAPES)
-    constants = [value for graph in nodes.graphs() for value in graph.initializers.values()]
-    constants += [value for node in nodes.of({"Constant"}) for value in node.outputs]
-    waiting += [node for value in constants for node, _ in value.uses()]
-    while waiting:
-        node = waiting.pop()
-        op_type = node.op_type
-        if op_type in WITH_TARGETS and any(value in derived for value in node.inputs[1:]):
-            return True
-        if op_type not in FOLLOWED or (node.outputs and node.outputs[0] in derived):
+def computes_from_constants(nodes: Iterable[onnx_ir.Node]) -> bool:
+    """True if a node computes from shapes and constants alone: most models of activations have none, and are left."""
+    fixed = set[onnx_ir.Value | None]()
+    for node in nodes:
+        if node.op_type not in FOLLOWED:
             continue
-        operands = node.inputs if op_type in BY_ELEMENT else node.inputs[:1]
-        if op_type in _OF_SHAPES or not _any_unknown(operands, derived):
-            if op_type in COMPUTED:
+        operands = node.inputs if node.op_type in BY_ELEMENT else node.inputs[:1]
+        if node.op_type in _OF_SHAPES or all(v in fixed or constant_tensor(v) is not None for v in operands):
+            if node.op_type in COMPUTED:
                 return True
-            derived.update(node.outputs)
-            waiting += [user for value in node.outputs for user, _ in value.uses()]
-    return False
-
-
-def _any_unknown(values: Iterable[onnx_ir.Value | None], sources: Container[onnx_ir.Value]) -> bool:
-    """True if one of the values is neither known nor a constant."""
-    for value in values:
-        if value is None:
-            return True
-        if value not in sources:
-            producer = value.producer()
-            if (producer is not None and producer.op_type != "Constant") or constant_tensor(value) is None:
-                return True
+            fixed.update(node.outputs)
     return False
 
 

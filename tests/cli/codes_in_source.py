@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from functools import cache
-from pathlib import Path
 
 from castsmith.cli.catalogue import code_named, passes_with, safety_names
 from castsmith.ir.records import Refusal, Rewrite
+from tests.house import trees
 
-ROOT = Path(__file__).parents[2]
 FOLDERS = ("cli", "ir", "lowering", "passes", "verification")
 _DESCRIPTIONS = ("Rule", "NodeRule", "FindingCode", "RefusalCode")
 _RECORDS = {"Rewrite": 1, "Refusal": 1, "Replacement": 0, "Diagnostic": 0}
@@ -21,10 +20,10 @@ _KEYWORDS = ("rule", "code")
 def _calls() -> list[tuple[str, str, ast.Call]]:
     """Each call of a plain name in the source, with the file."""
     return [
-        (path.relative_to(ROOT).as_posix(), node.func.id, node)
-        for folder in FOLDERS
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        (name, node.func.id, node)
+        for name, tree in trees().items()
+        if name.partition("/")[0] in FOLDERS
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from io import TextIOWrapper
@@ -85,13 +85,9 @@ def is_one_sentence(text: str) -> bool:
     )
 
 
-def batch_in_this_process(
-    _: int, tasks: Sequence[Task], ahead: Callable[[Task], Done | None] | None = None
-) -> Iterator[Done]:
+def batch_in_this_process(_: int, tasks: Sequence[Task]) -> Iterator[Done]:
     """Do the work of the processes of a batch here."""
-    for task in tasks:
-        known = ahead(task) if ahead is not None else None
-        yield known if known is not None else _done(task)
+    yield from map(_done, tasks)
 
 
 def _done(task: Task) -> Done:

@@ -9,7 +9,8 @@ from importlib import import_module
 from castsmith.cli.catalogue import all_codes
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.records import Severity
-from tests.cli.codes_in_source import FOLDERS, ROOT
+from tests.cli.codes_in_source import FOLDERS
+from tests.house import trees
 
 _PLACES = {"Diagnostic": (0, 1), "noted": (1, 2)}
 """Functions that make findings, and where their code and their severity stand."""
@@ -25,9 +26,8 @@ def _severities_in(node: ast.AST) -> set[Severity]:
 
 def _found() -> Iterator[tuple[FindingCode, set[Severity]]]:
     """Yield the code of each finding that the source makes, with the severities that it may give it."""
-    for path in (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        module = ".".join(("castsmith", *path.relative_to(ROOT).with_suffix("").parts))
+    for file, tree in ((file, tree) for file, tree in trees().items() if file.partition("/")[0] in FOLDERS):
+        module = f"castsmith.{file.removesuffix('.py').replace('/', '.')}"
         for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
             for call in ast.walk(function):
                 if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _PLACES:

@@ -18,6 +18,8 @@ from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.errors import ModelError
 from tests.sampling import sampled
 
+pytestmark = pytest.mark.usefixtures("onnx_apart")
+
 Node = onnx.NodeProto
 
 
@@ -326,6 +328,13 @@ def _nested_type(depth: int) -> onnx_ir.Model:
         [value for value in node.inputs if value], node.outputs, nodes=[node], name="g", opset_imports={"": 21}
     )
     return onnx_ir.Model(graph, ir_version=10)
+
+
+def test_levels_of_calls_and_subgraphs_are_counted() -> None:
+    """Each call is one level, and each subgraph around it."""
+    model = _nested_calls(150, ring=False)
+    with pytest.raises(ModelError, match="function f::f149 leads 150 levels deep"):
+        castsmith.check(model)
 
 
 NESTED: dict[str, tuple[Callable[[int], onnx_ir.Model], str]] = {

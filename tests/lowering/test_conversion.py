@@ -47,7 +47,7 @@ STEPS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         SOUND,
         {"to": "float16", "target": "onnxruntime-cpu"},
-        ["convert-precision", "UnifyOperands", "simplify-casts", "FitLoader"],
+        ["lower-custom", "convert-precision", "UnifyOperands", "simplify-casts", "FitLoader"],
     ),
 ]
 
@@ -154,12 +154,22 @@ def test_a_bfloat16_model_of_no_target_has_a_note_about_the_first_operator_witho
 
 
 def test_what_the_target_refuses_is_a_warning() -> None:
-    old = Target("old", "", newest_opset=20, newest_ir_version=9)
-    found = converted(SOUND, to="float16", target=old).diagnostics
+    old = Target("old", "", newest_opset=21, newest_ir_version=10, lacks=("int16",))
+    found = converted(SOUND.replace("float16[2,2] h", "int16[2,2] h"), to="float16", target=old).diagnostics
     assert [(each.code, each.severity.value, each.help) for each in found] == [
-        (code, "warning", "`fit(target='old')` tries all other ways")
-        for code in ("opset-too-new", "ir-version-too-new")
+        ("target-lacks-type", "warning", "`fit(target='old')` tries all other ways")
     ]
+
+
+def test_the_opset_of_the_target_is_reached_also_downwards() -> None:
+    old = Target("old", "", newest_opset=20, newest_ir_version=9)
+    found = converted(SOUND, to="float16", target=old)
+    assert (
+        found.diagnostics
+        == []
+        == [each for each in castsmith.check(found.model, target=old) if each.severity.value == "error"]
+    )
+    assert found.model.graph.opset_imports[""] == 20
 
 
 DOUBLE = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, double[2] d) => (float[2] y, double[2] z) {
@@ -285,16 +295,37 @@ QUANTIZED = """<ir_version: 10, opset_import: ["" : 19]>
     g (float[2,4] x) => (float[2,3] y) <float s = {0.5}, uint8 z = {128},
     uint8[4,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 250, 251, 252}, int32[3] b = {7, -9, 100}, float t = {0.25}> {
         q = QuantizeLinear (x, s, z) a = DequantizeLinear (q, s, z) v = DequantizeLinear (w, s, z)
-        m = MatMul (a, v) c = DequantizeLinear (b, t) y = Add (m, c) }"""
+        NODES }"""
 
 
 @pytest.mark.parametrize("to", ["float16", "bfloat16"])
-def test_quantizers_that_the_target_lacks_are_written_as_it_takes_them(to: str) -> None:
-    """uint8 is shifted to int8, exactly, and a bias of int32 is folded."""
-    found = converted(QUANTIZED, to=to, target="tensorrt-11")
+@pytest.mark.parametrize("bias", ["m = MatMul (a, v) {} y = Add (m, c)", "{} y = Gemm (a, v, c)"])
+def test_quantizers_that_the_target_lacks_are_written_as_it_takes_them(bias: str, to: str) -> None:
+    """uint8 is shifted to int8, exactly, and a bias of int32 is folded, also as an operand of a quantized operator."""
+    text = QUANTIZED.replace("NODES", bias.format("c = DequantizeLinear (b, t)"))
+    found = converted(text, to=to, target="tensorrt-11")
     assert not [each for each in castsmith.check(found.model, target="tensorrt-11") if each.severity.name == "ERROR"]
     assert "shift-to-int8" in {each.rule for each in found.rewrites}
     assert not [each for each in found.diagnostics if each.severity.name == "ERROR"]
-    plain = converted(QUANTIZED, to=to)
+    plain = converted(text, to=to)
     assert castsmith.verify(plain.model, found.model).equal
     assert not {"shift-to-int8", "quantize-in-float"} & {each.rule for each in plain.rewrites}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "Slice (c, one, two, one)",
+        "Gather (c, one)",
+        "Transpose (c)",
+        "Concat <axis = 0> (c, c)",
+    ],
+)
+def test_a_conversion_replaces_what_optimize_replaces(node: str) -> None:
+    """The nodes that keep their type too, where the target has no kernel for it."""
+    text = f"""<ir_version: 10, opset_import: ["" : 21]> g (float[4,4] x) => (float[M,N] y)
+        <int64[1] one = {{1}}, int64[1] two = {{2}}> {{
+            e = Erf (x) c = Cast <to = 2> (e) d = {node} y = Cast <to = 1> (d) }}"""
+    found = converted(text, to="float16", target="tensorrt-11")
+    assert castsmith.check(found.model, target="tensorrt-11") == found.diagnostics == []
+    assert "run-in-wider-type" in {each.rule for each in found.rewrites}

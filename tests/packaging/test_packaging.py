@@ -20,7 +20,7 @@ from pathlib import Path
 import castsmith
 import castsmith.lowering
 import castsmith.passes
-from tests.house import FOLDERS
+from tests.house import trees
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("public_api.txt")
@@ -97,8 +97,8 @@ def test_no_parameter_that_was_agreed_is_gone() -> None:
 def imported() -> set[str]:
     """The top-level modules that library files import, wherever in a file that is."""
     found = set[str]()
-    for path in (path for folder in ("castsmith", *FOLDERS) for path in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for tree in trees().values():
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):

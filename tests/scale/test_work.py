@@ -16,7 +16,6 @@ import castsmith
 from benchmarks.graph_speed import constants, deep_chain
 from castsmith.cli.main import main
 from castsmith.passes.core import session
-from castsmith.passes.fold import conversions
 
 BLOCKS = 20
 
@@ -31,20 +30,6 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[None
 
     monkeypatch.setattr(owner, name, wrapper)
     return done
-
-
-def test_casts_of_small_constants_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = constants(BLOCKS)
-    done = counted(monkeypatch, conversions, "cast")
-    result = castsmith.optimize(model)
-    assert sum(rewrite.rule == "fold-constant" for rewrite in result.rewrites) == BLOCKS
-    assert len(done) == 1
-    made = {name: value.const_value for name, value in result.model.graph.initializers.items()}
-    for node, tensor in zip(model.graph.node[::12], model.graph.initializer, strict=True):
-        found = made[node.output[0]]
-        assert found is not None
-        expected = onnx.numpy_helper.to_array(tensor).astype("float32")
-        assert (found.numpy().dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
 
 
 def test_types_are_inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:

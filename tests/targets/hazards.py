@@ -25,6 +25,7 @@ import onnx.parser
 Array = np.ndarray[Any, Any]
 FLOAT8, INT2, INT4 = onnx.TensorProto.FLOAT8E4M3FN, onnx.TensorProto.INT2, onnx.TensorProto.INT4
 _ONE = np.ones((), np.float32)
+_REDUCTIONS = ("add", "mul", "min", "max")
 
 
 def model(body: str, opset: int = 21, **weights: Array | onnx.TensorProto) -> onnx.ModelProto:
@@ -193,6 +194,21 @@ def double_constant_seen_as_float() -> bool:
 def casts_are_merged() -> bool:
     made = model("(float[2] x) => (int32[2] y) { c = Cast <to = 7> (x) y = Cast <to = 6> (c) }")
     return bool(in_onnxruntime(made, level="none", x=_f(1e10, 3))[0][0] != 1410065408)
+
+
+def half_scatter_reductions() -> bool:
+    kinds = {
+        "ScatterElements": ("2", ("none", "min", "max"), ("add", "mul")),
+        "ScatterND": ("2,1", ("none",), _REDUCTIONS),
+    }
+    x, wrong = np.ones(2, np.float16), list[str]()
+    for op_type, (indices, right, refused) in kinds.items():
+        i = np.zeros([int(size) for size in indices.split(",")], np.int64)
+        for reduction in (*right, *refused):
+            node = f'y = {op_type} <reduction = "{reduction}"> (x, i, x)'
+            made = model(f"(float16[2] x, int64[{indices}] i) => (float16[2] y) {{ {node} }}")
+            wrong += [node] if _refused(made, x=x, i=i) != (reduction in refused) else []
+    return not wrong
 
 
 def nan_bound_is_ignored() -> bool:
@@ -495,6 +511,7 @@ ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
     "where-loses-negative-zero": where_loses_negative_zero,
     "double-constant-seen-as-float": double_constant_seen_as_float,
     "casts-are-merged": casts_are_merged,
+    "half-scatter-reductions": half_scatter_reductions,
     "nan-bound-is-ignored": nan_bound_is_ignored,
     "float-to-int4-rounds-away": float_to_int4_rounds_away,
     "weight-only-dequantize-matmul": weight_only_matmul,

@@ -227,10 +227,9 @@ def test_the_sentence_of_a_difference() -> None:
 @pytest.mark.parametrize(
     ("dim", "expected"),
     [
-        ("N", 5), ("N + 1", 6), ("N - M", 2), ("M - N", 0), ("N * M", 15), ("N // 2", 2), ("N / 2", 2), ("N % M", 2),
-        ("-N + 9", 4), ("max(N, M)", 5), ("Min(N, M)", 3), ("floor(N, 9)", 5), ("7", 7), ("N / 0", None),
-        ("N +", None), ("N ** 2", None), ("f()", None), ("'a'", None), ("a.b", None), ("N.M + 1", None),
-        ("batch", None), ("K + 1", "K"),
+        ("N", 5), ("N + 1", 6), ("N - M", 2), ("M - N", 0), ("N * M", 15), ("N // 2", 2), ("N / 2", None),
+        ("-N + 9", 4), ("max(N, M)", 5), ("Min(N, M)", 3), ("floor(N / 2)", 2), ("7", 7), ("N / 0", None),
+        ("N +", None), ("f()", None), ("'a'", None), ("a.b", None), ("batch", None), ("K + 1", "K"),
     ],
 )  # fmt: skip
 def test_sizes_of_symbolic_dimensions(dim: str, expected: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import castsmith
 from castsmith.numerics.errors import OptionError
-from castsmith.verification.evaluate.limits import refuse_huge
+from castsmith.verification.evaluate.limits import refuse_huge_results
 
 _HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
 _MATMUL = "g (float[{}] x) => (float[K,3] y) <float[7,3] w = {{{}}}> {{ y = MatMul (x, w) }}"
@@ -93,7 +93,7 @@ def test_padding_counts_by_axis() -> None:
         node = next(iter(model.graph))
         widths = np.array([0, 0, 9000] * 2 if axes is None else [9000] * 2)
         operands = [np.zeros((1, 1, 64), np.float32), widths, None, None if axes is None else np.array(axes)]
-        refuse_huge(node, operands[: len(node.inputs)])
+        refuse_huge_results(node, operands[: len(node.inputs)], onnx.defs.get_schema("Pad", 21))
         operands[1] = widths * 10**9
         with pytest.raises(castsmith.CastsmithError, match="exceeds the limit"):
-            refuse_huge(node, operands[: len(node.inputs)])
+            refuse_huge_results(node, operands[: len(node.inputs)], onnx.defs.get_schema("Pad", 21))

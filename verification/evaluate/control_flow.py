@@ -7,13 +7,16 @@ initial states until the types of the next states no longer widen them. The actu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol, cast as typing_cast
 
 import numpy as np
 import onnx_ir
+from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
 from castsmith.ir.ops.schemas import opset_of
+from castsmith.ir.ops.table import operators
+from castsmith.ir.ops.traits import Moves
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.promotion.common import common_type
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -61,14 +64,13 @@ def run_control_flow(
         return _scan(run, node, [_tensor(node, content) for content in inputs], scope, imports)
     if node.op_type == "SequenceMap":
         return _sequence_map(run, node, inputs, scope, imports)
-    work = _CONTAINERS.get(node.op_type)
-    if work is None:
-        return None
-    results = work(node, inputs)
-    place = _PLACES.get(node.op_type)
-    chosen = None if place is None or place >= len(inputs) else inputs[place]
-    is_open = isinstance(chosen, Tensor) and chosen.undefined is not None
-    return [_all_open(content) if is_open else content for content in results]
+    if node.op_type == "OptionalGetElement":
+        if inputs[0] is None:
+            raise EngineError("OptionalGetElement gets an empty optional.")
+        return [inputs[0]]
+    if node.op_type in _OPTIONAL:
+        return [_OPTIONAL[node.op_type](inputs)]
+    return _moved(node, inputs, imports) if node.op_type in _OF_SEQUENCES else None
 
 
 def _branches(
@@ -253,17 +255,16 @@ def _on(tensor: Tensor, move: Callable[[np.ndarray], np.ndarray]) -> Tensor:  # 
     return Tensor(move(tensor.array), None if tensor.undefined is None else move(tensor.undefined))
 
 
-def _stacked(tensors: Sequence[Tensor], *, axis: int = 0, new: bool = True) -> Tensor:
-    """Return the tensors joined along a new or an existing axis."""
-    put = np.stack if new else np.concatenate
+def _stacked(tensors: Sequence[Tensor]) -> Tensor:
+    """Return the tensors joined along a new axis."""
     try:
-        array = put([tensor.array for tensor in tensors], axis)
+        array = np.stack([tensor.array for tensor in tensors])
     except ValueError as error:
         raise EngineError(f"tensors of different shapes cannot be joined ({error}).") from None
     if all(tensor.undefined is None for tensor in tensors):
         return Tensor(array)
     marks = [np.zeros(t.array.shape, np.bool_) if t.undefined is None else t.undefined for t in tensors]
-    return Tensor(array, put(marks, axis))
+    return Tensor(array, np.stack(marks))
 
 
 def _no_turns(content: Content) -> Tensor:
@@ -299,92 +300,59 @@ def _sequence(node: onnx_ir.Node, content: Content) -> list[Content]:
     return content
 
 
-def _place(node: onnx_ir.Node, content: Content, length: int) -> int:
-    """Return a position in a sequence, counted from the end if negative."""
-    place = int(_tensor(node, content).array.reshape(()))
-    if not -length <= place <= length:
-        raise EngineError(f"{node.op_type} reads element {place} of a sequence of {length}.")
-    return place + length if place < 0 else place
+# Sequences, moved by the reference implementation of ONNX; marks of undefined elements move as the elements do.
+
+_OF_SEQUENCES = operators(lambda row: row.moves in (Moves.PACK, Moves.UNPACK, Moves.CONTENT))
 
 
-def _at(node: onnx_ir.Node, inputs: Sequence[Content]) -> list[Content]:
-    sequence = _sequence(node, inputs[0])
-    place = _place(node, inputs[1], len(sequence))
-    if place >= len(sequence):
-        raise EngineError(f"{node.op_type} inserts at element {place} of a sequence of {len(sequence)}.")
-    return [sequence[place]]
+def _moved(node: onnx_ir.Node, inputs: Sequence[Content], imports: Imports) -> list[Content]:
+    place = _place_of_position(node)
+    position = None if place >= len(inputs) or inputs[place] is None else _tensor(node, inputs[place])
+    if node.op_type == "SplitToSequence" and position is not None:
+        _require_parts(node, _tensor(node, inputs[0]), position)
+    opset = opset_of(imports, "") or 1
+    evaluator = ReferenceEvaluator(onnx_ir.serde.serialize_node(node), opsets={"": opset})
+
+    def run(of: Callable[[Tensor], np.ndarray]) -> Any:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
+        parts = [position.array if position and at == place else _each(part, of) for at, part in enumerate(inputs)]
+        feeds = {value.name or "": part for value, part in zip(node.inputs, parts, strict=True) if value is not None}
+        results: Any = evaluator.run(None, feeds)
+        return results[0]
+
+    marks = run(lambda tensor: np.zeros(tensor.array.shape, np.bool_) if tensor.undefined is None else tensor.undefined)
+    moved = _marked(run(lambda tensor: tensor.array), marks)
+    return [moved if position is None or position.undefined is None else _all_open(moved)]
 
 
-def _insert(node: onnx_ir.Node, inputs: Sequence[Content]) -> list[Content]:
-    sequence = list(_sequence(node, inputs[0]))
-    place = len(sequence) if len(inputs) < 3 or inputs[2] is None else _place(node, inputs[2], len(sequence))
-    sequence.insert(place, inputs[1])
-    return [sequence]
+def _place_of_position(node: onnx_ir.Node) -> int:
+    """Return which operand says where to take, put or split, if there is one: its elements are not moved."""
+    if node.op_type in ("SequenceAt", "SequenceErase", "SplitToSequence"):
+        return 1
+    return 2 if node.op_type == "SequenceInsert" else len(node.inputs)
 
 
-def _erase(node: onnx_ir.Node, inputs: Sequence[Content]) -> list[Content]:
-    sequence = list(_sequence(node, inputs[0]))
-    place = len(sequence) - 1 if len(inputs) < 2 or inputs[1] is None else _place(node, inputs[1], len(sequence))
-    if not 0 <= place < len(sequence):
-        raise EngineError(f"SequenceErase has no element {place} in a sequence of {len(sequence)}.")
-    del sequence[place]
-    return [sequence]
-
-
-def _split(node: onnx_ir.Node, inputs: Sequence[Content]) -> list[Content]:
-    tensor, axis = _tensor(node, inputs[0]), node.attributes.get_int("axis", 0) or 0
-    size, alone = tensor.array.shape[axis], len(inputs) < 2 or inputs[1] is None
-    if not alone and _tensor(node, inputs[1]).undefined is not None:
+def _require_parts(node: onnx_ir.Node, tensor: Tensor, parts: Tensor) -> None:
+    """Raise EngineError if a tensor cannot be split so: the reference implementation would leave elements out."""
+    size = tensor.array.shape[node.attributes.get_int("axis", 0) or 0]
+    if parts.undefined is not None:
         raise EngineError("SplitToSequence gets sizes that the standard leaves undefined.")
-    sizes = [1] * size
-    if not alone:
-        elements = _tensor(node, inputs[1]).array
-        if (elements.ndim and int(elements.sum()) != size) or (not elements.ndim and int(elements) < 1):
-            raise EngineError(f"SplitToSequence cannot split {size} elements into {elements.tolist()}.")
-        step = int(elements) if not elements.ndim else 1
-        sizes = elements.tolist() if elements.ndim else [min(step, size - at) for at in range(0, size, step)]
-    ends = np.cumsum([0, *sizes])
-    drop = alone and not node.attributes.get_int("keepdims", 1)
-
-    def part(array: np.ndarray, start: int, end: int) -> np.ndarray:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
-        piece = np.take(array, range(start, end), axis)
-        return np.squeeze(piece, axis) if drop else piece
-
-    pairs = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-    return [[_on(tensor, lambda array, s=s, e=e: part(array, s, e)) for s, e in pairs]]
+    if int(parts.array.sum()) != size if parts.array.ndim else int(parts.array) < 1:
+        raise EngineError(f"SplitToSequence cannot split {size} elements into {parts.array.tolist()}.")
 
 
-def _join(node: onnx_ir.Node, inputs: Sequence[Content]) -> list[Content]:
-    tensors = [_tensor(node, content) for content in _sequence(node, inputs[0])]
-    if not tensors:
-        raise EngineError("ConcatFromSequence gets an empty sequence.")
-    new = bool(node.attributes.get_int("new_axis", 0))
-    return [_stacked(tensors, axis=node.attributes["axis"].as_int(), new=new)]
+def _each(content: Content, of: Callable[[Tensor], Any]) -> Any:
+    return [_each(part, of) for part in content] if isinstance(content, list) else of(content) if content else None
 
 
-def _length(node: onnx_ir.Node, inputs: Sequence[Content]) -> list[Content]:
-    return [Tensor(np.array(len(_sequence(node, inputs[0])), np.int64))]
+def _marked(moved: Any, marks: Any) -> Content:
+    """Return what was moved, with the marks that were moved with it; a number that was counted has none."""
+    if isinstance(moved, list):
+        pairs = zip(typing_cast("list[Any]", moved), marks, strict=True)
+        return [_marked(part, mark) for part, mark in pairs]
+    return Tensor(moved, marks if marks.dtype == np.bool_ and marks.any() else None)
 
 
-def _optional_element(_: onnx_ir.Node, inputs: Sequence[Content]) -> list[Content]:
-    if inputs[0] is None:
-        raise EngineError("OptionalGetElement gets an empty optional.")
-    return [inputs[0]]
-
-
-_PLACES = {"SequenceAt": 1, "SequenceErase": 1, "SequenceInsert": 2}
-"""The operands that say which element of a sequence is meant."""
-
-_CONTAINERS: dict[str, Callable[[onnx_ir.Node, Sequence[Content]], Sequence[Content]]] = {
-    "SequenceEmpty": lambda _node, _inputs: [[]],
-    "SequenceConstruct": lambda _, inputs: [list(inputs)],
-    "SequenceAt": _at,
-    "SequenceInsert": _insert,
-    "SequenceErase": _erase,
-    "SequenceLength": _length,
-    "SplitToSequence": _split,
-    "ConcatFromSequence": _join,
-    "Optional": lambda _, inputs: [inputs[0] if inputs else None],
-    "OptionalGetElement": _optional_element,
-    "OptionalHasElement": lambda _, inputs: [Tensor(np.array(bool(inputs) and inputs[0] is not None))],
+_OPTIONAL: dict[str, Callable[[Sequence[Content]], Content]] = {
+    "Optional": lambda inputs: inputs[0] if inputs else None,
+    "OptionalHasElement": lambda inputs: Tensor(np.array(bool(inputs) and inputs[0] is not None)),
 }

@@ -58,6 +58,8 @@ _LONGEST_CALL, _SHORTEST_START, _WATCHED_EVERY, _MOST_GONE = 300.0, 10.0, 0.2, 6
 _WALL = 10.0 if TIMED else 1.0
 """Seconds of the clock for each of the processor, after which a request that waits for ever is ended."""
 
+_OF_TYPES = "not support"
+"""In an error of a kernel of ONNX Runtime that loads, and refuses its types when it runs."""
 _OF_MEMORY = ("bad_alloc", "bad allocation", "Failed to allocate", "Unable to allocate", "MemoryError")
 
 
@@ -295,12 +297,19 @@ class Engine:
                 raise LimitError(f"{node.op_type} {error} on {_types_text(feeds)} (`seconds=` allows more).") from None
             if who == "reference":
                 raise EngineError(f"{node.op_type} {error} on {_types_text(feeds)}.") from None
-            self._runs[key] = ("reference", Prepared("reference", prepared.model, prepared.fixed))
-            self.stood_in.add(node.op_type)
+            self._stand_in(node, key, prepared)
             return self.run(node, operands, imports, seconds=seconds, extra=extra)
         except EngineError as error:
+            if who == "onnxruntime" and _OF_TYPES in str(error):
+                self._stand_in(node, key, prepared)
+                return self.run(node, operands, imports, seconds=seconds, extra=extra)
             kind = LimitError if any(word in str(error) for word in _OF_MEMORY) else EngineError
             raise kind(f"{node.op_type} does not run on {_types_text(feeds)}: {error}.") from None
+
+    def _stand_in(self, node: onnx_ir.Node, key: tuple[object, ...], prepared: Prepared) -> None:
+        """Let the reference implementation run the node from now on."""
+        self._runs[key] = ("reference", Prepared("reference", prepared.model, prepared.fixed))
+        self.stood_in.add(node.op_type)
 
     def _prepared(
         self,
@@ -313,8 +322,8 @@ class Engine:
     ) -> tuple[str, Prepared]:
         """Return the engine that runs the node, prepared: the selected one if it supports the node for any numbers.
 
-        If ONNX Runtime supports the node but refuses numbers, such as an index out of range, no other engine replaces
-        it: the reference implementation's result would not be better, and it may not end.
+        If ONNX Runtime supports the node but refuses numbers, such as an index out of range, and not types, no other
+        engine replaces it: the reference implementation's result would not be better, and it may not end.
         """
         model = _alone(node, operands, imports, extra).SerializeToString()
         fixed = {name: array for name, array in feeds.items() if name in constant}

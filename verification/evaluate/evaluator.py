@@ -30,7 +30,7 @@ from castsmith.verification.evaluate.conversions import Content, Tensor, convert
 from castsmith.verification.evaluate.coverage import Calls, Coverage
 from castsmith.verification.evaluate.engines import OURSELVES, Engine, EngineError, LimitError
 from castsmith.verification.evaluate.indices import RangeError, depends_on_inputs, invalid_indices
-from castsmith.verification.evaluate.limits import Budget, refuse_huge
+from castsmith.verification.evaluate.limits import Budget, refuse_huge_operands, refuse_huge_results
 from castsmith.verification.evaluate.promotion import Array, dtype_of, promote, promote_operands
 
 Path = tuple[tuple[str, int], ...]
@@ -283,7 +283,7 @@ class Evaluator:
             self.coverage.read(original, table.shape[axis], index)
 
     def _by_engine(self, node: onnx_ir.Node, inputs: Sequence[Array | None], imports: Imports) -> list[Array]:
-        refuse_huge(node, inputs, self.budget.memory)
+        refuse_huge_operands(node, inputs, self.budget.memory)
         stored = _stored(node, inputs)
         if stored is not None:
             codes, dtype = np.dtype(f"u{stored.itemsize}"), stored
@@ -309,6 +309,7 @@ class Evaluator:
             raise EngineError(f"{node.op_type} cannot be run: {error}") from None
         if promoted.result is not None:
             return [promoted.result]
+        refuse_huge_results(node, promoted.operands, schema, self.budget.memory)
         results = self.engine.run(node, promoted.operands, imports, seconds=seconds, fresh=drawn, extra=extra)
         if not promoted.back:
             return results

@@ -10,21 +10,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import onnx
+import onnx.defs
+import onnx.helper
+import onnx.numpy_helper
 import onnx_ir
+from onnx.checker import ValidationError
+from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.table import operators, traits_of
-from castsmith.ir.ops.traits import Size
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import MOST_DIMENSIONS, element_type
 from castsmith.verification.evaluate.engines import LimitError, process
 from castsmith.verification.evaluate.names import MEMORY
-from castsmith.verification.evaluate.promotion import Array
+from castsmith.verification.evaluate.promotion import Array, dtype_of
 
 SECONDS, _FEWEST_SECONDS = 120.0, 20.0
 """Default time limit of a comparison of large models, and of small ones."""
@@ -137,100 +142,57 @@ def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple
             )
 
 
-def refuse_huge(node: onnx_ir.Node, operands: Operands, memory: int = MEMORY) -> None:
-    """Raise LimitError if the node's operands or results exceed an eighth of that many MiB; constants have no limit."""
-    computed = (a for v, a in zip(node.inputs, operands, strict=False) if a is not None and not _is_constant(v))
-    taken = sum(array.nbytes for array in computed)
-    most = memory << 17
-    if taken > most:
-        raise LimitError(f"{node.op_type} gets {taken} bytes, more than the limit {most} (`memory=` allows more).")
-    size, by_shape = traits_of("", node.op_type).size, _BY_SHAPE.get(node.op_type)
-    if size is None and by_shape is None:
-        return
-    with np.errstate(all="ignore"):
-        elements = by_shape(operands) if by_shape is not None else _ESTIMATES[size[0]](operands, *size[1])  # type: ignore[index]
-    widest = max((a.itemsize for a in operands if a is not None), default=1)
-    made = min(max(_MOST_MADE, 64 * sum(a.size for a in operands if a is not None)), most // widest)
-    if not elements <= made:  # NaN is refused, too
-        raise LimitError(f"{node.op_type} would make {elements:g} elements, which exceeds the limit.")
+def refuse_huge_operands(node: onnx_ir.Node, operands: Operands, memory: int = MEMORY) -> None:
+    """Raise LimitError if the node's operands exceed an eighth of that many MiB; constants have no limit."""
+    pairs = zip(node.inputs, operands, strict=False)
+    taken = sum(array.nbytes for value, array in pairs if array is not None and constant_tensor(value) is None)
+    if taken > memory << 17:
+        text = f"{node.op_type} gets {taken} bytes, more than the limit {memory << 17}"
+        raise LimitError(f"{text} (`memory=` allows more).")
 
 
-def _is_constant(value: onnx_ir.Value | None) -> bool:
-    return constant_tensor(value) is not None
+def refuse_huge_results(
+    node: onnx_ir.Node, operands: Operands, schema: onnx.defs.OpSchema, memory: int = MEMORY
+) -> None:
+    """Raise LimitError if the node's results would exceed an eighth of that many MiB, or many times its operands."""
+    present = [array for array in operands if array is not None]
+    widest = max((array.itemsize for array in present), default=1)
+    made, most = _made(node, operands, schema), max(_MOST_MADE, 64 * sum(array.size for array in present))
+    if made > min(most, (memory << 17) // widest):
+        raise LimitError(f"{node.op_type} would make {made:g} elements, which exceeds the limit.")
 
 
-def _operand(operands: Operands, index: int) -> Array:
-    array = operands[index] if index < len(operands) else None
-    return np.zeros(0) if array is None or array.dtype.kind not in "iuf" else array.astype(np.float64)
+_SIZED = operators(lambda row: row.size is not None) | {"MatMul", "Where"}
+"""Operators whose result may be much larger than their operands; those on each element are looked at apart."""
+
+_MOST_NUMBERS = 64
+"""Elements of an operand that may be a shape."""
 
 
-def _product(operands: Operands, *shapes: int) -> float:
-    """Return the elements of a result whose shape is given by the operands at `shapes`."""
-    return math.prod(float(np.prod(np.abs(_operand(operands, index)))) for index in shapes)
+def _made(node: onnx_ir.Node, operands: Operands, schema: onnx.defs.OpSchema) -> float:
+    """Return the elements of the largest result, as onnx infers its shape; of RoiAlign those that it reads."""
+    if node.op_type == "RoiAlign" and operands[1] is not None:
+        return float(np.square(np.abs(operands[1]).max(initial=1.0)))
+    row, shapes = traits_of("", node.op_type), [array.shape for array in operands if array is not None]
+    if node.op_type not in _SIZED and not (row.elementwise and len(set(shapes)) > 1):
+        return 0.0
+    proto = onnx_ir.serde.serialize_node(node)
+    names = ["" if array is None else f"i{index}" for index, array in enumerate(operands)]
+    results = [f"o{index}" for index, _ in enumerate(node.outputs)]
+    alone = onnx.NodeProto(op_type=node.op_type, domain=node.domain, attribute=proto.attribute, input=names)
+    alone.output.extend(results)
+    given = {name: array for name, array in zip(names, operands, strict=True) if array is not None}
+    types = {name: onnx.helper.make_tensor_type_proto(int(dtype_of(a)), a.shape) for name, a in given.items()}
+    small = {name: a for name, a in given.items() if a.size <= _MOST_NUMBERS and a.dtype.kind in "iuf"}
+    data = {name: onnx.numpy_helper.from_array(array) for name, array in small.items()}
+    try:
+        inferred = infer_node_outputs(schema, alone, types, data)
+    except (InferenceError, ValidationError, RuntimeError, ValueError):  # the engine says what is wrong
+        return 0.0
+    return max((_elements(inferred[name]) for name in results if name in inferred), default=0.0)
 
 
-def _times(operands: Operands, index: int) -> float:
-    """Return the elements if operand `index` is a repetition or scale of the first."""
-    return _size(operands) * _product(operands, index)
-
-
-def _size(operands: Operands) -> int:
-    return 1 if operands[0] is None else operands[0].size
-
-
-def _range(operands: Operands, *bounds: int) -> float:
-    start, limit, delta = (_operand(operands, index).reshape(-1)[:1].sum() for index in bounds)
-    return float(abs((limit - start) / delta))
-
-
-def _pad(operands: Operands, padding: int) -> float:
-    shape = () if operands[0] is None else operands[0].shape
-    widths = np.abs(_operand(operands, padding).reshape(-1))
-    axes = _operand(operands, 3) if len(operands) > 3 and operands[3] is not None else np.arange(len(shape))
-    sizes = np.array(shape, np.float64)
-    if len(widths) == 2 * axes.size:
-        np.add.at(sizes, axes.astype(np.int64).reshape(-1) % max(len(shape), 1), widths.reshape(2, -1).sum(0))
-    return float(sizes.prod())
-
-
-def _resize(operands: Operands, scales: int, sizes: int) -> float:
-    return max(_times(operands, scales), _product(operands, sizes) if _operand(operands, sizes).size else 0.0)
-
-
-def _frames(operands: Operands, *step_and_length: int) -> float:
-    """A step or frame of 0 does not end; ONNX Runtime 1.31 divides by it and crashes."""
-    return _size(operands) if all((_operand(operands, index) > 0).all() for index in step_and_length) else math.inf
-
-
-def _broadcast(operands: Operands) -> float:
-    shapes = [operand.shape for operand in operands if operand is not None]
-    ranks = max(map(len, shapes), default=0)
-    return math.prod(float(max(shape[-at] for shape in shapes if len(shape) >= at)) for at in range(1, ranks + 1))
-
-
-def _matrices(operands: Operands) -> float:
-    left, right = (() if operand is None else operand.shape for operand in (*operands, None, None)[:2])
-    return math.prod(map(float, left[:-1])) * math.prod(map(float, right[:-2])) * (right[-1:] or (1,))[0]
-
-
-def _sampled(operands: Operands) -> float:
-    """Return the elements that RoiAlign reads, which grow with the region."""
-    return float(np.square(np.abs(_operand(operands, 1)).max(initial=1.0)))
-
-
-_BY_SHAPE: Mapping[str, Callable[[Operands], float]] = {
-    **dict.fromkeys(operators(lambda row: row.elementwise and row.conversion is None), _broadcast),
-    "Where": _broadcast,
-    "MatMul": _matrices,
-    "RoiAlign": _sampled,
-}
-"""Operators whose operands' shapes, or numbers, determine how many elements they make or read."""
-
-_ESTIMATES: Mapping[Size, Callable[..., float]] = {
-    Size.SHAPE: _product,
-    Size.TIMES: _times,
-    Size.RANGE: _range,
-    Size.PAD: _pad,
-    Size.RESIZE: _resize,
-    Size.FRAMES: _frames,
-}
+def _elements(result: onnx.TypeProto) -> float:
+    """Return the elements of a result; a size below 0 has overflowed."""
+    sizes = [float(dim.dim_value) for dim in result.tensor_type.shape.dim]
+    return math.inf if min(sizes, default=0.0) < 0 else math.prod(sizes)

@@ -78,7 +78,7 @@ def _rest_of_sums(step: Step) -> tuple[float, float] | None:
     """
     if (form := rest_of_sums(step.node, step.known)) is None:
         return None
-    x, sums = (step.known.get(value) for value in (form[0].inputs[0], form[0].outputs[0]) if value is not None)
+    x, sums = (step.known.get(value) for value in (form[0].inputs[0], step.node.inputs[1]) if value is not None)
     if x is None or sums is None or sums.dims is None or not (x.finite and sums.finite):
         return None
     count, _ = longest(sums.dims, [form[1]])

@@ -31,7 +31,6 @@ from castsmith.analysis.bounds.interval import (
 from castsmith.analysis.bounds.rounding import Array, is_float, vanished
 from castsmith.analysis.bounds.rules.arithmetic import special_products, special_sums, special_totals
 from castsmith.analysis.bounds.step import LENGTHS, LONGEST, Rule, Step, longest, require_finite, spoilt
-from castsmith.analysis.bounds.sums import ball_product, box_product
 from castsmith.analysis.bounds.weights import Weights
 
 _ROWS = 64
@@ -88,24 +87,23 @@ def by_weights(step: Step, x: Interval, weights: Weights, dims: Dims | None, ind
         raise UnknownRangeError
     box = ball = None
     if x.ball is None or not layout.is_large or not _is_no_narrower(x, x.ball, layout.k):
-        box = box_product(narrow.low.reshape(-1, wide), narrow.high.reshape(-1, wide), layout)
+        box = weights.box(narrow.low.reshape(-1, wide), narrow.high.reshape(-1, wide))
     if x.ball is not None:
-        ball = ball_product(x.ball, layout)
-    weights.compute(*(each for each in (box, ball) if each is not None))
+        ball = weights.ball(x.ball)
     stored = step.input(index)
     if not (stored.finite and stored.bounded):
         require_finite(weights.elements())
     least, most = np.full((math.prod(lead), n), -np.inf), np.full((math.prod(lead), n), np.inf)
     assumes, over = x.assumes | stored.assumes, np.asarray(ANYTHING)
     if box is not None:
-        least, most, size = box.result
+        least, most, size = box
         if x.shares is not None and x.shares.axis == len(x.dims or ()) - 1:
             held = weights.elements()
             least, most, size = _shared(x.shares, (held.min(axis=0), held.max(axis=0)), (least, most), size)
             assumes |= x.shares.assumes
         least, most, over = step.total(least, most, size, layout.k, x, stored)
     if ball is not None and x.ball is not None:
-        (lows, highs), size = ball.result
+        (lows, highs), size = ball
         with np.errstate(all="ignore"):
             error = x.ball.slack * size
             lows, highs, beyond = step.total(lows - error, highs + error, size, layout.k + 3, x, stored)
@@ -138,13 +136,11 @@ def _weights_first(step: Step, weights: Weights, x: Interval, dims: Dims | None)
     low, high = joint.low.reshape(1, -1), joint.high.reshape(1, -1)
     if low.shape[1] not in (1, turned.layout.k) or not turned.layout.n:
         raise UnknownRangeError
-    product = box_product(low, high, turned.layout)
-    turned.compute(product)
+    product = turned.box(low, high)
     stored = step.input(0)
     if not (stored.finite and stored.bounded):
         require_finite(weights.elements())
-    found = product.result
-    low, high, over = step.total(found.least, found.most, found.size, turned.layout.k, x, stored)
+    low, high, over = step.total(product.least, product.most, product.size, turned.layout.k, x, stored)
     shape = (1,) * (len(x.dims or ()) - 2) + (-1, 1)
     low, high, over = low.reshape(shape), high.reshape(shape), over.reshape(shape)
     return step.result(low, high, dims, x, stored, special=spoilt(x) | over)

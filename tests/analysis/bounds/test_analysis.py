@@ -138,6 +138,17 @@ def test_what_is_left_of_decays(attributes: str, slice_: str, none_is_positive: 
     assert (found.high < 1e-3) == none_is_positive
 
 
+@pytest.mark.parametrize(("sums", "follows"), [("t", True), ("s", False)])
+def test_what_is_left_of_decays_that_are_rounded(sums: str, follows: bool) -> None:
+    """Both operands are to be rounded, and by one Cast."""
+    body = f"""a = Abs (x) d = Neg (a) s = CumSum (d, axis) t = Cast <to = 10> (s) e = Slice (t, last, end, axis)
+        f = Cast <to = 1> (e) r = Cast <to = 1> ({sums}) y = Sub (f, r)"""
+    constants = "int64[1] axis = {1}, int64[1] last = {-1}, int64[1] end = {9}"
+    found = bounds(model_of(body, constants=constants), ranges={"x": (-100, 100)})["y"]
+    assert found.how == "proven"
+    assert (found.high < 1) == follows
+
+
 def test_loops_widen() -> None:
     body = """n = Constant <value = int64 {1000}> () t = Constant <value = bool {1}> ()
         y = Loop (n, t, x) <body = b (int64 i, bool c, float[2,4] s) => (bool co, float[2,4] so)

@@ -7,13 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import onnx
 import pytest
 
-from castsmith.cli.batch import unchanged as batch_unchanged, worker as batch_worker
+from castsmith.cli.batch import worker as batch_worker
 from castsmith.cli.main import main
 
 MODELS = Path(__file__).parents[3] / "models"
@@ -157,33 +156,6 @@ def test_what_is_unchanged_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixt
     state = out / ".castsmith.jsonl"
     state.write_text(state.read_text().rstrip("\n")[:-20])
     assert unchanged("--keep-output-types") == 2
-
-
-@pytest.mark.usefixtures("one_process")
-def test_an_input_is_read_once_for_its_digest_when_its_turn_comes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files, out, read = inputs(tmp_path / "in"), tmp_path / "out", list[tuple[str, int]]()
-    monkeypatch.setattr(batch_unchanged.Digests, "of", noted(batch_unchanged.Digests.of, read, out))
-    words = ["optimize", *files[::2], "-o", str(out), "-j", "1", "--skip-unchanged", UNSAFE]
-    for results in ([0, 1], [2, 2]):  # written when each is read; the first one has changed the second time
-        read.clear()
-        assert main(words) == 0
-        assert [each for each in read if each[0] in files] == list(zip(files[::2], results, strict=True))
-        shutil.copy(files[3], files[0])
-
-
-def noted(
-    of: Callable[[batch_unchanged.Digests, Path], str], read: list[tuple[str, int]], out: Path
-) -> Callable[[batch_unchanged.Digests, Path], str]:
-    """Return `of`, with each file that it reads noted, and the number of results written by then."""
-
-    def once(self: batch_unchanged.Digests, path: Path) -> str:
-        if path not in self._known:  # pyright: ignore[reportPrivateUsage]
-            read.append((str(path), len(list(out.glob("*.onnx")))))
-        return of(self, path)
-
-    return once
 
 
 @pytest.mark.usefixtures("one_process")

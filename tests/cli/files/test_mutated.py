@@ -15,6 +15,8 @@ from castsmith.ir.io.loading import from_proto
 from tests.cli.files.mutants import CHANGES, MODELS, SMALL, faults, prepared
 from tests.sampling import sampled
 
+pytestmark = pytest.mark.usefixtures("onnx_apart")
+
 SOURCES = [path for path in MODELS if path.stat().st_size < SMALL]
 
 

@@ -1,23 +1,22 @@
-"""A page opened in headless Chromium, and a script run in it: needs the browser alone, no driver and no package."""
+"""Pages opened in one headless Chromium, and scripts run in them: needs the browser alone, no driver and no package."""
 
 from __future__ import annotations
 
-import html
+import itertools
 import json
-import re
+import os
 import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
-_FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--dump-dom"),
-    "--virtual-time-budget=120000",
-)
-_HARNESS = """<script>
+_FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+_LISTENERS = """
 const errors = [];
 window.addEventListener("error", (event) => errors.push(event.message));
 window.addEventListener("securitypolicyviolation", (event) => errors.push(event.violatedDirective));
@@ -35,32 +34,83 @@ const search = async (text) => {
   box.dispatchEvent(new Event("input"));
   await wait(200);
 };
-(async () => {
-  while (document.body.dataset.ready !== "yes") await wait(10);
-  let found;
-  try { found = await (async () => { SCRIPT })(); } catch (error) { found = { failed: String(error.stack) }; }
-  const made = document.createElement("pre");
-  made.id = "found-by-the-test";
-  made.textContent = JSON.stringify(found);
-  document.body.replaceChildren(made);
-})();
-</script>"""
+"""
+_RUN = "(async () => { while (document.body?.dataset.ready !== 'yes') await wait(10); SCRIPT })()"
+
+
+class _Browser:
+    """A Chromium that takes commands of the DevTools protocol through a pipe."""
+
+    def __init__(self, program: str) -> None:
+        reads, self._commands = os.pipe()
+        answers, writes = os.pipe()
+        self._answers, self._numbers = os.fdopen(answers, "rb"), itertools.count(1)
+        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+
+        def take_pipes() -> None:  # Chromium expects them as 3 and 4
+            ends = os.dup(reads), os.dup(writes)
+            for end, number in zip(ends, (3, 4), strict=True):
+                os.dup2(end, number)
+
+        words = [program, *_FLAGS, f"--user-data-dir={self._folder.name}", "--remote-debugging-pipe"]
+        nowhere = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            words, stdin=nowhere, stdout=nowhere, stderr=nowhere, preexec_fn=take_pipes, close_fds=False
+        )
+        os.close(reads)
+        os.close(writes)
+
+    def call(self, method: str, session: str = "", **parameters: Any) -> Any:
+        """Return the result of a command."""
+        number = next(self._numbers)
+        command = {"id": number, "method": method, "params": parameters} | ({"sessionId": session} if session else {})
+        os.write(self._commands, json.dumps(command).encode() + b"\0")
+        while True:
+            answer = json.loads(self._message())
+            if answer.get("id") == number:
+                assert "error" not in answer, answer["error"]
+                return answer["result"]
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+        self._folder.cleanup()
+
+    def _message(self) -> bytes:
+        message = bytearray()
+        while (byte := self._answers.read(1)) != b"\0":
+            assert byte, "Chromium has ended"
+            message += byte
+        return bytes(message)
+
+
+@cache
+def _browser() -> _Browser | None:
+    program = next(filter(None, map(shutil.which, _NAMES)), None)
+    return None if program is None else _Browser(program)
+
+
+def close() -> None:
+    """End the browser, if a test has started it."""
+    if _browser.cache_info().currsize and (browser := _browser()) is not None:
+        browser.close()
+        _browser.cache_clear()
 
 
 def run_in_page(page: Path, script: str, *, width: int = 1280, fragment: str = "") -> Any:
     """Return what the script returns in the page; skips the test loudly where there is no Chromium."""
-    browser = next(filter(None, map(shutil.which, _NAMES)), None)
+    browser = _browser()
     if browser is None:
         pytest.skip("NOT CHECKED IN A BROWSER: install chromium")
-    copy = page.with_name(f"run-{page.name}")
-    before, body, after = page.read_text().rpartition("</body>")
-    copy.write_text(before + _HARNESS.replace("SCRIPT", script) + body + after)
-    address = copy.as_uri() + (f"#{fragment}" if fragment else "")
-    folder = page.with_name("profile")
-    words = [browser, *_FLAGS, f"--window-size={width},900", f"--user-data-dir={folder}", address]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
-    found = re.search(r'<pre id="found-by-the-test">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert found is not None, done.stdout[-2000:] + done.stderr[-2000:]
-    result = json.loads(html.unescape(found[1]))
-    assert not (isinstance(result, dict) and "failed" in result), result
-    return result
+    target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+    session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+    browser.call("Page.enable", session)
+    browser.call("Page.addScriptToEvaluateOnNewDocument", session, source=_LISTENERS)
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.call("Emulation.setDeviceMetricsOverride", session, **size)
+    browser.call("Page.navigate", session, url=page.as_uri() + (f"#{fragment}" if fragment else ""))
+    run = {"expression": _RUN.replace("SCRIPT", script), "awaitPromise": True, "returnByValue": True}
+    answer = browser.call("Runtime.evaluate", session, **run)
+    browser.call("Target.closeTarget", targetId=target)
+    assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+    return answer["result"].get("value")

@@ -6,14 +6,12 @@ Also what a process says and restores when it ends early.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
 import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.cli import interrupts
 from castsmith.cli.exit_codes import worst
 from castsmith.cli.messages import complain
 from castsmith.cli.report.savings import Amount, Measure, ModelSizes
@@ -256,24 +254,6 @@ def test_a_sentence_on_a_terminal_is_wrapped(
     complain(sentence)
     lines = ["castsmith: one two-three", "  four five-six", "  seventeenlettersandmore", "  end.", ""]
     assert capsys.readouterr().err.split("\n") == lines
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_an_interrupt_shows_the_cursor_again(monkeypatch: pytest.MonkeyPatch, *, terminal: bool) -> None:
-    done: list[object] = []
-
-    def is_terminal(descriptor: int) -> bool:
-        return terminal and descriptor == 2
-
-    def written(*words: object) -> None:
-        done.append(words)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "isatty", is_terminal)
-        patched.setattr(os, "write", written)
-        patched.setattr(os, "_exit", done.append)
-        interrupts.end_at_once(2, None)
-    assert done == [*[(2, b"\x1b[?25h")] * terminal, 130]
 
 
 def test_like_reasons_are_one_and_what_stays_is_no_refusal(capsys: pytest.CaptureFixture[str]) -> None:

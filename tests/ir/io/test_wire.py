@@ -121,10 +121,10 @@ _PRODUCTS = """<ir_version: 10, opset_import: ["": 21]> g (float[23,24] x) => (f
 
 
 @pytest.mark.parametrize("largest", [0, 1 << 22])
-def test_convert_reads_each_weight_in_a_data_file_twice(
+def test_convert_reads_weights_in_a_data_file_in_parts_and_seldom(
     largest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once for its bounds, those of the result and what rounding loses, and once when it is written."""
+    """For its bounds, those of products with it, what rounding loses, and when it is written; not for the result's."""
     path, model = tmp_path / "a.onnx", onnx.parser.parse_model(_PRODUCTS)
     shapes = {"w": (24, 24), "v": (24, 24), "u": (24, 24), "t": (23, 23), "s": (24, 24), "p": (23, 24)}
     arrays = {name: RNG.normal(0, 0.1, shape).astype(np.float32) for name, shape in shapes.items()}
@@ -151,7 +151,7 @@ def test_convert_reads_each_weight_in_a_data_file_twice(
     for tensor in filter(None, (value.const_value for value in castsmith.load(path).graph.initializers.values())):
         if isinstance(tensor, StoredTensor):
             start = tensor.offset or 0
-            assert set(times[start : start + tensor.nbytes]) == {2}, tensor.name
+            assert set(times[start : start + tensor.nbytes]) <= {3, 4, 5}, tensor.name
             times[start : start + tensor.nbytes] = 0
     assert not times.any()
     made = castsmith.load(tmp_path / "b.onnx").graph.initializers

@@ -11,11 +11,14 @@ from pathlib import Path
 import onnx
 import onnx.defs
 import onnx.parser
+from onnx_ir import DataType
 
 import castsmith
 from castsmith.analysis.bounds.analysis import FOREIGN, RULES
+from castsmith.ir.ops.schemas import first_opset_with, where_defined
 from castsmith.ir.ops.table import GIVES_BOOL, RUNS_GRAPHS, traits_of
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
+from castsmith.numerics.types import type_name
 from tests.sampling import check_all
 
 FILE = Path(__file__).with_name("operators.txt")
@@ -55,6 +58,21 @@ def test_every_operator_and_version_was_looked_at() -> None:
         seen, said = written.get(f"{domain} {op_type}", (set(), ""))
         assert set(versions) <= seen, f"new: {name}; what do inference, bounds and casts make of it?"
         assert known == said, name
+
+
+def test_the_next_opset_that_has_an_operator_or_a_type() -> None:
+    """The advice never leads back, nor past the first version that helps."""
+    for (domain, op_type), versions in _operators().items():
+        for since in versions if not domain else ():
+            later = [version for version in versions if version > since]
+            said = where_defined(op_type, since)
+            kept = [each for each in later if not onnx.defs.get_schema(op_type, each).deprecated]
+            assert said.startswith(f"import opset {kept[0]}," if kept else "it was removed"), (op_type, since)
+            for dtype in (DataType.BFLOAT16, DataType.INT4) if onnx.defs.get_schema(op_type, since).outputs else ():
+                name = f"tensor({type_name(dtype)})"
+                types = {each: str(onnx.defs.get_schema(op_type, each).outputs[0].types) for each in kept}
+                holds = next((each for each in kept if name in types[each]), None)
+                assert first_opset_with(op_type, since, 0, dtype) == holds, (op_type, since, dtype)
 
 
 # What is in subgraphs.

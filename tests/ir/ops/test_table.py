@@ -18,7 +18,7 @@ from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, contrib_operators, contrib_
 from castsmith.ir.ops.schemas import op_formals
 from castsmith.ir.ops.table import GIVES_BOOL, MOVERS, TRAITS, operators
 from castsmith.ir.ops.traits import Answer, Conversion, Moves, Rounding, Traits
-from tests.house import FOLDERS
+from tests.house import trees
 from tests.ir.ops.contrib_schemas import FILE, installed, text_of
 from tests.ir.ops.models import fed_to, model_of, run
 from tests.sampling import check_all
@@ -274,12 +274,11 @@ def test_what_lists_operators_is_found() -> None:
 
 def test_no_other_module_lists_operators() -> None:
     """A set of more than three operators is a fact about them, which belongs into their rows."""
-    for package in FOLDERS:
-        for path in sorted((_ROOT / package).rglob("*.py")):
-            name, text = path.relative_to(_ROOT).as_posix(), path.read_text(encoding="utf-8")
-            if not name.startswith(_DATA) and len(_NAMES.intersection(_QUOTED.findall(text))) > 3:
-                for listed in _collections(ast.parse(text)):
-                    assert len(listed) <= 3, f"{name} lists {sorted(listed)}"
+    for name, tree in trees().items():
+        text = (_ROOT / name).read_text(encoding="utf-8")
+        if not name.startswith(_DATA) and len(_NAMES.intersection(_QUOTED.findall(text))) > 3:
+            for listed in _collections(tree):
+                assert len(listed) <= 3, f"{name} lists {sorted(listed)}"
 
 
 def test_the_rows_of_com_microsoft_are_about_its_operators() -> None:

@@ -18,7 +18,7 @@ from castsmith.cli.main import main
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Severity
 
-pytestmark = pytest.mark.usefixtures("untried")
+pytestmark = pytest.mark.usefixtures("untried", "onnx_apart")
 
 HEAD = '<ir_version: 10, opset_import: ["" : 20]>'
 FLAWED = {

@@ -326,3 +326,14 @@ def test_optimize_inlines_functions_for_openvino():
     assert "openvino-cpu does not load calls of functions" in [rewrite.reason for rewrite in result.rewrites]
     assert (openvino_refusal(result.proto), errors(result.proto, "openvino-cpu")) == ("", [])
     assert len(castsmith.optimize(model, target="onnxruntime-cpu").model.functions) == 1
+
+
+@pytest.mark.parametrize(("op_type", "gates"), [("LSTM", 4), ("GRU", 3)])
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_a_recurrent_operator_of_double_is_listed_and_fails_when_it_runs(op_type: str, gates: int, dtype: str) -> None:
+    operands = f"{dtype}[2, 1, 3] x, {dtype}[1, {gates}, 3] w, {dtype}[1, {gates}, 1] r"
+    text = f"g ({operands}) => ({dtype}[2, 1, 1, 1] y) {{ y = {op_type} <hidden_size = 1> (x, w, r) }}"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}')
+    found = castsmith.check(model, target="onnxruntime-cpu")
+    lacking = [f"onnxruntime-cpu has no {op_type} of double at opset 21"]
+    assert [each.message for each in found] == (lacking if dtype == "double" else [])

@@ -17,6 +17,7 @@ import pytest
 import castsmith
 from castsmith.targets.target import load_target, target_names
 from tests.cli.helpers import CLEAN, MIXED, UNSAFE, Command, write_model
+from tests.house import trees
 from tests.sampling import sampled
 
 ROOT = Path(__file__).parents[3]
@@ -174,10 +175,10 @@ def test_no_library_text_of_a_finding_or_pass_names_an_option_of_the_command() -
     """Only the command line knows how its options are spelled, and the pages of codes, which only it prints."""
     option = re.compile(r"(?<![\w-])--[a-z]")
     named = [
-        f"{path.relative_to(ROOT)}:{text.lineno}"
-        for folder in ("lowering", "passes", "numerics")
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        for text in _texts_outside_of_codes(ast.parse(path.read_text()))
+        f"{name}:{text.lineno}"
+        for name, tree in trees().items()
+        if name.startswith(("lowering/", "passes/", "numerics/"))
+        for text in _texts_outside_of_codes(tree)
         if option.search(text.value)
     ]
     assert named == []

@@ -35,3 +35,11 @@ def test_a_refusal_names_the_operator_from_which_a_lowered_one_comes() -> None:
     assert not result.plan
     assert {each.site.node for each in result.diagnostics} <= {"code", "mine"}
     assert all(each.message.endswith(", which Cast is lowered to") for each in result.diagnostics)
+
+
+def test_an_operator_of_another_runtime_is_refused_and_one_of_the_users_own_is_not() -> None:
+    for domain, is_refused in (("com.microsoft", True), ("mine", False)):
+        text = f'{HEAD[:-2]}, "{domain}" : 1]> g (float[2] x) => (float[2] y) {{ [other] y = {domain}.QGemm (x) }}'
+        result = castsmith.fit(onnx.parser.parse_model(text), target="openvino-cpu")
+        assert bool(result.plan) != is_refused, domain
+        assert {each.site.node for each in (result.diagnostics if is_refused else result.findings)} == {"other"}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
+import pytest
 
 import castsmith
-from tests.lowering.fit.models import HEAD, four_bits
+from tests.lowering.fit.models import HEAD, brain_floats, doubles, four_bits, plain
 from tests.lowering.fit.test_run import fitted
 
 
@@ -32,3 +35,24 @@ def test_all_ways_are_ranked_and_different() -> None:
     assert len({(way.cost, way.obstacles, way.changes, way.lossy) for way in result.ways}) == len(result.ways)
     assert len(result.ways) > len(fitted("4 bits").ways)
     assert result.ways[0].steps == tuple(result.plan)
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "tried"),
+    [
+        (plain, "tensorrt-11", ["optimize()"]),
+        # trt has no zero points, and the packed weights need shifts, which TensorRT lacks.
+        (four_bits, "tensorrt-11", ["optimize()", "optimize(storage='byte')"]),
+        (four_bits, "onnxruntime-webgpu", ["optimize()", "optimize(vendor='com.microsoft')"]),
+        (four_bits, "onnxruntime-cpu", ["optimize()"]),
+        # TensorRT computes in float itself; of bfloat16, which ONNX Runtime's CPU does not, the conversion is tried.
+        (doubles, "onnxruntime-cpu", ["optimize()"]),
+        (brain_floats, "tensorrt-11", ["optimize()"]),
+        (brain_floats, "onnxruntime-cpu", ["optimize()", "convert(to='float', lower=('*',))", "optimize()"]),
+    ],
+)
+def test_no_step_is_tried_that_cannot_be_better(model: Any, target: str, tried: list[str]) -> None:
+    done = list[str]()
+    castsmith.fit(model(), target=target, progress=done.append)
+    steps = [text.replace(f", target='{target}'", "").replace(f"target='{target}'", "") for text in done]
+    assert [text.replace("(, ", "(") for text in steps if text != "measuring"] == tried

@@ -12,7 +12,7 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.records import RewriteResult
-from castsmith.lowering.encodings.storage import declared_values
+from castsmith.ir.walks import all_values
 from castsmith.lowering.float8.lower import LowerFloat8
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.lowering.widen.run import WidenFloats
@@ -60,7 +60,7 @@ def test_lowered_it_gives_the_expected_bits(name: str):
         assert "string" in result.records.refusals[0].reason.lower()
         return
     assert not result.records.diagnostics
-    assert not [value for value in declared_values(model) if value.dtype in CODED_TYPES]
+    assert not [value for value in all_values(model) if value.dtype in CODED_TYPES]
     WidenFloats(ANDROID)(model)
     LegalizeVersion(ANDROID)(model)
     proto = onnx_ir.to_proto(model)

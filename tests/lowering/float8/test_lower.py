@@ -15,7 +15,7 @@ from onnx_ir import DataType
 from onnxruntime.capi import onnxruntime_pybind11_state  # pyright: ignore[reportAttributeAccessIssue]
 
 from castsmith.ir.records import Effect, RewriteResult
-from castsmith.lowering.encodings.storage import declared_values
+from castsmith.ir.walks import all_values
 from castsmith.lowering.float8.lower import LowerFloat8
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.lowering.pipeline import optimize
@@ -52,7 +52,7 @@ def lowered_outputs(model: onnx_ir.Model, target: Any = ANDROID, always: bool = 
     """Lower, check that no codes are left and that the checker and a second run agree, run at both levels."""
     result = lower(model, target, always=always)
     assert not result.records.diagnostics
-    assert not [value for value in declared_values(model) if value.dtype in FLOAT8_TYPES]
+    assert not [value for value in all_values(model) if value.dtype in FLOAT8_TYPES]
     assert not lower(model, target).modified
     LegalizeVersion(target)(model)
     proto = onnx_ir.to_proto(model)

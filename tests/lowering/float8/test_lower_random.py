@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from onnx_ir import DataType
 
-from castsmith.lowering.encodings.storage import declared_values
+from castsmith.ir.walks import all_values
 from castsmith.lowering.float8.lower import LowerFloat8
 from castsmith.numerics.types import FLOAT8_TYPES
 from castsmith.passes.core.options import Encoding
@@ -90,7 +90,7 @@ def test_lowered_graphs_give_the_native_bits(sequence: Encoding, data: st.DataOb
     has_float8 = any(value.dtype in FLOAT8_TYPES for value in maker.values)
     result = LowerFloat8(CPU, sequence, always=True)(model)
     assert result.modified == has_float8
-    assert not [value for value in declared_values(model) if value.dtype in FLOAT8_TYPES]
+    assert not [value for value in all_values(model) if value.dtype in FLOAT8_TYPES]
     for level in LEVELS:
         lowered = run(session(onnx_ir.to_proto(model), level), {"x": x})
         for theirs, ours in zip(native, lowered, strict=True):

@@ -15,8 +15,8 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.records import Effect, RewriteResult
-from castsmith.lowering.float8.functions import obstacle_to_inlining
 from castsmith.lowering.float8.lower import LowerFloat8
+from castsmith.lowering.inlining import obstacle_to_inlining
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.types import CODED_TYPES
 from castsmith.targets.target import Target

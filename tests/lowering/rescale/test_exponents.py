@@ -11,6 +11,8 @@ from onnx import numpy_helper
 
 from castsmith.analysis.inference.handed_on import value_at
 from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.ir.ops.table import operators, traits_of
+from castsmith.ir.ops.traits import Answer, Moves
 from castsmith.lowering.rescale.solve import Bound, solve
 from castsmith.numerics.promotion.rules import PromotionRules
 
@@ -114,3 +116,14 @@ def test_exponents(body: str, needs: dict[str, int], expected: dict[str, int]) -
     }
     used = {name: array for name, array in names.items() if f" {name}" in body or f"({name}" in body}
     assert exponents(text + body, needs, **used) == expected
+
+
+UNMOVED = operators(lambda row: row.moves is Moves.SHAPE or row.answer in (Answer.EXTREME, Answer.COMPARISON))
+
+
+@pytest.mark.parametrize("op_type", sorted(UNMOVED))
+def test_what_no_common_factor_changes_reads_scaled_values(op_type: str) -> None:
+    compares = traits_of("", op_type).answer is Answer.COMPARISON
+    body = f"a = MatMul (x, w) b = {op_type} (a{', z' if compares else ''}) y = MatMul (a, v)"
+    expected = {"a": 3, "w@a": 3, "v@y": -3} | ({"z@b": 3} if compares else {})
+    assert exponents(body, {"a": 3}, w=W, v=W) == expected

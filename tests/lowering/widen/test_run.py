@@ -13,10 +13,12 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
+from castsmith import check
 from castsmith.ir.io.loading import load
 from castsmith.ir.records import Effect, RewriteResult
+from castsmith.ir.walks import all_values
+from castsmith.lowering.casts import LowerCasts
 from castsmith.lowering.encodings.ladder import round_in_place
-from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.formats import NarrowPolicy
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.lowering.pipeline import optimize
@@ -111,7 +113,7 @@ def test_a_type_that_is_lacking_is_kept_in_float(dtype: DataType, op: str):
     weight = cast(np.float32(1.7), dtype)
     model = model_of(body, 19, w=weight)
     y, z = widened_outputs(model, WITHOUT[dtype], a=a.astype(np.float32) * np.float32(1.001), b=b.astype(np.float32))
-    assert not [value for value in declared_values(model) if value.dtype == dtype]
+    assert not [value for value in all_values(model) if value.dtype == dtype]
     first = cast(a.astype(np.float32) * np.float32(1.001), dtype).astype(np.float64)
     second = cast(EXACT[op](first, b.astype(np.float64)), dtype).astype(np.float64)
     expected = -cast(second * weight.astype(np.float64), dtype).astype(np.float32)
@@ -185,7 +187,11 @@ def test_casts_round_once(dtype: DataType, lacking: bool, source: DataType):
     body = f"""agraph ({type_name(source)}[N] x) => (float[N] y) {{ c = Cast <to = {int(dtype)}> (x)
         y = Cast <to = 1> (c) }}"""
     x = patterns.float64_around(dtype) if source == DataType.DOUBLE else patterns.integers_around(source, dtype)
-    (y,) = widened_outputs(model_of(body), WITHOUT[dtype] if lacking else CPU, x=x)
+    model = model_of(body)
+    if not lacking:
+        LowerCasts(CPU)(model)
+        assert not LowerCasts(CPU)(model).modified
+    (y,) = widened_outputs(model, WITHOUT[dtype] if lacking else CPU, x=x)
     with np.errstate(over="ignore"):
         expected = cast(cast(x, dtype), DataType.FLOAT)
     nan = np.isnan(expected)
@@ -197,7 +203,7 @@ def test_integers_that_fit_in_float_are_left_to_the_target():
     body = """agraph (float[N] x) => (bfloat16[1] y) { n = Shape (x) m = Clip (n, low, high)
         y = Cast <to = 16> (m) }"""
     model = model_of(body, low=np.array(0), high=np.array(4096))
-    assert not WidenFloats(CPU)(model).modified
+    assert not LowerCasts(CPU)(model).modified
 
 
 QUANTIZED = """agraph (bfloat16[3,N] x, bfloat16[3] s) => ({to}[3,N] q, bfloat16[3,N] y) {{
@@ -360,3 +366,33 @@ def test_a_reverse_sequence_is_of_tensors_whatever_its_name_says():
     result = optimize(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}'), target=CPU.name)
     assert [node.op_type for node in result.model.graph] == ["Cast", "ReverseSequence", "Cast"]
     session(onnx_ir.to_proto(result.model))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "indices", "reduction", "fails"),
+    [
+        ("ScatterElements", "2", "none", False),
+        ("ScatterElements", "2", "max", False),
+        ("ScatterElements", "2", "add", True),
+        ("ScatterND", "2,1", "none", False),
+        ("ScatterND", "2,1", "max", True),
+    ],
+)
+def test_a_scatter_that_fails_when_it_runs_is_found_and_computed_in_float(
+    op_type: str, indices: str, reduction: str, fails: bool
+) -> None:
+    made = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["" : 18]>
+        g (float16[3] x, int64[{indices}] i, float16[2] u) => (float16[3] y) {{
+            y = {op_type} <reduction = "{reduction}"> (x, i, u) }}""")
+    found = [each.message for each in check(made, target=CPU)]
+    assert found == ([f"onnxruntime-cpu runs no {op_type} of float16 with a reduction"] if fails else [])
+    result = optimize(made, target=CPU)
+    assert [rewrite.rule for rewrite in result.rewrites] == (["widen"] if fails else [])
+    shape = [int(size) for size in indices.split(",")]
+    feeds = {
+        "x": np.array([1, 2, 3], np.float16),
+        "i": np.array([0, 2]).reshape(shape),
+        "u": np.array([4, 1], np.float16),
+    }
+    (y,) = run(session(result.proto, LEVELS[-1]), feeds)
+    assert y.tolist() == {"none": [4, 2, 1], "max": [4, 2, 3], "add": [5, 2, 4]}[reduction]

@@ -7,13 +7,20 @@ import random
 import warnings
 from fractions import Fraction
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import onnx.defs
 import pytest
 from onnx_ir import DataType
 
-from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
+from castsmith.numerics.quantize import granularity
+from castsmith.numerics.quantize.linear import (
+    dequantize_linear,
+    dequantized_pieces,
+    quantize_linear,
+    quantized_pieces,
+)
 from castsmith.numerics.quantize.schema import ATTRIBUTES, PRECISIONS, TYPES
 from castsmith.numerics.types import type_name
 from tests.numerics import oracle
@@ -178,3 +185,23 @@ def test_the_default_types() -> None:
     assert quantize_linear(np.float32(3), np.float32(1)).dtype == np.uint8
     assert dequantize_linear(np.uint8(3), np.float16(1)).dtype == np.float16
     assert quantize_linear(np.float32(3), np.float32(1), output_dtype=DataType.INT4).shape == ()
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 5, 8, 12, 1000])
+def test_pieces_are_the_tensor_in_order(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(granularity, "CHUNK", chunk)
+    for shape in ((7,), (24,), (5, 3), (2, 3, 4), (3, 8, 2), (1, 6, 5), (4, 1, 3)):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        for axis, block in itertools.product(range(len(shape)), (0, 1, 2, 3)):
+            along = -(-shape[axis] // max(block, 1))
+            sizes = [(shape[axis],), ()] if not block else [(*shape[:axis], along, *shape[axis + 1 :])]
+            for size in sizes if block < 2 or len(shape) > 1 else ():
+                scale = np.arange(1, np.prod(size, dtype=int) + 1, dtype=np.float32).reshape(size) / 8
+                zero = (scale * 8 % 5).astype(np.uint8)
+                settings: dict[str, Any] = {"axis": axis, "block_size": block, "opset": 25}
+                whole = quantize_linear(x, scale, zero, **settings)
+                parts = list(quantized_pieces(x, scale, zero, **settings))
+                assert max(part.size for part in parts) <= chunk
+                assert np.concatenate(parts).tolist() == whole.reshape(-1).tolist(), (shape, axis, block)
+                back = np.concatenate([*dequantized_pieces(whole, scale, zero, **settings)])
+                assert back.tolist() == dequantize_linear(whole, scale, zero, **settings).reshape(-1).tolist()

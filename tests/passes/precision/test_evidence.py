@@ -77,3 +77,29 @@ def test_a_value_of_a_function_is_known_by_the_name_of_the_function() -> None:
     model = parsed("y = loc.F (w, x)", BODIES["a function"][1])
     inside = {key for value, key in keys_of(model).items() if (value.name or "-") in "pqr"}
     assert inside == {"loc::F/p", "loc::F/q", "loc::F/r"}
+
+
+@pytest.mark.parametrize(
+    ("body", "sums", "beyond"),
+    [
+        ("a = Mul (x, w) y = Add (a, w)", 1.0, "x"),
+        ("a = Mul (x, w) b = Reshape (a, n) y = Sub (w, b)", 1.0, "x"),
+        ("a = Mul (x, w) y = Add (a, w)", 1e-6, "x a y"),
+        ("a = Mul (x, w) y = Div (a, w)", 1.0, "x a"),
+        ("a = Mul (x, w) b = Add (a, w) y = Mul (a, b)", 1.0, "x a"),
+    ],
+)
+def test_what_vanishes_beside_what_it_is_added_to_fits(body: str, sums: float, beyond: str) -> None:
+    """The sum is rounded by as much, unless it vanishes too, or there is another user."""
+    model = parsed(body)
+    known: dict[str, Known] = {"x": Stated(0, 1e-6), "a": Stated(0, 1e-6), "b": Stated(0, sums), "y": Stated(0, sums)}
+    if "b = Reshape" in body:
+        known["b"] = known["a"]
+    assert {value.name for value in evidence(model, HALF, known).beyond(lambda _: True)} == set(beyond.split())
+
+
+def test_a_small_output_does_not_vanish_in_a_sum() -> None:
+    model = parsed("a = Mul (x, w) y = Add (a, w)")
+    model.graph.outputs.append(model.graph.node(0).outputs[0])
+    known: dict[str, Known] = {"x": Stated(0, 1), "a": Stated(0, 1e-6), "y": Stated(0, 1)}
+    assert {value.name for value in evidence(model, HALF, known).beyond(lambda _: True)} == {"a"}

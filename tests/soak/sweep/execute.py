@@ -70,6 +70,7 @@ def ort_session(model: bytes | str, *, optimized: bool) -> onnxruntime.Inference
     options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")  # do not round inputs to int8
     return onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
 
 

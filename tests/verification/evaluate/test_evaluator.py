@@ -138,7 +138,6 @@ def test_places_in_sequences(body: str) -> None:
         "q = SequenceConstruct (x) y = SequenceAt (q, two)",
         "q = SequenceConstruct (x) y = SequenceAt (q, one)",
         "q = SequenceConstruct (x) r = SequenceErase (q, one) y = SequenceAt (r, zero)",
-        "q = SequenceConstruct (x) r = SequenceInsert (q, x, two) y = SequenceAt (r, zero)",
         "q = SequenceEmpty () r = SequenceErase (q) y = SequenceAt (r, zero)",
     ],
 )

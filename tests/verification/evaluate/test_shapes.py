@@ -35,6 +35,17 @@ def test_a_constant_is_read_as_a_shape_up_to_a_size() -> None:
     assert shapes("g (int64[K] w_) => (y) { a = Neg (w_) y = Neg (a) }", weight=129)["a"] == [129]
 
 
+def test_each_constant_has_the_name_of_its_value() -> None:
+    model = onnx_ir.from_onnx_text("""<ir_version: 10, opset_import: ["" : 21]> g (float[9] x) => (y)
+        <int64[1] s = {2}, int64[1] e = {7}> { y = Slice (x, s, e) }""")
+    for value in model.graph.initializers.values():
+        tensor = value.const_value
+        assert tensor is not None
+        tensor.name = f"of {value.name}"
+    (shape,) = inferred_shapes(model).values()
+    assert shape == [5]
+
+
 def test_declared_shapes_are_used_if_asked_for() -> None:
     text = "g (float[2] x) => (y) <float[7] a> { a = f.Nothing (x) b = Neg (a) y = Neg (b) }"
     assert "b" not in shapes(text)

@@ -18,6 +18,7 @@ from castsmith.ir.io.streaming import is_large
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
 from castsmith.numerics.types import FLOAT8_TYPES
+from castsmith.passes.fold.conversions import BitCastTo, CastTo, Conversion, constant_of, tensor_of
 from tests.sampling import sampled
 
 COUNT = 1000
@@ -143,3 +144,19 @@ def test_the_worst_element_is_named_not_the_first() -> None:
     assert not whole
     reasons = [castsmith.optimize(cast_model(part, DataType.UINT8)).refusals[0].reason for part in (array, array[3:])]
     assert reasons[0].partition(": ")[2] == reasons[1].partition(": ")[2]
+
+
+def test_a_large_constant_is_converted_in_pieces_where_its_elements_are_numbers() -> None:
+    x, text = np.arange(130, dtype=np.float32), np.array(["1"] * 130, object)
+    conversions: list[tuple[Conversion, np.ndarray, DataType, bool]] = [
+        (CastTo(DataType.FLOAT16, 24), x, DataType.FLOAT16, True),
+        (CastTo(DataType.FLOAT16, 24), x[:64], DataType.FLOAT16, False),
+        (CastTo(DataType.STRING, 24), x, DataType.STRING, False),
+        (CastTo(DataType.FLOAT, 24), text, DataType.FLOAT, False),
+        (BitCastTo(DataType.INT32, 26), x, DataType.INT32, False),
+    ]
+    for conversion, array, dtype, in_pieces in conversions:
+        made = tensor_of(conversion, onnx_ir.tensor(array), [array], dtype)
+        assert isinstance(made, onnx_ir.LazyTensor) == in_pieces
+        assert made.numpy().tolist() == constant_of(conversion.compute([array]), dtype).numpy().tolist()
+    assert not isinstance(tensor_of(conversions[0][0], None, [x], DataType.FLOAT16), onnx_ir.LazyTensor)
