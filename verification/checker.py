@@ -1061,15 +1061,17 @@ def fits(node: onnx.NodeProto, attributes: Iterable[str], schema: onnx.defs.OpSc
 
 
 @cache
-def types_of(schema: onnx.defs.OpSchema, *, results: bool) -> list[set[int]]:
-    """Return the element types that the schema allows for each operand, or for each result."""
-    return [{NAMES.get(text, 0) for text in port.types} for port in (schema.outputs if results else schema.inputs)]
+def types_of(schema: onnx.defs.OpSchema) -> tuple[list[set[int]], list[set[int]]]:
+    """Return the element types that the schema allows for each operand, and for each result."""
+    operands, results = (
+        [{NAMES.get(text, 0) for text in port.types} for port in ports] for ports in (schema.inputs, schema.outputs)
+    )
+    return operands, results
 
 
-def of_allowed_types(schema: onnx.defs.OpSchema, values: Operands, *, results: bool) -> bool:
-    """True if the schema allows the types of all operands, or of all results, that are known."""
-    allowed = types_of(schema, results=results)
-    pairs = zip(values, [*allowed, *allowed[-1:] * len(values)], strict=False)
+def allowed(types: list[set[int]], values: Operands) -> bool:
+    """True if values, as far as their types are known, are of the allowed ones, of which the last is for all others."""
+    pairs = zip(values, [*types, *types[-1:] * len(values)], strict=False)
     return all(value is None or not value.dtype or value.dtype in types for value, types in pairs)
 
 
@@ -1612,12 +1614,9 @@ class Reader:
             self.read[key] = call.results()
             self.failing |= {key} if self.terms.fails else set()
         self.doubts |= {key: node.op_type} if key in self.failing else {}
-        known = (
-            of_allowed_types(schema, args, results=False) and of_allowed_types(schema, self.read[key], results=True)
-            if schema
-            else True
-        )
-        self.doubts |= {} if known else {("types", key): node.op_type}
+        operands = args[: len(node.input)]
+        if schema and not all(map(allowed, types_of(schema), (operands, self.read[key]))):
+            self.doubts["types", key] = node.op_type
         self.terms.defined |= {*self.read[key]} if self.terms.is_first and node.op_type == "Where" else set()
         return self.read[key]
 
