@@ -215,7 +215,7 @@ def collapses(a: int, first: Conversion, last: Conversion) -> bool:
 
 # Integers that are not known as numbers: polynomials of named atoms. Arithmetic wraps, and so it keeps them equal.
 
-SIZES = {TensorProto.INT32, INT64}
+SIZES = {INT32, INT64}
 """The types in which what is computed from dimensions is assumed not to overflow."""
 
 
@@ -324,15 +324,9 @@ def named(name: object, kind: str = "<dim") -> Poly:
 
 # Terms.
 
-RANDOM = (
-    "Dropout",
-    "RandomNormal",
-    "RandomUniform",
-    "RandomNormalLike",
-    "RandomUniformLike",
-    "Bernoulli",
-    "Multinomial",
-)
+RANDOM = {"Dropout", "Bernoulli", "Multinomial"} | {
+    f"Random{kind}{like}" for kind in ("Normal", "Uniform") for like in ("", "Like")
+}
 MOVES: Mapping[str, Sequence[int] | None] = {
     **dict.fromkeys(("Transpose", "Slice", "Gather", "GatherElements", "GatherND", "Split", "Tile"), (0,)),
     **dict.fromkeys(("Reshape", "Expand", "DepthToSpace", "SpaceToDepth", "ReverseSequence", "Compress"), (0,)),
@@ -355,8 +349,6 @@ SAME = {("com.microsoft", "QuantizeLinear"), ("com.microsoft", "DequantizeLinear
 CHOOSING = ("Max", "Min", "Clip", "Relu")
 """Operators that give the greater or the lesser of their operands."""
 BITWISE = {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift"}
-POINTWISE = ELEMENTWISE | BITWISE | {"BitCast", "Gather", "GatherElements", "IsNaN", "IsInf", "Round", "Relu", "Clip"}
-"""Operators that are evaluated for all values of an operand of at most 16 bits."""
 CHAINED = ELEMENTWISE | {
     "Round",
     "IsNaN",
@@ -373,11 +365,10 @@ CHAINED = ELEMENTWISE | {
 """Operators that are followed on cells of a value."""
 CODING = {"Log", "Mod", "BitCast"}
 """Operators by which codes of small types are computed: only where one is are casts followed on cells."""
-EXACT = {TensorProto.FLOAT16, TensorProto.FLOAT, DOUBLE, BOOL, TensorProto.INT32, INT64}
+EXACT = {TensorProto.FLOAT16, TensorProto.FLOAT, DOUBLE, BOOL, INT32, INT64}
 ZEROS = (-0.0, 0.0)
 LOG_ERROR = 2.0**-19
 """The most by which a runtime's Log is wrong, of 1 or of the logarithm, whichever is greater."""
-MOST_INT = 2**63 - 1
 MOST = 4096
 """Elements up to which values computed from shapes are followed."""
 LONGEST = 100
@@ -441,12 +432,14 @@ class Terms:
         self.is_first = False  # the model that is read is the input model
         self.quantized: dict[Term, Term] = {}  # what QuantizeLinear makes, as floats
         self.moved: dict[Term, tuple[Term, Term]] = {}  # sums of integers and a zero point, which are exact
-        self.chosen: set[object] = set()  # what the input model computes of which some elements are undefined
+        self.undefined: dict[object, Term] = {}  # what the input model leaves undefined in part, and its definition
+        self.defined: set[Term] = set()  # what it defines by a Where
 
-    def may_define(self, what: object) -> bool:
-        """True if elements that are undefined may be given values: the input model has the same computation."""
-        self.chosen |= {what} if self.is_first else set()
-        return what in self.chosen
+    def may_define(self, what: object, definition: Term) -> bool:
+        """True if elements that are undefined may be given values: the input model gives them none either."""
+        if self.is_first:
+            self.undefined[what] = definition
+        return what in self.undefined and (self.is_first or definition not in self.defined)
 
     def term(
         self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0, key: object = None
@@ -466,9 +459,6 @@ class Terms:
         term = self.term("const", (), {}, (dtype, array.shape), key=(dtype, digest(array)))
         term.array = None if dtype == STRING else array
         return term
-
-    def integers(self, numbers: Sequence[Dim], *, scalar: bool = False) -> Term:
-        return self.constant(objects(numbers, () if scalar else (len(numbers),)), INT64)
 
     def cast(self, x: Term, how: Conversion, depth: int = 0) -> Term:
         """Return x converted: the cast is before the moves of its elements."""
@@ -1070,6 +1060,21 @@ def fits(node: onnx.NodeProto, attributes: Iterable[str], schema: onnx.defs.OpSc
     return operands and len(node.output) <= schema.max_output and schema.attributes.keys() >= {*attributes}
 
 
+@cache
+def types_of(schema: onnx.defs.OpSchema) -> tuple[list[set[int]], list[set[int]]]:
+    """Return the element types that the schema allows for each operand, and for each result."""
+    operands, results = (
+        [{NAMES.get(text, 0) for text in port.types} for port in ports] for ports in (schema.inputs, schema.outputs)
+    )
+    return operands, results
+
+
+def allowed(types: list[set[int]], values: Operands) -> bool:
+    """True if values, as far as their types are known, are of the allowed ones, of which the last is for all others."""
+    pairs = zip(values, [*types, *types[-1:] * len(values)], strict=False)
+    return all(value is None or not value.dtype or value.dtype in types for value, types in pairs)
+
+
 def kind_of(proto: onnx.TypeProto | None, dim_of: Callable[[Any, int], Dim]) -> Kind:
     """Return the element type and the shape in a type; `dim_of` returns a dimension that has no number."""
     if proto is None or not proto.HasField("tensor_type"):
@@ -1118,10 +1123,10 @@ class Call:
         first, op = self.args[0] if self.args else None, self.node.op_type
         if self.schema and self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
             self.args = self.scalars() if op in BINARY else self.args
-            rules = [RULES.get(op), Call.arithmetic if op in ELEMENTWISE else None]
-            result = next(filter(None, (rule(self, first) for rule in rules if rule is not None)), None)
-            result = self.tabled() if result is None and op in POINTWISE else result
-            result = self.widened(first) if result is None else result
+            rules = (RULES.get(op), ARITHMETIC.get(op), TABLED.get(op), Call.widened)
+            result = next(
+                (term for rule in rules if rule is not None and (term := rule(self, first)) is not None), None
+            )
             if result is not None:
                 return [result]
             index = self.args[1] if op in ("Gather", "GatherElements") and len(self.args) > 1 else None
@@ -1130,18 +1135,12 @@ class Call:
 
     def scalars(self) -> list[Term | None]:
         """Return the operands, constants of one element without their axes if another operand has as many."""
-        ranks = [
-            len(arg.shape) for arg in self.args if arg is not None and arg.shape is not None and not arg.is_constant
-        ]
-        return [
-            self.terms.shaped("Reshape", arg, ())
-            if arg is not None
-            and arg.is_constant
-            and prod(arg.shape or ()) == 1
-            and len(arg.shape or ()) <= max(ranks, default=0)
-            else arg
-            for arg in self.args
-        ]
+        shapes = {arg: arg.shape for arg in self.args if arg is not None and arg.shape is not None}
+        most = max((len(shape) for arg, shape in shapes.items() if not arg.is_constant), default=0)
+        single = {
+            arg for arg, shape in shapes.items() if arg.is_constant and product(shape) == 1 and len(shape) <= most
+        }
+        return [self.terms.shaped("Reshape", arg, ()) if arg and arg in single else arg for arg in self.args]
 
     def others(self) -> list[Term]:
         """Return the results of an operator that is no rule's: moves, what onnx evaluates, and terms of their own."""
@@ -1157,19 +1156,12 @@ class Call:
             return [terms.move(op, args, attrs, kind, out) for out, kind in enumerate(kinds)]
         exact = EXACT & {*INTEGERS} if op.startswith(("Reduce", "CumSum", "Range")) else EXACT
         exact = exact | {*INTEGERS} if op == "DequantizeLinear" else exact
-        if (
-            op in EVALUATED
-            and self.opset >= 7
-            and all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args)
-        ):
+        known = all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args)
+        if op in EVALUATED and self.opset >= 7 and known and kinds[0][0]:
             arrays = [arg.array for arg in args if arg is not None and arg.array is not None]
             size = np.broadcast_shapes(*(one.shape for one in arrays)) if op in CHOOSING else ()
-            array = (
-                None
-                if op in CHOOSING and ambiguous(op, arrays, size).any()
-                else terms.evaluated(op, arrays_of(args), attrs, kinds[0][1])
-            )
-            if array is not None and kinds[0][0]:
+            array = terms.evaluated(op, arrays_of(args), attrs, kinds[0][1])
+            if array is not None and not ambiguous(op, arrays, size).any():
                 return [terms.constant(array, kinds[0][0])]
         whole, name = (*args, None, *self.bodies), f"{self.domain}.{self.node.op_type}" if self.domain else op
         return [terms.term(name, whole, attrs, kind, out, self.key()) for out, kind in enumerate(kinds)]
@@ -1228,10 +1220,8 @@ class Call:
 
     def arithmetic(self, x: Term) -> Term | None:
         """Arithmetic of small values of which some are known as polynomials only."""
-        arrays, op = (
-            [arg.array for arg in self.args if arg and arg.array is not None and arg.dtype == x.dtype],
-            self.node.op_type,
-        )
+        op = self.node.op_type
+        arrays = [arg.array for arg in self.args if arg and arg.array is not None and arg.dtype == x.dtype]
         if len(arrays) < len(self.args) or x.dtype not in EXACT or self.opset < 7 or len(self.attrs) > 1:
             return None
         shape = numbers_of(broadcast([array.shape for array in arrays]))
@@ -1247,36 +1237,32 @@ class Call:
 
         return self.terms.constant(each(element, arrays), BOOL if op in COMPARISONS else x.dtype)
 
-    def tabled(self) -> Term | None:
-        """Return a look-up, or arithmetic, of a value of at most 16 bits."""
-        args, op = [arg for arg in self.args if arg is not None], self.node.op_type
-        if op == "BitCast":
-            to = self.attrs.get("to", 0)
-            whole = {dtype for dtype in NUMBERS if INTEGERS.get(dtype, (True, 8))[1] >= 8}
-            fits = {to, args[0].dtype} <= whole and NUMPY[to].itemsize == NUMPY[args[0].dtype].itemsize
-            return self.terms.bits(args[0], to) if fits else None
-        if op in ("Gather", "GatherElements"):
-            data, places = args[0].array, self.terms.resolved(args[1]) if args[1].codes else args[1]
-            fits = places.dtype in (INT64, TensorProto.INT32) and not self.attrs.get("axis", 0)
-            fits = fits and (op == "Gather" or (places.shape is not None and len(places.shape) == 1))
-            if data is None or not args[0].is_constant or data.ndim != 1 or not fits:
-                return None
+    def bits(self, x: Term) -> Term | None:
+        """BitCast to a type of the same width."""
+        to, whole = self.attrs.get("to", 0), {dtype for dtype in NUMBERS if INTEGERS.get(dtype, (True, 8))[1] >= 8}
+        fits = {to, x.dtype} <= whole and NUMPY[to].itemsize == NUMPY[x.dtype].itemsize
+        return self.terms.bits(x, to) if fits else None
 
-            def looked_up(arrays: list[Array]) -> Results:
-                inside = (arrays[0] >= -data.size) & (arrays[0] < data.size)
-                return data[np.where(inside, arrays[0], 0).astype(np.int64)], inside
-
-            return self.terms.pointwise([places], looked_up, args[0].dtype)
-        dtype = args[0].dtype
-        if (
-            None in self.args
-            or any(arg.dtype != dtype for arg in args)
-            or dtype not in EXACT | {*INTEGERS}
-            or self.opset < 7
-        ):
+    def look_up(self, x: Term) -> Term | None:
+        """Gather from a vector that is known, by a value of at most 16 bits."""
+        data, places = x.array, self.args[1]
+        if data is None or not x.is_constant or data.ndim != 1 or places is None or self.attrs.get("axis", 0):
+            return None
+        if places.dtype not in SIZES or (self.node.op_type == "GatherElements" and len(places.shape or ()) != 1):
             return None
 
-        to = BOOL if op in (*COMPARISONS, "IsNaN", "IsInf") else dtype
+        def looked_up(arrays: list[Array]) -> Results:
+            inside = (arrays[0] >= -data.size) & (arrays[0] < data.size)
+            return data[np.where(inside, arrays[0], 0).astype(np.int64)], inside
+
+        return self.terms.pointwise([self.terms.resolved(places) if places.codes else places], looked_up, x.dtype)
+
+    def tabled(self, x: Term) -> Term | None:
+        """Arithmetic on a value of at most 16 bits."""
+        args, op = [arg for arg in self.args if arg is not None and arg.dtype == x.dtype], self.node.op_type
+        if len(args) < len(self.args) or x.dtype not in EXACT | {*INTEGERS} or self.opset < 7:
+            return None
+        to = BOOL if op in (*COMPARISONS, "IsNaN", "IsInf") else x.dtype
         return self.terms.pointwise(args, partial(self.terms.applied, op, self.attrs), to)
 
     def made(self, op: str, *args: Term | None, **attrs: Any) -> Term:
@@ -1352,12 +1338,7 @@ class Call:
         if scale is None or (zero is None) != (len(self.args) < 3):
             return None
         to = self.attrs.get("output_dtype", TensorProto.UINT8) if zero is None else zero.dtype
-        if (
-            zero is not None
-            and to in FLOAT8
-            and scale.dtype == x.dtype
-            and not {*self.attrs} - {"@", "axis", "saturate"}
-        ):
+        if zero is not None and to in FLOAT8 and scale.dtype == x.dtype and {*self.attrs} <= {"@", "axis", "saturate"}:
             how = Conversion(to, self.attrs.get("saturate", 1) != 0, self.opset >= 24)
             moved = self.made("Add", self.made("Div", x, scale), self.terms.cast(zero, Conversion(x.dtype)))
             return self.terms.cast(moved, how)
@@ -1368,12 +1349,8 @@ class Call:
         """Return what QuantizeLinear gives for integers; of NaN, which is undefined, the zero point."""
         precision, wide = self.attrs.get("precision") or scale.dtype, Conversion(TensorProto.FLOAT)
         signed, bits = INTEGERS.get(to, (True, 64))
-        if (
-            {precision, scale.dtype} - {*FLOATS[:3]}
-            or x.dtype not in (*FLOATS[:3], INT32)
-            or bits > 16
-            or self.opset < 11
-        ):
+        fits = {precision, scale.dtype} <= {*FLOATS[:3]} and x.dtype in (*FLOATS[:3], INT32)
+        if not fits or bits > 16 or self.opset < 11:
             return None
         ends = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
         low, high, nothing = (self.terms.constant(np.array(end, np.float32), TensorProto.FLOAT) for end in (*ends, 0))
@@ -1382,14 +1359,13 @@ class Call:
             limits = [self.terms.constant(end.array - shift.array, TensorProto.FLOAT) for end in (low, high)]
         else:
             limits = [zero, low, high]
-        if not self.terms.may_define(("quantized", x, scale, precision, *limits)):
-            return None
         operands = [self.terms.cast(self.terms.cast(arg, Conversion(precision)), wide) for arg in (x, scale)]
         quotient = self.terms.cast(self.made("Div", *operands), Conversion(precision))  # or 0 where subnormal
         whole = self.made("Round", self.terms.cast(quotient, wide))
-        whole = self.made("Where", self.made("IsNaN", whole), nothing, whole)
-        steps = whole
-        whole = whole if zero is None else self.made("Add", whole, shift)
+        steps = self.made("Where", self.made("IsNaN", whole), nothing, whole)
+        if not self.terms.may_define((x, scale, precision, *limits), steps):
+            return None
+        whole = steps if zero is None else self.made("Add", steps, shift)
         if whole.array is not None and whole.is_constant:  # of whose zeros the sign is lost
             return self.terms.constant(Conversion(to).of(np.clip(whole.array, *ends), TensorProto.FLOAT)[0], to)
         result = self.terms.cast(self.made("Max", self.made("Min", whole, high), low), Conversion(to))
@@ -1490,24 +1466,6 @@ class Call:
         known = wanted is not None and x.shape is not None
         return self.terms.shaped("Expand", x, broadcast([x.shape or (), tuple(wanted or ())])) if known else None
 
-    def slice(self, x: Term) -> Term | None:
-        """Slice, which keeps the whole of some axes."""
-        starts, ends = self.numbers(1, "starts"), self.numbers(2, "ends")
-        axes = self.numbers(3, "axes") or [*range(len(starts or ()))]
-        steps = self.numbers(4) or [1] * len(axes)
-        unknown = any(arg is not None and not arg.is_constant for arg in self.args[3:])
-        if x.shape is None or starts is None or ends is None or unknown or not self.schema:
-            return None
-        rows = zip(starts, ends, axes, steps, strict=True)
-        whole = {axis % len(x.shape) for start, end, axis, step in rows if (start, step) == (0, 1) and end == MOST_INT}
-        if len(whole) == len(axes):
-            return x
-        dims = self.inferred(self.schema)[0][1] or ()
-        shape = tuple(
-            old if place in whole else new for place, (old, new) in enumerate(zip(x.shape, dims, strict=True))
-        )
-        return self.terms.move("Slice", self.args, {**self.attrs, "outputs": 1}, (x.dtype, shape))
-
     def counted(self, x: Term) -> Term | None:
         """Range of integers that are not all known."""
         ends: list[Any] = [numbers[0] if (numbers := self.numbers(place)) else None for place in range(3)]
@@ -1527,19 +1485,6 @@ class Call:
         result = product(x.elements) if self.node.op_type == "ReduceProd" else sum(x.elements, start=0)
         return self.terms.constant(objects([result], (1,) if self.attrs.get("keepdims", 1) else ()), x.dtype)
 
-    def concat(self, x: Term) -> Term | None:
-        """Concat whose result is as long as its operands together."""
-        shapes = [arg.shape for arg in self.args if arg is not None and arg.shape and arg.dtype == x.dtype]
-        if len(shapes) < len(self.args) or len({len(shape) for shape in shapes}) > 1 or not x.dtype:
-            return None
-        dims, axis = list(shapes[0]), self.attrs.get("axis", 1)
-        if not -len(dims) <= axis < len(dims):
-            return None
-        axis %= len(dims)
-        for shape in shapes[1:]:
-            dims[axis] = shape[axis] + dims[axis]
-        return self.terms.move("Concat", self.args, {"axis": axis, "@": self.attrs["@"]}, (x.dtype, tuple(dims)))
-
     def where(self, _: Term) -> Term | None:
         args = [arg for arg in self.args if arg is not None]
         shapes = [arg.shape for arg in args if arg.shape is not None]
@@ -1551,25 +1496,27 @@ class Call:
         return self.terms.move("Where", args, {"@": self.attrs["@"]}, (args[1].dtype, shape))
 
 
-RULES: Mapping[str, Callable[[Call, Term], Term | None]] = dict(
-    zip(
-        ("Identity", "Dropout", "Cast", "CastLike", "Shape", "Size", "Reshape", "Range", "Concat", "Where"),
-        (
-            *(Call.identity, Call.identity, Call.cast, Call.cast, Call.shape, Call.shape, Call.reshape, Call.counted),
-            *(Call.concat, Call.where),
-        ),
-        strict=True,
-    ),
+RULES: Mapping[str, Callable[[Call, Term], Term | None]] = {
+    "BitCast": Call.bits,
+    "DequantizeLinear": Call.dequantize,
+    "QuantizeLinear": Call.quantize,
+    "Range": Call.counted,
+    "Reshape": Call.reshape,
+    "Sub": Call.difference,
+    "Sum": Call.sum,
+    "Where": Call.where,
+    **dict.fromkeys(("Identity", "Dropout"), Call.identity),
+    **dict.fromkeys(("Cast", "CastLike"), Call.cast),
+    **dict.fromkeys(("Gather", "GatherElements"), Call.look_up),
+    **dict.fromkeys(("Shape", "Size"), Call.shape),
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), Call.reshaped),
     **dict.fromkeys(("Expand", "ConstantOfShape"), Call.expand),
-    QuantizeLinear=Call.quantize,
-    DequantizeLinear=Call.dequantize,
-    Slice=Call.slice,
     **dict.fromkeys(("IsInf", "IsNaN", "ArgMax", "ArgMin", "NonZero", *COMPARISONS), Call.ordered),
-    Sum=Call.sum,
-    Sub=Call.difference,
     **dict.fromkeys(("ReduceProd", "ReduceSum"), Call.reduce),
-)
+}
+ARITHMETIC = dict.fromkeys(ELEMENTWISE, Call.arithmetic)
+TABLED = dict.fromkeys(ELEMENTWISE | BITWISE | {"IsNaN", "IsInf", "Round", "Relu", "Clip"}, Call.tabled)
+"""Operators that are evaluated for all values of an operand of at most 16 bits."""
 
 
 class Reader:
@@ -1667,6 +1614,10 @@ class Reader:
             self.read[key] = call.results()
             self.failing |= {key} if self.terms.fails else set()
         self.doubts |= {key: node.op_type} if key in self.failing else {}
+        operands = args[: len(node.input)]
+        if schema and not all(map(allowed, types_of(schema), (operands, self.read[key]))):
+            self.doubts["types", key] = node.op_type
+        self.terms.defined |= {*self.read[key]} if self.terms.is_first and node.op_type == "Where" else set()
         return self.read[key]
 
     def _if(self, condition: Term, then: Term, other: Term) -> Term:
@@ -1904,16 +1855,25 @@ class Checker:
         one, other = before.declared, after.declared
         changed = {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
         ports = {key for key in changed if not key.startswith("default ")}
-        texts = [text.rpartition(" ") for key, text in other.items() if key.startswith("output ")]
-        kinds = {name: declared(self._parse(onnx.TypeProto, kind), name)[0] for name, _, kind in texts}
+        coded = self.codes(before, after)
         changed -= {key for key in ports if self._repaired(one.get(key, ""), other.get(key, ""), after)}
         for name, term in before.outputs.items():
             value = after.outputs.get(name)
-            if value is not None and term.dtype in STORED and value.dtype == kinds.get(name) == TensorProto.UINT8:
+            if value is not None and term.dtype in STORED and value.dtype == TensorProto.UINT8 and name in coded:
                 value = self.terms.decoded(value, term.dtype)
             if value is not term and not (term.dtype in STORED and self._refines(term, value)):
                 changed.add(name)
         return sorted(changed)
+
+    def codes(self, before: Model, after: Model) -> set[str]:
+        """Return the inputs and outputs that are declared to be of a small type before, and uint8 after."""
+        kinds: list[dict[str, int]] = []
+        for model in (before, after):
+            ports = [
+                text.rpartition(" ") for key, text in model.declared.items() if key.startswith(("input ", "output "))
+            ]
+            kinds.append({name: declared(self._parse(onnx.TypeProto, kind), name)[0] for name, _, kind in ports})
+        return {name for name, kind in kinds[0].items() if kind in STORED and kinds[1].get(name) == TensorProto.UINT8}
 
     def _refines(self, old: Term, new: Term | None) -> bool:
         """True if the terms are equal where the old one is defined: float4 has no NaN, for which any value may be."""
@@ -1965,10 +1925,16 @@ def names_in(node: onnx.NodeProto) -> set[str]:
 
 @dataclass
 class Report:
-    """What a check found: `left` has the steps that are not certified: pass, rules, and the values in doubt."""
+    """What a check found.
+
+    Attributes:
+        left: The steps that are not certified: pass, rules, and the values in doubt.
+        codes: The inputs and outputs of a small type that are bytes of its codes now.
+    """
 
     steps: int
     left: list[tuple[str, list[str], list[str]]]
+    codes: list[str]
 
     @property
     def certified(self) -> bool:
@@ -2014,8 +1980,12 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> 
         raise RefusedError(f"the steps do not lead to the output model: {', '.join(wrong[:3])} differ")
     try:
         checker = checker_of(before, pool)
-        models = [checker.read(states[0], is_first=True), *map(checker.read, states[1:])]
-        return certified(checker, models, steps, partial(wrong_facts, before, after))
+        first, last = checker.read(states[0], is_first=True), checker.read(states[-1])
+        left = list[tuple[str, list[str], list[str]]]()
+        if checker.differing(first, last):
+            left = uncertified(checker, [first, *map(checker.read, states[1:-1]), last], steps)
+        left += [("output", [kind], names) for kind, names in doubts(before, after, first, last).items() if names]
+        return Report(len(steps), left, sorted(checker.codes(first, last)))
     except RefusedError:
         raise
     except MALFORMED as error:
@@ -2051,28 +2021,26 @@ def checker_of(before: onnx.ModelProto, constants: dict[str, Array]) -> Checker:
     return Checker(constants, types)
 
 
-def certified(
-    checker: Checker,
-    models: Sequence[Model],
-    steps: Sequence[tuple[str, list[str], Any]],
-    wrong: Callable[[Model, Model], list[str]],
-) -> Report:
-    """Return which of the steps from model to model are certified."""
-    report, place = Report(len(steps), []), 0
+def uncertified(
+    checker: Checker, models: Sequence[Model], steps: Sequence[tuple[str, list[str], Any]]
+) -> list[tuple[str, list[str], list[str]]]:
+    """Return the steps from model to model that are not certified."""
+    left, place = list[tuple[str, list[str], list[str]]](), 0
     while place < len(steps):
         found = [checker.differing(models[place], model) for model in models[place + 1 :]]
         if [] not in found:
-            report.left.append((steps[place][0], sorted(set(steps[place][1])), found[0]))
+            left.append((steps[place][0], sorted(set(steps[place][1])), found[0]))
         place += len(found) - found[::-1].index([]) if [] in found else 1  # several steps may be right together alone
-    doubts = {name for key, name in models[-1].doubts.items() if key not in models[0].doubts}
-    if doubts:
-        report.left.append(
-            ("output", ["nodes that fail, that nothing uses, or whose operands have mixed types"], sorted(doubts))
-        )
-    facts = wrong(models[0], models[-1])
-    if facts:
-        report.left.append(("output", ["types and shapes that are stated of values, but not known"], facts))
-    return report
+    return left
+
+
+def doubts(before: onnx.ModelProto, after: onnx.ModelProto, first: Model, last: Model) -> dict[str, list[str]]:
+    """Return what may keep the output model from running as the input model does, by kind."""
+    new = {name for key, name in last.doubts.items() if key not in first.doubts}
+    return {
+        "nodes that fail, that nothing uses, or whose operands have mixed types": sorted(new),
+        "types and shapes that are stated of values, but not known": wrong_facts(before, after, first, last),
+    }
 
 
 def model_in(path: str | os.PathLike[str]) -> onnx.ModelProto:
@@ -2099,7 +2067,8 @@ def check_files(before: str, after: str, certificate: str) -> Report:
 def lines(report: Report) -> list[str]:
     """Return what a check found, as text."""
     if report.certified:
-        return [f"certified for all inputs: {report.steps} step{'' if report.steps == 1 else 's'}"]
+        notes = [f"  {name} has become uint8: the codes of its type" for name in report.codes]
+        return [f"certified for all inputs: {report.steps} step{'' if report.steps == 1 else 's'}", *notes]
     rows = [
         f"  {name}: {', '.join(rules) or 'no rule'}: {', '.join(places[:3])}" for name, rules, places in report.left
     ]

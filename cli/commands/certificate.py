@@ -34,7 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         left = [] if report is None else report.left
         steps = [{"pass": name, "rules": rules, "values": values} for name, rules, values in left]
-        print_json({"a": files[0], "b": files[1], "outcome": outcome, "not_certified": steps, "text": lines})
+        codes = [] if report is None else report.codes
+        outcomes = {"outcome": outcome, "not_certified": steps, "codes": codes, "text": lines}
+        print_json({"a": files[0], "b": files[1], **outcomes})
     elif not arguments.quiet:
         for line in lines:
             print_text(line)

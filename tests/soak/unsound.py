@@ -19,7 +19,6 @@ import sys
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -67,8 +66,8 @@ class Golden:
     def certified(self, after: onnx.ModelProto) -> bool:
         try:
             model = self.checker.read(checker.state_of(after, self.checker.constants))
-            wrong = partial(checker.wrong_facts, self.before, after)
-            return checker.certified(self.checker, [self.first, model], [("planted", [], {})], wrong).certified
+            doubts = checker.doubts(self.before, after, self.first, model)
+            return not self.checker.differing(self.first, model) and not any(doubts.values())
         except checker.MALFORMED:
             return False
 

@@ -284,6 +284,10 @@ _ATTACKS = {
     "an opset that does not exist": tuple(
         f"{HEAD.replace('23', opset)}g (float[2] x) => (float[2] y) {{ y = Neg (x) }}" for opset in ("26", "99")
     ),
+    "an opset in which the operator lacks the type": tuple(
+        f"{HEAD.replace('23', opset)}g (float16[N] x) => (uint4[N] y) {{ y = Cast <to = 21> (x) }}"
+        for opset in ("23", "18")
+    ),
     "an IR version that does not exist": tuple(
         f"{HEAD}g (float[2] x) => (float[2] y) {{ y = Neg (x) }}".replace("ir_version: 10", version)
         for version in ("ir_version: 10", "ir_version: 99")
@@ -301,6 +305,12 @@ _ATTACKS = {
     "zeros of two signs, of which runtimes take either": (
         f"{HEAD}g (float[1] x) => (float[1] y) <float[1] z = {{-0.0}}> {{ w = Relu (z) y = Div (x, w) }}",
         f"{HEAD}g (float[1] x) => (float[1] y) <float[1] z = {{0.0}}> {{ y = Div (x, z) }}",
+    ),
+    "a quantizer, of which NaN gives anything, for nodes beside it that define what it gives": tuple(
+        f"{HEAD}g (float[N] x) => (uint8[N] y, uint8[N] v) <float s = {{0.5}}, float o = {{0}}, float h = {{255}}>"
+        " { y = QuantizeLinear (x, s) d = Div (x, s) r = Round (d) n = IsNaN (r) w = Where (n, o, r) m = Min (w, h)"
+        f" l = Max (m, o) v = {end} }}"
+        for end in ("Cast <to = 2> (l)", "QuantizeLinear (x, s)")
     ),
     "an output of another type than it is declared to have": tuple(
         f"{HEAD}g (float16[N] x, {kind}[N] z) => (uint4[N] y, {kind}[N] w) {{ y = CastLike (x, z) w = Identity (z) }}"
