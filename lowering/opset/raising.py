@@ -48,7 +48,7 @@ from castsmith.passes.core.rewriting import detach
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
 
-FIRST_WITH_BFLOAT16 = 13
+FIRST_WITH_ROUND, FIRST_WITH_BFLOAT16 = 11, 13
 
 _LAST_WRITTEN_OUT, _LAST_READ = 9, 13
 """The newest opset of which each change has its step, and that up to which operators without one are listed."""
@@ -99,9 +99,12 @@ def _unless_different(opset: int, types: TypeOf) -> Step:
 def opset_needed(model: onnx_ir.Model, target: Target, types: TypeOf, now: int) -> tuple[int, str]:
     """Return the oldest opset at which the target runs the operators that it does not at the present one, and why.
 
-    Operators that it does not run at any opset count for nothing. The present opset if none is needed.
+    Operators that it does not run at any opset count for nothing, apart from quantizers, which arithmetic with Round
+    replaces. The present opset if none is needed.
     """
     goal, why, known = now, "", set[tuple[str, DataType]]()
+    if now < FIRST_WITH_ROUND and any(_is_written_out(node, target, types, now) for node, _ in standard_nodes(model)):
+        goal, why = FIRST_WITH_ROUND, "arithmetic replaces QuantizeLinear, which needs Round"
     for node, opset in standard_nodes(model):
         at = varied_input(node.op_type)
         value = node.inputs[at] if at < len(node.inputs) else next(iter(node.outputs), None)
@@ -120,6 +123,14 @@ def opset_needed(model: onnx_ir.Model, target: Target, types: TypeOf, now: int) 
         if first > goal:
             goal, why = first, f"{target} runs {node.op_type} of {dtype.name.lower()} from opset {first} on"
     return goal, why
+
+
+def _is_written_out(node: onnx_ir.Node, target: Target, types: TypeOf, opset: int) -> bool:
+    """True for a quantizer to 8 bits that the target is known not to have with these codes."""
+    if node.op_type != "QuantizeLinear" or "kernels" in target.unknown:
+        return False
+    codes = types.get(node.outputs[0], node.outputs[0].dtype)
+    return codes in (DataType.UINT8, DataType.INT8) and not target.has_kernel(node.op_type, codes, opset)
 
 
 # Steps.

@@ -121,3 +121,25 @@ def test_what_the_target_takes_stays() -> None:
     before = model(body, c=ALL.view(np.int8), s=np.float32(0.1), z=np.int8(0))
     for target in (SIGNED, SYMMETRIC):
         assert not LowerOperators(target)(onnx_ir.from_proto(before)).modified
+
+
+@pytest.mark.parametrize("opset", [10, 11, 13])
+@pytest.mark.parametrize(
+    "body", ["y = QuantizeLinear (x, s, z)", "q = QuantizeLinear (x, s, z) y = DequantizeLinear (q, s, z)"]
+)
+def test_what_is_written_out_exists_at_the_opset_of_the_result(opset: int, body: str) -> None:
+    """Round is of opset 11, and quantizers are of opset 10."""
+    to = "float" if "Dequantize" in body else "uint8"
+    before = onnx.parser.parse_model(
+        f'<ir_version: 5, opset_import: ["": {opset}]> g (float[4] x, float s, uint8 z) => ({to}[4] y) {{ {body} }}'
+    )
+    result = castsmith.optimize(before, target=SYMMETRIC)
+    onnx.checker.check_model(result.proto, full_check=True)
+    assert (result.proto.opset_import[0].version, "Round" in {node.op_type for node in result.proto.graph.node}) == (
+        max(opset, 11),
+        True,
+    )
+    x = np.array([-1.5, 0.5, 2.5, 300], np.float32)
+    feeds = {"x": x, "s": np.array(1, np.float32), "z": np.array(3, np.uint8)}
+    (expected,), (given,) = (outputs_of(evaluator(onnx_ir.from_proto(each)), feeds) for each in (before, result.proto))
+    assert np.array_equal(expected, given)
