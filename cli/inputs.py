@@ -124,6 +124,6 @@ _NAMED = 8
 
 def read_inputs(path: str) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any]]]]:
     """Yield the sets of inputs in a file, a folder or standard input, as `castsmith.verify` reads them."""
-    from castsmith.verification.given import stored_sets  # imports what proves and compares
+    from castsmith.verification.inputs.given import stored_sets  # imports what proves and compares
 
     return stored_sets(io.BytesIO(read_stdin()) if path == STREAM else path)

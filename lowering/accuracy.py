@@ -30,8 +30,8 @@ from castsmith.verification.evaluate.evaluator import Evaluator, Path as Route
 from castsmith.verification.evaluate.limits import Budget, seconds_for
 from castsmith.verification.evaluate.names import EngineName
 from castsmith.verification.evaluate.sums import scales_a_sum
-from castsmith.verification.given import GivenInputs, given_sets
-from castsmith.verification.sets import mild_sets
+from castsmith.verification.inputs.given import GivenInputs, given_sets
+from castsmith.verification.inputs.sets import mild_sets
 
 Array = NDArray[Any]
 Inputs = Literal["made-up"] | GivenInputs

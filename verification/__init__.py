@@ -1,9 +1,7 @@
 """Execution of two models, compared bit for bit: `verify(a, b)` returns a `Verdict`, which is true if they are equal.
 
     run            the comparison: one set of inputs after the other, and what may be concluded
-    sets           which sets of inputs are tried, on which sizes
-    given          inputs that the caller gives: arrays, an .npz, a folder
-    inputs, reach  the inputs: awkward values of each type, in shapes and ranges on which the models run
+    inputs         the inputs: given by the caller, or awkward values of each type on which the models run
     compare        interfaces as declared, and arrays bit by bit
     verdict        what was found: equal, different or inconclusive, with what was compared and what was not
     whole          a model run whole in a runtime, to find what the runtime changes

@@ -28,7 +28,7 @@ from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
 from castsmith.verification.evaluate.shapes import inferred_shapes
-from castsmith.verification.given import GivenInputs, given_sets
+from castsmith.verification.inputs.given import GivenInputs, given_sets
 
 How = Literal["proven", "measured", "unknown"]
 Array = np.ndarray[Any, Any]

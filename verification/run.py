@@ -44,7 +44,6 @@ from castsmith.verification.compare import (
     interfaces,
     on_common_ground,
 )
-from castsmith.verification.demands import Demands, demands
 from castsmith.verification.evaluate.conversions import Tensor
 from castsmith.verification.evaluate.engines import OURSELVES, TITLES, Engine, EngineError
 from castsmith.verification.evaluate.evaluator import Evaluator, Path
@@ -52,10 +51,11 @@ from castsmith.verification.evaluate.indices import depends_on_inputs
 from castsmith.verification.evaluate.limits import Budget, FeedError, LimitError, seconds_for
 from castsmith.verification.evaluate.names import MEMORY
 from castsmith.verification.evaluate.promotion import dtype_of
-from castsmith.verification.given import GivenInputs, given_sets
-from castsmith.verification.inputs import Feeds, Sizes
+from castsmith.verification.inputs.demands import Demands, demands
+from castsmith.verification.inputs.drawn import Feeds, Sizes
+from castsmith.verification.inputs.given import GivenInputs, given_sets
+from castsmith.verification.inputs.sets import SETS, Sets
 from castsmith.verification.prove.proof import Held, Proof, prove
-from castsmith.verification.sets import SETS, Sets
 from castsmith.verification.unseen import open_ends
 from castsmith.verification.verdict import Mismatch, Traced, Verdict
 from castsmith.verification.whole import Whole

@@ -24,7 +24,7 @@ from castsmith.passes.core.options import (
 if TYPE_CHECKING:
     from castsmith.numerics.types import TypeLike
     from castsmith.targets.target import Target
-    from castsmith.verification.given import GivenInputs
+    from castsmith.verification.inputs.given import GivenInputs
 
 
 def _precision(_: str, value: object) -> object:

@@ -19,8 +19,8 @@ from castsmith.verification.compare import difference
 from castsmith.verification.evaluate import engines, limits
 from castsmith.verification.evaluate.engines import Engine
 from castsmith.verification.evaluate.worker import TIMED
-from castsmith.verification.inputs import Inputs
-from castsmith.verification.reach import Reach
+from castsmith.verification.inputs.drawn import Inputs
+from castsmith.verification.inputs.reach import Reach
 from castsmith.verification.run import verify
 from castsmith.verification.verdict import Verdict
 from tests.cli.helpers import UNSAFE, write_model

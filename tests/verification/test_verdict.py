@@ -17,7 +17,7 @@ from castsmith.ir.records import Site
 from castsmith.numerics.cast.convert import cast
 from castsmith.verification.compare import Count, Difference, Recoding, compare, interfaces, on_common_ground
 from castsmith.verification.evaluate.conversions import Tensor
-from castsmith.verification.inputs import default_sizes, sized
+from castsmith.verification.inputs.drawn import default_sizes, sized
 from castsmith.verification.run import require_no_difference
 from castsmith.verification.verdict import Mismatch, Verdict
 

@@ -11,7 +11,7 @@ import onnx_ir
 import pytest
 
 from castsmith.numerics.errors import OptionError
-from castsmith.verification.given import given_sets
+from castsmith.verification.inputs.given import given_sets
 from castsmith.verification.run import verify
 
 MODEL = onnx_ir.from_proto(

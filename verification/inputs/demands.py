@@ -19,12 +19,12 @@ from castsmith.ir.text import site_of
 from castsmith.numerics.cast.codec import Array
 from castsmith.verification.evaluate.coverage import Coverage
 from castsmith.verification.evaluate.promotion import dtype_of
+from castsmith.verification.inputs.witnesses import differing, witnesses
 from castsmith.verification.prove.elements import Functions
 from castsmith.verification.prove.normal import Normal
 from castsmith.verification.prove.programs import Program
 from castsmith.verification.prove.proof import Proof
 from castsmith.verification.prove.values import Expressions
-from castsmith.verification.witnesses import differing, witnesses
 
 _MOST_NOTED = 1 << 20
 """Elements of an array that are looked at: about those of the largest input that is drawn, which repeat after that."""

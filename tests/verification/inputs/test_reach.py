@@ -10,7 +10,7 @@ import onnx_ir
 import pytest
 
 from castsmith.verification.evaluate.indices import RangeError
-from castsmith.verification.reach import Needs, Reach
+from castsmith.verification.inputs.reach import Needs, Reach
 
 _CONSTANTS = """float k = {0.5}, float two = {2}, float four = {4}, float[1] three = {3}, float[2] pair = {1, 2},
     int64 i = {7}, int64[1] j = {1}, float nan = {nan}, float inf = {inf}, float zero = {0}, uint8 z = {0}"""

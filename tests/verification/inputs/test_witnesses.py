@@ -15,8 +15,8 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.critical import critical_values, every_value
 from castsmith.numerics.types import NUMERIC_TYPES, Kind, element_type, type_name
+from castsmith.verification.inputs.witnesses import differing, witnesses
 from castsmith.verification.prove.programs import SOURCE, Program, step
-from castsmith.verification.witnesses import differing, witnesses
 from tests.sampling import check_all, sampled, shortened
 
 TYPES = (*NUMERIC_TYPES, DataType.STRING)

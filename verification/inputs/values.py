@@ -18,8 +18,8 @@ from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.critical import critical_values, every_value
 from castsmith.numerics.types import Kind, element_type
-from castsmith.verification.reach import Needs
-from castsmith.verification.witnesses import neighbours
+from castsmith.verification.inputs.reach import Needs
+from castsmith.verification.inputs.witnesses import neighbours
 
 _FIRST = (0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.5, 0.1, 1e-9, 100.0, 255.5, 1e5, -1e5, 1e10, 448.0, 464.0, 480.0, 61440.0)
 TEXTS = ("0", "-0", "1", "-2.5", "3e2", "nan", "INF", "-inf", "", "text", "0.1", "Text", " 1", "16777217")

@@ -10,14 +10,14 @@ import onnx_ir
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import Kind, element_type
 from castsmith.verification.compare import Interfaces, interfaces
-from castsmith.verification.demands import Demands
 from castsmith.verification.evaluate.conversions import Content
 from castsmith.verification.evaluate.engines import EngineError
 from castsmith.verification.evaluate.evaluator import Evaluator
 from castsmith.verification.evaluate.indices import RangeError
 from castsmith.verification.evaluate.limits import Budget
-from castsmith.verification.inputs import Feeds, Inputs, Set, Sizes
-from castsmith.verification.reach import Reach
+from castsmith.verification.inputs.demands import Demands
+from castsmith.verification.inputs.drawn import Feeds, Inputs, Set, Sizes
+from castsmith.verification.inputs.reach import Reach
 
 SETS = 12
 """Default number of sets of adversarial inputs."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from castsmith.ir.errors import ModelError
 from castsmith.numerics.arguments import described
 from castsmith.numerics.errors import ArgumentTypeError, OptionError
-from castsmith.verification.inputs import Feeds
+from castsmith.verification.inputs.drawn import Feeds
 
 Array = NDArray[Any]
 GivenInputs = (

@@ -13,9 +13,9 @@ from castsmith.verification.compare import interfaces
 from castsmith.verification.evaluate.engines import Engine
 from castsmith.verification.evaluate.evaluator import Evaluator
 from castsmith.verification.evaluate.limits import Budget
-from castsmith.verification.inputs import MILD_SETS
-from castsmith.verification.sets import Sets, _neighbours  # pyright: ignore[reportPrivateUsage]
-from tests.verification.test_inputs import maker, model_of
+from castsmith.verification.inputs.drawn import MILD_SETS
+from castsmith.verification.inputs.sets import Sets, _neighbours  # pyright: ignore[reportPrivateUsage]
+from tests.verification.inputs.test_drawn import maker, model_of
 
 
 def test_the_plan_of_sets() -> None:

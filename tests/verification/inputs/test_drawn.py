@@ -13,9 +13,9 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.verification.evaluate.engines import Engine
 from castsmith.verification.evaluate.evaluator import Evaluator
 from castsmith.verification.evaluate.limits import FeedError
-from castsmith.verification.inputs import MILD_SETS, Inputs
-from castsmith.verification.reach import Needs, Reach
-from castsmith.verification.sets import mild_sets  # pyright: ignore[reportPrivateUsage]
+from castsmith.verification.inputs.drawn import MILD_SETS, Inputs
+from castsmith.verification.inputs.reach import Needs, Reach
+from castsmith.verification.inputs.sets import mild_sets  # pyright: ignore[reportPrivateUsage]
 
 _HEAD = '<ir_version: 10, opset_import: ["" : 21]> '
 

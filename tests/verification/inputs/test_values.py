@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from castsmith.verification.inputs import MILD_SETS
-from tests.verification.test_inputs import made, maker
+from castsmith.verification.inputs.drawn import MILD_SETS
+from tests.verification.inputs.test_drawn import made, maker
 
 
 def test_kinds_of_sets() -> None:

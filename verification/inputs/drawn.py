@@ -22,8 +22,15 @@ from castsmith.numerics.errors import OptionError
 from castsmith.numerics.types import Kind, element_type, type_name
 from castsmith.verification.evaluate.limits import FeedError, require_feedable
 from castsmith.verification.evaluate.names import MEMORY
-from castsmith.verification.reach import Needs, Reach
-from castsmith.verification.values import TEXTS, classes_of_values, conversion_targets, neighbourhood, texts_in, within
+from castsmith.verification.inputs.reach import Needs, Reach
+from castsmith.verification.inputs.values import (
+    TEXTS,
+    classes_of_values,
+    conversion_targets,
+    neighbourhood,
+    texts_in,
+    within,
+)
 
 MILD_SETS = 3
 """Sets of small integers, which come last: they suit models that use an input as an index or divide by it."""
