@@ -130,7 +130,9 @@ def _is_written_out(node: onnx_ir.Node, target: Target, types: TypeOf, opset: in
     if node.op_type != "QuantizeLinear" or "kernels" in target.unknown:
         return False
     codes = types.get(node.outputs[0], node.outputs[0].dtype)
-    return codes in (DataType.UINT8, DataType.INT8) and not target.has_kernel(node.op_type, codes, opset)
+    if codes is None or codes not in (DataType.UINT8, DataType.INT8):
+        return False
+    return not target.has_kernel(node.op_type, codes, opset)
 
 
 # Steps.
