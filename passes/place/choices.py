@@ -33,7 +33,7 @@ class Choice(NamedTuple):
     mode: Mode
 
 
-Wish = tuple[tuple[DataType, ...], Choice | None]
+ChosenDemand = tuple[tuple[DataType, ...], Choice | None]
 """A demand on a root: the path of types, and the choice of the node whose input it is; None outside the region."""
 
 
@@ -51,20 +51,20 @@ class Plan:
     unit: float
 
 
-def plan_of(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> Plan | None:
+def plan_of(casting: Casting, history: Chain, own: Choice | None, demands: tuple[ChosenDemand, ...]) -> Plan | None:
     """Return the cheapest way to serve all demands; None if there is none."""
-    key = history, own, wishes
+    key = history, own, demands
     if key not in casting.plans:
-        casting.plans[key] = _plan(casting, history, own, wishes)
+        casting.plans[key] = _plan(casting, history, own, demands)
     return cast("Plan | None", casting.plans[key])
 
 
-def _plan(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> Plan | None:
+def _plan(casting: Casting, history: Chain, own: Choice | None, demands: tuple[ChosenDemand, ...]) -> Plan | None:
     value, given = _chains(casting, history, own)
     if value is None or given is None:
         return None
     line = casting.line(given)
-    served = [next((chain for chain in line if _serves(casting, value, wish, chain)), None) for wish in wishes]
+    served = [next((chain for chain in line if _serves(casting, value, demand, chain)), None) for demand in demands]
     chains = [chain for chain in served if chain is not None]
     if len(chains) < len(served):
         return None
@@ -84,9 +84,9 @@ def _chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain
     return casting.extend(given, type_of(history)), given
 
 
-def _serves(casting: Casting, value: Chain, wish: Wish, offered: Chain) -> bool:
+def _serves(casting: Casting, value: Chain, demand: ChosenDemand, offered: Chain) -> bool:
     """True if the offered chain serves the demand on a root that had the chain `value`."""
-    path, other = wish
+    path, other = demand
     wanted = _extended(casting, value, path)
     if wanted is None or other is None or other.mode is Mode.KEEP:
         return offered == wanted

@@ -70,8 +70,8 @@ class Pattern:
 
 
 @dataclass
-class Wishes:
-    """The requests of the caller.
+class ConversionRequest:
+    """What the caller asks of the conversion.
 
     Attributes:
         keep: The nodes to keep, each with the reason.

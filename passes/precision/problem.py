@@ -27,11 +27,11 @@ from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.min_cut import Costs
 from castsmith.passes.place.sizes import Sizes
-from castsmith.passes.precision.constants import Carried, Fates, unfit
+from castsmith.passes.precision.constants import Carried, RoundingLosses, unfit
 from castsmith.passes.precision.evidence import Evidence
 from castsmith.passes.precision.facts import Facts
 from castsmith.passes.precision.operators import Place
-from castsmith.passes.precision.patterns import Wishes
+from castsmith.passes.precision.patterns import ConversionRequest
 from castsmith.passes.precision.ports import ANYTHING, CONVERTED, KEPT, Aim, Ports, Scope, Use, ports_of
 from castsmith.passes.precision.sensitivity import Sensitivity, is_negligible
 
@@ -47,10 +47,10 @@ class Problem:
     inference: Inference
     imports: Mapping[Scope, Mapping[str, int]]
     aim: Aim
-    wishes: Wishes
+    request: ConversionRequest
     evidence: Evidence
     sizes: Sizes
-    fates: Fates
+    losses: RoundingLosses
     facts: Facts = field(init=False)
     costs: Costs = field(default_factory=Costs)
     made: dict[onnx_ir.Value, int] = field(default_factory=dict[onnx_ir.Value, int])
@@ -64,7 +64,7 @@ class Problem:
     )
 
     def __post_init__(self) -> None:
-        self.facts = Facts(self.inference, self.aim, self.fates)
+        self.facts = Facts(self.inference, self.aim, self.losses)
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
@@ -110,7 +110,7 @@ class Problem:
 
     def _asked_of(self, value: onnx_ir.Value) -> int:
         """The side that is asked of an input or output; a sequence is converted only if all that it meets can be."""
-        if value.name not in self.wishes.converted_ports:
+        if value.name not in self.request.converted_ports:
             return KEPT
         if value not in self.nestings:
             return CONVERTED
@@ -122,16 +122,16 @@ class Problem:
         """Note that the default of an input does not fit: what reads it then stays in a wider type."""
         if value.const_value is None:
             return
-        fate = self.fates.of(value.const_value)
-        why = f"the default of {value.name} holds mask values" if fate.is_mask else ""
-        why = why or unfit(f"the default of {value.name}", fate, self.aim.to)
+        loss = self.losses.of(value.const_value)
+        why = f"the default of {value.name} holds mask values" if loss.is_mask else ""
+        why = why or unfit(f"the default of {value.name}", loss, self.aim.to)
         if why:
             self.facts.carried[value] = Carried(unfit=why)
 
     def constants_as_inputs(self, value: onnx_ir.Value) -> None:
         """Keep the type of a weight that an old IR version makes an input, if it does not fit the precision."""
-        fate = self.fates.of(present(value.const_value, "the default of the input"))
-        why = unfit(value.name or "", fate, self.aim.to)
+        loss = self.losses.of(present(value.const_value, "the default of the input"))
+        why = unfit(value.name or "", loss, self.aim.to)
         if why:
             self.facts.carried[value] = Carried(unfit=why)
             self.costs.fix(self.made[value], yes=False)
@@ -190,7 +190,7 @@ class Problem:
             self.nodes[node] = (variable, ports)
             self._fix(node, variable, ports, imports)
         elif ports.why_not:
-            self.reasons[node] = self.wishes.keep.get(node, ports.why_not)
+            self.reasons[node] = self.request.keep.get(node, ports.why_not)
         for attribute in node.attributes.data.values():
             for graph in graphs_in(attribute):
                 if node.domain in DEFAULT_DOMAINS:
@@ -202,7 +202,7 @@ class Problem:
         """Fix the side of the node if a rule decides it, and note the reason."""
         why = ports.why_not or self._without_casts(imports) or self._inexact(node, ports)
         why = why or self._unfit_operand(node, ports)
-        asked_to_keep, asked_to_lower = self.wishes.keep.get(node, ""), self.wishes.lower.get(node, "")
+        asked_to_keep, asked_to_lower = self.request.keep.get(node, ""), self.request.lower.get(node, "")
         if why or asked_to_keep:
             self._keep(node, variable, ports, imports, why or asked_to_keep)
             return
@@ -266,7 +266,7 @@ class Problem:
             carried = self.facts.carry_of(value)
             if value in self.facts.constants and self.facts.is_bound(node, index) and self.facts.only_overflows(value):
                 continue
-            if value in self.facts.constants and is_negligible(node, value, self.facts.fate(value)):
+            if value in self.facts.constants and is_negligible(node, value, self.facts.loss(value)):
                 continue
             if carried.masks and self.facts.asks(node):
                 return f"{value.name} holds mask values, with which {node.op_type} compares"
@@ -404,7 +404,7 @@ class Problem:
 
     def _is_kept(self, node: onnx_ir.Node) -> bool:
         """True if the caller keeps a call or control flow, and note the reason; all inside is kept as well."""
-        why = self.wishes.keep.get(node, "")
+        why = self.request.keep.get(node, "")
         if why:
             self.reasons[node] = why
         return bool(why)

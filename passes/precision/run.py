@@ -48,10 +48,10 @@ from castsmith.passes.precision.apply import (
     apply,
     regions,
 )
-from castsmith.passes.precision.constants import Fates
+from castsmith.passes.precision.constants import RoundingLosses
 from castsmith.passes.precision.evidence import Evidence, Known
 from castsmith.passes.precision.gains import price
-from castsmith.passes.precision.patterns import Asked, Pattern, Wishes, parse_patterns, require_matches
+from castsmith.passes.precision.patterns import Asked, ConversionRequest, Pattern, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.problem import Problem
 from castsmith.passes.precision.weights import store_weights
@@ -151,7 +151,7 @@ class ConvertPrecision(SessionPass):
         lower: Patterns of nodes to convert although they are sensitive.
         sparing: Convert what `lower` names, and only as much more as the kinds of the operators demand.
         bound: Returns what is known of a value by its name, in a function `domain::function/value`; None: nothing.
-        fates: The effects of rounding constants to this precision, as far as they are known.
+        rounding_losses: The effects of rounding constants to this precision, as far as they are known.
         weights_only: Store the weights in the precision, each with a Cast back, and let all nodes compute as they do.
 
     Raises:
@@ -180,7 +180,7 @@ class ConvertPrecision(SessionPass):
     )
     sparing: bool = option(False, flag_info("convert no more than what `lower` names"))
     bound: Callable[[str], Known | None] | None = option(None, OptionInfo("bounds of a value by its name", _any))
-    fates: Fates | None = option(None, OptionInfo("the known effects of rounding constants", _any))
+    rounding_losses: RoundingLosses | None = option(None, OptionInfo("the known effects of rounding constants", _any))
     weights_only: bool = option(False, flag_info("store weights in the precision, and cast each back"))
 
     def rewrite(self, session: Session) -> RewriteResult:
@@ -201,13 +201,14 @@ class ConvertPrecision(SessionPass):
         held = holders(model)
         imports = imports_by_scope(model, held)
         sizes = Sizes(Shapes(model, inference, imports, held), 64, {})
-        wishes = Wishes(
+        request = ConversionRequest(
             asked_to_keep.with_all_inside(model),
             asked_to_lower.with_all_inside(model),
             ports_to_convert(model, self.io),
         )
-        fates = Fates(to) if self.fates is None or self.fates.to != to else self.fates
-        problem = Problem(model, inference, imports, aim, wishes, Evidence(model, to, self.bound), sizes, fates)
+        problem = Problem(
+            model, inference, imports, aim, request, Evidence(model, to, self.bound), sizes, self._losses(to)
+        )
         problem.state()
         price(problem, sparing=self.sparing)
         sites = {node: site_of(node) for node in nodes}
@@ -223,10 +224,15 @@ class ConvertPrecision(SessionPass):
             for node, found in precisions.items()
             if found.dtype != to and node.graph is not None and not self.sparing
         ]
-        change.records.refusals += _outputs_that_stay(model, wishes.converted_ports, aim.sources)
+        change.records.refusals += _outputs_that_stay(model, request.converted_ports, aim.sources)
         if change.records.rewrites:
             session.changed()
         return PrecisionResult(model, bool(change.records.rewrites), change.records, precisions=precisions)
+
+    def _losses(self, to: DataType) -> RoundingLosses:
+        """Return the effects of rounding to the precision: the stated ones, if they are of it."""
+        stated = self.rounding_losses
+        return RoundingLosses(to) if stated is None or stated.to != to else stated
 
     def _weights(self, session: Session, to: DataType) -> RewriteResult:
         """Store the weights alone in the precision."""
@@ -239,8 +245,7 @@ class ConvertPrecision(SessionPass):
         patterns, nodes = parse_patterns(self.keep, "keep"), list(all_nodes(model))
         require_matches(patterns, nodes, "keep")
         kept = Asked(patterns, "as requested by", nodes).with_all_inside(model)
-        fates = Fates(to) if self.fates is None or self.fates.to != to else self.fates
-        done = store_weights(NAME, session, to, fates, kept, CONVERT_NODE.code)
+        done = store_weights(NAME, session, to, self._losses(to), kept, CONVERT_NODE.code)
         precisions = {
             node: Precision(DataType.FLOAT, why or f"its weights are {name}", int(not why), node.outputs[0].name or "")
             for node, why in done.nodes.items()
