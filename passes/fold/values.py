@@ -81,22 +81,22 @@ class Constants:
     depths: Mapping[onnx_ir.Graph, int]
     imports: Mapping[onnx_ir.Graph | onnx_ir.Function, Mapping[str, int]]
     largest: Callable[[], int]
-    found: dict[onnx_ir.Value, Known | None] = field(default_factory=dict[onnx_ir.Value, "Known | None"])
+    by_value: dict[onnx_ir.Value, Known | None] = field(default_factory=dict[onnx_ir.Value, "Known | None"])
     derived: dict[Hashable, Known] = field(default_factory=dict[Hashable, Known])
 
     def of(self, value: onnx_ir.Value | None) -> Known | None:
         """Return the facts about the value; None if it is not constant."""
         if value is None:
             return None
-        if value in self.found:
-            return self.found[value]
+        if value in self.by_value:
+            return self.by_value[value]
         node = value.producer()
         if node is not None and value.const_value is None and not may_be_constant(node):  # as mostly
-            self.found[value] = None
+            self.by_value[value] = None
             return None
-        for source in _inside_out(value, self._sources, self.found):
+        for source in _inside_out(value, self._sources, self.by_value):
             self._settle(source)
-        return self.found[value]
+        return self.by_value[value]
 
     def array(self, constant: Known) -> Array:
         """Return the elements of a constant. Raises FoldError if it is too large, or an index is out of bounds."""
@@ -139,21 +139,21 @@ class Constants:
         if tensor is not None:
             graph = value.graph
             home = graph if isinstance(graph, onnx_ir.Graph) else None if graph is None else graph.graph
-            self.found[value] = Known(tensor.dtype, _dims(tensor), home, tensor=tensor, value=value)
+            self.by_value[value] = Known(tensor.dtype, _dims(tensor), home, tensor=tensor, value=value)
         elif node is None or not moves_elements(node):
-            self.found[value] = None
+            self.by_value[value] = None
         else:
             self._settle_outputs(node)
 
     def _settle_outputs(self, node: onnx_ir.Node) -> None:
-        operands = [None if operand is None else self.found[operand] for operand in node.inputs]
+        operands = [None if operand is None else self.by_value[operand] for operand in node.inputs]
         planned = None
         if all(
             constant is not None or operand is None for constant, operand in zip(operands, node.inputs, strict=True)
         ):
             planned = self._plan(node, operands)
         for output, constant in zip(node.outputs, planned or [None] * len(node.outputs), strict=True):
-            self.found[output] = constant
+            self.by_value[output] = constant
 
     def _plan(self, node: onnx_ir.Node, operands: list[Known | None]) -> list[Known] | None:
         shapes = [None if constant is None else constant.shape for constant in operands]

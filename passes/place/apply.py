@@ -33,7 +33,7 @@ def needs_identity(problem: Problem, plans: Sequence[Plan]) -> bool:
         ]
         if len({chain for chain, _ in outputs}) < len(outputs):
             return True
-        if any(chain == plan.given and value is not root.value and root.move is None for chain, value in outputs):
+        if any(chain == plan.source and value is not root.value and root.move is None for chain, value in outputs):
             return True
     return False
 
@@ -82,7 +82,7 @@ def _serve(
     wiring: dict[onnx_ir.Node, dict[int, onnx_ir.Value]],
 ) -> list[onnx_ir.Node]:
     """Make the casts of one root, and note in `wiring` which input gets which result."""
-    casts: dict[Chain, onnx_ir.Value] = {plan.given: root.value}
+    casts: dict[Chain, onnx_ir.Value] = {plan.source: root.value}
     chain_names: dict[Chain, tuple[str | None, str | None]] = {}
     for demand, chain in zip(root.demands, plan.served, strict=True):
         # The name of an output is used for the value that becomes that output only.

@@ -45,7 +45,7 @@ class Plan:
     the bytes that the casts read and write per element.
     """
 
-    given: Chain
+    source: Chain
     casts: tuple[tuple[Chain, Chain], ...]
     served: tuple[Chain, ...]
     unit: float
@@ -60,18 +60,18 @@ def plan_of(casting: Casting, history: Chain, own: Choice | None, demands: tuple
 
 
 def _plan(casting: Casting, history: Chain, own: Choice | None, demands: tuple[ChosenDemand, ...]) -> Plan | None:
-    value, given = _chains(casting, history, own)
-    if value is None or given is None:
+    value, source = _chains(casting, history, own)
+    if value is None or source is None:
         return None
-    line = casting.line(given)
+    line = casting.line(source)
     served = [next((chain for chain in line if _serves(casting, value, demand, chain)), None) for demand in demands]
     chains = [chain for chain in served if chain is not None]
     if len(chains) < len(served):
         return None
-    made = line[: 1 + max(map(line.index, chains), default=0)]
-    casts = tuple(pairwise(made))
+    needed = line[: 1 + max(map(line.index, chains), default=0)]
+    casts = tuple(pairwise(needed))
     unit = sum(type_of(chain).itemsize for pair in casts for chain in pair)
-    return Plan(given, casts, tuple(chains), unit)
+    return Plan(source, casts, tuple(chains), unit)
 
 
 def _chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain | None, Chain | None]:
@@ -80,8 +80,8 @@ def _chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain
         return history, history
     if own.mode is Mode.AFTER:
         return history, casting.extend(history, own.dtype)
-    given = start(own.dtype)
-    return casting.extend(given, type_of(history)), given
+    source = start(own.dtype)
+    return casting.extend(source, type_of(history)), source
 
 
 def _serves(casting: Casting, value: Chain, demand: ChosenDemand, offered: Chain) -> bool:

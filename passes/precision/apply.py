@@ -100,9 +100,9 @@ class Change:
     def to(self) -> DataType:
         return self.problem.aim.to
 
-    def made(self, value: onnx_ir.Value) -> bool:
+    def is_converted(self, value: onnx_ir.Value) -> bool:
         """True if the value is made in the precision."""
-        return self.sides[self.problem.made.get(value, KEPT)]
+        return self.sides[self.problem.variables.get(value, KEPT)]
 
 
 def apply(change: Change) -> None:
@@ -129,12 +129,16 @@ def _masks_that_are_cast(change: Change) -> set[onnx_ir.Value]:
 
     They are lowered in their own type, or the cast would turn them into infinities.
     """
-    problem, found = change.problem, set[onnx_ir.Value]()
+    problem, masks_to_lower = change.problem, set[onnx_ir.Value]()
     for value, uses in problem.uses.items():
         masks = () if value in problem.facts.constants else problem.facts.carry_of(value).masks
-        if masks and not change.made(value) and any(use.wants != ANYTHING and change.sides[use.wants] for use in uses):
-            found.update(masks)
-    return found
+        if (
+            masks
+            and not change.is_converted(value)
+            and any(use.wants != ANYTHING and change.sides[use.wants] for use in uses)
+        ):
+            masks_to_lower.update(masks)
+    return masks_to_lower
 
 
 # Constants.
@@ -205,13 +209,13 @@ def _round_constant(
         _place_beside(change, value, after)
         for use in uses:
             _rewire(use, after)
-    made = ValueItem(name, type_name(to), before.dims, role="constant")
+    constant = ValueItem(name, type_name(to), before.dims, role="constant")
     rule, reason = (
         (MASK_CONSTANT.code if is_mask else ROUND_CONSTANT.code),
         loss_text(loss, to, is_mask=is_mask, kind=kind),
     )
     change.records.rewrites.append(
-        Rewrite(change.name, rule, site, before, made, reason, Effect.CONVERTED, _narrowed(tensor, to))
+        Rewrite(change.name, rule, site, before, constant, reason, Effect.CONVERTED, _narrowed(tensor, to))
     )
 
 
@@ -242,22 +246,22 @@ def _least(to: DataType) -> float:
 
 def loss_text(loss: RoundingLoss, to: DataType, *, is_mask: bool = False, kind: _Kind = _Kind.PLAIN) -> str:
     """Return the effects of rounding on the constant, as text."""
-    name, told = type_name(to), list[str]()
+    name, effects = type_name(to), list[str]()
     if is_mask:
-        told.append(f"{loss.masks or loss.overflow} mask values become {_largest(to) * -1:g}, the lowest of {name}")
+        effects.append(f"{loss.masks or loss.overflow} mask values become {_largest(to) * -1:g}, the lowest of {name}")
     elif kind is _Kind.BOUND and (loss.overflow or loss.masks):
-        told.append(f"{loss.overflow or loss.masks} bounds beyond {name} become infinity, which has the same effect")
+        effects.append(f"{loss.overflow or loss.masks} bounds beyond {name} become infinity, which has the same effect")
     elif loss.overflow:
-        told.append(f"{loss.overflow} overflow")
+        effects.append(f"{loss.overflow} overflow")
     if loss.subnormal:
-        told.append(f"{loss.subnormal} become subnormal")
+        effects.append(f"{loss.subnormal} become subnormal")
     if kind is _Kind.RAISED:
-        told.append(
+        effects.append(
             f"{loss.lost} would become zero, below a square root, and become {_least(to):.3g}, the least of {name}"
         )
     elif loss.lost:
-        told.append(f"{loss.lost} become zero")
-    return f"rounded once to {name}" + (f"; of {loss.elements} elements {', '.join(told)}" if told else "")
+        effects.append(f"{loss.lost} become zero")
+    return f"rounded once to {name}" + (f"; of {loss.elements} elements {', '.join(effects)}" if effects else "")
 
 
 def _narrowed(tensor: onnx_ir.TensorProtocol, to: DataType) -> int | None:
@@ -337,7 +341,7 @@ def _lower_filling(change: Change, node: onnx_ir.Node) -> None:
 def _convert_types(change: Change) -> None:
     """Declare values made in the precision; weights that are inputs in old IR versions are rounded."""
     problem, to = change.problem, change.to
-    for value, variable in problem.made.items():
+    for value, variable in problem.variables.items():
         if not change.sides[variable]:
             continue
         before = value_item(value, "input")
@@ -376,24 +380,24 @@ def _record_port(change: Change, before: ValueItem, after: ValueItem, value: onn
 def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
     """Cast the value for users that need the other type: one cast for all of them."""
     problem = change.problem
-    made = change.made(value)
-    others = [use for use in problem.uses[value] if use.wants != ANYTHING and change.sides[use.wants] != made]
+    is_converted = change.is_converted(value)
+    others = [use for use in problem.uses[value] if use.wants != ANYTHING and change.sides[use.wants] != is_converted]
     main = problem.model.graph
     as_outputs = [use for use in problem.uses[value] if use.place is main]
-    if as_outputs and made and not any(use in others for use in as_outputs):
+    if as_outputs and is_converted and not any(use in others for use in as_outputs):
         _record_port(change, _as_before(change, value), value_item(value, "output"), value)
     if not others:
         return
     source = problem.facts.source(value)
     source = present(source, "the operand")
-    to = source if made else change.to
+    to = source if is_converted else change.to
     leaving = [use for use in others if use.place is main]
     users = list(dict.fromkeys(map(_who, others)))
     node = _cast(change, value, to)
     result = node.outputs[0]
     if leaving and not value.is_graph_input() and not value.is_initializer():
         _hand_name_over(change, value, node)
-        if not made:
+        if not is_converted:
             _record_port(change, _as_before(change, value), value_item(result, "output"), result)
     for use in others:
         _rewire(use, result)
@@ -433,7 +437,7 @@ def _hand_name_over(change: Change, value: onnx_ir.Value, node: onnx_ir.Node) ->
 
 
 def _inner_name(change: Change, value: onnx_ir.Value) -> str:
-    dtype = change.to if change.made(value) else change.problem.facts.source(value)
+    dtype = change.to if change.is_converted(value) else change.problem.facts.source(value)
     return change.namer.fresh(f"{value.name}_{type_name(dtype) if dtype is not None else 'value'}")
 
 
@@ -521,8 +525,11 @@ def _order_of(value: onnx_ir.Value) -> Sequence[int]:
 
 def _record_regions(change: Change, before: Mapping[onnx_ir.Node, tuple[Site, NodeItem]]) -> None:
     """Add one record per region: connected converted nodes of one graph."""
-    made = change.problem.made
-    types = {**change.problem.inference.types, **{value: change.to for value in made if change.made(value)}}
+    variables = change.problem.variables
+    types = {
+        **change.problem.inference.types,
+        **{value: change.to for value in variables if change.is_converted(value)},
+    }
     for nodes in regions(change.converted):
         reason = f"{len(nodes)} {'node' if len(nodes) == 1 else 'nodes'} computed in {type_name(change.to)}"
         change.records.rewrites.append(
@@ -553,10 +560,10 @@ def regions(nodes: Iterable[onnx_ir.Node]) -> list[list[onnx_ir.Node]]:
             producer = None if value is None else value.producer()
             if producer is not None and producer in parent and producer.graph is node.graph:
                 parent[root(producer)] = root(node)
-    found: dict[onnx_ir.Node, list[onnx_ir.Node]] = defaultdict(list)
+    nodes_by_root: dict[onnx_ir.Node, list[onnx_ir.Node]] = defaultdict(list)
     graphs = dict.fromkeys(node.graph for node in parent)
     for graph in filter(None, graphs):
         for node in graph:
             if node in parent:
-                found[root(node)].append(node)
-    return list(found.values())
+                nodes_by_root[root(node)].append(node)
+    return list(nodes_by_root.values())

@@ -128,8 +128,8 @@ def _texts(_: str, value: object) -> object:
 
 
 def _types(_: str, value: object) -> object:
-    given = (value,) if isinstance(value, str) else tuple(cast("Iterable[object]", value))
-    return tuple(parse_type(cast("TypeLike", each)) for each in given)
+    dtypes = (value,) if isinstance(value, str) else tuple(cast("Iterable[object]", value))
+    return tuple(parse_type(cast("TypeLike", dtype)) for dtype in dtypes)
 
 
 def _any(_: str, value: object) -> object:
@@ -215,14 +215,14 @@ class ConvertPrecision(SessionPass):
         change = Change(problem, solve(problem.costs), Namer(model), NAME, records)
         apply(change)
         precisions = {
-            node: replace(found, result=sites[node].output)
-            for node, found in _precisions(change, sparing=self.sparing).items()
+            node: replace(precision, result=sites[node].output)
+            for node, precision in _precisions(change, sparing=self.sparing).items()
             if node in sites
         }
         change.records.refusals += [
-            Refusal(NAME, CONVERT_NODE.code, sites[node], found.reason)
-            for node, found in precisions.items()
-            if found.dtype != to and node.graph is not None and not self.sparing
+            Refusal(NAME, CONVERT_NODE.code, sites[node], precision.reason)
+            for node, precision in precisions.items()
+            if precision.dtype != to and node.graph is not None and not self.sparing
         ]
         change.records.refusals += _outputs_that_stay(model, request.converted_ports, aim.sources)
         if change.records.rewrites:
@@ -268,8 +268,8 @@ def parse_precision(to: TypeLike) -> DataType:
     """Return the named precision. Raises OptionError for an unsupported type."""
     dtype = parse_type(to)
     if dtype not in SOURCES:
-        known = ", ".join(map(type_name, SOURCES))
-        raise OptionError(f"a model cannot be converted to {type_name(dtype)}; expected one of {known}.")
+        supported = ", ".join(map(type_name, SOURCES))
+        raise OptionError(f"a model cannot be converted to {type_name(dtype)}; expected one of {supported}.")
     return dtype
 
 
@@ -331,7 +331,7 @@ def ports_to_convert(model: onnx_ir.Model, io: str) -> frozenset[str]:
 
 
 def _precisions(change: Change, *, sparing: bool) -> dict[onnx_ir.Node, Precision]:
-    problem, found = change.problem, dict[onnx_ir.Node, Precision]()
+    problem, precisions = change.problem, dict[onnx_ir.Node, Precision]()
     numbers = {node: number for number, part in enumerate(regions(change.converted), 1) for node in part}
     to = type_name(change.to)
     casts = set(change.casts)
@@ -343,14 +343,14 @@ def _precisions(change: Change, *, sparing: bool) -> dict[onnx_ir.Node, Precisio
         if node in change.converted:
             follows = f"its neighbors are {to}" if preferred else ""
             why = reason or follows or (_BETWEEN if sparing else f"{to} is supported, and its constants fit")
-            found[node] = Precision(change.to, why, numbers[node])
+            precisions[node] = Precision(change.to, why, numbers[node])
         elif node in problem.nodes:
             dtype = _type_before(problem, node)
             worth = "nothing goes wrong there" if sparing else "the casts around it would cost more than it saves"
-            found[node] = Precision(dtype, reason or preferred or worth)
+            precisions[node] = Precision(dtype, reason or preferred or worth)
         elif reason:
-            found[node] = Precision(_type_before(problem, node), reason)
-    return found
+            precisions[node] = Precision(_type_before(problem, node), reason)
+    return precisions
 
 
 _BETWEEN = "it moves elements between nodes that are converted"

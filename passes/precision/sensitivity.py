@@ -53,13 +53,13 @@ class Sensitivity:
 
     Attributes:
         to: The precision.
-        known: Returns what is known of a value.
+        bound_of: Returns what is known of a value.
         following: The nodes that do what their neighbours do, with the reason to prefer float.
         wide: The values that may exceed the precision.
     """
 
     to: DataType
-    known: Callable[[onnx_ir.Value], Known | None]
+    bound_of: Callable[[onnx_ir.Value], Known | None]
     following: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
     wide: set[onnx_ir.Value] = field(default_factory=set[onnx_ir.Value])
 
@@ -104,7 +104,7 @@ class Sensitivity:
         return all(self._is_known_to_fit(value, least) for value in node.outputs) or _absorbed(node)
 
     def _is_known_to_fit(self, value: onnx_ir.Value, least: float) -> bool:
-        fact = self.known(value)
+        fact = self.bound_of(value)
         if fact is None:
             return False
         size = magnitude(fact)

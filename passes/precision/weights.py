@@ -89,10 +89,10 @@ def store_weights(
             _first_user(users, value.graph, held, places).prepend(cast)
         saved = tensor.nbytes - tensor.size * to.itemsize
         reason = loss_text(losses.of(tensor), to)
-        made = [constant_item(value) if beside is None else value_item(value), node_item(cast)]
+        added = [constant_item(value) if beside is None else value_item(value), node_item(cast)]
         done.records.rewrites.append(
             Rewrite(
-                name, STORE_WEIGHT.code, site_of_constant(value), before, made, reason, Effect.CONVERTED, int(saved)
+                name, STORE_WEIGHT.code, site_of_constant(value), before, added, reason, Effect.CONVERTED, int(saved)
             )
         )
     if done.records.rewrites:

@@ -142,7 +142,7 @@ def _inferred(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
     return shapes
 
 
-_Made = tuple[object, DataType, tuple[int, ...], bytes]
+_Content = tuple[object, DataType, tuple[int, ...], bytes]
 
 
 @dataclass
@@ -156,7 +156,7 @@ class _Folding:
     records: Records
     grown: int = 0
     conflicts: dict[onnx_ir.Node, str] | None = None
-    made: dict[_Made, onnx_ir.Value] = field(default_factory=dict[_Made, onnx_ir.Value])
+    constants: dict[_Content, onnx_ir.Value] = field(default_factory=dict[_Content, onnx_ir.Value])
 
     def run(self, nodes: Sequence[onnx_ir.Node]) -> None:
         """Fold the nodes that unfolded nodes read, and replace shape operands by constants."""
@@ -293,9 +293,9 @@ class _Folding:
             new.append(new_constant(name, tensor))
             return new[-1]
         key = node.graph, tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes()
-        constant = self.made.get(key)
+        constant = self.constants.get(key)
         if constant is None or not (constant.is_initializer() or constant in new):
-            constant = self.made[key] = new_constant(name, tensor)
+            constant = self.constants[key] = new_constant(name, tensor)
             new.append(constant)
         return constant
 
