@@ -374,15 +374,15 @@ def aligned(*intervals: Interval) -> list[Interval]:
 def products(a: Ends, b: Ends) -> Ends:
     """Bounds of the products of numbers; an end of infinity stands for numbers without bound, so 0 times it is 0."""
     with np.errstate(all="ignore"):
-        one, other = (a[0] * b[0], a[1] * b[0]), (a[0] * b[1], a[1] * b[1])
+        by_low, by_high = (a[0] * b[0], a[1] * b[0]), (a[0] * b[1], a[1] * b[1])
         if b[0] is b[1]:
-            low, high = np.minimum(*one), np.maximum(*one)
+            low, high = np.minimum(*by_low), np.maximum(*by_low)
         else:
-            low = np.minimum(np.minimum(*one), np.minimum(*other))
-            high = np.maximum(np.maximum(*one), np.maximum(*other))
+            low = np.minimum(np.minimum(*by_low), np.minimum(*by_high))
+            high = np.maximum(np.maximum(*by_low), np.maximum(*by_high))
         if np.isfinite(low).all() and np.isfinite(high).all():
             return low, high
-        corners = [np.nan_to_num(corner, nan=0.0, posinf=np.inf, neginf=-np.inf) for corner in (*one, *other)]
+        corners = [np.nan_to_num(corner, nan=0.0, posinf=np.inf, neginf=-np.inf) for corner in (*by_low, *by_high)]
     return reduce(np.minimum, corners), reduce(np.maximum, corners)
 
 

@@ -186,8 +186,8 @@ def _imports(entries: Iterable[onnx.OperatorSetIdProto]) -> str | None:
             return f": invalid opset {version} of the domain {domain or 'ai.onnx'!r}"
     standard = {versions[domain] for domain in DEFAULT_DOMAINS if domain in versions}
     if len(standard) > 1:
-        both = " and ".join(f"{versions[domain]} as {domain!r}" for domain in versions if domain in DEFAULT_DOMAINS)
-        return f" imports two opsets of the standard domain, {both}: remove the one that its operators do not use"
+        imported = " and ".join(f"{versions[domain]} as {domain!r}" for domain in versions if domain in DEFAULT_DOMAINS)
+        return f" imports two opsets of the standard domain, {imported}: remove the one that its operators do not use"
     return None
 
 
@@ -230,15 +230,15 @@ def _names(names: Sequence[str], what: str) -> str | None:
 
 
 def _results(
-    scope: onnx.GraphProto | onnx.FunctionProto, around: Path, taken: Iterable[str], survey: Survey
+    scope: onnx.GraphProto | onnx.FunctionProto, around: Path, reserved: Iterable[str], survey: Survey
 ) -> str | None:
     """Nodes that give what others give are looked at again: they may be repetitions."""
     names = [name for node in scope.node for name in node.output if name]
     defined = set(names)
     if len(defined) < len(names) and not survey.repeats:
-        again = next(name for name, count in Counter(names).items() if count > 1)
-        survey.repeats = f"{_place(scope, around)}: two nodes give the value {again!r}: rename one of them."
-    clash = defined.intersection(taken)
+        repeated = next(name for name, count in Counter(names).items() if count > 1)
+        survey.repeats = f"{_place(scope, around)}: two nodes give the value {repeated!r}: rename one of them."
+    clash = defined.intersection(reserved)
     return f": a node gives the value {min(clash)!r}, which is an input or initializer: rename one" if clash else None
 
 
@@ -398,8 +398,8 @@ def _twice(names: Iterable[object], what: str) -> str | None:
     counts = Counter(names)
     if len(counts) == counts.total():
         return None
-    again = next(name for name, count in counts.items() if count > 1)
-    return f": two {what} {again!r}, and only one of them could be kept"
+    repeated = next(name for name, count in counts.items() if count > 1)
+    return f": two {what} {repeated!r}, and only one of them could be kept"
 
 
 _CHECKS: dict[str, Callable[[Any, Path, Survey], str | None]] = {

@@ -222,11 +222,11 @@ class Folding:
     def _over_budget(
         self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value], dropped: int
     ) -> Refusal | None:
-        taken = sum(derivation.constant.nbytes for derivation in new)
+        added = sum(derivation.constant.nbytes for derivation in new)
         left = self.max_total_growth - self.grown
-        growth = taken - dropped
+        growth = added - dropped
         if growth > 0 and growth > min(self.max_growth, left):
-            growth = taken - bytes_of_dropped([node, *self._twins(node, new)], kept)
+            growth = added - bytes_of_dropped([node, *self._twins(node, new)], kept)
         reason = growth_reason(growth, self.max_growth, left) if growth > 0 else ""
         return Refusal(NAME, FOLD_GROWTH.code, site_of(node), reason) if reason else None
 

@@ -403,8 +403,8 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
         _rewire(use, result)
     _insert(change, value, node)
     change.casts.append(node)
-    who = ", ".join(users[:3]) + (", ..." if len(users) > 3 else "")
-    reason = f"{who} {'needs' if len(users) == 1 else 'need'} {type_name(to)}"
+    users_text = ", ".join(users[:3]) + (", ..." if len(users) > 3 else "")
+    reason = f"{users_text} {'needs' if len(users) == 1 else 'need'} {type_name(to)}"
     change.records.rewrites.append(
         Rewrite(change.name, CAST_AT_BORDER.code, site_of(node), (), node_item(node), reason, Effect.CONVERTED)
     )

@@ -171,9 +171,9 @@ def _loss_of_part(piece: Array, bounds: Limits, sizes: Array, flags: Array) -> R
     if not greatest >= bounds.overflow:
         plain = piece[0] in (0, 1) and bool(np.all((piece == 0) | (piece == 1)))
         return RoundingLoss(piece.size, lost=lost, subnormal=subnormal, plain=plain, greatest=greatest)
-    beyond = sizes >= bounds.overflow
-    overflow = int(np.count_nonzero(beyond & np.isfinite(piece)))
-    masks = (piece <= MASK) & beyond
+    too_large = sizes >= bounds.overflow
+    overflow = int(np.count_nonzero(too_large & np.isfinite(piece)))
+    masks = (piece <= MASK) & too_large
     rest = piece[~masks]
     plain = bool(np.all((rest == 0) | (rest == 1)))
     finite_masks = int(np.count_nonzero(masks))

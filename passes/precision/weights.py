@@ -63,16 +63,16 @@ def store_weights(
         kept: The nodes whose weights stay as they are, with reasons.
         refusal_code: The code of a weight that stays.
     """
-    model, done = session.model, Stored(Records(), {})
+    model, stored = session.model, Stored(Records(), {})
     held, namer, places = holders(model), session.namer(), dict[onnx_ir.Node, int]()
     for value in list(large_weights(model)):
         tensor, users = constant_tensor(value), [node for node, _ in value.uses()]
         if tensor is None:
             continue
         why = next((kept[node] for node in users if node in kept), "") or unfit(value.name or "", losses.of(tensor), to)
-        done.nodes.update((node, why if done.nodes.get(node, why) else "") for node in users)
+        stored.nodes.update((node, why if stored.nodes.get(node, why) else "") for node in users)
         if why:
-            done.records.refusals.append(Refusal(name, refusal_code, site_of_constant(value), why))
+            stored.records.refusals.append(Refusal(name, refusal_code, site_of_constant(value), why))
             continue
         opset = opset_of(model.graph.opset_imports, "") or 0
         before, source = constant_item(value) if value.producer() is None else value_item(value), tensor.dtype
@@ -90,14 +90,14 @@ def store_weights(
         saved = tensor.nbytes - tensor.size * to.itemsize
         reason = loss_text(losses.of(tensor), to)
         added = [constant_item(value) if beside is None else value_item(value), node_item(cast)]
-        done.records.rewrites.append(
+        stored.records.rewrites.append(
             Rewrite(
                 name, STORE_WEIGHT.code, site_of_constant(value), before, added, reason, Effect.CONVERTED, int(saved)
             )
         )
-    if done.records.rewrites:
+    if stored.records.rewrites:
         session.changed()
-    return done
+    return stored
 
 
 def large_weights(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:

@@ -204,18 +204,18 @@ class _Folding:
             operands = (value for value in node.inputs if value is not None and constant_tensor(value) is None)
             of_constants = all(value.producer() in moved for value in operands)
             (computed if node.op_type in COMPUTED or not of_constants else moved).add(node)
-        gone, outputs = set[onnx_ir.Node](), list[onnx_ir.Node]()
+        removed, outputs = set[onnx_ir.Node](), list[onnx_ir.Node]()
         for node in reversed(nodes):
             if node not in computed:
                 continue
             used = [_is_used(output) for output in node.outputs]
-            kept = any(o.is_graph_output() or any(user not in gone for user, _ in o.uses()) for o in node.outputs)
+            is_read = any(o.is_graph_output() or any(user not in removed for user, _ in o.uses()) for o in node.outputs)
             if not any(used):
                 continue
-            if not kept:
-                gone.add(node)
+            if not is_read:
+                removed.add(node)
             elif self._takes(node, fixed[node]) and not self._conflicts(nodes):
-                gone.add(node)
+                removed.add(node)
                 outputs.append(node)
         return outputs[::-1]
 

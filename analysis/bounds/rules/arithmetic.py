@@ -129,8 +129,8 @@ def quotients(x: Interval, y: Interval) -> tuple[Array, Array, Bits]:
         corners = [end / by for end in (x.low, x.high) for by in (low, high)]
     corners = [np.where(np.isnan(corner), 0.0, corner) for corner in corners]
     least, most = np.minimum.reduce(corners), np.maximum.reduce(corners)
-    both = spans & ((x.low < 0) | (x.high > 0))
-    least, most = np.where(both, -np.inf, least), np.where(both, np.inf, most)
+    both_signs = spans & ((x.low < 0) | (x.high > 0))
+    least, most = np.where(both_signs, -np.inf, least), np.where(both_signs, np.inf, most)
     least, most = np.where(y.infinite, np.minimum(least, 0), least), np.where(y.infinite, np.maximum(most, 0), most)
     by_zero = y.zero & (x.positive | x.negative)
     special = possible(

@@ -188,8 +188,8 @@ def _attention(step: Step) -> list[Interval]:
     dims = (*x.dims[:-1], sizes[2])
     head = float(-(-sizes[0] // max(step.int("num_heads", 1), 1)))
     heads = _heads(step, (query, key, value), (past, past), step.optional(5), head)
-    there = replace(step, dims=[dims, *step.dims[1:]])
-    combination = combined(there, heads, heads.narrowest, divided_last=True)
+    of_values = replace(step, dims=[dims, *step.dims[1:]])
+    combination = combined(of_values, heads, heads.narrowest, divided_last=True)
     return [combination, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
 
 
@@ -213,8 +213,8 @@ def _heads(
     width: float,
 ) -> Heads:
     """Return the operands. Raises UnknownRangeError for those of several types, such as a quantized past."""
-    query, *now = operands
-    keys, values = ([part for part in pair if part is not None] for pair in zip(now, past, strict=True))
+    query, *current = operands
+    keys, values = ([part for part in pair if part is not None] for pair in zip(current, past, strict=True))
     if any(operand.dtype != step.dtypes[0] for operand in (query, *keys, *values)):
         raise UnknownRangeError
     step.float("softcap", 0.0)

@@ -106,8 +106,8 @@ def by_weights(step: Step, x: Interval, weights: Weights, dims: Dims | None, ind
         (lows, highs), size = ball
         with np.errstate(all="ignore"):
             error = x.ball.slack * size
-            lows, highs, beyond = step.total(lows - error, highs + error, size, layout.k + 3, x, stored)
-        least, most, over = np.maximum(least, lows), np.minimum(most, highs), over & beyond
+            lows, highs, overflowing = step.total(lows - error, highs + error, size, layout.k + 3, x, stored)
+        least, most, over = np.maximum(least, lows), np.minimum(most, highs), over & overflowing
     special: Bits = np.broadcast_to(spoilt(x) | over, least.shape)
     shape = (*lead, n) if dims is None or len(dims) >= len(lead) + 1 else (n,)
     least, most, special = least.reshape(shape), most.reshape(shape), special.reshape(shape)

@@ -184,11 +184,11 @@ def _regrouped(x: Interval, dims: Dims, old: Shape, shape: Shape) -> Interval:
     # Declared numbers where the rule gives none.
     pairs = zip(shape, dims, strict=True)
     new = tuple(size if size is not None and isinstance(dim, Unknown) else dim for dim, size in pairs)
-    gone, added = (tuple(axis for axis, dim in enumerate(side) if dim == 1) for side in (old, new))
+    removed_axes, added_axes = (tuple(axis for axis, dim in enumerate(side) if dim == 1) for side in (old, new))
     old_rest, new_rest = (tuple(dim for dim in side if dim != 1) for side in (old, new))
-    rest = x.moved(lambda ends: ends.squeeze(gone), tuple(map(_number, old_rest)))
+    rest = x.moved(lambda ends: ends.squeeze(removed_axes), tuple(map(_number, old_rest)))
     middle = _split_middle(rest, old_rest, new_rest)
-    return middle.moved(lambda ends: np.expand_dims(ends, added), dims, _last_kept(x, old, new))
+    return middle.moved(lambda ends: np.expand_dims(ends, added_axes), dims, _last_kept(x, old, new))
 
 
 def _last_kept(x: Interval, old: Shape, new: Shape) -> Shares | None:
