@@ -93,10 +93,10 @@ def _holds(dtype: DataType, tensor: onnx_ir.TensorProtocol, opset: int) -> bool:
     if tensor.dtype == DataType.STRING:
         return False
     array = tensor.numpy()
-    there = cast(array, dtype, opset=opset)
-    if cast_status(array, dtype, opset=opset).any() or cast_status(there, tensor.dtype, opset=opset).any():
+    converted = cast(array, dtype, opset=opset)
+    if cast_status(array, dtype, opset=opset).any() or cast_status(converted, tensor.dtype, opset=opset).any():
         return False
-    back = cast(there, tensor.dtype, opset=opset)
+    back = cast(converted, tensor.dtype, opset=opset)
     return np.ascontiguousarray(back).tobytes() == np.ascontiguousarray(array).tobytes()
 
 

@@ -49,9 +49,9 @@ class Namer:
     It also records which scopes hold no initializers of their own.
     """
 
-    def __init__(self, model: onnx_ir.Model, found: Callable[[], Survey] | None = None) -> None:
-        """Name things in the model, of which `found` returns the survey, if there is one."""
-        self._model, self._found = model, found
+    def __init__(self, model: onnx_ir.Model, find_survey: Callable[[], Survey] | None = None) -> None:
+        """Name things in the model, of which `find_survey` returns the survey, if there is one."""
+        self._model, self._find_survey = model, find_survey
         self._names: Counter[str] | None = None
         self._next: dict[str, int] = {}
         self._bodies = {function.graph: function.opset_imports for function in model.functions.values()}
@@ -95,7 +95,7 @@ class Namer:
     def _used(self) -> Counter[str]:
         """Number of things with each name; counted on the first request, as most passes make no new names."""
         if self._names is None:
-            nodes = survey(self._model) if self._found is None else self._found()
+            nodes = survey(self._model) if self._find_survey is None else self._find_survey()
             self._names = Counter([value.name or "" for value in _values_in(nodes)])
             self._names.update([node.name or "" for node in nodes.nodes])
         return self._names

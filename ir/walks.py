@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 import onnx_ir
 from onnx_ir import AttributeType
 
 from castsmith.ir.io.stored import file_of
 from castsmith.numerics.errors import InternalError
+
+T = TypeVar("T")
 
 # Walks over all nodes and graphs, which every pass starts with, so they are kept cheap.
 
@@ -51,26 +53,24 @@ def all_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
             yield from node.outputs
 
 
-def sources_first(
-    value: onnx_ir.Value, done: Container[onnx_ir.Value], sources: Callable[[onnx_ir.Value], Iterable[onnx_ir.Value]]
-) -> Iterator[tuple[onnx_ir.Value, list[onnx_ir.Value]]]:
-    """Yield the unknown values on which `value` depends, each after its sources, and `value` last.
+def sources_first(item: T, settled: Container[T], sources: Callable[[T], Iterable[T]]) -> Iterator[tuple[T, list[T]]]:
+    """Yield the unknown items on which `item`, such as a value, depends, each after its sources, and `item` last.
 
-    No recursion, since chains are long. On a cycle, of a malformed graph, a value comes before some of its sources,
+    No recursion, since chains are long. On a cycle, of a malformed graph, an item comes before some of its sources,
     which are yielded with it.
 
     Args:
-        value: The value of which a fact is needed.
-        done: The values whose facts are known; the caller adds each value before the next one is taken.
-        sources: Returns the values on which the fact about a value depends.
+        item: The item of which a fact is needed.
+        settled: The items whose facts are known; the caller adds each item before the next one is taken.
+        sources: Returns the items on which the fact about an item depends.
     """
-    waiting, entered = [value], set[onnx_ir.Value]()
+    waiting, entered = [item], set[T]()
     while waiting:
         last = waiting[-1]
-        if last in done:
+        if last in settled:
             waiting.pop()
             continue
-        missing = [source for source in sources(last) if source not in done]
+        missing = [source for source in sources(last) if source not in settled]
         if missing and last not in entered:
             entered.add(last)
             waiting += missing

@@ -43,7 +43,7 @@ from castsmith.passes.core.convert_options import ConvertOptions
 from castsmith.passes.core.options import takes
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.run import FoldConstants
-from castsmith.passes.precision.constants import Fates
+from castsmith.passes.precision.constants import RoundingLosses
 from castsmith.passes.precision.evidence import Known, Stated, keys_of, magnitude
 from castsmith.passes.precision.patterns import Asked, Pattern, exact_pattern, parse_patterns
 from castsmith.passes.precision.run import ConvertPrecision, PrecisionResult, parse_precision, require_something
@@ -96,7 +96,7 @@ INFINITE_ERROR = FindingCode(
 
 @dataclass(frozen=True)
 class Request:
-    """The wishes of a caller of `convert`, checked."""
+    """What a caller asks of `convert`, checked."""
 
     to: DataType
     target: Target | None
@@ -106,7 +106,7 @@ class Request:
     bound: Callable[[str], Known | None] | None
     stated: Mapping[str, tuple[float, float]]
     proven: Mapping[str, Bound]
-    fates: Fates
+    rounding_losses: RoundingLosses
     provenance: bool
     progress: Callable[[str], None]
     weights_only: bool = False
@@ -149,7 +149,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         tell("measuring")
         target = as_target(options.target)
         known = reference(given.clone(), options.inputs, options.dims, ranges=options.ranges, target=target)
-    fates, remembered = Fates(to), Remembered()
+    rounding_losses, remembered = RoundingLosses(to), Remembered()
     stated = _stated(given, options.ranges or {})
     bounded = not options.weights_only and (to == DataType.FLOAT16 or stated)
     proven = _bounds_of(given, stated, remembered) if bounded else {}
@@ -164,7 +164,7 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         _known(to, stated, evidence, proven),
         stated,
         proven,
-        fates,
+        rounding_losses,
         options.provenance,
         tell,
         options.weights_only,
@@ -378,7 +378,17 @@ def _healed(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> 
     known = reference_of(given, options.inputs, options.dims, stated, target)
     keep, lower = parse_patterns(options.keep, "keep"), parse_patterns(options.lower, "lower")
     request = Request(
-        DataType.FLOAT, target, "keep", keep, lower, None, {}, {}, Fates(DataType.FLOAT), options.provenance, tell
+        DataType.FLOAT,
+        target,
+        "keep",
+        keep,
+        lower,
+        None,
+        {},
+        {},
+        RoundingLosses(DataType.FLOAT),
+        options.provenance,
+        tell,
     )
     request = replace(request, measured=known.measured())
 
@@ -433,9 +443,19 @@ def _scaled(given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> Con
         known = reference_of(given, options.inputs, options.dims, stated, target)
     else:
         known = reference(given.clone(), options.inputs, options.dims, ranges=stated, target=target)
-    every, fates = (Pattern("*", "", "*", _NO_FLOAT),), Fates(DataType.FLOAT16)
+    every, rounding_losses = (Pattern("*", "", "*", _NO_FLOAT),), RoundingLosses(DataType.FLOAT16)
     request = Request(
-        DataType.FLOAT16, target, _io_of(given, options), keep, every, None, {}, {}, fates, options.provenance, tell
+        DataType.FLOAT16,
+        target,
+        _io_of(given, options),
+        keep,
+        every,
+        None,
+        {},
+        {},
+        rounding_losses,
+        options.provenance,
+        tell,
     )
     request = replace(request, measured=known.measured())
     untouched = ConvertPrecision(DataType.FLOAT, sources=(DataType.FLOAT16,), sparing=True) if half else None
@@ -499,7 +519,9 @@ def _attempt(
         why = run.records.refusals[0].reason
         raise OptionError(f"bfloat16 needs opset 13, and {why}; export the model at opset 13.")
     if request.weights_only:
-        weights = ConvertPrecision(request.to, target, keep=keep, fates=request.fates, weights_only=True)
+        weights = ConvertPrecision(
+            request.to, target, keep=keep, rounding_losses=request.rounding_losses, weights_only=True
+        )
         return _ended(run, request, _converted(run, weights), results, keep, keys)
     widening, without_double = (), ()
     if target is not None:  # what replaces an operator of a vendor is converted like all else
@@ -509,7 +531,13 @@ def _attempt(
     _repair(run, target)
     mixed = {each.site for each in _left_mixed(run.session)}
     main = main or ConvertPrecision(
-        request.to, target, request.io, keep=keep, lower=request.lower, bound=request.bound, fates=request.fates
+        request.to,
+        target,
+        request.io,
+        keep=keep,
+        lower=request.lower,
+        bound=request.bound,
+        rounding_losses=request.rounding_losses,
     )
     found = PrecisionResult(work, False)
     for step in (*widening, main):

@@ -97,11 +97,11 @@ def most_similar(name: str, names: Iterable[str]) -> str:
     return by_folded[matches[0]] if matches else ""
 
 
-def present(thing: T | None, what: str) -> T:
+def present(value: T | None, what: str) -> T:
     """Return the thing, which the steps before have made sure of. Raises InternalError if it is None."""
-    if thing is None:
+    if value is None:
         raise InternalError(f"{what} is missing")
-    return thing
+    return value
 
 
 def printable(text: str) -> str:

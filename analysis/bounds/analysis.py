@@ -110,7 +110,7 @@ class Analysis:
     shapes: Mapping[onnx_ir.Value, onnx_ir.Shape]
     remembered: Remembered | None = None
     calls: Calls = field(default_factory=lambda: Calls({}))
-    known: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
+    intervals: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
     seen: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
     walks: int = 0
     _constants: dict[onnx_ir.Value, onnx_ir.Value] = field(default_factory=dict[onnx_ir.Value, onnx_ir.Value])
@@ -127,7 +127,7 @@ class Analysis:
 
     def _body(self, graph: onnx_ir.Graph, nodes: Iterable[onnx_ir.Node]) -> list[Interval]:
         for value in graph.initializers.values():
-            if not value.is_graph_input() and value not in self.known:
+            if not value.is_graph_input() and value not in self.intervals:
                 self._initializer(value)
         for node in nodes:
             for value, interval in zip(node.outputs, self._node(node), strict=False):
@@ -159,7 +159,7 @@ class Analysis:
             self._note(value, self._declared(value, interval))
         for node in nodes:
             for value in node.outputs:
-                self.known.pop(value, None)
+                self.intervals.pop(value, None)
         return self._body(graph, nodes)
 
     def _call(self, step: Step, function: onnx_ir.Function) -> list[Interval]:
@@ -210,7 +210,7 @@ class Analysis:
 
     def _note(self, value: onnx_ir.Value, interval: Interval) -> None:
         """Remember what is known now, and what holds in all turns and calls."""
-        self.known[value] = interval
+        self.intervals[value] = interval
         value = self.calls.originals.get(value, value)
         before = self.seen.get(value)
         self.seen[value] = interval if before is None or before is interval else hull([before, interval])
@@ -250,7 +250,7 @@ class Analysis:
         dtypes = [self.inference.type_of(value) for value in node.outputs]
         if None in dtypes:
             dtypes = [_type_by_operands(node, inputs) if dtype is None else dtype for dtype in dtypes]
-        step = Step(node, inputs, self.opset, dims, dtypes, self.known, self._constants, self.remembered)
+        step = Step(node, inputs, self.opset, dims, dtypes, self.intervals, self._constants, self.remembered)
         try:
             results = self._results(step)
         except (UnknownRangeError, MisfitError):
@@ -264,7 +264,7 @@ class Analysis:
 
     def _of(self, value: onnx_ir.Value) -> Interval:
         """Return the interval of a value; anything for one that the model uses before it defines it."""
-        interval = self.known.get(value)
+        interval = self.intervals.get(value)
         return anything(self.inference.type_of(value), None) if interval is None else interval
 
     def dims_of(self, value: onnx_ir.Value) -> Dims | None:

@@ -19,9 +19,9 @@ from castsmith.analysis.bounds.interval import (
     collapsed,
     constant_interval,
     hull,
+    inherited,
     joined_along,
     number,
-    told,
 )
 from castsmith.analysis.bounds.rounding import is_float, is_integer, limits_of, widest
 from castsmith.analysis.bounds.step import Step, axis_of
@@ -92,22 +92,22 @@ def _widened(before: Interval, after: Interval, turn: int) -> tuple[Interval, bo
 
     After some iterations a moving end is widened to the limit of the type, and to infinity.
     """
-    joint = hull([before, after])
-    joint = collapsed(joint, joint.dims)
-    grew_low, grew_high = joint.least < before.least, joint.greatest > before.greatest
-    told_before = before.bits, before.assumes, before.blame
-    if not grew_low and not grew_high and (joint.bits, joint.assumes, joint.blame) == told_before:
-        return joint, True
+    state = hull([before, after])
+    state = collapsed(state, state.dims)
+    grew_low, grew_high = state.least < before.least, state.greatest > before.greatest
+    facts_before = before.bits, before.assumes, before.blame
+    if not grew_low and not grew_high and (state.bits, state.assumes, state.blame) == facts_before:
+        return state, True
     if turn < _TURNS:
-        return joint, False
-    least, greatest, special = joint.least, joint.greatest, joint.bits
-    low, high = limits_of(joint.dtype)
-    if not is_integer(joint.dtype) and joint.bounded:  # an infinity, or any finite number on the way to it
-        most = widest(joint.dtype if joint.dtype is not None and is_float(joint.dtype) else DataType.DOUBLE)
+        return state, False
+    least, greatest, special = state.least, state.greatest, state.bits
+    low, high = limits_of(state.dtype)
+    if not is_integer(state.dtype) and state.bounded:  # an infinity, or any finite number on the way to it
+        most = widest(state.dtype if state.dtype is not None and is_float(state.dtype) else DataType.DOUBLE)
         low, high = -most, most
         special |= (PLUS if grew_high else NONE) | (MINUS if grew_low else NONE)
     ends = low if grew_low else least, high if grew_high else greatest
-    return constant_interval(*ends, joint.dims, joint.dtype, special=special, **told(joint)), False
+    return constant_interval(*ends, state.dims, state.dtype, special=special, **inherited(state)), False
 
 
 def _settled(

@@ -177,7 +177,7 @@ class Interval:
         if dims is not None and len(dims) > MOST_DIMENSIONS:
             return collapsed(self, None)
         ends = move(self.low), move(self.high), move(self.special)
-        return _fitted(*ends, dims, self.dtype, shares=shares, **told(self))
+        return _fitted(*ends, dims, self.dtype, shares=shares, **inherited(self))
 
 
 def possible(nan: Any = False, plus: Any = False, minus: Any = False) -> Bits:
@@ -270,12 +270,16 @@ def joined_along(x: Interval, axes: Iterable[int] | None, dims: Dims | None = No
     """The interval with one entry along the axes, or along all (None). dims: Its dimensions, if they change."""
     axes = range(x.low.ndim) if axes is None else [axis for axis in axes if axis < x.low.ndim]
     ends = _joined(x.low, x.high, x.special, [*axes])
-    return Interval(*ends, x.dims, x.dtype, **told(x)) if dims is None else _fitted(*ends, dims, x.dtype, **told(x))
+    return (
+        Interval(*ends, x.dims, x.dtype, **inherited(x))
+        if dims is None
+        else _fitted(*ends, dims, x.dtype, **inherited(x))
+    )
 
 
 def collapsed(x: Interval, dims: Dims | None) -> Interval:
     """One entry for all elements, with other dimensions."""
-    return constant_interval(x.least, x.greatest, dims, x.dtype, special=x.bits, **told(x))
+    return constant_interval(x.least, x.greatest, dims, x.dtype, special=x.bits, **inherited(x))
 
 
 def with_dims(x: Interval, dims: Dims | None) -> Interval:
@@ -304,7 +308,7 @@ def hull(intervals: Sequence[Interval], dims: Dims | None = None) -> Interval:
     high = reduce(np.maximum, (part.high for part in parts))
     special = reduce(np.bitwise_or, (part.special for part in parts))
     shares = first.shares if all(interval.shares == first.shares for interval in intervals) else None
-    return interval_of(low, high, special, dims, first.dtype, shares=shares, **told(*intervals))
+    return interval_of(low, high, special, dims, first.dtype, shares=shares, **inherited(*intervals))
 
 
 def key_of(x: Interval) -> Hashable:
@@ -370,15 +374,15 @@ def aligned(*intervals: Interval) -> list[Interval]:
 def products(a: Ends, b: Ends) -> Ends:
     """Bounds of the products of numbers; an end of infinity stands for numbers without bound, so 0 times it is 0."""
     with np.errstate(all="ignore"):
-        one, other = (a[0] * b[0], a[1] * b[0]), (a[0] * b[1], a[1] * b[1])
+        by_low, by_high = (a[0] * b[0], a[1] * b[0]), (a[0] * b[1], a[1] * b[1])
         if b[0] is b[1]:
-            low, high = np.minimum(*one), np.maximum(*one)
+            low, high = np.minimum(*by_low), np.maximum(*by_low)
         else:
-            low = np.minimum(np.minimum(*one), np.minimum(*other))
-            high = np.maximum(np.maximum(*one), np.maximum(*other))
+            low = np.minimum(np.minimum(*by_low), np.minimum(*by_high))
+            high = np.maximum(np.maximum(*by_low), np.maximum(*by_high))
         if np.isfinite(low).all() and np.isfinite(high).all():
             return low, high
-        corners = [np.nan_to_num(corner, nan=0.0, posinf=np.inf, neginf=-np.inf) for corner in (*one, *other)]
+        corners = [np.nan_to_num(corner, nan=0.0, posinf=np.inf, neginf=-np.inf) for corner in (*by_low, *by_high)]
     return reduce(np.minimum, corners), reduce(np.maximum, corners)
 
 
@@ -389,7 +393,7 @@ def square(low: Array, high: Array) -> Ends:
         return nearest * nearest, farthest * farthest
 
 
-def told(*intervals: Interval | None) -> dict[str, Any]:
+def inherited(*intervals: Interval | None) -> dict[str, Any]:
     """Return what a result inherits from its operands: assumptions, and inputs to blame."""
     operands = [interval for interval in intervals if interval is not None]
     return {

@@ -23,7 +23,7 @@ from castsmith.numerics.exactness import is_exact
 
 _DEEPEST = 8
 
-Known = Mapping[onnx_ir.Value, Interval]
+Intervals = Mapping[onnx_ir.Value, Interval]
 """The intervals of all values before a node."""
 
 
@@ -47,7 +47,7 @@ def is_node(value: onnx_ir.Value | None, *op_types: str) -> onnx_ir.Node | None:
     return node if node is not None and node.domain in ("", "ai.onnx") and node.op_type in op_types else None
 
 
-def same(a: onnx_ir.Value | None, b: onnx_ir.Value | None, facts: Known, depth: int = 3) -> bool:
+def same(a: onnx_ir.Value | None, b: onnx_ir.Value | None, facts: Intervals, depth: int = 3) -> bool:
     """True if the two hold the same numbers: one value, or computed alike, as exporters repeat nodes.
 
     Casts that change no number make no difference.
@@ -77,7 +77,7 @@ def _alike(a: onnx_ir.Node, b: onnx_ir.Node) -> bool:
     )
 
 
-def _base(value: onnx_ir.Value | None, facts: Known) -> onnx_ir.Value | None:
+def _base(value: onnx_ir.Value | None, facts: Intervals) -> onnx_ir.Value | None:
     """The value before casts that change no number."""
     for _ in range(_DEEPEST):
         node = is_node(value, "Identity", "Cast")
@@ -87,12 +87,12 @@ def _base(value: onnx_ir.Value | None, facts: Known) -> onnx_ir.Value | None:
     return value
 
 
-def _is_exact_cast(node: onnx_ir.Node, facts: Known) -> bool:
+def _is_exact_cast(node: onnx_ir.Node, facts: Intervals) -> bool:
     types = [_type_of(value, facts) for value in (node.inputs[0], node.outputs[0])]
     return all(is_float(dtype) for dtype in types) and is_exact(*(dtype for dtype in types if dtype is not None))
 
 
-def _type_of(value: onnx_ir.Value | None, facts: Known) -> DataType | None:
+def _type_of(value: onnx_ir.Value | None, facts: Intervals) -> DataType | None:
     interval = None if value is None else facts.get(value)
     if interval is not None:
         return interval.dtype
@@ -107,7 +107,7 @@ def scalar(value: onnx_ir.Value | None) -> float | None:
     return float(np.asarray(tensor.numpy()).astype(np.float64).reshape(-1)[0])
 
 
-def root(value: onnx_ir.Value | None, facts: Known, depth: int = 0) -> Root | None:
+def root(value: onnx_ir.Value | None, facts: Intervals, depth: int = 0) -> Root | None:
     """The norm that the value is at least, if it is made as one."""
     if depth > _DEEPEST:
         return None
@@ -121,7 +121,7 @@ def root(value: onnx_ir.Value | None, facts: Known, depth: int = 0) -> Root | No
     return _coarser(form, value, facts)
 
 
-def _square(value: onnx_ir.Value | None, facts: Known, depth: int) -> Root | None:
+def _square(value: onnx_ir.Value | None, facts: Intervals, depth: int) -> Root | None:
     """The norm whose square the value is at least."""
     if depth > _DEEPEST:
         return None
@@ -141,10 +141,10 @@ def _as_large(value: onnx_ir.Value | None) -> onnx_ir.Node | None:
     return is_node(value, "Identity", "Cast", "Expand") or is_node(value, "Max", "Clip", "Add")
 
 
-_Find = Callable[["onnx_ir.Value | None", Known, int], Root | None]
+_Finder = Callable[["onnx_ir.Value | None", Intervals, int], Root | None]
 
 
-def _at_least(node: onnx_ir.Node, facts: Known, find: _Find, depth: int) -> Root | None:
+def _at_least(node: onnx_ir.Node, facts: Intervals, find: _Finder, depth: int) -> Root | None:
     """A norm, or its square, that is moved, cast, or made greater: by a maximum, or a number that is not negative."""
     operands = [node.inputs[0]]
     if node.op_type == "Clip" and ("max" in node.attributes or (len(node.inputs) > 2 and node.inputs[2] is not None)):
@@ -158,12 +158,12 @@ def _at_least(node: onnx_ir.Node, facts: Known, find: _Find, depth: int) -> Root
     return next((form for form in roots if form is not None), None)
 
 
-def _is_not_negative(value: onnx_ir.Value | None, facts: Known) -> bool:
+def _is_not_negative(value: onnx_ir.Value | None, facts: Intervals) -> bool:
     interval = None if value is None else facts.get(value)
     return interval is not None and interval.least >= 0 and not interval.minus.any()
 
 
-def _coarser(form: Root | None, value: onnx_ir.Value | None, facts: Known) -> Root | None:
+def _coarser(form: Root | None, value: onnx_ir.Value | None, facts: Intervals) -> Root | None:
     """The norm, with the type of one more value from which it is computed; None if that is not known."""
     dtype = _type_of(value, facts)
     if form is None or dtype is None or not is_float(dtype):
@@ -171,7 +171,7 @@ def _coarser(form: Root | None, value: onnx_ir.Value | None, facts: Known) -> Ro
     return form if unit_roundoff(dtype) <= unit_roundoff(form.coarsest) else replace(form, coarsest=dtype)
 
 
-def squared(value: onnx_ir.Value | None, facts: Known) -> onnx_ir.Value | None:
+def squared(value: onnx_ir.Value | None, facts: Intervals) -> onnx_ir.Value | None:
     """Return the value of which this one is the square, element by element; exact casts aside."""
     value = _base(value, facts)
     if (node := is_node(value, "Mul")) and same(node.inputs[0], node.inputs[1], facts):
@@ -181,7 +181,7 @@ def squared(value: onnx_ir.Value | None, facts: Known) -> onnx_ir.Value | None:
     return None
 
 
-def _reduced(node: onnx_ir.Node, source: onnx_ir.Value | None, facts: Known, *, mean: bool) -> Root | None:
+def _reduced(node: onnx_ir.Node, source: onnx_ir.Value | None, facts: Intervals, *, mean: bool) -> Root | None:
     fixed = len(node.inputs) > 1 and node.inputs[1] is not None
     axes, dtype = reduced_axes(node), _type_of(source, facts)
     if source is None or dtype is None or not int_of(node, "keepdims", 1) or (fixed and axes is None):
@@ -204,23 +204,23 @@ def reduced_axes(node: onnx_ir.Node) -> tuple[int, ...] | None:
     )
 
 
-def inverse_root(value: onnx_ir.Value | None, facts: Known, depth: int = 0) -> Root | None:
+def inverse_root(value: onnx_ir.Value | None, facts: Intervals, depth: int = 0) -> Root | None:
     """The norm whose reciprocal the value is at most."""
     if depth > _DEEPEST:
         return None
-    found = None
+    bounded = None
     if node := is_node(value, "Identity", "Cast", "Expand"):
-        found = inverse_root(node.inputs[0], facts, depth + 1)
+        bounded = inverse_root(node.inputs[0], facts, depth + 1)
     elif node := is_node(value, "Reciprocal"):
-        found = root(node.inputs[0], facts)
+        bounded = root(node.inputs[0], facts)
     elif (node := is_node(value, "Div")) and scalar(node.inputs[0]) == 1:
-        found = root(node.inputs[1], facts)
+        bounded = root(node.inputs[1], facts)
     elif (node := is_node(value, "Pow")) and scalar(node.inputs[1]) == -0.5:
-        found = _square(node.inputs[0], facts, 0)
-    return _coarser(found, value, facts)
+        bounded = _square(node.inputs[0], facts, 0)
+    return _coarser(bounded, value, facts)
 
 
-def exponentials_over_sum(node: onnx_ir.Node, facts: Known) -> int | None:
+def exponentials_over_sum(node: onnx_ir.Node, facts: Intervals) -> int | None:
     """The axis along which a quotient divides exponentials by their sum; None if it does not."""
     total = is_node(_base(node.inputs[1], facts), "ReduceSum")
     if total is None or not int_of(total, "keepdims", 1) or not same(total.inputs[0], node.inputs[0], facts):
@@ -231,7 +231,7 @@ def exponentials_over_sum(node: onnx_ir.Node, facts: Known) -> int | None:
     return axes[0]
 
 
-def difference_to_maximum(value: onnx_ir.Value | None, facts: Known, axis: int, rank: int) -> onnx_ir.Value | None:
+def difference_to_maximum(value: onnx_ir.Value | None, facts: Intervals, axis: int, rank: int) -> onnx_ir.Value | None:
     """The difference to the maximum along the axis, of which the value is the exponential; it is 0 at the maximum."""
     exponential = is_node(_base(value, facts), "Exp")
     difference = None if exponential is None else is_node(_base(exponential.inputs[0], facts), "Sub")
@@ -243,7 +243,7 @@ def difference_to_maximum(value: onnx_ir.Value | None, facts: Known, axis: int, 
     return difference.outputs[0] if keeps and along else None
 
 
-def rest_of_sums(node: onnx_ir.Node, facts: Known) -> tuple[onnx_ir.Node, int] | None:
+def rest_of_sums(node: onnx_ir.Node, facts: Intervals) -> tuple[onnx_ir.Node, int] | None:
     """The CumSum of whose last sum along its axis a difference subtracts each sum: what is left is that behind it.
 
     The sums may be rounded by a Cast, once for both operands.
@@ -252,15 +252,18 @@ def rest_of_sums(node: onnx_ir.Node, facts: Known) -> tuple[onnx_ir.Node, int] |
     if last is None or not same(last.inputs[0], sums, facts) or len(last.inputs) < 4:
         return None
     rounding = is_node(sums, "Cast")
-    made = is_node(sums if rounding is None else rounding.inputs[0], "CumSum")
-    interval = None if made is None else facts.get(made.outputs[0])
-    (start, _, axis, *steps), along = map(scalar, last.inputs[1:]), scalar(None if made is None else made.inputs[1])
-    if made is None or interval is None or interval.dims is None or axis is None or along is None:
+    cumulative = is_node(sums if rounding is None else rounding.inputs[0], "CumSum")
+    interval = None if cumulative is None else facts.get(cumulative.outputs[0])
+    (start, _, axis, *steps), along = (
+        map(scalar, last.inputs[1:]),
+        scalar(None if cumulative is None else cumulative.inputs[1]),
+    )
+    if cumulative is None or interval is None or interval.dims is None or axis is None or along is None:
         return None
     ahead = not steps or (steps[0] or 0) > 0
     counted = int(along) % len(interval.dims)
     is_last = start == -1 and ahead and axis % len(interval.dims) == counted
-    return (made, counted) if is_last and not int_of(made, "reverse", 0) else None
+    return (cumulative, counted) if is_last and not int_of(cumulative, "reverse", 0) else None
 
 
 @dataclass(frozen=True)
@@ -278,7 +281,7 @@ class Standardized:
     products: tuple[onnx_ir.Value, onnx_ir.Value]
 
 
-def standardized(node: onnx_ir.Node, facts: Known) -> Standardized | None:
+def standardized(node: onnx_ir.Node, facts: Intervals) -> Standardized | None:
     """A normalization as TensorFlow writes it, which never computes x - m times the reciprocal."""
     for one, other in ((0, 1), (1, 0)):
         product, rest = is_node(node.inputs[one], "Mul"), is_node(node.inputs[other], "Sub")
@@ -300,7 +303,7 @@ def _other(node: onnx_ir.Node, value: onnx_ir.Value) -> onnx_ir.Value | None:
     return node.inputs[1] if node.inputs[0] is value else node.inputs[0]
 
 
-def _scaled_inverse(value: onnx_ir.Value, facts: Known) -> tuple[Root, onnx_ir.Value | None, onnx_ir.Value] | None:
+def _scaled_inverse(value: onnx_ir.Value, facts: Intervals) -> tuple[Root, onnx_ir.Value | None, onnx_ir.Value] | None:
     """The norm, the scale if there is one, and the reciprocal of the norm."""
     norm = inverse_root(value, facts)
     if norm is not None:
@@ -316,7 +319,7 @@ def _scaled_inverse(value: onnx_ir.Value, facts: Known) -> tuple[Root, onnx_ir.V
     return None
 
 
-def _difference(value: onnx_ir.Value, x: onnx_ir.Value, m: onnx_ir.Value, facts: Known) -> bool:
+def _difference(value: onnx_ir.Value, x: onnx_ir.Value, m: onnx_ir.Value, facts: Intervals) -> bool:
     node = is_node(_base(value, facts), "Sub")
     if node is None:
         return False

@@ -76,9 +76,9 @@ class Remembered:
         rounding = _Rounding(2.0 ** -(row.mantissa_bits + 1), float(row.quantum) / 2)
         for before, result in self._products.get((source, layout), ()):
             with np.errstate(all="ignore"):
-                found = _nearly(before, result, operand, layout.k, rounding)
-            if found is not None:
-                return found
+                product = _nearly(before, result, operand, layout.k, rounding)
+            if product is not None:
+                return product
         return None
 
 

@@ -177,8 +177,8 @@ def overflows(size: Any, count: float, dtype: DataType | None, *, bounded: bool)
     if dtype is None or not is_float(dtype):
         return np.zeros(np.shape(size), np.bool_)
     with np.errstate(over="ignore"):
-        beyond = np.asarray(size) * (1 + sum_error(count, dtype)) > largest(dtype)
-    return beyond & (bounded | np.isfinite(size))
+        exceeds = np.asarray(size) * (1 + sum_error(count, dtype)) > largest(dtype)
+    return exceeds & (bounded | np.isfinite(size))
 
 
 @cache

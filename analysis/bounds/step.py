@@ -23,9 +23,9 @@ from castsmith.analysis.bounds.interval import (
     UnknownRangeError,
     anything,
     collapsed,
+    inherited,
     interval_of,
     joined_along,
-    told,
     whole,
 )
 from castsmith.analysis.bounds.reading import has_rows
@@ -92,7 +92,7 @@ class Step:
         opset: The version of the operator's domain.
         dims: For each output the declared dimensions; None where the rank is unknown.
         dtypes: For each output the element type.
-        known: The intervals of all values before it.
+        intervals: The intervals of all values before it.
         constants: The constants that the inputs of functions are, in this call.
         remembered: What was found of large constants in another model.
     """
@@ -102,7 +102,7 @@ class Step:
     opset: int
     dims: Sequence[Dims | None]
     dtypes: Sequence[DataType | None]
-    known: Mapping[onnx_ir.Value, Interval]
+    intervals: Mapping[onnx_ir.Value, Interval]
     constants: Mapping[onnx_ir.Value, onnx_ir.Value] = field(default_factory=dict[onnx_ir.Value, onnx_ir.Value])
     remembered: Remembered | None = None
 
@@ -110,10 +110,10 @@ class Step:
 
     def input(self, index: int) -> Interval:
         """The interval of an input that must be there."""
-        found = self.optional(index)
-        if found is None:
+        interval = self.optional(index)
+        if interval is None:
             raise UnknownRangeError
-        return found
+        return interval
 
     def optional(self, index: int) -> Interval | None:
         return self.inputs[index] if index < len(self.inputs) else None
@@ -121,7 +121,7 @@ class Step:
     @property
     def operands(self) -> list[Interval]:
         """The intervals of the inputs that are there."""
-        return [each for each in self.inputs if each is not None]
+        return [operand for operand in self.inputs if operand is not None]
 
     def value(self, index: int) -> onnx_ir.Value | None:
         return self.node.inputs[index] if index < len(self.node.inputs) else None
@@ -152,7 +152,7 @@ class Step:
 
     def _has_default(self, value: onnx_ir.Value) -> bool:
         """True for an input that is taken to keep its default."""
-        interval = self.known.get(value)
+        interval = self.intervals.get(value)
         return interval is not None and DEFAULTS in interval.assumes and value.is_graph_input()
 
     def integers(self, index: int) -> list[int] | None:
@@ -161,21 +161,21 @@ class Step:
         if interval is None or not is_integer(interval.dtype):
             return None
         if tensor is not None and tensor.size <= _FOLLOWED:
-            return [int(each) for each in np.asarray(tensor.numpy()).reshape(-1)]
+            return [int(number) for number in np.asarray(tensor.numpy()).reshape(-1)]
         exact = interval.exact
-        return None if exact is None else [int(each) for each in exact.reshape(-1)]
+        return None if exact is None else [int(number) for number in exact.reshape(-1)]
 
     def elements(self, index: int) -> list[Element] | None:
         """Return the elements of an integer vector, such as a shape; None for an unknown length."""
-        known, interval = self.integers(index), self.optional(index)
-        if known is not None:
-            return list[Element](known)
+        fixed, interval = self.integers(index), self.optional(index)
+        if fixed is not None:
+            return list[Element](fixed)
         if interval is None or not is_integer(interval.dtype) or interval.dims is None or len(interval.dims) != 1:
             return None
         length = interval.dims[0]
         if length is None or length > _LONGEST_SHAPE:
             return None
-        low, high = (np.broadcast_to(each, (length,)) for each in (interval.low, interval.high))
+        low, high = (np.broadcast_to(end, (length,)) for end in (interval.low, interval.high))
         return [int(a) if a == b else UNKNOWN for a, b in zip(low, high, strict=True)]
 
     # Attributes.
@@ -190,14 +190,14 @@ class Step:
         Raises:
             UnknownRangeError: They are not fixed, a value of the rank does not have them, or one is named twice.
         """
-        found = self.ints(name)
-        if found is None:
+        named = self.ints(name)
+        if named is None:
             if self.value(index) is None:
                 return None
-            found = self.integers(index)
-            if found is None:
+            named = self.integers(index)
+            if named is None:
                 raise UnknownRangeError
-        axes = found if rank is None else [axis_of(axis, rank) for axis in found]
+        axes = named if rank is None else [axis_of(axis, rank) for axis in named]
         if len(set(axes)) < len(axes):
             raise UnknownRangeError
         return axes
@@ -214,43 +214,43 @@ class Step:
         Raises:
             UnknownRangeError: It is NaN or infinite.
         """
-        found = self.number(name, default)
-        if not math.isfinite(found):
+        number = self.number(name, default)
+        if not math.isfinite(number):
             raise UnknownRangeError
-        return found
+        return number
 
     def number(self, name: str, default: float) -> float:
         """Return an attribute that may also be infinite or NaN."""
-        found = attribute_of(self.node, name, AttributeType.FLOAT)
-        return float(np.float32(default)) if found is None else float(found)
+        stored = attribute_of(self.node, name, AttributeType.FLOAT)
+        return float(np.float32(default)) if stored is None else float(stored)
 
     def tensor_attribute(self, name: str) -> np.ndarray[Any, Any] | None:
         """Return the elements of a tensor that is an attribute; None if absent."""
-        found = attribute_of(self.node, name, AttributeType.TENSOR)
-        return None if found is None else np.asarray(found.numpy())
+        tensor = attribute_of(self.node, name, AttributeType.TENSOR)
+        return None if tensor is None else np.asarray(tensor.numpy())
 
     def text(self, name: str, default: str) -> str:
         return text_of(self.node, name, default)
 
     # Results.
 
-    def merged(self, found: Dims | None, index: int = 0) -> Dims | None:
+    def merged(self, inferred: Dims | None, index: int = 0) -> Dims | None:
         """The dimensions that a rule found, completed by the declared ones."""
         declared = self.dims[index]
-        if found is None or declared is None or len(found) != len(declared):
-            return declared if found is None else found
-        return tuple(a if a is not None else b for a, b in zip(found, declared, strict=True))
+        if inferred is None or declared is None or len(inferred) != len(declared):
+            return declared if inferred is None else inferred
+        return tuple(a if a is not None else b for a, b in zip(inferred, declared, strict=True))
 
     def anything(self, index: int = 0) -> Interval:
         """All that the type of an output holds, infinities and NaN included: nothing is known."""
-        return anything(self.dtypes[index], self.dims[index], **told(*self.inputs))
+        return anything(self.dtypes[index], self.dims[index], **inherited(*self.inputs))
 
     def unbounded(self, index: int = 0) -> Interval:
         """Sums of products without a known bound: finite by assumption if an operand is so, else anything."""
         if is_integer(self.dtypes[index]) or all(operand.bounded for operand in self.operands):
             return self.anything(index)
         special = spoilt(*self.operands)
-        return whole(self.dtypes[index], self.dims[index], special, **told(*self.inputs))
+        return whole(self.dtypes[index], self.dims[index], special, **inherited(*self.inputs))
 
     def result(
         self,
@@ -267,16 +267,16 @@ class Step:
         The ends were computed in float64; they are moved outward first. One that overflows makes the result infinite,
         unless an operand is finite by assumption alone: then the result is, too.
         """
-        dtype, known = self.dtypes[index], all(operand.bounded for operand in operands)
-        dims, given = self.merged(dims, index), {**told(*operands), **facts}
+        dtype, bounded = self.dtypes[index], all(operand.bounded for operand in operands)
+        dims, facts = self.merged(dims, index), {**inherited(*operands), **facts}
         if dtype is None or not (is_float(dtype) or is_integer(dtype)):
             return self.anything(index)
         low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
         low, high = outward(low, high)
         if is_integer(dtype):
-            return interval_of(*_within_integers(low, high, dtype), NONE, dims, dtype, **given)
+            return interval_of(*_within_integers(low, high, dtype), NONE, dims, dtype, **facts)
         ends = rounded(low, high, dtype)
-        over = [np.isinf(end) & (known | np.isfinite(before)) for end, before in zip(ends, (low, high), strict=True)]
+        over = [np.isinf(end) & (bounded | np.isfinite(before)) for end, before in zip(ends, (low, high), strict=True)]
         special = (
             special | np.where(over[1] & (ends[1] > 0), PLUS, NONE) | np.where(over[0] & (ends[0] < 0), MINUS, NONE)
         )
@@ -285,7 +285,7 @@ class Step:
                 np.where(beyond, held(end, before, dtype), end)
                 for beyond, end, before in zip(over, ends, (low, high), strict=True)
             )
-        return interval_of(low, high, special, dims, dtype, **given)
+        return interval_of(low, high, special, dims, dtype, **facts)
 
     def picked(
         self,
@@ -298,9 +298,9 @@ class Step:
         **facts: Any,
     ) -> Interval:
         """The interval of results in [low, high] that are not rounded: operands, their negatives, or integers."""
-        dtype, dims, given = self.dtypes[index], self.merged(dims, index), {**told(*operands), **facts}
+        dtype, dims, facts = self.dtypes[index], self.merged(dims, index), {**inherited(*operands), **facts}
         ends = _within_integers(low, high, dtype) if is_integer(dtype) else kept(low, high, dtype)
-        return interval_of(*ends, special, dims, dtype, **given)
+        return interval_of(*ends, special, dims, dtype, **facts)
 
     def total(
         self, low: Array, high: Array, size: Array, count: float, *operands: Interval, signs: np.uint8 = ANYTHING
@@ -315,11 +315,11 @@ class Step:
             operands: The operands of the products.
             signs: What a part that overflows leads to: PLUS if no term is negative, else anything.
         """
-        dtype, known = self.dtypes[0], all(operand.bounded for operand in operands)
+        dtype, bounded = self.dtypes[0], all(operand.bounded for operand in operands)
         with np.errstate(all="ignore"):
             error = np.where(np.isfinite(size), size * sum_error(count, dtype), 0.0) + vanished(count, dtype)
             low, high = low - error, high + error
-        over = overflows(size, count, dtype, bounded=known)
+        over = overflows(size, count, dtype, bounded=bounded)
         return low, high, np.where(over, signs, NONE)
 
 

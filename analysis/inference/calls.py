@@ -20,7 +20,7 @@ class Calls:
     """The functions and calls found by one walk of a model."""
 
     context: Context = None
-    made: dict[tuple[Context, onnx_ir.Node], Context] = field(
+    called: dict[tuple[Context, onnx_ir.Node], Context] = field(
         default_factory=dict[tuple[Context, onnx_ir.Node], Context]
     )
     """For each call, by its scope, the function with the signature of the call."""
@@ -33,7 +33,7 @@ class Calls:
     def live(self) -> dict[onnx_ir.Function, dict[Signature, None]]:
         """Return the signatures of each function that calls from the main graph reach: a walk may also try others."""
         inside: dict[Context, list[Context]] = {}
-        for (context, _), called in self.made.items():
+        for (context, _), called in self.called.items():
             inside.setdefault(context, []).append(called)
         signatures: dict[onnx_ir.Function, dict[Signature, None]] = {}
         waiting: list[Context] = [None]
@@ -66,7 +66,7 @@ class Calls:
         }
         calls = [
             (context, node, called)
-            for (context, node), called in self.made.items()
+            for (context, node), called in self.called.items()
             if called is not None and (context is None or context[1] in live.get(context[0], ()))
         ]
         grown = True

@@ -330,9 +330,9 @@ def _legal(disagreement: Disagreement, ruled: DataType, key: OpKey, group: TypeG
     formals = actual_outputs(key, len(disagreement.node.outputs))
     results = tuple(i for i, formal in enumerate(formals) if formal is not None and formal.variable == group.variable)
     declared = {disagreement.node.outputs[index].dtype for index in results}
-    meant = next((d for d in declared if d is not None and d in group.allowed and embeds(ruled, d)), None)
-    if meant is not None:
-        return replace(disagreement, common=meant, ruled=ruled)
+    declared_type = next((d for d in declared if d is not None and d in group.allowed and embeds(ruled, d)), None)
+    if declared_type is not None:
+        return replace(disagreement, common=declared_type, ruled=ruled)
     logical = boolean_operator(key, ruled)
     if logical is not None:
         return replace(disagreement, common=ruled, pairwise=logical)

@@ -205,10 +205,10 @@ def _indices(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     """Return the range of indices into the operand, or its dimensions: at most the longest of them."""
     value = node.inputs[0]
     dims = None if value is None or value.shape is None else [*value.shape]
-    known = [dim for dim in dims or () if isinstance(dim, int) and dim > 0]
-    if dims is not None and len(known) == len(dims):
-        return Range(0, max(known, default=1))
-    return Range(0, max([ranges_.largest_dim, *known]))
+    fixed = [dim for dim in dims or () if isinstance(dim, int) and dim > 0]
+    if dims is not None and len(fixed) == len(dims):
+        return Range(0, max(fixed, default=1))
+    return Range(0, max([ranges_.largest_dim, *fixed]))
 
 
 def _count(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:

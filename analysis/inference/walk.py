@@ -120,10 +120,10 @@ def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey)
         return None
     schema = onnx.defs.get_schema(op_type, opset, domain)
     try:
-        answer = onnx.shape_inference.infer_node_outputs(schema, proto, types)
+        inferred = onnx.shape_inference.infer_node_outputs(schema, proto, types)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError):
         return None
-    return [_element_type(answer[name]) if name in answer else None for name in proto.output]
+    return [_element_type(inferred[name]) if name in inferred else None for name in proto.output]
 
 
 def _element_type(proto: onnx.TypeProto) -> DataType | None:
@@ -298,7 +298,7 @@ class Inference:
         ranked = self.rules.pytorch_scalar_promotion
         operands = zip(node.inputs, inputs, strict=True)
         called = tuple((dtype, rank_of(value, self.ranks) if ranked else None) for value, dtype in operands)
-        self.calls.made[self.calls.context, node] = (function, called)
+        self.calls.called[self.calls.context, node] = (function, called)
         if (function, called) not in self.calls.results:
             self.enter(function, called)
         return self.calls.results[function, called]
@@ -333,7 +333,7 @@ class Inference:
             node in self.disagreements
             or node in self.illegal
             or node in states
-            or self.calls.made.get((context, node)) in self.calls.repaired
+            or self.calls.called.get((context, node)) in self.calls.repaired
             for node in function.all_nodes()
         )
 

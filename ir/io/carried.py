@@ -205,16 +205,16 @@ def _is_held(proto: onnx.TypeProto) -> bool:
     if kind is None:
         return not proto.HasField("denotation")
     try:
-        again = onnx.TypeProto()
+        serialized = onnx.TypeProto()
         dtype = onnx_ir.serde.deserialize_type_proto_for_type(proto)
         shape = onnx_ir.serde.deserialize_type_proto_for_shape(proto)
         if dtype is not None:
-            onnx_ir.serde.serialize_type_into(again, dtype)
+            onnx_ir.serde.serialize_type_into(serialized, dtype)
         if shape is not None:
-            onnx_ir.serde.serialize_shape_into(again, shape)
+            onnx_ir.serde.serialize_shape_into(serialized, shape)
     except (ValueError, TypeError, AttributeError, RuntimeError):
         return False
-    return again == proto
+    return serialized == proto
 
 
 def _declared(graph: onnx.GraphProto) -> Declared:

@@ -108,8 +108,8 @@ def load_structure(path: str | os.PathLike[str], flaws: list[Flaw] | None = None
 
 def _loaded(path: Path, *, with_data: bool, flaws: list[Flaw] | None = None) -> onnx_ir.Model:
     proto, own = _read(path)
-    if not proto.HasField("graph") and (known := _known(path)):
-        raise ModelError(f"{path}: {known}.")
+    if not proto.HasField("graph") and (kind := _foreign_kind(path)):
+        raise ModelError(f"{path}: {kind}.")
     model, tensors = _deserialize(path, proto, flaws)
     if own is not None:
         tensors = [(place, own.opened(path, place, tensor)) for place, tensor in tensors]
@@ -144,9 +144,9 @@ def proto_from_bytes(data: bytes, name: str) -> onnx.ModelProto:
     try:
         proto = onnx.ModelProto.FromString(data)
     except DecodeError:
-        raise ModelError(f"{name}: {_known(data) or 'not an ONNX model, or truncated'}.") from None
-    if not proto.HasField("graph") and (known := _known(data)):
-        raise ModelError(f"{name}: {known}.")
+        raise ModelError(f"{name}: {_foreign_kind(data) or 'not an ONNX model, or truncated'}.") from None
+    if not proto.HasField("graph") and (kind := _foreign_kind(data)):
+        raise ModelError(f"{name}: {kind}.")
     return proto
 
 
@@ -156,9 +156,9 @@ def _find_data(path: Path, folder: Path, tensors: Tensors) -> None:
     stays_open = len({f"{tensor.location}" for _, tensor in external}) <= _MOST_OPEN
     files = dict[Path, DataFile]()
     for place, tensor in external:
-        found = data_path(folder / path.name, f"{tensor.location}")
+        file = data_path(folder / path.name, f"{tensor.location}")
         what = f"{path}: tensor {tensor.name!r}"
-        name = checked(what, tensor, found)
+        name = checked(what, tensor, file)
         if name not in files:
             files[name] = DataFile(name, stays_open=stays_open)
         tensor.base_dir = folder
@@ -237,8 +237,8 @@ def own_model(model: ModelLike, *, in_place: bool = False) -> onnx_ir.Model:
 
     The copy shares the tensors.
     """
-    found = as_model(model)
-    return found if in_place or model_in_memory(model) is None else found.clone()
+    read = as_model(model)
+    return read if in_place or model_in_memory(model) is None else read.clone()
 
 
 def model_in_memory(model: object) -> onnx_ir.Model | None:
@@ -298,7 +298,7 @@ def _require_codes(what: str, tensor: FileTensor | StoredTensor) -> None:
 def _read(path: Path) -> tuple[onnx.ModelProto, _OwnWeights | None]:
     """Return the proto and, if its weights were left in the file, the file."""
     if path.is_dir():
-        raise ModelError(f"{path}: {_known(path) or 'a folder, not an ONNX file'}.")
+        raise ModelError(f"{path}: {_foreign_kind(path) or 'a folder, not an ONNX file'}.")
     if path.exists() and not path.is_file():
         raise ModelError(f"{path}: not an ordinary file.")
     try:
@@ -315,12 +315,12 @@ def _read(path: Path) -> tuple[onnx.ModelProto, _OwnWeights | None]:
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be read ({error.strerror}).") from None
     except _errors_of_formats():
-        raise ModelError(f"{path}: {_known(path) or 'not an ONNX model, or truncated'}.") from None
+        raise ModelError(f"{path}: {_foreign_kind(path) or 'not an ONNX model, or truncated'}.") from None
     except (IndexError, RuntimeError):  # of the parser of ONNX text
         raise ModelError(f"{path}: the text has a number that is out of range.") from None
 
 
-def _known(source: Path | bytes) -> str:
+def _foreign_kind(source: Path | bytes) -> str:
     """Return what a file or content is instead of an ONNX model, and the fix; empty if it is not recognised."""
     from castsmith.ir.io.foreign import foreign_bytes, foreign_file
 
@@ -332,12 +332,12 @@ def _require_shallow_text(path: Path) -> None:
     if file_format(path) != "onnxtxt":
         return
     depth = 0
-    for found in _BRACKETS.finditer(path.read_text("utf-8")):
-        if found[1]:
+    for bracket in _BRACKETS.finditer(path.read_text("utf-8")):
+        if bracket[1]:
             depth += 1
             if depth > _DEEPEST_TEXT:
                 raise ModelError(f"{path}: brackets are nested more than {_DEEPEST_TEXT} levels deep.")
-        elif found[0] in ">)}]":
+        elif bracket[0] in ">)}]":
             depth = max(0, depth - 1)
 
 
@@ -364,8 +364,8 @@ def _note_flaw(flaws: list[Flaw] | None, proto: onnx.ModelProto, fault: str, *ki
 def _deserialize(path: Path, proto: onnx.ModelProto, flaws: list[Flaw] | None = None) -> tuple[onnx_ir.Model, Tensors]:
     """Return the model, which is sound, and its tensors with their places. Raises ModelError."""
     if flaws is not None and proto.HasField("graph") and not (proto.ir_version and proto.opset_import):
-        given, proto = proto, onnx.ModelProto()
-        proto.CopyFrom(given)
+        original, proto = proto, onnx.ModelProto()
+        proto.CopyFrom(original)
         if not proto.ir_version:
             flaws.append(Flaw(Site(proto.graph.name), NO_IR_VERSION, kinds=frozenset({FlawKind.UNVERSIONED})))
             proto.ir_version = _FIRST_WITH_IMPORTS

@@ -124,9 +124,9 @@ def _sparse_value(node: onnx.NodeProto) -> onnx.SparseTensorProto | None:
 
 
 def _replace(nodes: MutableSequence[onnx.NodeProto], new: list[onnx.NodeProto]) -> None:
-    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in new]
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in new]
     del nodes[:]
-    nodes.extend(kept)
+    nodes.extend(copies)
 
 
 def _node_lists(proto: onnx.ModelProto) -> Iterator[MutableSequence[onnx.NodeProto]]:
@@ -234,10 +234,10 @@ def without_repeats(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]
     copy, texts = onnx.ModelProto(), list[str]()
     copy.CopyFrom(proto)
     for nodes in _node_lists(copy):
-        again = _repeats(nodes)
-        texts += [_node_text(nodes[place]) for place in again]
-        if again:
-            _replace(nodes, [node for place, node in enumerate(nodes) if place not in again])
+        repeated = _repeats(nodes)
+        texts += [_node_text(nodes[place]) for place in repeated]
+        if repeated:
+            _replace(nodes, [node for place, node in enumerate(nodes) if place not in repeated])
     texts += [f"initializer {copy.graph.initializer.pop(place).name}" for place in reversed(initializers)]
     return copy, texts
 
@@ -314,8 +314,8 @@ def _held(
                 attribute_proto = next(
                     candidate for candidate in proto.node[index].attribute if candidate.name == attribute.name
                 )
-                both = [attribute_proto.g] if attribute.type == AttributeType.GRAPH else attribute_proto.graphs
-                for subgraph, subgraph_proto in zip(graphs, both, strict=True):
+                graph_protos = [attribute_proto.g] if attribute.type == AttributeType.GRAPH else attribute_proto.graphs
+                for subgraph, subgraph_proto in zip(graphs, graph_protos, strict=True):
                     yield subgraph, subgraph_proto
                     yield from _held(subgraph, subgraph_proto)
 
@@ -356,9 +356,9 @@ def _drop_undeclared(graph: onnx_ir.Graph, proto: onnx.GraphProto) -> None:
     if _OWN not in graph.meta:
         return
     undeclared = {name for name, value in graph.initializers.items() if _DECLARED not in value.meta}
-    kept = [value for value in proto.value_info if value.name not in undeclared]
-    if len(kept) < len(proto.value_info):
-        whole = onnx.GraphProto(value_info=kept)
+    declared = [value for value in proto.value_info if value.name not in undeclared]
+    if len(declared) < len(proto.value_info):
+        whole = onnx.GraphProto(value_info=declared)
         del proto.value_info[:]
         proto.value_info.extend(whole.value_info)
 

@@ -120,13 +120,13 @@ def _walk(message: Message, around: Path, survey: Survey) -> None:
             raise ModelError(f"{text}.")
         survey.flaws.append(Flaw(_site(message, around), text))
     inside = (*around, message)
-    for each, value in message.ListFields():
-        if each.type == _TEXT:
+    for descriptor, value in message.ListFields():
+        if descriptor.type == _TEXT:
             texts = (value,) if isinstance(value, str | bytes) else value
             if bytes in map(type, texts):
                 wrong = next(text for text in texts if isinstance(text, bytes))
-                raise ModelError(f"{_place(message, around)}: the {each.name} {wrong!r} is not UTF-8.")
-        elif each.type == _MESSAGE:
+                raise ModelError(f"{_place(message, around)}: the {descriptor.name} {wrong!r} is not UTF-8.")
+        elif descriptor.type == _MESSAGE:
             for inner in (value,) if isinstance(value, Message) else value:
                 _walk(inner, inside, survey)
 
@@ -134,30 +134,30 @@ def _walk(message: Message, around: Path, survey: Survey) -> None:
 def _place(message: Message, around: Path) -> str:
     """Return where the message is, in words: `graph 'g': n (Add): tensor 'w'`."""
     parts = list[str]()
-    for each in (*around, message):
-        if isinstance(each, onnx.ModelProto):
+    for part in (*around, message):
+        if isinstance(part, onnx.ModelProto):
             parts = ["the model"]
-        elif isinstance(each, onnx.GraphProto | onnx.FunctionProto):
-            parts = [f"{'graph' if isinstance(each, onnx.GraphProto) else 'function'} {each.name!r}"]
-        elif isinstance(each, onnx.NodeProto):
-            parts = [*parts[:1], f"{each.name or next(filter(None, each.output), '(unnamed)')} ({each.op_type})"]
-        elif isinstance(each, onnx.SparseTensorProto):
-            parts.append(f"sparse tensor {each.values.name!r}")
-        elif isinstance(each, TensorProto):
-            parts.append(f"tensor {each.name!r}")
-        elif isinstance(each, onnx.ValueInfoProto):
-            parts.append(f"value {each.name!r}")
+        elif isinstance(part, onnx.GraphProto | onnx.FunctionProto):
+            parts = [f"{'graph' if isinstance(part, onnx.GraphProto) else 'function'} {part.name!r}"]
+        elif isinstance(part, onnx.NodeProto):
+            parts = [*parts[:1], f"{part.name or next(filter(None, part.output), '(unnamed)')} ({part.op_type})"]
+        elif isinstance(part, onnx.SparseTensorProto):
+            parts.append(f"sparse tensor {part.values.name!r}")
+        elif isinstance(part, TensorProto):
+            parts.append(f"tensor {part.name!r}")
+        elif isinstance(part, onnx.ValueInfoProto):
+            parts.append(f"value {part.name!r}")
     return ": ".join(parts)
 
 
 def _site(message: Message, around: Path) -> Site:
     """Return the node, or else the graph or function, that the message is or is in."""
     scope, node = "", None
-    for each in (*around, message):
-        if isinstance(each, onnx.GraphProto | onnx.FunctionProto):
-            scope, node = each.name, None
-        elif isinstance(each, onnx.NodeProto):
-            node = each
+    for part in (*around, message):
+        if isinstance(part, onnx.GraphProto | onnx.FunctionProto):
+            scope, node = part.name, None
+        elif isinstance(part, onnx.NodeProto):
+            node = part
     if node is None:
         return Site(scope)
     return Site(scope, node.name, node.op_type, next(filter(None, node.output), ""))
@@ -186,13 +186,13 @@ def _imports(entries: Iterable[onnx.OperatorSetIdProto]) -> str | None:
             return f": invalid opset {version} of the domain {domain or 'ai.onnx'!r}"
     standard = {versions[domain] for domain in DEFAULT_DOMAINS if domain in versions}
     if len(standard) > 1:
-        both = " and ".join(f"{versions[domain]} as {domain!r}" for domain in versions if domain in DEFAULT_DOMAINS)
-        return f" imports two opsets of the standard domain, {both}: remove the one that its operators do not use"
+        imported = " and ".join(f"{versions[domain]} as {domain!r}" for domain in versions if domain in DEFAULT_DOMAINS)
+        return f" imports two opsets of the standard domain, {imported}: remove the one that its operators do not use"
     return None
 
 
 def _function(function: onnx.FunctionProto, around: Path, survey: Survey) -> str | None:
-    parameters = (*function.attribute, *(each.name for each in function.attribute_proto))
+    parameters = (*function.attribute, *(parameter.name for parameter in function.attribute_proto))
     return (
         _imports(function.opset_import)
         or _twice(parameters, "attributes have the name")
@@ -230,20 +230,20 @@ def _names(names: Sequence[str], what: str) -> str | None:
 
 
 def _results(
-    scope: onnx.GraphProto | onnx.FunctionProto, around: Path, taken: Iterable[str], survey: Survey
+    scope: onnx.GraphProto | onnx.FunctionProto, around: Path, reserved: Iterable[str], survey: Survey
 ) -> str | None:
     """Nodes that give what others give are looked at again: they may be repetitions."""
     names = [name for node in scope.node for name in node.output if name]
-    given = set(names)
-    if len(given) < len(names) and not survey.repeats:
-        again = next(name for name, count in Counter(names).items() if count > 1)
-        survey.repeats = f"{_place(scope, around)}: two nodes give the value {again!r}: rename one of them."
-    clash = given.intersection(taken)
+    defined = set(names)
+    if len(defined) < len(names) and not survey.repeats:
+        repeated = next(name for name, count in Counter(names).items() if count > 1)
+        survey.repeats = f"{_place(scope, around)}: two nodes give the value {repeated!r}: rename one of them."
+    clash = defined.intersection(reserved)
     return f": a node gives the value {min(clash)!r}, which is an input or initializer: rename one" if clash else None
 
 
-def _defined(names: Iterable[str], given: set[str]) -> str | None:
-    missing = next((name for name in names if name not in given or not name), None)
+def _defined(names: Iterable[str], defined: set[str]) -> str | None:
+    missing = next((name for name in names if name not in defined or not name), None)
     return None if missing is None else f" does not define its output {missing!r}"
 
 
@@ -253,12 +253,12 @@ def _node(node: onnx.NodeProto, around: Path, survey: Survey) -> str | None:
         for name in ("spelled-domain", *(("spelled-domain-inside",) if is_inside else ())):
             survey.written.setdefault(name, f"a node of domain {node.domain}: {node.op_type}")
     if len(node.attribute) > 1:
-        fault = _twice((each.name for each in node.attribute), "attributes have the name")
+        fault = _twice((attribute.name for attribute in node.attribute), "attributes have the name")
         if fault:
             return fault
     if node.device_configurations and not all(
-        each.configuration_id and all(spec.tensor_name for spec in each.sharding_spec)
-        for each in node.device_configurations
+        configuration.configuration_id and all(spec.tensor_name for spec in configuration.sharding_spec)
+        for configuration in node.device_configurations
     ):
         return ": a device configuration names no configuration, or no tensor"
     return _metadata(node)
@@ -284,7 +284,7 @@ def _attribute(attribute: AttributeProto, around: Path, survey: Survey) -> str |
         survey.untyped.append(attribute)
         kind = VALUE_FIELDS[held[0]]
     survey.sparse |= kind in (AttributeProto.SPARSE_TENSOR, AttributeProto.SPARSE_TENSORS)
-    if any(VALUE_FIELDS[each] != kind for each in held):
+    if any(VALUE_FIELDS[field_name] != kind for field_name in held):
         return f": the attribute {name!r} is of type {AttributeProto.AttributeType.Name(kind)}, but holds another value"
     if kind in _NEEDED and not held:
         return f": the attribute {name!r} is of type {AttributeProto.AttributeType.Name(kind)}, but holds none"
@@ -293,7 +293,7 @@ def _attribute(attribute: AttributeProto, around: Path, survey: Survey) -> str |
 
 def _held(attribute: AttributeProto) -> list[str]:
     """Return the fields of the attribute that hold a value."""
-    return [each.name for each, _ in attribute.ListFields() if each.name in VALUE_FIELDS]
+    return [descriptor.name for descriptor, _ in attribute.ListFields() if descriptor.name in VALUE_FIELDS]
 
 
 def _tensor(tensor: TensorProto, _around: Path, _survey: Survey) -> str | None:
@@ -398,8 +398,8 @@ def _twice(names: Iterable[object], what: str) -> str | None:
     counts = Counter(names)
     if len(counts) == counts.total():
         return None
-    again = next(name for name, count in counts.items() if count > 1)
-    return f": two {what} {again!r}, and only one of them could be kept"
+    repeated = next(name for name, count in counts.items() if count > 1)
+    return f": two {what} {repeated!r}, and only one of them could be kept"
 
 
 _CHECKS: dict[str, Callable[[Any, Path, Survey], str | None]] = {
@@ -419,10 +419,10 @@ def _require_known_fields(proto: onnx.ModelProto) -> None:
     size = proto.ByteSize()
     if size > _TO_COPY:
         return
-    known = onnx.ModelProto()
-    known.CopyFrom(proto)
-    known.DiscardUnknownFields()  # pyright: ignore[reportAttributeAccessIssue]
-    lost = size - known.ByteSize()
+    understood = onnx.ModelProto()
+    understood.CopyFrom(proto)
+    understood.DiscardUnknownFields()  # pyright: ignore[reportAttributeAccessIssue]
+    lost = size - understood.ByteSize()
     if lost:
         raise ModelError(
             f"the model holds {lost} bytes of fields that onnx {onnx.__version__} does not support: install a newer"

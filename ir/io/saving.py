@@ -116,10 +116,10 @@ def save(
     flag("reference_data", reference_data, OptionError)
     if shard_bytes is not None:
         count("shard_bytes", shard_bytes, 1)
-    kept = write(
+    kept_files = write(
         as_model(model), path, external_data=external_data, reference_data=reference_data, shard_bytes=shard_bytes
     )
-    for file in kept:
+    for file in kept_files:
         warnings.warn(kept_note(file), UserWarning, stacklevel=2)
 
 
@@ -227,12 +227,12 @@ def reloaded(model: onnx_ir.Model) -> onnx_ir.Model:
     stand_ins: Tensors = {p: external_tensor(t, f"{number}", 0, _name(p, t)) for number, (p, t) in numbers}
     with _replaced(stand_ins):
         proto = onnx.ModelProto.FromString(to_proto(model).SerializeToString())
-    again = from_proto(proto)
-    require_sound(again, model.graph.name or "the model")
-    for place, tensor in list(tensor_places(again)):
+    copy = from_proto(proto)
+    require_sound(copy, model.graph.name or "the model")
+    for place, tensor in list(tensor_places(copy)):
         if is_external(tensor):
             put_tensor(place, shared[int(f"{tensor.path}")][1])
-    return again
+    return copy
 
 
 def _settled(model: onnx_ir.Model) -> onnx_ir.Model:

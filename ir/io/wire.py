@@ -127,8 +127,8 @@ def _tensor(data: Buffer, tensor: _Field, location: str, larger_than: int) -> by
     place = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL)
     for key, value in (("location", location), ("offset", raw.content), ("length", raw.end - raw.content)):
         place.external_data.add(key=key, value=str(value))
-    kept = (bytes(data[field.start : field.end]) for field in fields if field is not raw and field not in places)
-    return b"".join((*kept, place.SerializeToString()))
+    others = (bytes(data[field.start : field.end]) for field in fields if field is not raw and field not in places)
+    return b"".join((*others, place.SerializeToString()))
 
 
 def _message(data: Buffer, kind: str, start: int, end: int, location: str, larger_than: int) -> Iterator[bytes]:

@@ -181,9 +181,9 @@ def _joined_dim(a: Element, b: Element) -> Element:
         return a
     if a == 1:
         return b
-    for one in (a, b):
-        if isinstance(one, int):
-            return one
+    for dim in (a, b):
+        if isinstance(dim, int):
+            return dim
     low, least = low_of(a), low_of(b)
     # Two dimensions above 1 must be equal.
     return a if low is not None and least is not None and min(low, least) > 1 else UNKNOWN
@@ -256,10 +256,10 @@ def _squeeze(node: Operands) -> Sequence[Movement] | None:
         return None
     if axes == () and not all(isinstance(dim, int) and dim != 1 for dim in shape):
         return None  # it is undefined whether no axes at all means none or every one
-    gone = [axis for axis, dim in enumerate(shape) if dim == 1] if axes is None else axes_of(axes, len(shape))
-    if any(differ(shape[axis], 1) for axis in gone):
+    squeezed = [axis for axis, dim in enumerate(shape) if dim == 1] if axes is None else axes_of(axes, len(shape))
+    if any(differ(shape[axis], 1) for axis in squeezed):
         raise MisfitError
-    return (Movement(Way.RESHAPE, tuple(dim for axis, dim in enumerate(shape) if axis not in gone)),)
+    return (Movement(Way.RESHAPE, tuple(dim for axis, dim in enumerate(shape) if axis not in squeezed)),)
 
 
 def _unsqueeze(node: Operands) -> Sequence[Movement] | None:

@@ -49,16 +49,16 @@ class MoveError(Exception):
     """An invalid move; the text is the reason."""
 
 
-def move(what: Move, arrays: Sequence[Array]) -> Array:
+def move(step: Move, arrays: Sequence[Array]) -> Array:
     """Return the result of the move. Raises MoveError for an index out of bounds, or a repeated index in a scatter."""
     try:
-        return _DO[what.way](what, arrays)
+        return _DO[step.way](step, arrays)
     except IndexError:
         raise MoveError("an intermediate index is out of bounds") from None
 
 
-def _slice(what: Move, arrays: Sequence[Array]) -> Array:
-    return arrays[0][tuple(python_slice(*part) for part in what.detail)]
+def _slice(step: Move, arrays: Sequence[Array]) -> Array:
+    return arrays[0][tuple(python_slice(*part) for part in step.detail)]
 
 
 def python_slice(start: int, count: int, step: int) -> slice:
@@ -70,7 +70,7 @@ def python_slice(start: int, count: int, step: int) -> slice:
     return slice(start, stop if stop >= 0 else None, step)
 
 
-def _scatter(_what: Move, arrays: Sequence[Array]) -> Array:
+def _scatter(_step: Move, arrays: Sequence[Array]) -> Array:
     data, indices, values = arrays
     where = tuple(np.moveaxis(indices, -1, 0))
     hits = np.zeros(data.shape[: len(where)], np.uint8)
@@ -83,12 +83,12 @@ def _scatter(_what: Move, arrays: Sequence[Array]) -> Array:
 
 
 _DO: dict[Way, Callable[[Move, Sequence[Array]], Array]] = {
-    Way.RESHAPE: lambda what, arrays: arrays[0].reshape(what.shape),
-    Way.TRANSPOSE: lambda what, arrays: arrays[0].transpose(what.detail[0]),
-    Way.EXPAND: lambda what, arrays: np.broadcast_to(arrays[0], what.shape),
-    Way.TILE: lambda what, arrays: np.tile(arrays[0], what.detail[0]),
+    Way.RESHAPE: lambda step, arrays: arrays[0].reshape(step.shape),
+    Way.TRANSPOSE: lambda step, arrays: arrays[0].transpose(step.detail[0]),
+    Way.EXPAND: lambda step, arrays: np.broadcast_to(arrays[0], step.shape),
+    Way.TILE: lambda step, arrays: np.tile(arrays[0], step.detail[0]),
     Way.SLICE: _slice,
-    Way.CONCAT: lambda what, arrays: np.concatenate(arrays, axis=what.detail[0][0]),
+    Way.CONCAT: lambda step, arrays: np.concatenate(arrays, axis=step.detail[0][0]),
     Way.SCATTER: _scatter,
-    Way.GATHER: lambda what, arrays: np.take(arrays[0], arrays[1], axis=what.detail[0][0]),
+    Way.GATHER: lambda step, arrays: np.take(arrays[0], arrays[1], axis=step.detail[0][0]),
 }

@@ -139,8 +139,8 @@ def _encode_positive(row: ElementType, policy: Policy) -> npt.NDArray[np.uint8]:
 def _round_to_even(row: ElementType, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
     """Return the codes of the nearest magnitudes; one past the last code for values that round beyond the maximum."""
     values = magnitudes(row.dtype)
-    beyond = 2 * values[-1] - values[-2]
-    values = np.append(values, beyond)
+    next_value = 2 * values[-1] - values[-2]
+    values = np.append(values, next_value)
     ties = (values[:-1] + values[1:]) / 2
     below, above = np.searchsorted(ties, numbers, "left"), np.searchsorted(ties, numbers, "right")
     return np.where(below % 2 == 0, below, above)

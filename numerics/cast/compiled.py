@@ -70,13 +70,13 @@ def kernel_for(source: ElementType, target: ElementType, policy: Policy) -> Conv
         facts = (widen_facts(source),) if source.dtype is DataType.FLOAT16 else ()
     else:
         facts = (None if target.dtype is DataType.BFLOAT16 else narrow_facts(target, policy),)
-    taken = source.dtype.numpy() if is_native(source) else code_dtype(source)
+    stored_dtype = source.dtype.numpy() if is_native(source) else code_dtype(source)
     result_dtype = target.dtype.numpy() if target.bits > 16 else code_dtype(target)
-    run = _compiled(name, taken, result_dtype, tuple(import_module("numba").typeof(fact) for fact in facts))
+    run = _compiled(name, stored_dtype, result_dtype, tuple(import_module("numba").typeof(fact) for fact in facts))
 
     def convert(codes: Array) -> Array:
         out = np.empty(codes.size, result_dtype)
-        run(codes.view(taken), out, *facts)
+        run(codes.view(stored_dtype), out, *facts)
         return out.view(code_dtype(target))
 
     return convert
@@ -109,13 +109,13 @@ def widen_facts(row: ElementType) -> tuple[np.uint32, ...]:
 
 @lru_cache(maxsize=64)
 def _compiled(
-    name: str, taken: np.dtype[Any], result_dtype: np.dtype[Any], facts: tuple[Any, ...]
+    name: str, stored_dtype: np.dtype[Any], result_dtype: np.dtype[Any], facts: tuple[Any, ...]
 ) -> Callable[..., None]:
     """Return the kernel compiled for arrays of two types and facts of the types of numba."""
     numba: Any = import_module("numba")
     kernel = getattr(import_module("castsmith.numerics.cast.kernels"), name)
     # Arrays that are read-only or not aligned are taken too: numba compiles a kernel for each kind otherwise.
-    array = numba.types.Array(numba.from_dtype(taken), 1, "C", readonly=True, aligned=False)
+    array = numba.types.Array(numba.from_dtype(stored_dtype), 1, "C", readonly=True, aligned=False)
     signature = numba.void(array, numba.from_dtype(result_dtype)[::1], *facts)
     try:
         return numba.njit(signature, nogil=True, cache=True)(kernel)

@@ -186,9 +186,9 @@ def _conversion(source: ElementType, target: ElementType, policy: Policy, compil
 def _table(source: DataType, target: DataType, policy: Policy) -> Array:
     """Return the code in the type `target` of each code of `source`, which has at most 16 bits."""
     row = element_type(source)
-    every = np.arange(2 ** (8 * code_dtype(row).itemsize), dtype=code_dtype(row))
+    all_codes = np.arange(2 ** (8 * code_dtype(row).itemsize), dtype=code_dtype(row))
     with np.errstate(all="ignore"):
-        return narrow(widen(every, row), element_type(target), policy)
+        return narrow(widen(all_codes, row), element_type(target), policy)
 
 
 def _is_numpys_own(source: ElementType, target: ElementType) -> bool:

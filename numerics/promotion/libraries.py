@@ -138,9 +138,9 @@ def _library_in(file: PromotionFile) -> Library:
     return Library(file.above, **{"star": "f32", "weak_integer": "i64", "weak_float": "f32", **weak})
 
 
-def _fit(thing: object) -> Library:
-    if isinstance(thing, str | os.PathLike):
-        return _library_in(promotion_file(os.fspath(cast("str | os.PathLike[str]", thing))))
+def _fit(source: object) -> Library:
+    if isinstance(source, str | os.PathLike):
+        return _library_in(promotion_file(os.fspath(cast("str | os.PathLike[str]", source))))
     raise TypeError("it defines no rows")
 
 

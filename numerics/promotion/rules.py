@@ -184,7 +184,7 @@ class PromotionRules:
             return PRESETS[name]
         if is_promotion_file(name):
             return _from_file(name)
-        preset = extension(PROMOTIONS, name, lambda thing: _fit(thing, name))
+        preset = extension(PROMOTIONS, name, lambda source: _fit(source, name))
         if preset is None:
             names = (*PRESETS, *(extension.name for extension in extensions(PROMOTIONS)))
             way_out = did_you_mean(name, names, f"expected {', '.join(names)}")
@@ -209,12 +209,12 @@ def _from_file(path: str, name: str = "") -> PromotionRules:
     return PromotionRules(u64_integer_promotion_target=target, library=library, **file.flags)
 
 
-def _fit(thing: object, name: str) -> PromotionRules:
+def _fit(source: object, name: str) -> PromotionRules:
     """Return a preset as a package declares it: the rules, or the path of a file."""
-    if isinstance(thing, str | os.PathLike):
-        return _from_file(os.fspath(cast("str | os.PathLike[str]", thing)), name)
-    if isinstance(thing, PromotionRules):
-        return thing
+    if isinstance(source, str | os.PathLike):
+        return _from_file(os.fspath(cast("str | os.PathLike[str]", source)), name)
+    if isinstance(source, PromotionRules):
+        return source
     raise TypeError("it is neither PromotionRules nor the path of a file")
 
 

@@ -67,9 +67,9 @@ def fits(value: Scalar, dtype: DataType, half: DataType) -> bool:
     array = np.asarray(value)
     if element_type(dtype).kind is not Kind.FLOATING or not array.size:
         return False
-    there = cast(array, half).astype(np.float64)
+    converted = cast(array, half).astype(np.float64)
     numbers = array.astype(np.float64)
-    return bool(np.array_equal(np.isfinite(there), np.isfinite(numbers)) and (there.any() or not numbers.any()))
+    return bool(np.array_equal(np.isfinite(converted), np.isfinite(numbers)) and (converted.any() or not numbers.any()))
 
 
 def _kept(dtype: DataType, rank: Rank, value: Scalar, base: DataType, rules: PromotionRules) -> Operand | None:
@@ -95,9 +95,9 @@ def holds(value: Scalar, dtype: DataType, target: DataType) -> bool:
     """True if `value`, of type `dtype`, is a value of `target`."""
     row = element_type(target)
     if row.kind is Kind.FLOATING:
-        there = cast(np.asarray(value), target)
+        converted = cast(np.asarray(value), target)
         exact = float if element_type(dtype).kind is Kind.FLOATING else int
-        back = float(there)
+        back = float(converted)
         if not np.isfinite(back):
             return exact is float and str(back) == str(float(value))
         return exact(value) == (int(back) if exact is int and back.is_integer() else back)

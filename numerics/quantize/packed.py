@@ -45,5 +45,5 @@ def unpacked_weights(
     else:
         zero = zero_points.astype(np.float32).reshape(rows, blocks)
     numbers = unpacked(codes.reshape(rows, -1), bits)[:, :depth].astype(np.float32)
-    spread = [np.repeat(each, block, axis=1)[:, :depth] for each in (zero, scale)]
+    spread = [np.repeat(factor, block, axis=1)[:, :depth] for factor in (zero, scale)]
     return (numbers - spread[0]) * spread[1]

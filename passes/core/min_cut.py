@@ -103,24 +103,24 @@ def _settle_dominated(pays: Mapping[Pair, int], answers: dict[int, bool]) -> Non
             gain[a] -= cost
         elif b not in answers and answers[a]:
             gain[b] += cost
-    most_no = {one: sum(pairs.values()) for one, pairs in if_no.items()}
-    most_yes = {one: sum(pairs.values()) for one, pairs in if_yes.items()}
+    most_no = {variable: sum(pairs.values()) for variable, pairs in if_no.items()}
+    most_yes = {variable: sum(pairs.values()) for variable, pairs in if_yes.items()}
     waiting = list(dict.fromkeys([*gain, *if_no]))
     while waiting:
-        one = waiting.pop()
-        if one in answers:
+        variable = waiting.pop()
+        if variable in answers:
             continue
-        if 0 < gain[one] >= most_yes.get(one, 0):
-            answers[one] = True
-        elif 0 < -gain[one] >= most_no.get(one, 0) or not if_no[one]:
-            answers[one] = False
+        if 0 < gain[variable] >= most_yes.get(variable, 0):
+            answers[variable] = True
+        elif 0 < -gain[variable] >= most_no.get(variable, 0) or not if_no[variable]:
+            answers[variable] = False
         else:
             continue
-        for other in if_no.pop(one, ()):
-            no, yes = if_no[other].pop(one), if_yes[other].pop(one)
+        for other in if_no.pop(variable, ()):
+            no, yes = if_no[other].pop(variable), if_yes[other].pop(variable)
             most_no[other] -= no
             most_yes[other] -= yes
-            gain[other] += no if answers[one] else -yes
+            gain[other] += no if answers[variable] else -yes
             waiting.append(other)
 
 

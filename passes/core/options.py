@@ -147,16 +147,16 @@ def _with_options(text: str, options: str) -> str:
 
 
 def _require_names(
-    function: str, values: Sequence[object], named: Mapping[str, object], known: Mapping[str, Parameter]
+    function: str, values: Sequence[object], named: Mapping[str, object], parameters: Mapping[str, Parameter]
 ) -> None:
     """Raise the TypeError of a call with other options than the function has, in its words."""
     if values:
         raise TypeError(f"{function}() takes one model; pass its options by name.")
     for name in named:
-        if name not in known:
-            way_out = did_you_mean(name, known, f"help(castsmith.{function}) lists them")
+        if name not in parameters:
+            way_out = did_you_mean(name, parameters, f"help(castsmith.{function}) lists them")
             raise TypeError(f"{function}() has no option {name!r}; {way_out}")
-    for name, parameter in known.items():
+    for name, parameter in parameters.items():
         if parameter.default is Parameter.empty and name not in named:
             raise TypeError(f"{function}() needs the option {name!r}.")
 

@@ -173,7 +173,7 @@ def _header(model: onnx_ir.Model) -> list[str]:
 def _dropped(class_name: str, model: onnx_ir.Model, before: list[str]) -> Rewrite:
     name = re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
     after = _header(model)
-    old, new = (each for each in before if each not in after), (each for each in after if each not in before)
+    old, new = (line for line in before if line not in after), (line for line in after if line not in before)
     reason = "no node needs the declaration any more"
     sides = ([TextItem(text) for text in side] for side in (old, new))
     return Rewrite(name, DROP_UNUSED.code, Site(model.graph.name or ""), *sides, reason=reason)

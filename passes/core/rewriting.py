@@ -96,9 +96,9 @@ def first_of(rules: Sequence[NodeRule[Facts]], facts: Facts) -> Match:
 
     def match(node: onnx_ir.Node) -> Replacement | Refusal | None:
         for apply in about.get(node.op_type, others):
-            answer = apply(node, facts)
-            if answer is not None:
-                return answer
+            outcome = apply(node, facts)
+            if outcome is not None:
+                return outcome
         return None
 
     return match
@@ -119,13 +119,13 @@ def replace_nodes(
     for node in session.nodes:
         if node.graph is None:
             continue
-        answer = match(node)
-        if isinstance(answer, Replacement):
-            bytes_saved = None if saved is None else saved(node, answer)
-            nodes = apply_replacement(session, pass_name, node, answer, namer, types, bytes_saved)
+        outcome = match(node)
+        if isinstance(outcome, Replacement):
+            bytes_saved = None if saved is None else saved(node, outcome)
+            nodes = apply_replacement(session, pass_name, node, outcome, namer, types, bytes_saved)
             records.rewrites.append(nodes)
-        elif answer is not None:
-            records.refusals.append(answer)
+        elif outcome is not None:
+            records.refusals.append(outcome)
     return RewriteResult(session.model, bool(records.rewrites), records)
 
 
@@ -278,7 +278,7 @@ def lacking_identity(
     inference: Inference,
     imports: Mapping[str, int],
     target: Target | None,
-    made: Container[onnx_ir.Node] = (),
+    added: Container[onnx_ir.Node] = (),
 ) -> str | None:
     """Return the reason why the values cannot replace the outputs of the node, or None.
 
@@ -286,14 +286,14 @@ def lacking_identity(
 
     Args:
         values: The replacements; None for a new constant.
-        made: Nodes that will be in the graph of the node.
+        added: Nodes that will be in the graph of the node.
     """
     for old, new in zip(node.outputs, values, strict=False):
         if not old.is_graph_output():
             continue
         dtype = inference.type_of(old)
         producer = None if new is None else new.producer()
-        renamed = new is not None and producer is not None and (producer in made or _can_be_renamed(new, node))
+        renamed = new is not None and producer is not None and (producer in added or _can_be_renamed(new, node))
         if dtype is not None and not renamed and not takes_identity(dtype, imports, target):
             lacks = f"an Identity of {type_name(dtype)}, for which the target has no kernel"
             return f"the output {old.name} would need {lacks}"

@@ -97,18 +97,18 @@ class Session:
     def rewritten(
         self,
         node: onnx_ir.Node,
-        made: Sequence[onnx_ir.Node],
+        added: Sequence[onnx_ir.Node],
         outputs: Sequence[onnx_ir.Value] | None,
     ) -> None:
         """Note one rewrite that was done.
 
         Args:
             node: The node that was replaced or rewired.
-            made: The new nodes, in order.
+            added: The new nodes, in order.
             outputs: The replacements of the outputs of `node`, which was removed; None if it stays, with other inputs.
         """
         self._survey = None
-        if self._followed is not None and self._still_follows(self._followed, node, made, outputs):
+        if self._followed is not None and self._still_follows(self._followed, node, added, outputs):
             return
         self.changed()
 
@@ -146,13 +146,13 @@ class Session:
         self,
         inference: Inference,
         node: onnx_ir.Node,
-        made: Sequence[onnx_ir.Node],
+        added: Sequence[onnx_ir.Node],
         outputs: Sequence[onnx_ir.Value] | None,
     ) -> bool:
         """Update the inference; False if the rewrite changed the types of more than its own results."""
         types = inference.types
         before = [types.get(value) for value in node.outputs]
-        for changed in made if outputs is not None else (*made, node):
+        for changed in added if outputs is not None else (*added, node):
             if changed.graph is None or _reaches_further(changed, inference):
                 return False
             inference.walk((changed,), self.imports[changed.graph])

@@ -166,8 +166,8 @@ class Linear:
         return (quantized_pieces if self.quantizes else dequantized_pieces)(*arrays, **dict(self.settings))
 
     def text(self, types: Sequence[DataType]) -> str:
-        done, opset = "quantized" if self.quantizes else "dequantized", dict(self.settings)["opset"]
-        return f"{type_name(types[0])} constant, {done} as opset {opset} defines it"
+        participle, opset = "quantized" if self.quantizes else "dequantized", dict(self.settings)["opset"]
+        return f"{type_name(types[0])} constant, {participle} as opset {opset} defines it"
 
 
 def tensor_of(

@@ -73,7 +73,7 @@ class Derivation:
 
     reading: Reading
     operands: tuple[Known, ...]
-    known: Known
+    constant: Known
     stands: onnx_ir.Value | None
 
 
@@ -102,7 +102,7 @@ class Folding:
             return Refusal(NAME, FOLD_INVALID.code, site_of(node), str(error))
         if derivations is None:
             return None
-        new = {derivation.known: derivation for derivation in derivations if derivation.stands is None}
+        new = {derivation.constant: derivation for derivation in derivations if derivation.stands is None}
         kept = {derivation.stands for derivation in derivations if derivation.stands is not None}
         beside = self._within(node, self.constants.innermost(new))
         as_nodes = self._as_nodes(node, derivations)
@@ -117,11 +117,11 @@ class Folding:
             return refusal
         self.grown += sum(_bytes_of(constant.tensor, constant) for constant in new if constant.tensor) - dropped
         for output, plan in zip(node.outputs, derivations, strict=True):
-            if plan.known in new and plan.known.value is None:
+            if plan.constant in new and plan.constant.value is None:
                 # An output of the graph keeps its name, so its replacement needs another one.
                 name = f"{output.name}_value" if output.is_graph_output() else output.name
-                self._give_value(plan.known, name or "folded")
-        outputs = tuple(derivation.stands or derivation.known.value for derivation in derivations)
+                self._give_value(plan.constant, name or "folded")
+        outputs = tuple(derivation.stands or derivation.constant.value for derivation in derivations)
         values = tuple(constant.value for constant in new if constant.value is not None)
         return Replacement(
             FOLD_CONSTANT.code,
@@ -134,7 +134,7 @@ class Folding:
 
     def forget(self, value: onnx_ir.Value) -> None:
         """Release the tensor of a constant that was removed from the model."""
-        constant = self.constants.found.get(value)
+        constant = self.constants.by_value.get(value)
         if constant is not None and constant.value is value and not _is_there(value):
             constant.value = constant.tensor = constant.moved = None
 
@@ -173,7 +173,7 @@ class Folding:
         Args:
             dropped: The bytes of the tensors that leave with the node.
         """
-        key = tuple([derivation.known for derivation in new])
+        key = tuple([derivation.constant for derivation in new])
         if key not in self.refused:
             refusal = self._over_budget(node, new, kept, dropped) or self._not_computed(node, new)
             if refusal is None:
@@ -190,20 +190,20 @@ class Folding:
         if others or not output.is_graph_output() or derivations[0].stands in node.inputs:
             return False
         imports = self.reader.imports[graph_of(node)]
-        dtype, opset = derivations[0].known.dtype, opset_of(imports, "") or 0
+        dtype, opset = derivations[0].constant.dtype, opset_of(imports, "") or 0
         return dtype in constant_types(opset) and not takes_identity(dtype, imports, self.target)
 
     def _own_constant(self, node: onnx_ir.Node, derivation: Derivation) -> Replacement | Refusal:
         """Return a Constant node in the node's own graph, for a constant that belongs to an outer graph."""
         dropped = bytes_of_dropped([node], ())
-        refusal = None if derivation.known.tensor is not None else self._refusal(node, (derivation,), (), dropped)
+        refusal = None if derivation.constant.tensor is not None else self._refusal(node, (derivation,), (), dropped)
         if refusal is not None:
             return refusal
-        tensor = derivation.known.tensor
+        tensor = derivation.constant.tensor
         tensor = present(tensor, "the tensor of the constant")
         self.grown += tensor.nbytes - dropped
         value = new_constant(f"{node.outputs[0].name}_value", tensor)
-        reason = _reason([derivation], {derivation.known: derivation}) + self._runtime_note([derivation.known])
+        reason = _reason([derivation], {derivation.constant: derivation}) + self._runtime_note([derivation.constant])
         return Replacement(FOLD_CONSTANT.code, reason, nodes=(constant_node(value),), outputs=(value,))
 
     def _without_place(
@@ -211,8 +211,8 @@ class Folding:
     ) -> Refusal | None:
         """Return the reason why a constant of the type cannot replace the output."""
         for derivation in derivations:
-            if derivation.stands is None and not self.namer.takes_constant(graph_of(beside), derivation.known.dtype):
-                opset, dtype = self.namer.constant_opset(graph_of(beside)), type_name(derivation.known.dtype)
+            if derivation.stands is None and not self.namer.takes_constant(graph_of(beside), derivation.constant.dtype):
+                opset, dtype = self.namer.constant_opset(graph_of(beside)), type_name(derivation.constant.dtype)
                 reason = f"it would have to be a Constant, which at opset {opset} does not support {dtype}"
                 return Refusal(NAME, FOLD_CONSTANT.code, site_of(node), reason)
         stands, imports = [derivation.stands for derivation in derivations], self.reader.imports[graph_of(node)]
@@ -222,11 +222,11 @@ class Folding:
     def _over_budget(
         self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value], dropped: int
     ) -> Refusal | None:
-        taken = sum(derivation.known.nbytes for derivation in new)
+        added = sum(derivation.constant.nbytes for derivation in new)
         left = self.max_total_growth - self.grown
-        growth = taken - dropped
+        growth = added - dropped
         if growth > 0 and growth > min(self.max_growth, left):
-            growth = taken - bytes_of_dropped([node, *self._twins(node, new)], kept)
+            growth = added - bytes_of_dropped([node, *self._twins(node, new)], kept)
         reason = growth_reason(growth, self.max_growth, left) if growth > 0 else ""
         return Refusal(NAME, FOLD_GROWTH.code, site_of(node), reason) if reason else None
 
@@ -250,20 +250,20 @@ class Folding:
                 return Refusal(NAME, FOLD_UNDEFINED.code, site_of(node), reason, tensor.value)
             tensors.append(tensor)
         for derivation, tensor in zip(new, tensors, strict=True):
-            derivation.known.tensor = tensor
+            derivation.constant.tensor = tensor
         return None
 
     def _computed(self, derivation: Derivation) -> onnx_ir.TensorProtocol | Finding:
         """Return the constant, or the element that prevents folding."""
         conversion = derivation.reading[0]
         arrays = [self.constants.array(constant) for constant in derivation.operands]
-        dtype, finding = derivation.known.dtype, conversion.finding(arrays)
+        dtype, finding = derivation.constant.dtype, conversion.finding(arrays)
         if finding is None or finding.standing <= self.tolerated:
             source = derivation.operands[0]
             return tensor_of(conversion, source.tensor if source.how is None else None, arrays, dtype)
         if not self.fold_as or not isinstance(conversion, CastTo):
             return finding
-        self.as_runtime.add(derivation.known)
+        self.as_runtime.add(derivation.constant)
         return constant_of(conversion.compute_as(self.fold_as, arrays[0], self.tolerated), dtype)
 
     def _runtime_note(self, new: Container[Known]) -> str:
@@ -273,7 +273,7 @@ class Folding:
 
     def _give_value(self, constant: Known, name: str) -> None:
         constant.value = new_constant(name, present(constant.tensor, "the tensor of the folded constant"))
-        self.constants.found[constant.value] = constant
+        self.constants.by_value[constant.value] = constant
 
     def _within(self, node: onnx_ir.Node, home: onnx_ir.Graph | None) -> onnx_ir.Node:
         """Return the node of the graph `home` that is, or contains, the node; later users see nodes inserted there."""
@@ -297,9 +297,9 @@ def _is_there(value: onnx_ir.Value) -> bool:
 
 
 def _reason(derivations: Sequence[Derivation], new: Mapping[Known, Derivation]) -> str:
-    computed = [derivation for derivation in derivations if derivation.known is not derivation.operands[0]]
+    computed = [derivation for derivation in derivations if derivation.constant is not derivation.operands[0]]
     if not computed:
-        return f"the constant is {type_name(derivations[0].known.dtype)} already"
+        return f"the constant is {type_name(derivations[0].constant.dtype)} already"
     texts = dict.fromkeys(
         derivation.reading[0].text([constant.dtype for constant in derivation.operands]) for derivation in computed
     )

@@ -118,21 +118,21 @@ class FoldConstants(SessionPass):
     def rewrite(self, session: Session) -> RewriteResult:
         model, namer, records = session.model, session.namer(), Records()
         folding = self._folding(session, namer)
-        found = session.survey
-        nodes = [node for node in (found.nodes if found.domains else found.of(CONVERTING)) if may_convert(node)]
+        survey = session.survey
+        nodes = [node for node in (survey.nodes if survey.domains else survey.of(CONVERTING)) if may_convert(node)]
         nodes = [node for node in nodes if not node.metadata_props or not is_stored_weight(node)]
         types = folding.reader.inference.types
         for node in nodes:
             if node.graph is None:  # removed meanwhile
                 continue
-            answer = self._keep(node, session) or folding.fold(node)
-            if isinstance(answer, Replacement):
+            outcome = self._keep(node, session) or folding.fold(node)
+            if isinstance(outcome, Replacement):
                 operands = [value for value in node.inputs if value is not None]
-                records.rewrites.append(apply_replacement(session, NAME, node, answer, namer, types))
+                records.rewrites.append(apply_replacement(session, NAME, node, outcome, namer, types))
                 for value in operands:
                     folding.forget(value)
-            elif answer is not None:
-                records.refusals.append(answer)
+            elif outcome is not None:
+                records.refusals.append(outcome)
         records.diagnostics += [
             _diagnostic(refusal) for refusal in records.refusals if refusal.rule == FOLD_UNDEFINED.code
         ]

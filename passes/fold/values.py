@@ -12,7 +12,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, prod
-from typing import TypeVar
 
 import numpy as np
 import onnx_ir
@@ -22,6 +21,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.movement import Operands, may_be_constant, moves_elements, moves_of
 from castsmith.ir.ops.moves import Dims, Move, MoveError, Way, move, operands_of
 from castsmith.ir.ops.schemas import opset_of
+from castsmith.ir.walks import sources_first
 from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import element_bytes
@@ -38,8 +38,6 @@ _SMALL = 4096
 """Bytes that a moved array may take whatever the size of the model."""
 
 _ZERO = onnx_ir.tensor(np.zeros(1, np.float32))
-
-T = TypeVar("T")
 
 
 class FoldError(Exception):
@@ -81,27 +79,27 @@ class Constants:
     depths: Mapping[onnx_ir.Graph, int]
     imports: Mapping[onnx_ir.Graph | onnx_ir.Function, Mapping[str, int]]
     largest: Callable[[], int]
-    found: dict[onnx_ir.Value, Known | None] = field(default_factory=dict[onnx_ir.Value, "Known | None"])
+    by_value: dict[onnx_ir.Value, Known | None] = field(default_factory=dict[onnx_ir.Value, "Known | None"])
     derived: dict[Hashable, Known] = field(default_factory=dict[Hashable, Known])
 
     def of(self, value: onnx_ir.Value | None) -> Known | None:
         """Return the facts about the value; None if it is not constant."""
         if value is None:
             return None
-        if value in self.found:
-            return self.found[value]
+        if value in self.by_value:
+            return self.by_value[value]
         node = value.producer()
         if node is not None and value.const_value is None and not may_be_constant(node):  # as mostly
-            self.found[value] = None
+            self.by_value[value] = None
             return None
-        for source in _inside_out(value, self._sources, self.found):
+        for source, _ in sources_first(value, self.by_value, self._sources):
             self._settle(source)
-        return self.found[value]
+        return self.by_value[value]
 
     def array(self, constant: Known) -> Array:
         """Return the elements of a constant. Raises FoldError if it is too large, or an index is out of bounds."""
         order: dict[Known, None] = {}
-        for part in _inside_out(constant, _operands_of, order):
+        for part, _ in sources_first(constant, order, _operands_of):
             order[part] = None
         waiting = Counter(operand for part in order for operand in _operands_of(part))
         arrays: dict[Known, Array] = {}
@@ -139,21 +137,21 @@ class Constants:
         if tensor is not None:
             graph = value.graph
             home = graph if isinstance(graph, onnx_ir.Graph) else None if graph is None else graph.graph
-            self.found[value] = Known(tensor.dtype, _dims(tensor), home, tensor=tensor, value=value)
+            self.by_value[value] = Known(tensor.dtype, _dims(tensor), home, tensor=tensor, value=value)
         elif node is None or not moves_elements(node):
-            self.found[value] = None
+            self.by_value[value] = None
         else:
             self._settle_outputs(node)
 
     def _settle_outputs(self, node: onnx_ir.Node) -> None:
-        operands = [None if operand is None else self.found[operand] for operand in node.inputs]
+        operands = [None if operand is None else self.by_value[operand] for operand in node.inputs]
         planned = None
         if all(
             constant is not None or operand is None for constant, operand in zip(operands, node.inputs, strict=True)
         ):
             planned = self._plan(node, operands)
         for output, constant in zip(node.outputs, planned or [None] * len(node.outputs), strict=True):
-            self.found[output] = constant
+            self.by_value[output] = constant
 
     def _plan(self, node: onnx_ir.Node, operands: list[Known | None]) -> list[Known] | None:
         shapes = [None if constant is None else constant.shape for constant in operands]
@@ -165,12 +163,12 @@ class Constants:
         if carried is None:
             return None
         home = self.innermost(carried) or self.innermost(constant for constant in operands if constant is not None)
-        return [self._moved(carried, what, home) for what in plan]
+        return [self._moved(carried, step, home) for step in plan]
 
-    def _moved(self, carried: tuple[Known, ...], what: Move, home: onnx_ir.Graph | None) -> Known:
-        if what.way is Way.RESHAPE and what.shape == carried[0].shape:
+    def _moved(self, carried: tuple[Known, ...], step: Move, home: onnx_ir.Graph | None) -> Known:
+        if step.way is Way.RESHAPE and step.shape == carried[0].shape:
             return carried[0]
-        return self.derived.setdefault((what, carried, home), Known(carried[0].dtype, what.shape, home, what, carried))
+        return self.derived.setdefault((step, carried, home), Known(carried[0].dtype, step.shape, home, step, carried))
 
     def _carried(self, node: onnx_ir.Node, way: Way, operands: list[Known | None]) -> tuple[Known, ...] | None:
         """Return the constants whose elements a node moves, without its parameters; None if their types differ."""
@@ -230,20 +228,3 @@ def _operands_of(constant: Known) -> tuple[Known, ...]:
 
 def _dims(tensor: onnx_ir.TensorProtocol) -> Dims:
     return tuple(int(dim) for dim in tensor.shape.numpy())
-
-
-def _inside_out(root: T, sources: Callable[[T], Iterable[T]], done: Mapping[T, object]) -> Iterable[T]:
-    """Yield those of the root and its sources that are not `done`, sources first; the caller adds each to `done`.
-
-    No recursion, since chains are long.
-    """
-    stack = [root]
-    while stack:
-        if stack[-1] in done:
-            stack.pop()
-            continue
-        missing = [source for source in sources(stack[-1]) if source not in done]
-        if missing:
-            stack += missing
-        else:
-            yield stack.pop()

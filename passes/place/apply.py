@@ -33,7 +33,7 @@ def needs_identity(problem: Problem, plans: Sequence[Plan]) -> bool:
         ]
         if len({chain for chain, _ in outputs}) < len(outputs):
             return True
-        if any(chain == plan.given and value is not root.value and root.move is None for chain, value in outputs):
+        if any(chain == plan.source and value is not root.value and root.move is None for chain, value in outputs):
             return True
     return False
 
@@ -82,12 +82,14 @@ def _serve(
     wiring: dict[onnx_ir.Node, dict[int, onnx_ir.Value]],
 ) -> list[onnx_ir.Node]:
     """Make the casts of one root, and note in `wiring` which input gets which result."""
-    casts: dict[Chain, onnx_ir.Value] = {plan.given: root.value}
-    wishes: dict[Chain, tuple[str | None, str | None]] = {}
+    casts: dict[Chain, onnx_ir.Value] = {plan.source: root.value}
+    chain_names: dict[Chain, tuple[str | None, str | None]] = {}
     for demand, chain in zip(root.demands, plan.served, strict=True):
         # The name of an output is used for the value that becomes that output only.
         if demand.value in names and (demand.user is None or not demand.value.is_graph_output()):
-            wishes[chain] = names[demand.value] if demand.user is None else wishes.get(chain, names[demand.value])
+            chain_names[chain] = (
+                names[demand.value] if demand.user is None else chain_names.get(chain, names[demand.value])
+            )
     users = [user for user, _ in root.value.uses() if user in region.nodes]
     first = None if root.move is not None else min(users, key=lambda user: region.nodes[user], default=None)
     nodes: list[onnx_ir.Node] = []
@@ -97,7 +99,7 @@ def _serve(
             continue
         step = problem.casting.step_to(type_of(chain))
         node = cast_node(casts[base], type_of(chain), saturate=step.saturate, round_mode=step.round_mode)
-        wanted_node, wanted = wishes.get(chain, (node.name, node.outputs[0].name))
+        wanted_node, wanted = chain_names.get(chain, (node.name, node.outputs[0].name))
         node.name = namer.fresh(wanted_node or node.name or "castsmith_Cast")
         node.outputs[0].name = namer.fresh(wanted or node.outputs[0].name or "castsmith_cast")
         _place(node, casts[base], first, nodes)

@@ -33,7 +33,7 @@ class Choice(NamedTuple):
     mode: Mode
 
 
-Wish = tuple[tuple[DataType, ...], Choice | None]
+ChosenDemand = tuple[tuple[DataType, ...], Choice | None]
 """A demand on a root: the path of types, and the choice of the node whose input it is; None outside the region."""
 
 
@@ -45,33 +45,33 @@ class Plan:
     the bytes that the casts read and write per element.
     """
 
-    given: Chain
+    source: Chain
     casts: tuple[tuple[Chain, Chain], ...]
     served: tuple[Chain, ...]
     unit: float
 
 
-def plan_of(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> Plan | None:
+def plan_of(casting: Casting, history: Chain, own: Choice | None, demands: tuple[ChosenDemand, ...]) -> Plan | None:
     """Return the cheapest way to serve all demands; None if there is none."""
-    key = history, own, wishes
+    key = history, own, demands
     if key not in casting.plans:
-        casting.plans[key] = _plan(casting, history, own, wishes)
+        casting.plans[key] = _plan(casting, history, own, demands)
     return cast("Plan | None", casting.plans[key])
 
 
-def _plan(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> Plan | None:
-    value, given = _chains(casting, history, own)
-    if value is None or given is None:
+def _plan(casting: Casting, history: Chain, own: Choice | None, demands: tuple[ChosenDemand, ...]) -> Plan | None:
+    value, source = _chains(casting, history, own)
+    if value is None or source is None:
         return None
-    line = casting.line(given)
-    served = [next((chain for chain in line if _serves(casting, value, wish, chain)), None) for wish in wishes]
+    line = casting.line(source)
+    served = [next((chain for chain in line if _serves(casting, value, demand, chain)), None) for demand in demands]
     chains = [chain for chain in served if chain is not None]
     if len(chains) < len(served):
         return None
-    made = line[: 1 + max(map(line.index, chains), default=0)]
-    casts = tuple(pairwise(made))
+    needed = line[: 1 + max(map(line.index, chains), default=0)]
+    casts = tuple(pairwise(needed))
     unit = sum(type_of(chain).itemsize for pair in casts for chain in pair)
-    return Plan(given, casts, tuple(chains), unit)
+    return Plan(source, casts, tuple(chains), unit)
 
 
 def _chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain | None, Chain | None]:
@@ -80,13 +80,13 @@ def _chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain
         return history, history
     if own.mode is Mode.AFTER:
         return history, casting.extend(history, own.dtype)
-    given = start(own.dtype)
-    return casting.extend(given, type_of(history)), given
+    source = start(own.dtype)
+    return casting.extend(source, type_of(history)), source
 
 
-def _serves(casting: Casting, value: Chain, wish: Wish, offered: Chain) -> bool:
+def _serves(casting: Casting, value: Chain, demand: ChosenDemand, offered: Chain) -> bool:
     """True if the offered chain serves the demand on a root that had the chain `value`."""
-    path, other = wish
+    path, other = demand
     wanted = _extended(casting, value, path)
     if wanted is None or other is None or other.mode is Mode.KEEP:
         return offered == wanted

@@ -144,8 +144,8 @@ class Problem:
         """Return the cheapest way to serve all demands on a root; None if impossible."""
         root = self.roots[number]
         own, *others = (None if move is None else chosen[move] for move in (root.move, *(d.move for d in root.demands)))
-        wishes = tuple((demand.path, other) for demand, other in zip(root.demands, others, strict=True))
-        return plan_of(self.casting, root.history, own, wishes)
+        demands = tuple((demand.path, other) for demand, other in zip(root.demands, others, strict=True))
+        return plan_of(self.casting, root.history, own, demands)
 
     def _price(self, number: int, plan: Plan | None) -> float:
         if plan is None:

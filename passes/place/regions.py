@@ -171,8 +171,8 @@ def _leave_casts_ahead(moves: list[MovingNode], roots: Iterable[Root]) -> None:
         move, (demand,) = moves[root.move], root.demands
         if move.node.op_type == "Transpose" and demand.user is not None and demand.user.op_type == "MatMul":
             wanted = demand.path[-1] if demand.path else move.dtype
-            kept, *others = move.choices
-            moves[root.move] = replace(move, choices=(kept, *(c for c in others if c.dtype == wanted)))
+            current, *others = move.choices
+            moves[root.move] = replace(move, choices=(current, *(c for c in others if c.dtype == wanted)))
 
 
 def _movable_cast(

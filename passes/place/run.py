@@ -120,11 +120,11 @@ class _Work:
                 legality=self.legality,
                 namer=self.namer,
             )
-            answer = place(region, problem, inference, self.namer) if isinstance(problem, Problem) else problem
-            if isinstance(answer, Rewrite):
-                records.rewrites.append(answer)
-            elif answer is not None:
-                records.refusals.append(Refusal(NAME, PLACE_CASTS.code, site_of(next(iter(region.nodes))), answer))
+            outcome = place(region, problem, inference, self.namer) if isinstance(problem, Problem) else problem
+            if isinstance(outcome, Rewrite):
+                records.rewrites.append(outcome)
+            elif outcome is not None:
+                records.refusals.append(Refusal(NAME, PLACE_CASTS.code, site_of(next(iter(region.nodes))), outcome))
 
 
 def _inside_out(session: Session) -> Iterator[onnx_ir.Graph]:

@@ -23,7 +23,7 @@ from castsmith.ir.text import constant_item, node_item, node_items, site_of, val
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import name_node, place_constant
-from castsmith.passes.precision.constants import Fate, limits, rounded
+from castsmith.passes.precision.constants import RoundingLoss, limits, rounded
 from castsmith.passes.precision.operators import stash_attribute
 from castsmith.passes.precision.ports import ANYTHING, KEPT, Scope, Use
 from castsmith.passes.precision.problem import Problem
@@ -100,9 +100,9 @@ class Change:
     def to(self) -> DataType:
         return self.problem.aim.to
 
-    def made(self, value: onnx_ir.Value) -> bool:
+    def is_converted(self, value: onnx_ir.Value) -> bool:
         """True if the value is made in the precision."""
-        return self.sides[self.problem.made.get(value, KEPT)]
+        return self.sides[self.problem.variables.get(value, KEPT)]
 
 
 def apply(change: Change) -> None:
@@ -129,12 +129,16 @@ def _masks_that_are_cast(change: Change) -> set[onnx_ir.Value]:
 
     They are lowered in their own type, or the cast would turn them into infinities.
     """
-    problem, found = change.problem, set[onnx_ir.Value]()
+    problem, masks_to_lower = change.problem, set[onnx_ir.Value]()
     for value, uses in problem.uses.items():
         masks = () if value in problem.facts.constants else problem.facts.carry_of(value).masks
-        if masks and not change.made(value) and any(use.wants != ANYTHING and change.sides[use.wants] for use in uses):
-            found.update(masks)
-    return found
+        if (
+            masks
+            and not change.is_converted(value)
+            and any(use.wants != ANYTHING and change.sides[use.wants] for use in uses)
+        ):
+            masks_to_lower.update(masks)
+    return masks_to_lower
 
 
 # Constants.
@@ -189,12 +193,12 @@ def _round_constant(
     kind: _Kind,
 ) -> None:
     problem, to = change.problem, change.to
-    fate = problem.facts.fate(value)
-    is_mask = (fate.is_mask or _is_scaled_mask(problem, value, fate)) and kind is not _Kind.BOUND
+    loss = problem.facts.loss(value)
+    is_mask = (loss.is_mask or _is_scaled_mask(problem, value, loss)) and kind is not _Kind.BOUND
     name = value.name or "" if in_place else change.namer.fresh(f"{value.name}_{type_name(to)}")
     if kind is _Kind.RAISED:
         tensor = onnx_ir.tensor(np.maximum(tensor.numpy(), np.asarray(_least(to), tensor.dtype.numpy())))
-    new = _rounded(change, tensor, name, fate, is_mask=is_mask)
+    new = _rounded(change, tensor, name, loss, is_mask=is_mask)
     before = constant_item(value) if value.const_value is not None else value_item(value)
     site = site_of_constant(value)
     if in_place:
@@ -205,26 +209,26 @@ def _round_constant(
         _place_beside(change, value, after)
         for use in uses:
             _rewire(use, after)
-    made = ValueItem(name, type_name(to), before.dims, role="constant")
+    constant = ValueItem(name, type_name(to), before.dims, role="constant")
     rule, reason = (
         (MASK_CONSTANT.code if is_mask else ROUND_CONSTANT.code),
-        fate_text(fate, to, is_mask=is_mask, kind=kind),
+        loss_text(loss, to, is_mask=is_mask, kind=kind),
     )
     change.records.rewrites.append(
-        Rewrite(change.name, rule, site, before, made, reason, Effect.CONVERTED, _narrowed(tensor, to))
+        Rewrite(change.name, rule, site, before, constant, reason, Effect.CONVERTED, _narrowed(tensor, to))
     )
 
 
-def _is_scaled_mask(problem: Problem, value: onnx_ir.Value, fate: Fate) -> bool:
+def _is_scaled_mask(problem: Problem, value: onnx_ir.Value, loss: RoundingLoss) -> bool:
     """True if the constant is large and multiplies values computed from integers: `(mask - 1) * 1e9`."""
-    return bool(fate.overflow) and not fate.is_mask and bool(problem.facts.carry_of(value).unfit)
+    return bool(loss.overflow) and not loss.is_mask and bool(problem.facts.carry_of(value).unfit)
 
 
 def _rounded(
-    change: Change, tensor: onnx_ir.TensorProtocol, name: str, fate: Fate, *, is_mask: bool
+    change: Change, tensor: onnx_ir.TensorProtocol, name: str, loss: RoundingLoss, *, is_mask: bool
 ) -> onnx_ir.TensorProtocol:
     opset = opset_of(change.problem.model.graph.opset_imports, "") or 0
-    if is_mask and not fate.is_mask:
+    if is_mask and not loss.is_mask:
         array = np.clip(tensor.numpy().astype(np.float64), -_largest(change.to), _largest(change.to))
         return rounded(onnx_ir.tensor(array.astype(tensor.numpy().dtype)), change.to, opset, name)
     return rounded(tensor, change.to, opset, name, lowest=change.to if is_mask else None)
@@ -240,24 +244,24 @@ def _least(to: DataType) -> float:
     return 2.0 * limits(to).vanish
 
 
-def fate_text(fate: Fate, to: DataType, *, is_mask: bool = False, kind: _Kind = _Kind.PLAIN) -> str:
+def loss_text(loss: RoundingLoss, to: DataType, *, is_mask: bool = False, kind: _Kind = _Kind.PLAIN) -> str:
     """Return the effects of rounding on the constant, as text."""
-    name, told = type_name(to), list[str]()
+    name, effects = type_name(to), list[str]()
     if is_mask:
-        told.append(f"{fate.masks or fate.overflow} mask values become {_largest(to) * -1:g}, the lowest of {name}")
-    elif kind is _Kind.BOUND and (fate.overflow or fate.masks):
-        told.append(f"{fate.overflow or fate.masks} bounds beyond {name} become infinity, which has the same effect")
-    elif fate.overflow:
-        told.append(f"{fate.overflow} overflow")
-    if fate.subnormal:
-        told.append(f"{fate.subnormal} become subnormal")
+        effects.append(f"{loss.masks or loss.overflow} mask values become {_largest(to) * -1:g}, the lowest of {name}")
+    elif kind is _Kind.BOUND and (loss.overflow or loss.masks):
+        effects.append(f"{loss.overflow or loss.masks} bounds beyond {name} become infinity, which has the same effect")
+    elif loss.overflow:
+        effects.append(f"{loss.overflow} overflow")
+    if loss.subnormal:
+        effects.append(f"{loss.subnormal} become subnormal")
     if kind is _Kind.RAISED:
-        told.append(
-            f"{fate.lost} would become zero, below a square root, and become {_least(to):.3g}, the least of {name}"
+        effects.append(
+            f"{loss.lost} would become zero, below a square root, and become {_least(to):.3g}, the least of {name}"
         )
-    elif fate.lost:
-        told.append(f"{fate.lost} become zero")
-    return f"rounded once to {name}" + (f"; of {fate.elements} elements {', '.join(told)}" if told else "")
+    elif loss.lost:
+        effects.append(f"{loss.lost} become zero")
+    return f"rounded once to {name}" + (f"; of {loss.elements} elements {', '.join(effects)}" if effects else "")
 
 
 def _narrowed(tensor: onnx_ir.TensorProtocol, to: DataType) -> int | None:
@@ -296,9 +300,9 @@ def _place_beside(change: Change, value: onnx_ir.Value, new: onnx_ir.Value) -> N
 
 def _lower_masks(change: Change, value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> None:
     """Raise the mask values of a constant that keeps its type to the lowest number of the precision."""
-    fate = change.problem.facts.fate(value)
+    loss = change.problem.facts.loss(value)
     before, name = constant_item(value), value.name or ""
-    if fate.is_mask:
+    if loss.is_mask:
         new = rounded(tensor, tensor.dtype, 13, name, lowest=change.to)
     else:
         largest = _largest(change.to)
@@ -337,17 +341,17 @@ def _lower_filling(change: Change, node: onnx_ir.Node) -> None:
 def _convert_types(change: Change) -> None:
     """Declare values made in the precision; weights that are inputs in old IR versions are rounded."""
     problem, to = change.problem, change.to
-    for value, variable in problem.made.items():
+    for value, variable in problem.variables.items():
         if not change.sides[variable]:
             continue
         before = value_item(value, "input")
         tensor = value.const_value
         if tensor is not None and value.is_graph_input():
-            fate = problem.fates.of(tensor)
+            loss = problem.losses.of(tensor)
             opset = opset_of(problem.model.graph.opset_imports, "") or 0
-            lowest = to if fate.is_mask else None
+            lowest = to if loss.is_mask else None
             value.const_value = rounded(tensor, to, opset, value.name or "", lowest=lowest)
-            reason = fate_text(fate, to, is_mask=fate.is_mask)
+            reason = loss_text(loss, to, is_mask=loss.is_mask)
             change.records.rewrites.append(
                 Rewrite(
                     change.name,
@@ -376,31 +380,31 @@ def _record_port(change: Change, before: ValueItem, after: ValueItem, value: onn
 def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
     """Cast the value for users that need the other type: one cast for all of them."""
     problem = change.problem
-    made = change.made(value)
-    others = [use for use in problem.uses[value] if use.wants != ANYTHING and change.sides[use.wants] != made]
+    is_converted = change.is_converted(value)
+    others = [use for use in problem.uses[value] if use.wants != ANYTHING and change.sides[use.wants] != is_converted]
     main = problem.model.graph
     as_outputs = [use for use in problem.uses[value] if use.place is main]
-    if as_outputs and made and not any(use in others for use in as_outputs):
+    if as_outputs and is_converted and not any(use in others for use in as_outputs):
         _record_port(change, _as_before(change, value), value_item(value, "output"), value)
     if not others:
         return
     source = problem.facts.source(value)
     source = present(source, "the operand")
-    to = source if made else change.to
+    to = source if is_converted else change.to
     leaving = [use for use in others if use.place is main]
     users = list(dict.fromkeys(map(_who, others)))
     node = _cast(change, value, to)
     result = node.outputs[0]
     if leaving and not value.is_graph_input() and not value.is_initializer():
         _hand_name_over(change, value, node)
-        if not made:
+        if not is_converted:
             _record_port(change, _as_before(change, value), value_item(result, "output"), result)
     for use in others:
         _rewire(use, result)
     _insert(change, value, node)
     change.casts.append(node)
-    who = ", ".join(users[:3]) + (", ..." if len(users) > 3 else "")
-    reason = f"{who} {'needs' if len(users) == 1 else 'need'} {type_name(to)}"
+    users_text = ", ".join(users[:3]) + (", ..." if len(users) > 3 else "")
+    reason = f"{users_text} {'needs' if len(users) == 1 else 'need'} {type_name(to)}"
     change.records.rewrites.append(
         Rewrite(change.name, CAST_AT_BORDER.code, site_of(node), (), node_item(node), reason, Effect.CONVERTED)
     )
@@ -433,7 +437,7 @@ def _hand_name_over(change: Change, value: onnx_ir.Value, node: onnx_ir.Node) ->
 
 
 def _inner_name(change: Change, value: onnx_ir.Value) -> str:
-    dtype = change.to if change.made(value) else change.problem.facts.source(value)
+    dtype = change.to if change.is_converted(value) else change.problem.facts.source(value)
     return change.namer.fresh(f"{value.name}_{type_name(dtype) if dtype is not None else 'value'}")
 
 
@@ -478,14 +482,14 @@ def _convert_attributes(change: Change, node: onnx_ir.Node) -> None:
 def _convert_filling(change: Change, node: onnx_ir.Node) -> None:
     attribute = node.attributes.get("value")
     tensor = onnx_ir.tensor(np.zeros(1, np.float32)) if attribute is None else attribute.as_tensor()
-    fate = change.problem.fates.of(tensor)
-    new = rounded(tensor, change.to, 13, tensor.name or "", lowest=change.to if fate.is_mask else None)
+    loss = change.problem.losses.of(tensor)
+    new = rounded(tensor, change.to, 13, tensor.name or "", lowest=change.to if loss.is_mask else None)
     before = node_item(node)
     node.attributes["value"] = onnx_ir.AttrTensor("value", new)
-    if fate.overflow or fate.masks or fate.lost or fate.subnormal:
+    if loss.overflow or loss.masks or loss.lost or loss.subnormal:
         rule, reason = (
-            (MASK_CONSTANT.code if fate.is_mask else ROUND_CONSTANT.code),
-            fate_text(fate, change.to, is_mask=fate.is_mask),
+            (MASK_CONSTANT.code if loss.is_mask else ROUND_CONSTANT.code),
+            loss_text(loss, change.to, is_mask=loss.is_mask),
         )
         change.records.rewrites.append(
             Rewrite(change.name, rule, site_of(node), before, node_item(node), reason, Effect.CONVERTED)
@@ -521,8 +525,11 @@ def _order_of(value: onnx_ir.Value) -> Sequence[int]:
 
 def _record_regions(change: Change, before: Mapping[onnx_ir.Node, tuple[Site, NodeItem]]) -> None:
     """Add one record per region: connected converted nodes of one graph."""
-    made = change.problem.made
-    types = {**change.problem.inference.types, **{value: change.to for value in made if change.made(value)}}
+    variables = change.problem.variables
+    types = {
+        **change.problem.inference.types,
+        **{value: change.to for value in variables if change.is_converted(value)},
+    }
     for nodes in regions(change.converted):
         reason = f"{len(nodes)} {'node' if len(nodes) == 1 else 'nodes'} computed in {type_name(change.to)}"
         change.records.rewrites.append(
@@ -553,10 +560,10 @@ def regions(nodes: Iterable[onnx_ir.Node]) -> list[list[onnx_ir.Node]]:
             producer = None if value is None else value.producer()
             if producer is not None and producer in parent and producer.graph is node.graph:
                 parent[root(producer)] = root(node)
-    found: dict[onnx_ir.Node, list[onnx_ir.Node]] = defaultdict(list)
+    nodes_by_root: dict[onnx_ir.Node, list[onnx_ir.Node]] = defaultdict(list)
     graphs = dict.fromkeys(node.graph for node in parent)
     for graph in filter(None, graphs):
         for node in graph:
             if node in parent:
-                found[root(node)].append(node)
-    return list(found.values())
+                nodes_by_root[root(node)].append(node)
+    return list(nodes_by_root.values())

@@ -61,7 +61,7 @@ def limits(to: DataType) -> Limits:
 
 
 @dataclass(frozen=True)
-class Fate:
+class RoundingLoss:
     """The effects of rounding on the elements of a constant.
 
     Attributes:
@@ -81,9 +81,9 @@ class Fate:
     plain: bool = True
     greatest: float = 0.0
 
-    def with_others(self, other: Fate) -> Fate:
+    def with_others(self, other: RoundingLoss) -> RoundingLoss:
         """Return the effects on these elements and on others."""
-        return Fate(
+        return RoundingLoss(
             self.elements + other.elements,
             self.overflow + other.overflow,
             self.masks + other.masks,
@@ -120,46 +120,46 @@ class Carried:
 NOTHING = Carried()
 
 
-def fate_of(tensor: onnx_ir.TensorProtocol, to: DataType) -> Fate:
+def rounding_loss(tensor: onnx_ir.TensorProtocol, to: DataType) -> RoundingLoss:
     """Return the effects of rounding the constant to the type; it is read once, in pieces."""
     if embeds(tensor.dtype, to):
-        return Fate(tensor.size, plain=False)
-    total, within = Fate(0), limits(to)
+        return RoundingLoss(tensor.size, plain=False)
+    total, within = RoundingLoss(0), limits(to)
 
-    def of_piece(piece: Array) -> list[Fate]:
-        return list(_fates_of_parts(piece, within))
+    def of_piece(piece: Array) -> list[RoundingLoss]:
+        return list(_losses_of_parts(piece, within))
 
     for part in in_threads(of_piece, pieces(tensor)) if is_large(tensor) else map(of_piece, pieces(tensor)):
-        for fate in part:
-            total = total.with_others(fate)
+        for loss in part:
+            total = total.with_others(loss)
     return total
 
 
-class Fates:
+class RoundingLosses:
     """The effects of rounding constants to a type, found once for each."""
 
     def __init__(self, to: DataType) -> None:
         self.to = to
-        self._fates = dict[onnx_ir.TensorProtocol, Fate]()
+        self._losses = dict[onnx_ir.TensorProtocol, RoundingLoss]()
 
-    def of(self, tensor: onnx_ir.TensorProtocol) -> Fate:
+    def of(self, tensor: onnx_ir.TensorProtocol) -> RoundingLoss:
         """Return the effects on the constant."""
-        if tensor not in self._fates:
-            self._fates[tensor] = fate_of(tensor, self.to)
-        return self._fates[tensor]
+        if tensor not in self._losses:
+            self._losses[tensor] = rounding_loss(tensor, self.to)
+        return self._losses[tensor]
 
 
-def _fates_of_parts(piece: Array, bounds: Limits) -> Iterator[Fate]:
-    """Yield the fates of parts that stay in the cache of a processor while they are counted."""
+def _losses_of_parts(piece: Array, bounds: Limits) -> Iterator[RoundingLoss]:
+    """Yield the losses of parts that stay in the cache of a processor while they are counted."""
     if piece.dtype.itemsize < 4 or piece.dtype.kind != "f":
         piece = piece.astype(np.float32)
     sizes, flags = np.empty(min(_CACHED, piece.size), piece.dtype), np.empty(min(_CACHED, piece.size), np.bool_)
     for start in range(0, piece.size, _CACHED):
         part = piece[start : start + _CACHED]
-        yield _fate(part, bounds, sizes[: part.size], flags[: part.size])
+        yield _loss_of_part(part, bounds, sizes[: part.size], flags[: part.size])
 
 
-def _fate(piece: Array, bounds: Limits, sizes: Array, flags: Array) -> Fate:
+def _loss_of_part(piece: Array, bounds: Limits, sizes: Array, flags: Array) -> RoundingLoss:
     """Return the effects on some elements; sizes, flags: memory to work in."""
     np.abs(piece, out=sizes)
     greatest = float(np.fmax.reduce(sizes))
@@ -170,24 +170,24 @@ def _fate(piece: Array, bounds: Limits, sizes: Array, flags: Array) -> Fate:
     subnormal = small - zeros - lost
     if not greatest >= bounds.overflow:
         plain = piece[0] in (0, 1) and bool(np.all((piece == 0) | (piece == 1)))
-        return Fate(piece.size, lost=lost, subnormal=subnormal, plain=plain, greatest=greatest)
-    beyond = sizes >= bounds.overflow
-    overflow = int(np.count_nonzero(beyond & np.isfinite(piece)))
-    masks = (piece <= MASK) & beyond
+        return RoundingLoss(piece.size, lost=lost, subnormal=subnormal, plain=plain, greatest=greatest)
+    too_large = sizes >= bounds.overflow
+    overflow = int(np.count_nonzero(too_large & np.isfinite(piece)))
+    masks = (piece <= MASK) & too_large
     rest = piece[~masks]
     plain = bool(np.all((rest == 0) | (rest == 1)))
     finite_masks = int(np.count_nonzero(masks))
-    return Fate(piece.size, overflow, finite_masks, lost, subnormal, plain, greatest)
+    return RoundingLoss(piece.size, overflow, finite_masks, lost, subnormal, plain, greatest)
 
 
-def unfit(name: str, fate: Fate, to: DataType) -> str:
+def unfit(name: str, loss: RoundingLoss, to: DataType) -> str:
     """Return the reason why the constant keeps its type; empty if it fits the precision."""
-    if fate.overflow:
-        return f"{fate.overflow} of {fate.elements} elements of {name} exceed {type_name(to)}"
-    lost = fate.subnormal + fate.lost
-    if lost > MOST_LOST * fate.elements:
-        what = "lose bits" if fate.subnormal else "become zero"
-        return f"{lost} of {fate.elements} elements of {name} {what} in {type_name(to)}"
+    if loss.overflow:
+        return f"{loss.overflow} of {loss.elements} elements of {name} exceed {type_name(to)}"
+    lost = loss.subnormal + loss.lost
+    if lost > MOST_LOST * loss.elements:
+        what = "lose bits" if loss.subnormal else "become zero"
+        return f"{lost} of {loss.elements} elements of {name} {what} in {type_name(to)}"
     return ""
 
 

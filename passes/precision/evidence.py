@@ -127,9 +127,9 @@ _MOST_STEPS = 8
 _MOVING = frozenset(Moves) - {Moves.FLOW, Moves.SHAPE, Moves.CONTENT, Moves.MAKE}
 
 
-def magnitude(known: Known) -> float:
+def magnitude(bounds: Known) -> float:
     """Return the largest absolute value of an element."""
-    return max(abs(known.low), abs(known.high))
+    return max(abs(bounds.low), abs(bounds.high))
 
 
 def is_only_added(value: onnx_ir.Value, counts: Callable[[onnx_ir.Node], bool], steps: int = 0) -> bool:

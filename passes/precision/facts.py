@@ -17,7 +17,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import OF_OPERANDS, Answer, Moves
 from castsmith.numerics.embedding import embeds
-from castsmith.passes.precision.constants import NOTHING, Carried, Fate, Fates, unfit
+from castsmith.passes.precision.constants import NOTHING, Carried, RoundingLoss, RoundingLosses, unfit
 from castsmith.passes.precision.operators import BOUNDS, MASK_PASSES
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.sensitivity import is_raised
@@ -33,14 +33,14 @@ class Facts:
     Attributes:
         inference: The element types of the model.
         aim: The precision and the types that are converted.
-        fates: The effects of rounding constants.
+        losses: The effects of rounding constants.
         constants: The constants of these types that were met.
         carried: What values hold of constants.
     """
 
     inference: Inference
     aim: Aim
-    fates: Fates
+    losses: RoundingLosses
     constants: dict[onnx_ir.Value, onnx_ir.TensorProtocol] = field(
         default_factory=dict[onnx_ir.Value, onnx_ir.TensorProtocol]
     )
@@ -57,16 +57,16 @@ class Facts:
             self._types[value] = self.inference.type_of(value)
         return None if value is None else self._types[value]
 
-    def fate(self, value: onnx_ir.Value) -> Fate:
+    def loss(self, value: onnx_ir.Value) -> RoundingLoss:
         """Return the effects of rounding the constant."""
-        return self.fates.of(self.constants[value])
+        return self.losses.of(self.constants[value])
 
     def carry_of(self, value: onnx_ir.Value) -> Carried:
         """Return the facts about constants that the value carries."""
         if value in self.constants and value not in self.carried:
-            fate = self.fate(value)
-            why = "" if fate.is_mask else unfit(value.name or "a constant", fate, self.aim.to)
-            masks = (value,) if fate.is_mask else ()
+            loss = self.loss(value)
+            why = "" if loss.is_mask else unfit(value.name or "a constant", loss, self.aim.to)
+            masks = (value,) if loss.is_mask else ()
             self.carried[value] = Carried(why, masks, constant=True)
         return self.carried.get(value, NOTHING)
 
@@ -129,20 +129,20 @@ class Facts:
                     self.carried[value] = carried
 
     def _with_scaled_count(self, node: onnx_ir.Node, inputs: Sequence[onnx_ir.Value], carried: Carried) -> Carried:
-        large = [v for v in inputs if v in self.constants and self.fate(v).overflow and self.scales_count(node, v)]
+        large = [v for v in inputs if v in self.constants and self.loss(v).overflow and self.scales_count(node, v)]
         return replace(carried, masks=(*carried.masks, *large)) if large else carried
 
     def unfit_filling(self, node: onnx_ir.Node) -> str:
         """Return the reason why the filling of a ConstantOfShape does not fit."""
-        fate = self.filling(node)
-        return "" if fate is None or fate.is_mask else unfit("its filling", fate, self.aim.to)
+        loss = self.filling(node)
+        return "" if loss is None or loss.is_mask else unfit("its filling", loss, self.aim.to)
 
-    def filling(self, node: onnx_ir.Node) -> Fate | None:
+    def filling(self, node: onnx_ir.Node) -> RoundingLoss | None:
         """Return the effects of rounding the filling of a ConstantOfShape; None for other nodes and types."""
         attribute = node.attributes.get("value") if node.op_type == "ConstantOfShape" else None
         if attribute is None or attribute.is_ref() or attribute.as_tensor().dtype not in self.aim.sources:
             return None
-        return self.fates.of(attribute.as_tensor())
+        return self.losses.of(attribute.as_tensor())
 
     def is_bound(self, node: onnx_ir.Node, index: int) -> bool:
         """True if the input is a bound: one beyond all numbers has no effect, and becomes infinity."""
@@ -151,11 +151,11 @@ class Facts:
 
     def is_raised(self, node: onnx_ir.Node, value: onnx_ir.Value) -> bool:
         """True if the constant becomes the least number of the precision, instead of zero."""
-        return is_raised(node, value, self.fate(value))
+        return is_raised(node, value, self.loss(value))
 
     def only_overflows(self, value: onnx_ir.Value) -> bool:
-        fate = self.fate(value)
-        return bool(fate.overflow or fate.masks) and not fate.lost
+        loss = self.loss(value)
+        return bool(loss.overflow or loss.masks) and not loss.lost
 
     def asks(self, node: onnx_ir.Node) -> bool:
         return traits_of(node.domain, node.op_type).answer in (Answer.COMPARISON, Answer.QUESTION)

@@ -50,8 +50,8 @@ class Gains:
     def casts(self, node: onnx_ir.Node, ports: Ports, constants: Container[onnx_ir.Value]) -> float:
         """Return the cost of casts of all operands and results of the node that are not constants."""
         values = [node.inputs[index] for index in ports.follows] + [node.outputs[index] for index in ports.gives]
-        made = dict.fromkeys(value for value in values if value is not None and value not in constants)
-        return sum(map(self.cast, made))
+        cast_values = dict.fromkeys(value for value in values if value is not None and value not in constants)
+        return sum(map(self.cast, cast_values))
 
     def saved(self, node: onnx_ir.Node, ports: Ports) -> float:
         """Return the bytes that need not be read and written, and the gain of multiplying in the precision."""
@@ -80,15 +80,15 @@ class Gains:
         """Return the approximate number of products per element of the result."""
         value = node.inputs[1] if len(node.inputs) > 1 else None
         dims = None if value is None else self.sizes.dims(value)
-        known = [dim or 64 for dim in dims or ()]
-        if len(known) < 2:
+        sizes = [dim or 64 for dim in dims or ()]
+        if len(sizes) < 2:
             return 64
         if node.op_type in ("Conv", "ConvTranspose"):
             total = 1
-            for dim in known[1:]:
+            for dim in sizes[1:]:
                 total *= dim
             return total
-        return known[-2]
+        return sizes[-2]
 
 
 def _is_quantized(node: onnx_ir.Node) -> bool:
@@ -123,27 +123,27 @@ def price(problem: Problem, *, sparing: bool = False) -> None:
         alone = saved > casts or (saved and traits_of(node.domain, node.op_type).products)
         problem.costs.pay(CONVERTED, variable, 1e3 * saved + casts if alone else saved)
     for value, uses in problem.uses.items():
-        if value in problem.made:
+        if value in problem.variables:
             _price_value(problem, value, uses, _AT_EDGE if value in edges else gains.cast(value))
 
 
 def _price_value(problem: Problem, value: onnx_ir.Value, uses: Sequence[Use], cost: float) -> None:
-    made = problem.made[value]
+    producing = problem.variables[value]
     wanted = list(dict.fromkeys(use.wants for use in uses if use.wants != ANYTHING))
     for use in uses:
         if use.wants == ANYTHING and isinstance(use.place, onnx_ir.Node) and use.place in problem.nodes:
             variable, ports = problem.nodes[use.place]
             if use.index in ports.anything and use.place.op_type in CASTS:
-                problem.costs.pay(made, variable, cost)
-                problem.costs.pay(variable, made, cost)
+                problem.costs.pay(producing, variable, cost)
+                problem.costs.pay(variable, producing, cost)
     if len(wanted) < 2:
         for variable in wanted:
-            problem.costs.pay(variable, made, cost)
-            problem.costs.pay(made, variable, cost)
+            problem.costs.pay(variable, producing, cost)
+            problem.costs.pay(producing, variable, cost)
         return
     lowered, raised = problem.costs.variable(), problem.costs.variable()
-    problem.costs.pay(lowered, made, cost)
-    problem.costs.pay(made, raised, cost)
+    problem.costs.pay(lowered, producing, cost)
+    problem.costs.pay(producing, raised, cost)
     for variable in wanted:
         problem.costs.pay(variable, lowered, float("inf"))
         problem.costs.pay(raised, variable, float("inf"))

@@ -66,12 +66,12 @@ class Pattern:
     def _leads(self, path: tuple[str, ...]) -> bool:
         """True if the steps of the pattern are the first steps of the path."""
         wanted = self._steps
-        return 0 < len(wanted) <= len(path) and all(step.match(here) for step, here in zip(wanted, path, strict=False))
+        return 0 < len(wanted) <= len(path) and all(step.match(part) for step, part in zip(wanted, path, strict=False))
 
 
 @dataclass
-class Wishes:
-    """The requests of the caller.
+class ConversionRequest:
+    """What the caller asks of the conversion.
 
     Attributes:
         keep: The nodes to keep, each with the reason.

@@ -27,11 +27,11 @@ from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.min_cut import Costs
 from castsmith.passes.place.sizes import Sizes
-from castsmith.passes.precision.constants import Carried, Fates, unfit
+from castsmith.passes.precision.constants import Carried, RoundingLosses, unfit
 from castsmith.passes.precision.evidence import Evidence
 from castsmith.passes.precision.facts import Facts
 from castsmith.passes.precision.operators import Place
-from castsmith.passes.precision.patterns import Wishes
+from castsmith.passes.precision.patterns import ConversionRequest
 from castsmith.passes.precision.ports import ANYTHING, CONVERTED, KEPT, Aim, Ports, Scope, Use, ports_of
 from castsmith.passes.precision.sensitivity import Sensitivity, is_negligible
 
@@ -47,13 +47,13 @@ class Problem:
     inference: Inference
     imports: Mapping[Scope, Mapping[str, int]]
     aim: Aim
-    wishes: Wishes
+    request: ConversionRequest
     evidence: Evidence
     sizes: Sizes
-    fates: Fates
+    losses: RoundingLosses
     facts: Facts = field(init=False)
     costs: Costs = field(default_factory=Costs)
-    made: dict[onnx_ir.Value, int] = field(default_factory=dict[onnx_ir.Value, int])
+    variables: dict[onnx_ir.Value, int] = field(default_factory=dict[onnx_ir.Value, int])
     uses: dict[onnx_ir.Value, list[Use]] = field(default_factory=lambda: defaultdict(list))
     nodes: dict[onnx_ir.Node, tuple[int, Ports]] = field(default_factory=dict[onnx_ir.Node, tuple[int, Ports]])
     reasons: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
@@ -64,7 +64,7 @@ class Problem:
     )
 
     def __post_init__(self) -> None:
-        self.facts = Facts(self.inference, self.aim, self.fates)
+        self.facts = Facts(self.inference, self.aim, self.losses)
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
@@ -95,22 +95,22 @@ class Problem:
                 continue
             if value.const_value is not None and self.model.ir_version < 4:
                 # Before IR version 4 every weight has to be an input too; runtimes treat it as a constant.
-                self.made[value] = self.costs.variable()
+                self.variables[value] = self.costs.variable()
                 self.constants_as_inputs(value)
             else:
-                self.made[value] = self._asked_of(value)
+                self.variables[value] = self._asked_of(value)
                 self._default(value)
         self.scope(graph)
         for index, value in enumerate(graph.outputs):
             wanted = self._asked_of(value)
             if value in self.facts.constants or value.is_graph_input():
                 # It cannot be renamed, so it keeps its type.
-                wanted = self.made.get(value, KEPT)
+                wanted = self.variables.get(value, KEPT)
             self.use(value, graph, index, wanted)
 
     def _asked_of(self, value: onnx_ir.Value) -> int:
         """The side that is asked of an input or output; a sequence is converted only if all that it meets can be."""
-        if value.name not in self.wishes.converted_ports:
+        if value.name not in self.request.converted_ports:
             return KEPT
         if value not in self.nestings:
             return CONVERTED
@@ -122,19 +122,19 @@ class Problem:
         """Note that the default of an input does not fit: what reads it then stays in a wider type."""
         if value.const_value is None:
             return
-        fate = self.fates.of(value.const_value)
-        why = f"the default of {value.name} holds mask values" if fate.is_mask else ""
-        why = why or unfit(f"the default of {value.name}", fate, self.aim.to)
+        loss = self.losses.of(value.const_value)
+        why = f"the default of {value.name} holds mask values" if loss.is_mask else ""
+        why = why or unfit(f"the default of {value.name}", loss, self.aim.to)
         if why:
             self.facts.carried[value] = Carried(unfit=why)
 
     def constants_as_inputs(self, value: onnx_ir.Value) -> None:
         """Keep the type of a weight that an old IR version makes an input, if it does not fit the precision."""
-        fate = self.fates.of(present(value.const_value, "the default of the input"))
-        why = unfit(value.name or "", fate, self.aim.to)
+        loss = self.losses.of(present(value.const_value, "the default of the input"))
+        why = unfit(value.name or "", loss, self.aim.to)
         if why:
             self.facts.carried[value] = Carried(unfit=why)
-            self.costs.fix(self.made[value], yes=False)
+            self.costs.fix(self.variables[value], yes=False)
 
     def scope(self, scope: Scope) -> None:
         """Add the nodes of a graph or a function, in order."""
@@ -152,8 +152,8 @@ class Problem:
         if value is None or not self.facts.concerns(value):
             return
         self.uses[value].append(Use(value, place, index, wants))
-        if wants != ANYTHING and value in self.made and value in self.nestings:
-            self.costs.join(self.made[value], wants)
+        if wants != ANYTHING and value in self.variables and value in self.nestings:
+            self.costs.join(self.variables[value], wants)
 
     def _constant(self, value: onnx_ir.Value) -> None:
         tensor = constant_tensor(value)
@@ -170,7 +170,7 @@ class Problem:
         elif node.domain in DEFAULT_DOMAINS and node.op_type == "Constant":
             self._constant(node.outputs[0])
             if node.outputs[0] not in self.facts.constants and self.facts.concerns(node.outputs[0]):
-                self.made[node.outputs[0]] = KEPT
+                self.variables[node.outputs[0]] = KEPT
         else:
             self._ordinary(node, imports)
 
@@ -184,13 +184,13 @@ class Problem:
             self.use(value, node, index, wants)
         for index, value in enumerate(node.outputs):
             if self.facts.concerns(value):
-                self.made[value] = variable if index in ports.gives else KEPT
+                self.variables[value] = variable if index in ports.gives else KEPT
         self.facts.carry(node)
         if ports.concerned:
             self.nodes[node] = (variable, ports)
             self._fix(node, variable, ports, imports)
         elif ports.why_not:
-            self.reasons[node] = self.wishes.keep.get(node, ports.why_not)
+            self.reasons[node] = self.request.keep.get(node, ports.why_not)
         for attribute in node.attributes.data.values():
             for graph in graphs_in(attribute):
                 if node.domain in DEFAULT_DOMAINS:
@@ -202,7 +202,7 @@ class Problem:
         """Fix the side of the node if a rule decides it, and note the reason."""
         why = ports.why_not or self._without_casts(imports) or self._inexact(node, ports)
         why = why or self._unfit_operand(node, ports)
-        asked_to_keep, asked_to_lower = self.wishes.keep.get(node, ""), self.wishes.lower.get(node, "")
+        asked_to_keep, asked_to_lower = self.request.keep.get(node, ""), self.request.lower.get(node, "")
         if why or asked_to_keep:
             self._keep(node, variable, ports, imports, why or asked_to_keep)
             return
@@ -241,8 +241,8 @@ class Problem:
 
     def _beyond(self, values: Iterable[onnx_ir.Value | None]) -> str:
         """Return the reason why one of the values does not fit."""
-        found = (value for value in values if value is not None and value in self.beyond)
-        return next((self.beyond[value] for value in found if not self.facts.carry_of(value).masks), "")
+        unfit_values = (value for value in values if value is not None and value in self.beyond)
+        return next((self.beyond[value] for value in unfit_values if not self.facts.carry_of(value).masks), "")
 
     def _inexact(self, node: onnx_ir.Node, ports: Ports) -> str:
         """Return the reason why a Cast of integers keeps its type: the precision does not hold them."""
@@ -266,7 +266,7 @@ class Problem:
             carried = self.facts.carry_of(value)
             if value in self.facts.constants and self.facts.is_bound(node, index) and self.facts.only_overflows(value):
                 continue
-            if value in self.facts.constants and is_negligible(node, value, self.facts.fate(value)):
+            if value in self.facts.constants and is_negligible(node, value, self.facts.loss(value)):
                 continue
             if carried.masks and self.facts.asks(node):
                 return f"{value.name} holds mask values, with which {node.op_type} compares"
@@ -288,7 +288,7 @@ class Problem:
             for index, (value, variable) in enumerate(zip(function.inputs, ins, strict=True)):
                 self._pass_on(variable, self._arguments.get((identifier, index), ()), value)
             self.scope(function)
-            outs = [self._port(value, given=False) for value in function.outputs]
+            outs = [self._port(value, producing=False) for value in function.outputs]
             for index, (value, variable) in enumerate(zip(function.outputs, outs, strict=True)):
                 self.use(value, function, index, variable)
             self._called[identifier] = [*ins, *outs]
@@ -302,28 +302,28 @@ class Problem:
             self.use(value, node, index, ports[index])
         for value, variable, inner in zip(node.outputs, ports[len(function.inputs) :], function.outputs, strict=False):
             if self.facts.concerns(value):
-                self.made[value] = variable
+                self.variables[value] = variable
                 self._pass_on(variable, [inner], value)
 
     @cached_property
     def _arguments(self) -> Mapping[tuple[onnx_ir.OperatorIdentifier, int], list[onnx_ir.Value]]:
         """The constants that calls pass to each input of a function; they count for all of its calls."""
-        found: dict[tuple[onnx_ir.OperatorIdentifier, int], list[onnx_ir.Value]] = defaultdict(list)
+        constants: dict[tuple[onnx_ir.OperatorIdentifier, int], list[onnx_ir.Value]] = defaultdict(list)
         for node in all_nodes(self.model):
             if node.op_identifier() not in self.model.functions:
                 continue
             for index, value in enumerate(node.inputs):
                 if value is not None and (value in self.facts.constants or constant_tensor(value) is not None):
                     self._constant(value)
-                    found[node.op_identifier(), index].append(value)
-        return found
+                    constants[node.op_identifier(), index].append(value)
+        return constants
 
     def _pass_on(self, variable: int, values: Iterable[onnx_ir.Value | None], *results: onnx_ir.Value) -> None:
         """Note what the results of control flow or of a call hold that does not fit, and keep their type."""
         sources = [value for value in values if value is not None]
-        found = [self.facts.carry_of(value) for value in sources]
-        why = next((each.unfit for each in found if each.unfit), "")
-        masks = tuple(dict.fromkeys(mask for each in found for mask in each.masks))
+        carried = [self.facts.carry_of(value) for value in sources]
+        why = next((operand.unfit for operand in carried if operand.unfit), "")
+        masks = tuple(dict.fromkeys(mask for operand in carried for mask in operand.masks))
         if why or masks:
             self.facts.carried.update((value, Carried(why, masks)) for value in results if self.facts.concerns(value))
         wide = not self.sensitivity.wide.isdisjoint(sources)
@@ -332,12 +332,12 @@ class Problem:
         if why or wide or self._beyond([*sources, *results]):
             self.costs.fix(variable, yes=False)
 
-    def _port(self, value: onnx_ir.Value, *, given: bool = True) -> int:
+    def _port(self, value: onnx_ir.Value, *, producing: bool = True) -> int:
         if not self.facts.concerns(value):
             return KEPT
         variable = self.costs.variable()
-        if given:
-            self.made[value] = variable
+        if producing:
+            self.variables[value] = variable
         return variable
 
     def _flow(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> None:
@@ -396,22 +396,22 @@ class Problem:
         """Return a variable for each output of control flow that may have the precision, or the kept side."""
         key, kept = op_key(node, imports), self._is_kept(node)
         formals = actual_outputs(key, len(node.outputs)) if key is not None else ()
-        found: list[int] = []
+        variables: list[int] = []
         for value, formal in zip(node.outputs, formals, strict=True):
             takes = formal is not None and self.aim.to in formal.allowed and not kept
-            found.append(self.costs.variable() if takes and self.facts.concerns(value) else KEPT)
-        return found
+            variables.append(self.costs.variable() if takes and self.facts.concerns(value) else KEPT)
+        return variables
 
     def _is_kept(self, node: onnx_ir.Node) -> bool:
         """True if the caller keeps a call or control flow, and note the reason; all inside is kept as well."""
-        why = self.wishes.keep.get(node, "")
+        why = self.request.keep.get(node, "")
         if why:
             self.reasons[node] = why
         return bool(why)
 
     def _give(self, value: onnx_ir.Value, variable: int) -> None:
         if self.facts.concerns(value):
-            self.made[value] = variable
+            self.variables[value] = variable
 
     def _untouched(self, node: onnx_ir.Node, why: str) -> None:
         """Keep all inputs and outputs of a node."""

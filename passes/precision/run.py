@@ -48,10 +48,10 @@ from castsmith.passes.precision.apply import (
     apply,
     regions,
 )
-from castsmith.passes.precision.constants import Fates
+from castsmith.passes.precision.constants import RoundingLosses
 from castsmith.passes.precision.evidence import Evidence, Known
 from castsmith.passes.precision.gains import price
-from castsmith.passes.precision.patterns import Asked, Pattern, Wishes, parse_patterns, require_matches
+from castsmith.passes.precision.patterns import Asked, ConversionRequest, Pattern, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.problem import Problem
 from castsmith.passes.precision.weights import store_weights
@@ -128,8 +128,8 @@ def _texts(_: str, value: object) -> object:
 
 
 def _types(_: str, value: object) -> object:
-    given = (value,) if isinstance(value, str) else tuple(cast("Iterable[object]", value))
-    return tuple(parse_type(cast("TypeLike", each)) for each in given)
+    dtypes = (value,) if isinstance(value, str) else tuple(cast("Iterable[object]", value))
+    return tuple(parse_type(cast("TypeLike", dtype)) for dtype in dtypes)
 
 
 def _any(_: str, value: object) -> object:
@@ -151,7 +151,7 @@ class ConvertPrecision(SessionPass):
         lower: Patterns of nodes to convert although they are sensitive.
         sparing: Convert what `lower` names, and only as much more as the kinds of the operators demand.
         bound: Returns what is known of a value by its name, in a function `domain::function/value`; None: nothing.
-        fates: The effects of rounding constants to this precision, as far as they are known.
+        rounding_losses: The effects of rounding constants to this precision, as far as they are known.
         weights_only: Store the weights in the precision, each with a Cast back, and let all nodes compute as they do.
 
     Raises:
@@ -180,7 +180,7 @@ class ConvertPrecision(SessionPass):
     )
     sparing: bool = option(False, flag_info("convert no more than what `lower` names"))
     bound: Callable[[str], Known | None] | None = option(None, OptionInfo("bounds of a value by its name", _any))
-    fates: Fates | None = option(None, OptionInfo("the known effects of rounding constants", _any))
+    rounding_losses: RoundingLosses | None = option(None, OptionInfo("the known effects of rounding constants", _any))
     weights_only: bool = option(False, flag_info("store weights in the precision, and cast each back"))
 
     def rewrite(self, session: Session) -> RewriteResult:
@@ -201,32 +201,38 @@ class ConvertPrecision(SessionPass):
         held = holders(model)
         imports = imports_by_scope(model, held)
         sizes = Sizes(Shapes(model, inference, imports, held), 64, {})
-        wishes = Wishes(
+        request = ConversionRequest(
             asked_to_keep.with_all_inside(model),
             asked_to_lower.with_all_inside(model),
             ports_to_convert(model, self.io),
         )
-        fates = Fates(to) if self.fates is None or self.fates.to != to else self.fates
-        problem = Problem(model, inference, imports, aim, wishes, Evidence(model, to, self.bound), sizes, fates)
+        problem = Problem(
+            model, inference, imports, aim, request, Evidence(model, to, self.bound), sizes, self._losses(to)
+        )
         problem.state()
         price(problem, sparing=self.sparing)
         sites = {node: site_of(node) for node in nodes}
         change = Change(problem, solve(problem.costs), Namer(model), NAME, records)
         apply(change)
         precisions = {
-            node: replace(found, result=sites[node].output)
-            for node, found in _precisions(change, sparing=self.sparing).items()
+            node: replace(precision, result=sites[node].output)
+            for node, precision in _precisions(change, sparing=self.sparing).items()
             if node in sites
         }
         change.records.refusals += [
-            Refusal(NAME, CONVERT_NODE.code, sites[node], found.reason)
-            for node, found in precisions.items()
-            if found.dtype != to and node.graph is not None and not self.sparing
+            Refusal(NAME, CONVERT_NODE.code, sites[node], precision.reason)
+            for node, precision in precisions.items()
+            if precision.dtype != to and node.graph is not None and not self.sparing
         ]
-        change.records.refusals += _outputs_that_stay(model, wishes.converted_ports, aim.sources)
+        change.records.refusals += _outputs_that_stay(model, request.converted_ports, aim.sources)
         if change.records.rewrites:
             session.changed()
         return PrecisionResult(model, bool(change.records.rewrites), change.records, precisions=precisions)
+
+    def _losses(self, to: DataType) -> RoundingLosses:
+        """Return the effects of rounding to the precision: the stated ones, if they are of it."""
+        stated = self.rounding_losses
+        return RoundingLosses(to) if stated is None or stated.to != to else stated
 
     def _weights(self, session: Session, to: DataType) -> RewriteResult:
         """Store the weights alone in the precision."""
@@ -239,14 +245,13 @@ class ConvertPrecision(SessionPass):
         patterns, nodes = parse_patterns(self.keep, "keep"), list(all_nodes(model))
         require_matches(patterns, nodes, "keep")
         kept = Asked(patterns, "as requested by", nodes).with_all_inside(model)
-        fates = Fates(to) if self.fates is None or self.fates.to != to else self.fates
-        done = store_weights(NAME, session, to, fates, kept, CONVERT_NODE.code)
+        stored = store_weights(NAME, session, to, self._losses(to), kept, CONVERT_NODE.code)
         precisions = {
             node: Precision(DataType.FLOAT, why or f"its weights are {name}", int(not why), node.outputs[0].name or "")
-            for node, why in done.nodes.items()
+            for node, why in stored.nodes.items()
             if node.outputs
         }
-        return PrecisionResult(model, bool(done.records.rewrites), done.records, precisions=precisions)
+        return PrecisionResult(model, bool(stored.records.rewrites), stored.records, precisions=precisions)
 
 
 def _outputs_that_stay(
@@ -263,8 +268,8 @@ def parse_precision(to: TypeLike) -> DataType:
     """Return the named precision. Raises OptionError for an unsupported type."""
     dtype = parse_type(to)
     if dtype not in SOURCES:
-        known = ", ".join(map(type_name, SOURCES))
-        raise OptionError(f"a model cannot be converted to {type_name(dtype)}; expected one of {known}.")
+        supported = ", ".join(map(type_name, SOURCES))
+        raise OptionError(f"a model cannot be converted to {type_name(dtype)}; expected one of {supported}.")
     return dtype
 
 
@@ -326,7 +331,7 @@ def ports_to_convert(model: onnx_ir.Model, io: str) -> frozenset[str]:
 
 
 def _precisions(change: Change, *, sparing: bool) -> dict[onnx_ir.Node, Precision]:
-    problem, found = change.problem, dict[onnx_ir.Node, Precision]()
+    problem, precisions = change.problem, dict[onnx_ir.Node, Precision]()
     numbers = {node: number for number, part in enumerate(regions(change.converted), 1) for node in part}
     to = type_name(change.to)
     casts = set(change.casts)
@@ -338,14 +343,14 @@ def _precisions(change: Change, *, sparing: bool) -> dict[onnx_ir.Node, Precisio
         if node in change.converted:
             follows = f"its neighbors are {to}" if preferred else ""
             why = reason or follows or (_BETWEEN if sparing else f"{to} is supported, and its constants fit")
-            found[node] = Precision(change.to, why, numbers[node])
+            precisions[node] = Precision(change.to, why, numbers[node])
         elif node in problem.nodes:
             dtype = _type_before(problem, node)
             worth = "nothing goes wrong there" if sparing else "the casts around it would cost more than it saves"
-            found[node] = Precision(dtype, reason or preferred or worth)
+            precisions[node] = Precision(dtype, reason or preferred or worth)
         elif reason:
-            found[node] = Precision(_type_before(problem, node), reason)
-    return found
+            precisions[node] = Precision(_type_before(problem, node), reason)
+    return precisions
 
 
 _BETWEEN = "it moves elements between nodes that are converted"

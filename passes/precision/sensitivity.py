@@ -20,7 +20,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import OF_ONE
 from castsmith.numerics.types import type_name
-from castsmith.passes.precision.constants import Fate, limits
+from castsmith.passes.precision.constants import RoundingLoss, limits
 from castsmith.passes.precision.evidence import Known, is_only_added, magnitude, users_of
 from castsmith.passes.precision.operators import (
     GROWING,
@@ -53,13 +53,13 @@ class Sensitivity:
 
     Attributes:
         to: The precision.
-        known: Returns what is known of a value.
+        bound_of: Returns what is known of a value.
         following: The nodes that do what their neighbours do, with the reason to prefer float.
         wide: The values that may exceed the precision.
     """
 
     to: DataType
-    known: Callable[[onnx_ir.Value], Known | None]
+    bound_of: Callable[[onnx_ir.Value], Known | None]
     following: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
     wide: set[onnx_ir.Value] = field(default_factory=set[onnx_ir.Value])
 
@@ -104,7 +104,7 @@ class Sensitivity:
         return all(self._is_known_to_fit(value, least) for value in node.outputs) or _absorbed(node)
 
     def _is_known_to_fit(self, value: onnx_ir.Value, least: float) -> bool:
-        fact = self.known(value)
+        fact = self.bound_of(value)
         if fact is None:
             return False
         size = magnitude(fact)
@@ -119,26 +119,26 @@ class Sensitivity:
         return node.op_type == "ReduceSumSquare" or (node.op_type == "Pow" and _number(node.inputs[1]) == 2.0)
 
 
-def is_negligible(node: onnx_ir.Node, value: onnx_ir.Value, fate: Fate) -> bool:
+def is_negligible(node: onnx_ir.Node, value: onnx_ir.Value, loss: RoundingLoss) -> bool:
     """True if the bits that a small constant loses are fewer than those that the results beside it lose.
 
     The sum of a subnormal number and another is rounded by as much; a scale of a branch that is only added is wrong by
     2^-25 of what it scales.
     """
-    if fate.overflow or fate.masks or node.domain not in DEFAULT_DOMAINS:
+    if loss.overflow or loss.masks or node.domain not in DEFAULT_DOMAINS:
         return False
     if node.op_type in ("Add", "Sub"):
-        return fate.elements == 1 and (not fate.lost or is_raised(node, value, fate))
-    return node.op_type == "Mul" and not fate.lost and is_only_added(node.outputs[0], _joins)
+        return loss.elements == 1 and (not loss.lost or is_raised(node, value, loss))
+    return node.op_type == "Mul" and not loss.lost and is_only_added(node.outputs[0], _joins)
 
 
-def is_raised(node: onnx_ir.Node, value: onnx_ir.Value, fate: Fate) -> bool:
+def is_raised(node: onnx_ir.Node, value: onnx_ir.Value, loss: RoundingLoss) -> bool:
     """True if the constant is added below a square root against a division by zero, and would vanish.
 
     It becomes the least number of the precision instead.
     """
     number = _number(value)
-    if not fate.lost or number is None or number < 0 or node.domain not in DEFAULT_DOMAINS or node.op_type != "Add":
+    if not loss.lost or number is None or number < 0 or node.domain not in DEFAULT_DOMAINS or node.op_type != "Add":
         return False
     users = list(users_of(node.outputs[0]))
     return bool(users) and all(user.op_type == "Sqrt" and user.domain in DEFAULT_DOMAINS for user in users)

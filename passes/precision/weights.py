@@ -28,8 +28,8 @@ from castsmith.ir.walks import all_nodes, graph_of, graphs_with_initializers, ho
 from castsmith.passes.core.rewrite_pass import RULE, STORE_WEIGHT
 from castsmith.passes.core.rewriting import name_node
 from castsmith.passes.core.session import Session
-from castsmith.passes.precision.apply import fate_text, put_constant, site_of_constant
-from castsmith.passes.precision.constants import Fates, rounded, unfit
+from castsmith.passes.precision.apply import loss_text, put_constant, site_of_constant
+from castsmith.passes.precision.constants import RoundingLosses, rounded, unfit
 
 _FEWEST = 128
 """Elements of the smallest weight that is stored in 16 bits: a Cast takes about as many bytes as this saves."""
@@ -46,7 +46,12 @@ class Stored:
 
 
 def store_weights(
-    name: str, session: Session, to: DataType, fates: Fates, kept: Mapping[onnx_ir.Node, str], refusal_code: str
+    name: str,
+    session: Session,
+    to: DataType,
+    losses: RoundingLosses,
+    kept: Mapping[onnx_ir.Node, str],
+    refusal_code: str,
 ) -> Stored:
     """Store the large weights of the model in the type.
 
@@ -54,20 +59,20 @@ def store_weights(
         name: The name of the pass, for the records.
         session: The model.
         to: float16 or bfloat16.
-        fates: The effects of rounding.
+        losses: The effects of rounding.
         kept: The nodes whose weights stay as they are, with reasons.
         refusal_code: The code of a weight that stays.
     """
-    model, done = session.model, Stored(Records(), {})
+    model, stored = session.model, Stored(Records(), {})
     held, namer, places = holders(model), session.namer(), dict[onnx_ir.Node, int]()
     for value in list(large_weights(model)):
         tensor, users = constant_tensor(value), [node for node, _ in value.uses()]
         if tensor is None:
             continue
-        why = next((kept[node] for node in users if node in kept), "") or unfit(value.name or "", fates.of(tensor), to)
-        done.nodes.update((node, why if done.nodes.get(node, why) else "") for node in users)
+        why = next((kept[node] for node in users if node in kept), "") or unfit(value.name or "", losses.of(tensor), to)
+        stored.nodes.update((node, why if stored.nodes.get(node, why) else "") for node in users)
         if why:
-            done.records.refusals.append(Refusal(name, refusal_code, site_of_constant(value), why))
+            stored.records.refusals.append(Refusal(name, refusal_code, site_of_constant(value), why))
             continue
         opset = opset_of(model.graph.opset_imports, "") or 0
         before, source = constant_item(value) if value.producer() is None else value_item(value), tensor.dtype
@@ -83,16 +88,16 @@ def store_weights(
         else:
             _first_user(users, value.graph, held, places).prepend(cast)
         saved = tensor.nbytes - tensor.size * to.itemsize
-        reason = fate_text(fates.of(tensor), to)
-        made = [constant_item(value) if beside is None else value_item(value), node_item(cast)]
-        done.records.rewrites.append(
+        reason = loss_text(losses.of(tensor), to)
+        added = [constant_item(value) if beside is None else value_item(value), node_item(cast)]
+        stored.records.rewrites.append(
             Rewrite(
-                name, STORE_WEIGHT.code, site_of_constant(value), before, made, reason, Effect.CONVERTED, int(saved)
+                name, STORE_WEIGHT.code, site_of_constant(value), before, added, reason, Effect.CONVERTED, int(saved)
             )
         )
-    if done.records.rewrites:
+    if stored.records.rewrites:
         session.changed()
-    return done
+    return stored
 
 
 def large_weights(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:

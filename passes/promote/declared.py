@@ -150,5 +150,5 @@ def _convert_output(
 
 
 def _values_of(function: onnx_ir.Function) -> set[onnx_ir.Value]:
-    taken = {value for graph in (function.graph, *function.subgraphs()) for value in graph.inputs}
-    return taken | {value for node in function.all_nodes() for value in node.outputs}
+    inputs = {value for graph in (function.graph, *function.subgraphs()) for value in graph.inputs}
+    return inputs | {value for node in function.all_nodes() for value in node.outputs}

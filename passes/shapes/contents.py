@@ -49,7 +49,7 @@ def _moved(node: Operation) -> list[Content | None] | None:
             return None
         arrays[1] = arrays[1].astype(np.int64)
     try:
-        return [_as_array(move(what, arrays)) for what in plan]
+        return [_as_array(move(step, arrays)) for step in plan]
     except MoveError:
         return None
 
@@ -155,15 +155,16 @@ def _reduced(node: Operation) -> Content | None:
         axes = tuple(range(content.ndim))
     if any(not -content.ndim <= axis < content.ndim for axis in axes):
         return None
-    gone = {axis % content.ndim for axis in axes}
+    reduced_axes = {axis % content.ndim for axis in axes}
     reduction = _REDUCTIONS[node.node.op_type](node.derived)
-    kept = [axis for axis in range(content.ndim) if axis not in gone]
-    lines = content.transpose([*kept, *sorted(gone)]).reshape((*(content.shape[axis] for axis in kept), -1))
+    kept_axes = [axis for axis in range(content.ndim) if axis not in reduced_axes]
+    moved = content.transpose([*kept_axes, *sorted(reduced_axes)])
+    lines = moved.reshape((*(content.shape[axis] for axis in kept_axes), -1))
     flat = lines.reshape(-1, lines.shape[-1]).tolist()
     shape = [
-        1 if axis in gone else size
+        1 if axis in reduced_axes else size
         for axis, size in enumerate(content.shape)
-        if axis not in gone or node.integer("keepdims", 1)
+        if axis not in reduced_axes or node.integer("keepdims", 1)
     ]
     return array_of(map(reduction, flat), shape)
 

@@ -89,6 +89,6 @@ def contrib_dims(node: Operation) -> Sequence[Dims | None]:
     count, rule = len(node.node.outputs), RULES.get(node.node.op_type)
     if rule is None or not node.shapes:
         return [None] * count
-    found = rule(node)
+    dims = rule(node)
     sums = node.node.op_type.startswith("Skip")
-    return [found if index == 0 or (sums and index == 3) else None for index in range(count)]
+    return [dims if index == 0 or (sums and index == 3) else None for index in range(count)]

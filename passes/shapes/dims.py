@@ -153,8 +153,8 @@ def _inferred(node: Operation, imports: Mapping[str, int], names: Names) -> list
     proto.attribute.extend(
         schema.attributes[name].default_value for name in left_out if schema.attributes[name].default_value.type
     )
-    answer = onnx.shape_inference.infer_node_outputs(schema, proto, types, data)
-    return [names.dims(answer[name]) if name in answer else None for name in proto.output]
+    inferred = onnx.shape_inference.infer_node_outputs(schema, proto, types, data)
+    return [names.dims(inferred[name]) if name in inferred else None for name in proto.output]
 
 
 def crashes_onnx(node: onnx_ir.Node) -> bool:

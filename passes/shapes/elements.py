@@ -36,13 +36,13 @@ _PLAIN_FLOATS = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFL
 class Derived:
     """Symbols for derived quantities: the same for the same operands."""
 
-    made: dict[object, Poly] = field(default_factory=dict[object, Poly])
+    symbols: dict[object, Poly] = field(default_factory=dict[object, Poly])
 
     def symbol(self, key: tuple[object, ...], low: int | None, high: int | None) -> Element:
         """Return the symbol of `key`, an operation and its operands."""
-        if key not in self.made:
-            self.made[key] = symbol("", low, high)
-        return self.made[key]
+        if key not in self.symbols:
+            self.symbols[key] = symbol("", low, high)
+        return self.symbols[key]
 
     def cast(self, element: Element, to: DataType) -> Element:
         """Result of a cast of an integer that the type may not hold."""

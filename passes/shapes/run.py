@@ -142,7 +142,7 @@ def _inferred(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
     return shapes
 
 
-_Made = tuple[object, DataType, tuple[int, ...], bytes]
+_Content = tuple[object, DataType, tuple[int, ...], bytes]
 
 
 @dataclass
@@ -156,7 +156,7 @@ class _Folding:
     records: Records
     grown: int = 0
     conflicts: dict[onnx_ir.Node, str] | None = None
-    made: dict[_Made, onnx_ir.Value] = field(default_factory=dict[_Made, onnx_ir.Value])
+    constants: dict[_Content, onnx_ir.Value] = field(default_factory=dict[_Content, onnx_ir.Value])
 
     def run(self, nodes: Sequence[onnx_ir.Node]) -> None:
         """Fold the nodes that unfolded nodes read, and replace shape operands by constants."""
@@ -204,18 +204,18 @@ class _Folding:
             operands = (value for value in node.inputs if value is not None and constant_tensor(value) is None)
             of_constants = all(value.producer() in moved for value in operands)
             (computed if node.op_type in COMPUTED or not of_constants else moved).add(node)
-        gone, outputs = set[onnx_ir.Node](), list[onnx_ir.Node]()
+        removed, outputs = set[onnx_ir.Node](), list[onnx_ir.Node]()
         for node in reversed(nodes):
             if node not in computed:
                 continue
             used = [_is_used(output) for output in node.outputs]
-            kept = any(o.is_graph_output() or any(user not in gone for user, _ in o.uses()) for o in node.outputs)
+            is_read = any(o.is_graph_output() or any(user not in removed for user, _ in o.uses()) for o in node.outputs)
             if not any(used):
                 continue
-            if not kept:
-                gone.add(node)
+            if not is_read:
+                removed.add(node)
             elif self._takes(node, fixed[node]) and not self._conflicts(nodes):
-                gone.add(node)
+                removed.add(node)
                 outputs.append(node)
         return outputs[::-1]
 
@@ -293,9 +293,9 @@ class _Folding:
             new.append(new_constant(name, tensor))
             return new[-1]
         key = node.graph, tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes()
-        constant = self.made.get(key)
+        constant = self.constants.get(key)
         if constant is None or not (constant.is_initializer() or constant in new):
-            constant = self.made[key] = new_constant(name, tensor)
+            constant = self.constants[key] = new_constant(name, tensor)
             new.append(constant)
         return constant
 

@@ -158,14 +158,14 @@ class Shapes:
         result: list[Element] = []
         preferred = self.preferred and not all(isinstance(dim, int) for dim in dims)
         for index, dim in enumerate(dims):
-            said = None if declared is None else declared[index]
-            if preferred and isinstance(said, int):
-                result.append(said)
+            declared_dim = None if declared is None else declared[index]
+            if preferred and isinstance(declared_dim, int):
+                result.append(declared_dim)
                 continue
             if isinstance(dim, Unknown):
-                result.append(said if said is not None and self.declared else self._new(value, index))
+                result.append(declared_dim if declared_dim is not None and self.declared else self._new(value, index))
                 continue
-            if isinstance(said, int) and said != dim:
+            if isinstance(declared_dim, int) and declared_dim != dim:
                 # A number in place of a symbol of the inputs' shapes: left over from another shape.
                 self.contradicted = True
             result.append(dim)

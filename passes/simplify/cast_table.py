@@ -21,18 +21,18 @@ class CastTable:
 
     held: Mapping[onnx_ir.Graph, onnx_ir.Node]
     """The node that holds each subgraph."""
-    made: dict[_Key, dict[Scope, onnx_ir.Value]] = field(default_factory=dict[_Key, dict[Scope, onnx_ir.Value]])
+    casts: dict[_Key, dict[Scope, onnx_ir.Value]] = field(default_factory=dict[_Key, dict[Scope, onnx_ir.Value]])
 
     def note(self, scope: Scope, source: onnx_ir.Value, meaning: CastNode, opset: int, result: onnx_ir.Value) -> None:
         """Record `result` as the cast of `source` in `scope`."""
-        self.made.setdefault(_key(source, meaning, opset), {})[scope] = result
+        self.casts.setdefault(_key(source, meaning, opset), {})[scope] = result
 
     def find(self, scope: Scope | None, source: onnx_ir.Value, meaning: CastNode, opset: int) -> onnx_ir.Value | None:
         """Return the result of an earlier equal cast of `source` in the scope, or in one around it.
 
         The walk visits a subgraph after all nodes before it outside, so the result is always computed earlier.
         """
-        casts = self.made.get(_key(source, meaning, opset))
+        casts = self.casts.get(_key(source, meaning, opset))
         while casts and scope is not None:
             if scope in casts and _stands(casts[scope]):
                 return casts[scope]

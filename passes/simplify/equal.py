@@ -56,7 +56,9 @@ class EqualNodes:
 
     held: Mapping[onnx_ir.Graph, onnx_ir.Node]
     casts: Iterable[onnx_ir.Node]
-    made: dict[Hashable, dict[Scope, onnx_ir.Node]] = field(default_factory=dict[Hashable, "dict[Scope, onnx_ir.Node]"])
+    visited: dict[Hashable, dict[Scope, onnx_ir.Node]] = field(
+        default_factory=dict[Hashable, "dict[Scope, onnx_ir.Node]"]
+    )
 
     def twin(self, node: onnx_ir.Node, imports: Mapping[Scope, Mapping[str, int]]) -> onnx_ir.Node | None:
         """Return an earlier equal node of the scope, or of one around it; remember this one if there is none."""
@@ -73,7 +75,7 @@ class EqualNodes:
         key = _key(node, imports[node.graph])
         if key is None:
             return None
-        nodes = self.made.setdefault(key, {})
+        nodes = self.visited.setdefault(key, {})
         twin = self._earlier(node.graph, nodes)
         if twin is None or not _hands_over(node, twin):
             nodes.setdefault(node.graph, node)

@@ -141,10 +141,10 @@ class Facts:
     def origin(self, start: onnx_ir.Value, last: CastNode, opset: int) -> Origin:
         """Return the start of the chain of casts that ends in a cast of `start` by `last`."""
         source, path, because = start, list[DataType](), ""
-        while (found := self._origins.get((source, last))) is None:
+        while (behind := self._origins.get((source, last))) is None:
             step = cast_before(source, self.inference)
             if step is None or last.to is None:
-                found = Origin(source)
+                behind = Origin(source)
                 break
             before, dtype, first = step
             refused = _refused((dtype, first, last), opset, free=self.undefined_free)
@@ -152,11 +152,11 @@ class Facts:
             if refused is not None and range_ is not None and harmless(range_, dtype, first, last):
                 refused, because = None, f" for {range_}"
             if refused is not None:
-                found = Origin(source, refused=refused)
+                behind = Origin(source, refused=refused)
                 break
             path.append(first.target)
             source = before
-        origin = Origin(found.value, (*path, *found.path), found.refused, because or found.because)
+        origin = Origin(behind.value, (*path, *behind.path), behind.refused, because or behind.because)
         self._origins[start, last] = origin
         return origin
 

@@ -95,11 +95,11 @@ class SimplifyCasts(SessionPass):
         ambiguous, offer = called_with_several_types(inference), first_of(_RULES, facts)
 
         def match(node: onnx_ir.Node) -> Replacement | Refusal | None:
-            answer = None if node.graph in ambiguous else offer(node)
-            return _unless_identity(node, answer, facts) if isinstance(answer, Replacement) else answer
+            outcome = None if node.graph in ambiguous else offer(node)
+            return _unless_identity(node, outcome, facts) if isinstance(outcome, Replacement) else outcome
 
-        def saved(node: onnx_ir.Node, answer: Replacement) -> int | None:
-            return None if answer.rule == MERGE_EQUAL_NODES.code else savings.of(node, answer)
+        def saved(node: onnx_ir.Node, replacement: Replacement) -> int | None:
+            return None if replacement.rule == MERGE_EQUAL_NODES.code else savings.of(node, replacement)
 
         result = replace_nodes(session, NAME, match, types=inference.types, saved=saved)
         session.model.meta.pop(WRITTEN, None)
@@ -109,13 +109,13 @@ class SimplifyCasts(SessionPass):
         return replace(result, modified=result.modified or bool(merged))
 
 
-def _unless_identity(node: onnx_ir.Node, answer: Replacement, facts: Facts) -> Replacement | Refusal:
+def _unless_identity(node: onnx_ir.Node, replacement: Replacement, facts: Facts) -> Replacement | Refusal:
     """Refuse a replacement after which a graph output would need an Identity that the target lacks."""
     if not any(output.is_graph_output() for output in node.outputs):
-        return answer
+        return replacement
     target, imports = facts.legality.target, facts.imports_of(node)
-    lack = lacking_identity(node, answer.outputs or (), facts.inference, imports, target, answer.nodes)
-    return answer if lack is None else Refusal(NAME, answer.rule, site_of(node), lack)
+    lack = lacking_identity(node, replacement.outputs or (), facts.inference, imports, target, replacement.nodes)
+    return replacement if lack is None else Refusal(NAME, replacement.rule, site_of(node), lack)
 
 
 def _merged(text: str, model: onnx_ir.Model) -> Rewrite:

@@ -37,8 +37,8 @@ class Savings:
         if node.op_type not in SHAPE_ONLY:
             for index, value in replacement.inputs.items():
                 saved += self._narrower(inputs[index], value)
-        gone = inputs if replacement.outputs is not None else [inputs[index] for index in replacement.inputs]
-        for value in dict.fromkeys(gone):
+        dropped = inputs if replacement.outputs is not None else [inputs[index] for index in replacement.inputs]
+        for value in dict.fromkeys(dropped):
             saved += self._going(value, kept)
         return int(saved)
 

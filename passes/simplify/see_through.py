@@ -115,8 +115,8 @@ def _confused(source: DataType, meaning: CastNode, opset: int) -> tuple[str, str
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
     images = cast(ordered, meaning.target, saturate=meaning.saturate, round_mode=meaning.round_mode, opset=opset)
-    apart = ordered[1:] != ordered[:-1]
-    lost = apart & ~(images[1:] > images[:-1])
+    differs = ordered[1:] != ordered[:-1]
+    lost = differs & ~(images[1:] > images[:-1])
     if not lost.any():
         return reason, ""
     place = int(lost.argmax())
@@ -176,8 +176,8 @@ class _Bypass:
 
     def _refusal(self, node: onnx_ir.Node, source: DataType, meaning: CastNode) -> Refusal | None:
         """Return the refusal if the node depends on the cast of its operands."""
-        seen = why_seen(node, source, meaning, opset_of(self.imports, "") or 1)
-        return None if seen is None else Refusal(NAME, SEE_THROUGH_CAST.code, site_of(node), *seen)
+        reason = why_seen(node, source, meaning, opset_of(self.imports, "") or 1)
+        return None if reason is None else Refusal(NAME, SEE_THROUGH_CAST.code, site_of(node), *reason)
 
     def one(self, node: onnx_ir.Node, index: int) -> Replacement | Refusal | None:
         """Go back over one cast after another as long as the operator does not depend on them."""

@@ -24,13 +24,13 @@ from castsmith.analysis.bounds.interval import (
     broadcast_dims,
     collapsed,
     hull,
+    inherited,
     kept_shares,
     number,
     possible,
     products,
     square,
     together,
-    told,
 )
 from castsmith.analysis.bounds.patterns import is_node, rest_of_sums, same
 from castsmith.analysis.bounds.rounding import (
@@ -76,9 +76,9 @@ def _rest_of_sums(step: Step) -> tuple[float, float] | None:
 
     The bounds of the sums hold their roundings, of which the difference has two.
     """
-    if (form := rest_of_sums(step.node, step.known)) is None:
+    if (form := rest_of_sums(step.node, step.intervals)) is None:
         return None
-    x, sums = (step.known.get(value) for value in (form[0].inputs[0], step.node.inputs[1]) if value is not None)
+    x, sums = (step.intervals.get(value) for value in (form[0].inputs[0], step.node.inputs[1]) if value is not None)
     if x is None or sums is None or sums.dims is None or not (x.finite and sums.finite):
         return None
     count, _ = longest(sums.dims, [form[1]])
@@ -99,7 +99,7 @@ def special_products(x: Interval, y: Interval) -> Bits:
 def multiply(step: Step) -> Interval:
     a, b = step.input(0), step.input(1)
     dims = broadcast_dims(a.dims, b.dims)
-    if same(step.value(0), step.value(1), step.known):
+    if same(step.value(0), step.value(1), step.intervals):
         special = possible(nan=a.nan, plus=a.infinite)
         return step.result(*square(a.low, a.high), dims, a, special=special)
     x, y = aligned(a, b)
@@ -129,8 +129,8 @@ def quotients(x: Interval, y: Interval) -> tuple[Array, Array, Bits]:
         corners = [end / by for end in (x.low, x.high) for by in (low, high)]
     corners = [np.where(np.isnan(corner), 0.0, corner) for corner in corners]
     least, most = np.minimum.reduce(corners), np.maximum.reduce(corners)
-    both = spans & ((x.low < 0) | (x.high > 0))
-    least, most = np.where(both, -np.inf, least), np.where(both, np.inf, most)
+    both_signs = spans & ((x.low < 0) | (x.high > 0))
+    least, most = np.where(both_signs, -np.inf, least), np.where(both_signs, np.inf, most)
     least, most = np.where(y.infinite, np.minimum(least, 0), least), np.where(y.infinite, np.maximum(most, 0), most)
     by_zero = y.zero & (x.positive | x.negative)
     special = possible(
@@ -246,9 +246,9 @@ def special_totals(bits: Bits | np.uint8) -> Bits:
 def _extreme(step: Step) -> Interval:
     """Max and Min of any number of operands."""
     operands = aligned(*step.operands)
-    joint = reduce(greater if step.node.op_type == "Max" else lesser, operands)
+    extreme = reduce(greater if step.node.op_type == "Max" else lesser, operands)
     dims = broadcast_dims(*(operand.dims for operand in step.operands))
-    return step.picked(joint.low, joint.high, dims, *operands, special=joint.special)
+    return step.picked(extreme.low, extreme.high, dims, *operands, special=extreme.special)
 
 
 def greater(x: Interval, y: Interval) -> Interval:
@@ -259,7 +259,7 @@ def greater(x: Interval, y: Interval) -> Interval:
     low = np.where(y.nan, np.minimum(low, x.low), low)
     special = possible(x.nan | y.nan, x.plus | y.plus, never | (x.nan & y.minus) | (y.nan & x.minus))
     ends = together(low, np.maximum(x.high, y.high), special)
-    return Interval(*ends, broadcast_dims(x.dims, y.dims), x.dtype, **told(x, y))
+    return Interval(*ends, broadcast_dims(x.dims, y.dims), x.dtype, **inherited(x, y))
 
 
 def lesser(x: Interval, y: Interval) -> Interval:
@@ -356,7 +356,7 @@ def _bounded_by(step: Step, index: int, holds: bool) -> Interval:
         return _tested(step, test, value, x, holds)
     function = is_node(value, *FUNCTIONS)
     operand = None if function is None or len(function.inputs) != 1 else function.inputs[0]
-    before = None if operand is None or operand not in test.inputs[:2] else step.known.get(operand)
+    before = None if operand is None or operand not in test.inputs[:2] else step.intervals.get(operand)
     if function is None or operand is None or before is None:
         return x
     bounded = _tested(step, test, operand, before, holds)
@@ -368,7 +368,7 @@ def _tested(step: Step, test: onnx_ir.Node, value: onnx_ir.Value, x: Interval, h
     if holds:
         x = replace(x, special=x.special & ~NAN)
     other = test.inputs[1] if test.inputs[0] is value else test.inputs[0]
-    bound = None if other is None else step.known.get(other)
+    bound = None if other is None else step.intervals.get(other)
     if bound is None or other is value or bound.nan.any():
         return x
     if (test.op_type.startswith("Less") == (test.inputs[0] is value)) == holds:
@@ -387,7 +387,7 @@ def _range(step: Step) -> Interval:
     if not (start.finite and limit.finite and delta.finite):
         return step.anything()
     exact = [operand.exact for operand in (start, limit, delta)]
-    dtype, count, assumes = step.dtypes[0], None, told(start, limit)["assumes"]
+    dtype, count, assumes = step.dtypes[0], None, inherited(start, limit)["assumes"]
     if all(operand is not None and operand.size == 1 for operand in exact):
         first, last, by = (float(operand.reshape(-1)[0]) for operand in exact if operand is not None)
         count = max(0, math.ceil((last - first) / by)) if by else 0

@@ -53,11 +53,13 @@ def _attention(step: Step) -> list[Interval]:
     """The combinations, and the keys and values including those of the past."""
     dtype = step.dtypes[0]
     keys, values = (
-        [each for each in (step.input(index), step.optional(index + 3)) if each is not None] for index in (1, 2)
+        [part for part in (step.input(index), step.optional(index + 3)) if part is not None] for index in (1, 2)
     )
-    if dtype is None or any(each.dtype != dtype or not _is_ranked(each) for each in (step.input(0), *keys, *values)):
+    if dtype is None or any(
+        operand.dtype != dtype or not _is_ranked(operand) for operand in (step.input(0), *keys, *values)
+    ):
         raise UnknownRangeError
-    turns = [None if each.dims is None else each.dims[-2] for each in values]
+    turns = [None if value.dims is None else value.dims[-2] for value in values]
     step.float("softcap", 0.0)
     query = step.input(0)
     heads = Heads(
@@ -83,8 +85,8 @@ def combined(step: Step, heads: Heads, dtype: DataType, *, divided_last: bool = 
         divided_last: Kernels divide the sum by that of the exponentials, none of which exceeds 1, at the end.
     """
     inputs, values = step.operands, heads.values
-    count = float(sum(LONGEST if each is None else each for each in heads.turns))
-    assumes = frozenset[str]().union(*(each.assumes for each in inputs))
+    count = float(sum(LONGEST if length is None else length for length in heads.turns))
+    assumes = frozenset[str]().union(*(operand.assumes for operand in inputs))
     assumes |= {LENGTHS} if None in heads.turns else frozenset[str]()
     # Probabilities sum up to 1 but for their roundings, and to 0 in a masked row.
     most = shrinking(count + 5, dtype) + vanished(count, dtype)
@@ -116,30 +118,30 @@ def _is_ranked(x: Interval) -> bool:
 
 
 def _least(parts: list[Interval]) -> float:
-    return min(each.least for each in parts)
+    return min(part.least for part in parts)
 
 
 def _greatest(parts: list[Interval]) -> float:
-    return max(each.greatest for each in parts)
+    return max(part.greatest for part in parts)
 
 
 def _bits(parts: list[Interval]) -> np.uint8:
-    return np.bitwise_or.reduce([each.bits for each in parts])
+    return np.bitwise_or.reduce([part.bits for part in parts])
 
 
 def _of_scores(heads: Heads) -> np.uint8:
     """NaN, if a score may be NaN or infinity, or all scores of a row minus infinity."""
     query, keys, mask, scale = heads.query, heads.keys, heads.mask, heads.scale
-    finite = all(each.finite for each in (query, *keys)) and scale >= 0
-    known = all(each.bounded for each in (query, *keys))
-    size = max(query.size, 1.0) * max(*(each.size for each in keys), 1.0) * heads.width * max(scale, 1.0) * 2
-    over = overflows(size, 1, heads.narrowest, bounded=known)
+    finite = all(operand.finite for operand in (query, *keys)) and scale >= 0
+    bounded = all(operand.bounded for operand in (query, *keys))
+    size = max(query.size, 1.0) * max(*(key.size for key in keys), 1.0) * heads.width * max(scale, 1.0) * 2
+    over = overflows(size, 1, heads.narrowest, bounded=bounded)
     if mask is not None and mask.dtype != DataType.BOOL:
         finite = finite and mask.dtype == query.dtype and not (mask.nan.any() or mask.plus.any())
         total = size + mask.size  # the largest number of the type masks, and a score rounds away beside it
-        known = known and mask.bounded
+        bounded = bounded and mask.bounded
         over |= np.isinf(rounded(np.asarray(-total), np.asarray(total), heads.narrowest)).any() and (
-            known or math.isfinite(total)
+            bounded or math.isfinite(total)
         )
     return NAN if over or not finite or _may_mask_rows(mask) else NONE
 
@@ -182,7 +184,7 @@ def rotary(step: Step, first: int = 1) -> Interval:
 def turned(step: Step, x: Interval, cosine: Interval, sine: Interval, *, part: bool) -> Interval:
     """Pairs of elements turned by an angle. part: some elements stay."""
     dims = x.dims
-    x, cosine, sine = (collapsed(each, ()) for each in (x, cosine, sine))
+    x, cosine, sine = (collapsed(operand, ()) for operand in (x, cosine, sine))
     a, b = products((x.low, x.high), (cosine.low, cosine.high)), products((x.low, x.high), (sine.low, sine.high))
     with np.errstate(all="ignore"):
         most = np.maximum(-b[0], b[1])

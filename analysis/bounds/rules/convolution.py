@@ -51,8 +51,8 @@ def _operand(step: Step, matrix: Matrix) -> Interval:
 
 def _channels(x: Interval, count: int) -> Ends:
     """The bounds of each channel (count) or of all (1)."""
-    joint = joined_along(x, [0, *range(2, x.low.ndim)])
-    low, high = joint.low.reshape(-1), joint.high.reshape(-1)
+    of_channels = joined_along(x, [0, *range(2, x.low.ndim)])
+    low, high = of_channels.low.reshape(-1), of_channels.high.reshape(-1)
     if low.size not in (1, count):
         raise UnknownRangeError
     return low, high
@@ -155,8 +155,8 @@ def _phases(step: Step, weights: Matrix) -> Sequence[Matrix]:
     if math.prod(map(len, starts)) > _MOST_PHASES:
         return [weights]
     return [
-        weights[(slice(None), slice(None), *(slice(start, None, step) for start, step in zip(each, by, strict=True)))]
-        for each in itertools.product(*starts)
+        weights[(slice(None), slice(None), *(slice(start, None, step) for start, step in zip(phase, by, strict=True)))]
+        for phase in itertools.product(*starts)
     ]
 
 

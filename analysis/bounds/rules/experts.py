@@ -60,8 +60,8 @@ def _most(weights: Array, bias: Array | None, sizes: Array) -> Array:
     if weights.shape[2] != sizes.shape[1]:
         raise UnknownRangeError
     with np.errstate(all="ignore"):
-        found = np.einsum("enk,ek->en", np.abs(weights), sizes)
-        return found if bias is None else found + np.abs(bias)
+        sums = np.einsum("enk,ek->en", np.abs(weights), sizes)
+        return sums if bias is None else sums + np.abs(bias)
 
 
 def _plain(step: Step, layer: int) -> tuple[Array | None, Array | None]:
@@ -83,22 +83,22 @@ def _quantized(step: Step, layer: int) -> tuple[Array | None, Array | None]:
         raise UnknownRangeError
     count, rows, depth = codes.shape[0], codes.shape[1], codes.shape[2] * 8 // bits
     try:
-        found = unpacked_weights(
+        weights = unpacked_weights(
             codes.reshape(count * rows, -1), scales, points, depth=depth, block=block or depth, bits=bits
         )
     except ValueError:  # sizes that do not fit
         raise UnknownRangeError from None
-    return _numbers(found.reshape(count, rows, depth)), _bias(step, at + 2)
+    return _numbers(weights.reshape(count, rows, depth)), _bias(step, at + 2)
 
 
 def _bias(step: Step, index: int) -> Array | None:
     """Return a bias. Raises UnknownRangeError for one that is not constant."""
     if step.value(index) is None:
         return None
-    found = _numbers(step.array(index))
-    if found is None:
+    bias = _numbers(step.array(index))
+    if bias is None:
         raise UnknownRangeError
-    return found
+    return bias
 
 
 def _numbers(array: np.ndarray[Any, Any] | None) -> Array | None:

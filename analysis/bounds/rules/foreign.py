@@ -46,8 +46,8 @@ def _skip_norm(step: Step) -> list[Interval]:
         total = add(replace(step, inputs=[total, bias]), 1)
     if not total.dims:
         raise UnknownRangeError
-    found = normalized(step, total, [len(total.dims) - 1], step.input(2), None if simple else step.optional(3))
-    results = [found, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
+    norm = normalized(step, total, [len(total.dims) - 1], step.input(2), None if simple else step.optional(3))
+    results = [norm, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
     return [*results[:3], total] if len(results) > 3 else results
 
 
@@ -90,9 +90,9 @@ def _matmul_nbits(step: Step) -> Interval:
 
 def _rounded_to_int8(x: Interval) -> Interval:
     """The elements of blocks, each of which may be off by half a step of its largest element."""
-    found = collapsed(x, x.dims)
-    error = found.magnitude / _STEPS * (1 + 2.0**-10)
-    return replace(found, low=found.low - error, high=found.high + error, ball=None, shares=None)
+    block = collapsed(x, x.dims)
+    error = block.magnitude / _STEPS * (1 + 2.0**-10)
+    return replace(block, low=block.low - error, high=block.high + error, ball=None, shares=None)
 
 
 def _loosened(x: Interval) -> Interval:
@@ -139,7 +139,7 @@ def _grouped_query(step: Step) -> list[Interval]:
     turned_query, turned_key = query, key
     if step.int("do_rotary", 0):
         angles = step.input(7), step.input(8)
-        turned_query, turned_key = (turned(step, each, *angles, part=True) for each in (query, key))
+        turned_query, turned_key = (turned(step, operand, *angles, part=True) for operand in (query, key))
     if sink is not None and not sink.finite:
         raise UnknownRangeError
     dims = query.dims
@@ -157,7 +157,7 @@ def _multi_head(step: Step) -> list[Interval]:
     bias = step.optional(3)
     step.float("mask_filter_value", -10000.0)
     if bias is not None:
-        query, key, value = (_plus(step, each, bias) for each in (query, key, value))
+        query, key, value = (_plus(step, operand, bias) for operand in (query, key, value))
     past = step.optional(6), step.optional(7)
     packed = (step.input(0).dims is not None and len(step.input(0).dims or ()) != 3) or step.value(2) is None
     dims = None if packed else step.input(0).dims
@@ -188,9 +188,9 @@ def _attention(step: Step) -> list[Interval]:
     dims = (*x.dims[:-1], sizes[2])
     head = float(-(-sizes[0] // max(step.int("num_heads", 1), 1)))
     heads = _heads(step, (query, key, value), (past, past), step.optional(5), head)
-    there = replace(step, dims=[dims, *step.dims[1:]])
-    found = combined(there, heads, heads.narrowest, divided_last=True)
-    return [found, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
+    of_values = replace(step, dims=[dims, *step.dims[1:]])
+    combination = combined(of_values, heads, heads.narrowest, divided_last=True)
+    return [combination, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
 
 
 def _columns(x: Interval, start: int, end: int) -> Interval:
@@ -213,9 +213,9 @@ def _heads(
     width: float,
 ) -> Heads:
     """Return the operands. Raises UnknownRangeError for those of several types, such as a quantized past."""
-    query, *now = operands
-    keys, values = ([each for each in pair if each is not None] for pair in zip(now, past, strict=True))
-    if any(each.dtype != step.dtypes[0] for each in (query, *keys, *values)):
+    query, *current = operands
+    keys, values = ([part for part in pair if part is not None] for pair in zip(current, past, strict=True))
+    if any(operand.dtype != step.dtypes[0] for operand in (query, *keys, *values)):
         raise UnknownRangeError
     step.float("softcap", 0.0)
     ranked = (None if x.dims is None or len(x.dims) < 2 + (index > 0) else x.dims[-2] for index, x in enumerate(values))

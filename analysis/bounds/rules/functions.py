@@ -58,12 +58,12 @@ def _sigmoid(x: Array) -> Array:
 
 def _softplus(step: Step) -> Interval:
     """log(1 + exp(x)), of which ONNX defines the exponential to be computed first: it may overflow."""
-    x, found = step.input(0), _rising(lambda v: np.logaddexp(0.0, v), (0.0, math.inf))(step)
+    x, exact = step.input(0), _rising(lambda v: np.logaddexp(0.0, v), (0.0, math.inf))(step)
     dtype = step.dtypes[0]
     if dtype is None or not is_float(dtype):
         return step.anything()
     over = np.isfinite(x.high) & (x.high > math.log(largest(dtype)) * (1 - 2.0**-7))
-    return step.picked(found.low, found.high, found.dims, x, special=found.special | np.where(over, PLUS, NONE))
+    return step.picked(exact.low, exact.high, exact.dims, x, special=exact.special | np.where(over, PLUS, NONE))
 
 
 def _relu(step: Step) -> Interval:

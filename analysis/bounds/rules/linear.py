@@ -23,10 +23,10 @@ from castsmith.analysis.bounds.interval import (
     aligned,
     broadcast_dims,
     collapsed,
+    inherited,
     joined_along,
     number,
     products,
-    told,
 )
 from castsmith.analysis.bounds.rounding import Array, is_float, vanished
 from castsmith.analysis.bounds.rules.arithmetic import special_products, special_sums, special_totals
@@ -48,8 +48,8 @@ def matmul(step: Step, turned: tuple[bool, bool] = (False, False)) -> Interval:
         return transposed(step.input(index)) if turned[index] else step.input(index)
 
     a, b = (
-        operand(index).dims if each is None else (each.layout.k, each.layout.n)
-        for index, each in enumerate((left, right))
+        operand(index).dims if weights is None else (weights.layout.k, weights.layout.n)
+        for index, weights in enumerate((left, right))
     )
     if a is None and right is not None and not turned[0]:
         return by_weights(step, operand(0), right, step.dims[0], 1)
@@ -106,8 +106,8 @@ def by_weights(step: Step, x: Interval, weights: Weights, dims: Dims | None, ind
         (lows, highs), size = ball
         with np.errstate(all="ignore"):
             error = x.ball.slack * size
-            lows, highs, beyond = step.total(lows - error, highs + error, size, layout.k + 3, x, stored)
-        least, most, over = np.maximum(least, lows), np.minimum(most, highs), over & beyond
+            lows, highs, overflowing = step.total(lows - error, highs + error, size, layout.k + 3, x, stored)
+        least, most, over = np.maximum(least, lows), np.minimum(most, highs), over & overflowing
     special: Bits = np.broadcast_to(spoilt(x) | over, least.shape)
     shape = (*lead, n) if dims is None or len(dims) >= len(lead) + 1 else (n,)
     least, most, special = least.reshape(shape), most.reshape(shape), special.reshape(shape)
@@ -132,8 +132,8 @@ def _shared(shares: Shares, parts: Ends, ends: Ends, size: Array) -> tuple[Array
 def _weights_first(step: Step, weights: Weights, x: Interval, dims: Dims | None) -> Interval:
     """W @ x for a constant W (m, k)."""
     turned = weights.transposed
-    joint = joined_along(x, [*range(x.low.ndim - 2), x.low.ndim - 1])
-    low, high = joint.low.reshape(1, -1), joint.high.reshape(1, -1)
+    vectors = joined_along(x, [*range(x.low.ndim - 2), x.low.ndim - 1])
+    low, high = vectors.low.reshape(1, -1), vectors.high.reshape(1, -1)
     if low.shape[1] not in (1, turned.layout.k) or not turned.layout.n:
         raise UnknownRangeError
     product = turned.box(low, high)
@@ -171,7 +171,9 @@ def _terms(a: Interval, b: Interval, count: float) -> tuple[Array, Array, Array]
     low, high = products((rows.low, rows.high), (columns.low, columns.high))
     times = 1.0 if low.shape[-1] == count else count
     with np.errstate(all="ignore"):
-        sums = [each.sum(axis=-1, keepdims=True) * times for each in (low, high, np.maximum(np.abs(low), np.abs(high)))]
+        sums = [
+            terms.sum(axis=-1, keepdims=True) * times for terms in (low, high, np.maximum(np.abs(low), np.abs(high)))
+        ]
     if a.low.ndim == 1 or b.low.ndim == 1:
         return sums[0].min(), sums[1].max(), sums[2].max()
     return sums[0], sums[1], sums[2]
@@ -237,7 +239,7 @@ def _einsum(step: Step) -> Interval:
         return step.unbounded()
     if not arrow:
         letters = "".join(terms)
-        right = "".join(sorted(each for each in set(letters) if letters.count(each) == 1))
+        right = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
     sizes: dict[str, int | None] = {}
     for term, operand in zip(terms, operands, strict=True):
         if operand.dims is None:
@@ -258,7 +260,7 @@ def _einsum(step: Step) -> Interval:
         size = np.maximum(np.abs(low), np.abs(high)) * count
         low, high = np.minimum(low * shortest, low * count), np.maximum(high * shortest, high * count)
     low, high, over = step.total(low, high, size, count + len(terms), *operands)
-    dims, facts = tuple(sizes[each] for each in right), told(*operands)["assumes"] | assumes
+    dims, facts = tuple(sizes[letter] for letter in right), inherited(*operands)["assumes"] | assumes
     special = (spoilt(*operands) if len(operands) > 1 else special_totals(operands[0].bits)) | over
     return step.result(low, high, dims, *operands, special=special, assumes=facts)
 

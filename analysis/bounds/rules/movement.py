@@ -113,9 +113,9 @@ def joined(step: Step) -> list[Interval]:
     parts = [x for value, x in zip(node.inputs, step.inputs, strict=True) if value in moving and x is not None]
     if not parts:
         raise UnknownRangeError
-    joint = hull([collapsed(part, None) for part in parts])
+    united = hull([collapsed(part, None) for part in parts])
     return [
-        collapsed(joint, dims) if dtype in (None, joint.dtype) else step.anything(index)
+        collapsed(united, dims) if dtype in (None, united.dtype) else step.anything(index)
         for index, (dims, dtype) in enumerate(zip(step.dims, step.dtypes, strict=True))
     ]
 
@@ -149,8 +149,8 @@ def _concatenated(step: Step, dims: Dims, axis: int) -> Interval:
     lengths = [None if part.dims is None else part.dims[axis] for part in parts]
     fixed = [length for length in lengths if length is not None]
     if len(fixed) < len(lengths) or sum(fixed) > _MOST_FOLLOWED:
-        joint = [joined_along(part, [axis], dims) for part in parts]
-        return with_dims(hull(joint, dims), dims)
+        spread = [joined_along(part, [axis], dims) for part in parts]
+        return with_dims(hull(spread, dims), dims)
     frame = [max(part.low.shape[index] for part in parts) for index in range(rank)]
 
     def move(name: str) -> Any:
@@ -168,8 +168,8 @@ def _gathered(x: Interval, indices: Interval, dims: Dims, axis: int) -> Interval
         if places.size and (places.min() < -size or places.max() >= size):
             raise UnknownRangeError
         return x.moved(lambda ends: np.take(ends, places, axis=axis), dims)
-    joint = joined_along(x, [axis])
-    return joint.moved(lambda ends: ends.reshape(ends.shape[:axis] + (1,) * between + ends.shape[axis + 1 :]), dims)
+    flat = joined_along(x, [axis])
+    return flat.moved(lambda ends: ends.reshape(ends.shape[:axis] + (1,) * between + ends.shape[axis + 1 :]), dims)
 
 
 def _regrouped(x: Interval, dims: Dims, old: Shape, shape: Shape) -> Interval:
@@ -184,11 +184,11 @@ def _regrouped(x: Interval, dims: Dims, old: Shape, shape: Shape) -> Interval:
     # Declared numbers where the rule gives none.
     pairs = zip(shape, dims, strict=True)
     new = tuple(size if size is not None and isinstance(dim, Unknown) else dim for dim, size in pairs)
-    gone, added = (tuple(axis for axis, dim in enumerate(side) if dim == 1) for side in (old, new))
+    removed_axes, added_axes = (tuple(axis for axis, dim in enumerate(side) if dim == 1) for side in (old, new))
     old_rest, new_rest = (tuple(dim for dim in side if dim != 1) for side in (old, new))
-    rest = x.moved(lambda ends: ends.squeeze(gone), tuple(map(_number, old_rest)))
+    rest = x.moved(lambda ends: ends.squeeze(removed_axes), tuple(map(_number, old_rest)))
     middle = _split_middle(rest, old_rest, new_rest)
-    return middle.moved(lambda ends: np.expand_dims(ends, added), dims, _last_kept(x, old, new))
+    return middle.moved(lambda ends: np.expand_dims(ends, added_axes), dims, _last_kept(x, old, new))
 
 
 def _last_kept(x: Interval, old: Shape, new: Shape) -> Shares | None:
@@ -208,8 +208,8 @@ def _split_middle(x: Interval, old: Shape, new: Shape) -> Interval:
     sizes = x.low.shape[front : x.low.ndim - back]
     tail = _matching_tail(old, new)
     if tail is None or any(size != 1 for size in sizes[: len(sizes) - len(tail[0])]):
-        joint = joined_along(x, range(front, x.low.ndim - back))
-        return joint.moved(
+        flat = joined_along(x, range(front, x.low.ndim - back))
+        return flat.moved(
             lambda ends: ends.reshape(ends.shape[:front] + (1,) * len(new) + ends.shape[ends.ndim - back :]), dims
         )
     kept, target = map(_numbers, tail)

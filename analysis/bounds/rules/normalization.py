@@ -280,18 +280,17 @@ def _group_norm(step: Step) -> Interval:
     x, groups = step.input(0), step.int("num_groups", 0)
     if x.dims is None or len(x.dims) < 2 or x.dims[1] is None or groups < 1 or x.dims[1] % groups:
         raise UnknownRangeError
-    apart = (x.dims[0], groups, x.dims[1] // groups, *x.dims[2:])
-    channels = groups, apart[2] if step.opset >= 21 else 1
+    split_dims = (x.dims[0], groups, x.dims[1] // groups, *x.dims[2:])
+    rank = len(split_dims)
+    channels = groups, split_dims[2] if step.opset >= 21 else 1
 
     def grouped(vector: Interval) -> Interval:
-        on = _on_channels(vector, len(apart))
+        on = _on_channels(vector, rank)
         size = channels if on.low.size == math.prod(channels) else (1, 1)
-        return on.moved(
-            lambda ends: ends.reshape(1, *size, *(1,) * (len(apart) - 3)), (1, *channels, *(1,) * (len(apart) - 3))
-        )
+        return on.moved(lambda ends: ends.reshape(1, *size, *(1,) * (rank - 3)), (1, *channels, *(1,) * (rank - 3)))
 
     scale, offset = grouped(step.input(1)), grouped(step.input(2))
-    result = normalized(replace(step, dims=[apart]), collapsed(x, apart), range(2, len(apart)), scale, offset)
+    result = normalized(replace(step, dims=[split_dims]), collapsed(x, split_dims), range(2, rank), scale, offset)
     return result.moved(lambda ends: ends.reshape(ends.shape[0], -1, *ends.shape[3:]), x.dims)
 
 

@@ -35,12 +35,12 @@ def _pad(step: Step) -> Interval:
             sizes[axis] = None if size is None else max(0, size + pads[index] + pads[index + len(axes)])
         padded = [axis for index, axis in enumerate(axes) if pads[index] or pads[index + len(axes)]]
         dims = step.merged(tuple(sizes))
-    joint = collapsed(x, dims) if x.dims is None else joined_along(x, padded)
+    spread = collapsed(x, dims) if x.dims is None else joined_along(x, padded)
     if mode != "constant" or (x.dims is not None and not padded):
-        return with_dims(joint, dims)
+        return with_dims(spread, dims)
     filling = step.optional(2) or number(step.number("value", 0.0), x.dtype)
-    low, high = np.minimum(joint.low, filling.least), np.maximum(joint.high, filling.greatest)
-    return step.picked(low, high, dims, x, filling, special=joint.special | filling.bits)
+    low, high = np.minimum(spread.low, filling.least), np.maximum(spread.high, filling.greatest)
+    return step.picked(low, high, dims, x, filling, special=spread.special | filling.bits)
 
 
 def _one_hot(step: Step) -> Interval:

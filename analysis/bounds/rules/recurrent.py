@@ -38,9 +38,9 @@ def _lstm(step: Step) -> list[Interval]:
         low, high = np.asarray(-sizes[index]), np.asarray(sizes[index])
         if index == 1 and hidden is not None:  # of a sequence of no element
             low, high = np.minimum(low, hidden.least), np.maximum(high, hidden.greatest)
-        told_of = assumes.union(*(operand.assumes for operand in step.operands))
+        assumed = assumes.union(*(operand.assumes for operand in step.operands))
         dims = step.dims[index]
-        results.append(step.result(low, high, dims, *step.operands, special=special, index=index, assumes=told_of))
+        results.append(step.result(low, high, dims, *step.operands, special=special, index=index, assumes=assumed))
     return results
 
 

@@ -67,11 +67,11 @@ def _extremes(step: Step) -> Interval:
     if not count:
         return step.anything()
     most = x if step.node.op_type == "ReduceMax" else negated(x)
-    joint = joined_along(most, axes)
+    reduced = joined_along(most, axes)
     never = most.minus.all(axis=tuple(axes), keepdims=True)
-    low = np.where(never, joint.low, most.reach[0].max(axis=tuple(axes), keepdims=True))
-    special = possible(plus=joint.plus, minus=never)
-    result = Interval(low, most.high.max(axis=tuple(axes), keepdims=True), special, joint.dims, x.dtype)
+    low = np.where(never, reduced.low, most.reach[0].max(axis=tuple(axes), keepdims=True))
+    special = possible(plus=reduced.plus, minus=never)
+    result = Interval(low, most.high.max(axis=tuple(axes), keepdims=True), special, reduced.dims, x.dtype)
     result = result if most is x else negated(result)
     low, high, special = _squeezed(step, axes, result.low, result.high, result.special)
     return step.picked(low, high, dims, x, special=special, assumes=x.assumes | assumes)
@@ -165,15 +165,15 @@ def _pool(step: Step) -> list[Interval]:
     dims = step.dims[0]
     if x.dims is not None and (dims is None or step.int("ceil_mode", 0)):  # of which onnx infers other sizes
         dims = (*x.dims[:2], *(None for _ in x.dims[2:]))
-    joint = collapsed(x, dims) if x.dims is None else joined_along(x, range(2, len(x.dims)), dims)
+    window = collapsed(x, dims) if x.dims is None else joined_along(x, range(2, len(x.dims)), dims)
     if step.node.op_type == "MaxPool":
-        first = with_dims(step.anything(), dims) if x.nan.any() else joint
+        first = with_dims(step.anything(), dims) if x.nan.any() else window
         return [first, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
     if kernel is None:
         raise UnknownRangeError
     if step.int("count_include_pad", 0):
-        joint = replace(joint, low=np.minimum(joint.low, 0), high=np.maximum(joint.high, 0))
-    low, high, special = averaged(step, joint, math.prod(kernel))
+        window = replace(window, low=np.minimum(window.low, 0), high=np.maximum(window.high, 0))
+    low, high, special = averaged(step, window, math.prod(kernel))
     return [with_dims(step.result(low, high, dims, x, special=special), dims)]
 
 
@@ -184,13 +184,13 @@ def _cumulative(step: Step) -> Interval:
         return step.unbounded()
     axis = axis_of(axes[0], len(x.dims))
     count, assumes = longest(x.dims, [axis])
-    joint = joined_along(x, [axis])
+    terms = joined_along(x, [axis])
     with np.errstate(all="ignore"):
-        low, high = np.minimum(joint.low, 0) * count, np.maximum(joint.high, 0) * count
+        low, high = np.minimum(terms.low, 0) * count, np.maximum(terms.high, 0) * count
     signs = PLUS if x.least >= 0 else ANYTHING
     low, high, special = step.total(low, high, np.maximum(-low, high), count, x, signs=signs)
     low, high = (low, np.maximum(high, 0)) if x.least < 0 else (np.zeros(low.shape), high)
-    special = special | special_totals(joint.special)
+    special = special | special_totals(terms.special)
     return step.result(low, high, x.dims, x, special=special, assumes=x.assumes | assumes)
 
 

@@ -24,8 +24,8 @@ def _resize(step: Step) -> Interval:
     if dims is not None and x.dims is not None and len(dims) != len(x.dims):
         raise UnknownRangeError
     changed = _changed(step, x)
-    joint = along(x, dims, changed)
-    low, high = joint.low, joint.high
+    neighbours = along(x, dims, changed)
+    low, high = neighbours.low, neighbours.high
     if step.text("coordinate_transformation_mode", "") == "tf_crop_and_resize":
         value, roi = step.float("extrapolation_value", 0.0), step.optional(1)
         if roi is None or not roi.finite:
@@ -36,7 +36,7 @@ def _resize(step: Step) -> Interval:
     if mode == "nearest":
         if x.infinite.any():  # some runtimes multiply neighbours by 0
             return step.anything()
-        return step.picked(low, high, dims, x, special=joint.special)
+        return step.picked(low, high, dims, x, special=neighbours.special)
     count = LONGEST if changed is None else len(changed)
     sizes = 1.0
     if mode == "cubic":

@@ -41,11 +41,11 @@ _MOST_SLACK = 2.0**10
 def _divided(step: Step) -> Interval:
     """Div, and what is known of a vector over its own norm, or of exponentials over their sum."""
     plain, x = divide(step), step.input(0)
-    axis = exponentials_over_sum(step.node, step.known)
+    axis = exponentials_over_sum(step.node, step.intervals)
     if axis is not None and x.dims is not None and is_float(step.dtypes[0]):
         return _softmax(step, plain, x, axis_of(axis, len(x.dims)))
-    norm = root(step.value(1), step.known)
-    if norm is None or not same(norm.source, step.value(0), step.known):
+    norm = root(step.value(1), step.intervals)
+    if norm is None or not same(norm.source, step.value(0), step.intervals):
         return plain
     return _over_norm(step, plain, x, norm, step.input(1).least)
 
@@ -53,8 +53,8 @@ def _divided(step: Step) -> Interval:
 def _softmax(step: Step, plain: Interval, x: Interval, axis: int) -> Interval:
     """Exponentials over their sum: NaN as the quotient may be, unless one of them is certainly 1."""
     special: Bits = plain.special & NAN
-    difference = difference_to_maximum(step.value(0), step.known, axis, len(x.dims or ()))
-    shifted = None if difference is None else step.known.get(difference)
+    difference = difference_to_maximum(step.value(0), step.intervals, axis, len(x.dims or ()))
+    shifted = None if difference is None else step.intervals.get(difference)
     if shifted is not None:
         special = possible(np.full(x.low.shape, bool(shifted.nan.any())))
     return parts_of_whole(step, x, [axis], special)
@@ -64,11 +64,11 @@ def _multiplied(step: Step) -> Interval:
     """Mul, and what is known of a vector times the reciprocal of its own norm; a ball that is scaled."""
     plain = multiply(step)
     for one, other in ((0, 1), (1, 0)):
-        norm = inverse_root(step.value(other), step.known)
-        if norm is not None and same(norm.source, step.value(one), step.known):
+        norm = inverse_root(step.value(other), step.intervals)
+        if norm is not None and same(norm.source, step.value(one), step.intervals):
             return _over_norm(step, plain, step.input(one), norm, _least_norm(step.input(other)))
         gate = is_node(step.value(other), "Sigmoid")
-        if gate is not None and same(gate.inputs[0], step.value(one), step.known):
+        if gate is not None and same(gate.inputs[0], step.value(one), step.intervals):
             return _gated(step, plain, step.input(one))
     return _scaled(step, plain, by=True)
 
@@ -91,7 +91,7 @@ def _least_norm(inverse: Interval) -> float:
 def _added(sign: int, step: Step) -> Interval:
     """Add or Sub, and a ball that is moved."""
     plain = add(step, sign)
-    form = standardized(step.node, step.known) if sign > 0 else None
+    form = standardized(step.node, step.intervals) if sign > 0 else None
     if form is not None:
         return _standardized(step, plain, form)
     return _scaled(step, plain, by=False, sign=sign)
@@ -123,14 +123,16 @@ def _over_norm(step: Step, plain: Interval, x: Interval, norm: Root, least: floa
 def _standardized(step: Step, plain: Interval, form: Standardized) -> Interval:
     """By the norm; the roundings of the two products count, which are larger than their difference."""
     values = form.x, form.offset, form.factor, *form.products
-    if any(value not in step.known for value in values) or (form.scale is not None and form.scale not in step.known):
+    if any(value not in step.intervals for value in values) or (
+        form.scale is not None and form.scale not in step.intervals
+    ):
         return plain
-    x, offset, factor, *parts = (step.known[value] for value in values)
+    x, offset, factor, *parts = (step.intervals[value] for value in values)
     bound, dtype = _radius(x, form.norm, _least_norm(factor)), step.dtypes[0]
     if bound is None or plain.dims != x.dims or dtype is None or not is_float(dtype):
         return plain
     radius, _, assumes = bound
-    scale = None if form.scale is None else step.known[form.scale]
+    scale = None if form.scale is None else step.intervals[form.scale]
     unit = max(unit_roundoff(dtype), unit_roundoff(form.norm.coarsest))
     most = 3 * unit * sum(part.size for part in (*parts, offset)) + 8 * smallest(dtype)
     try:

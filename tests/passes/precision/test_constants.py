@@ -10,7 +10,7 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.passes.precision import constants
-from castsmith.passes.precision.constants import Fate, fate_of, limits, rounded, unfit
+from castsmith.passes.precision.constants import RoundingLoss, limits, rounded, rounding_loss, unfit
 
 HALF, BRAIN = DataType.FLOAT16, DataType.BFLOAT16
 
@@ -32,7 +32,7 @@ def always(_tensor: onnx_ir.TensorProtocol) -> bool:
     return True
 
 
-FATES: list[tuple[list[float], dict[str, object]]] = [
+LOSSES: list[tuple[list[float], dict[str, object]]] = [
     ([65519.99], {}),
     ([65520.0], {"overflow": 1}),
     ([-65520.0], {"overflow": 1}),
@@ -54,58 +54,58 @@ FATES: list[tuple[list[float], dict[str, object]]] = [
 ]
 
 
-def test_fates_in_float16() -> None:
-    for elements, changed in FATES:
+def test_losses_in_float16() -> None:
+    for elements, changed in LOSSES:
         for dtype in (np.float64, np.float32):
             array = np.array(elements, dtype)
             if any(float(a) != b for a, b in zip(array, elements, strict=True) if b == b) and dtype is np.float32:
                 continue
-            found = fate_of(onnx_ir.tensor(array), HALF)
+            found = rounding_loss(onnx_ir.tensor(array), HALF)
             sizes = [abs(each) for each in elements if each == each]
             expected = {"plain": all(each in (0, 1) for each in elements), **changed, "greatest": max(sizes)}
             if changed.get("masks"):
                 expected["plain"] = all(each in (0, 1) for each in elements if each > -1e5)
-            assert found == Fate(len(elements), **expected), elements  # pyright: ignore[reportArgumentType]
+            assert found == RoundingLoss(len(elements), **expected), elements  # pyright: ignore[reportArgumentType]
 
 
 def test_a_type_that_holds_another_loses_nothing() -> None:
     array = np.array([-1.0, 0.5], np.float16)
-    assert fate_of(onnx_ir.tensor(array), DataType.FLOAT) == Fate(2, plain=False)
-    assert fate_of(onnx_ir.tensor(array), BRAIN).elements == 2
-    assert fate_of(tensor(1e-3, 2.0), BRAIN) == Fate(2, plain=False, greatest=2.0)
+    assert rounding_loss(onnx_ir.tensor(array), DataType.FLOAT) == RoundingLoss(2, plain=False)
+    assert rounding_loss(onnx_ir.tensor(array), BRAIN).elements == 2
+    assert rounding_loss(tensor(1e-3, 2.0), BRAIN) == RoundingLoss(2, plain=False, greatest=2.0)
 
 
 def test_masks() -> None:
-    assert fate_of(tensor(-1e9, 0, 1), HALF).is_mask
-    assert not fate_of(tensor(-1e9, 1e9), HALF).is_mask
-    assert not fate_of(tensor(-1e9, 2), HALF).is_mask
-    assert not fate_of(tensor(0, 1), HALF).is_mask
+    assert rounding_loss(tensor(-1e9, 0, 1), HALF).is_mask
+    assert not rounding_loss(tensor(-1e9, 1e9), HALF).is_mask
+    assert not rounding_loss(tensor(-1e9, 2), HALF).is_mask
+    assert not rounding_loss(tensor(0, 1), HALF).is_mask
 
 
 def test_pieces_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     array = np.array([1e9, 2.0**-26, 2.0**-15, -1e9, 0.5, 0, 1, 7] * 3, np.float32)
-    whole = fate_of(onnx_ir.tensor(array), HALF)
-    assert whole == Fate(24, 6, 3, 3, 3, plain=False, greatest=1e9)
+    whole = rounding_loss(onnx_ir.tensor(array), HALF)
+    assert whole == RoundingLoss(24, 6, 3, 3, 3, plain=False, greatest=1e9)
     for cached in (1, 5, 24):
         monkeypatch.setattr(constants, "_CACHED", cached)
-        assert fate_of(onnx_ir.tensor(array), HALF) == whole
+        assert rounding_loss(onnx_ir.tensor(array), HALF) == whole
     monkeypatch.setattr(constants, "is_large", always)
-    assert fate_of(onnx_ir.tensor(array), HALF) == whole
+    assert rounding_loss(onnx_ir.tensor(array), HALF) == whole
 
 
 def test_which_constants_are_unfit() -> None:
-    for fate, expected in (
-        (Fate(4), ""),
-        (Fate(4, overflow=1), "1 of 4 elements of w exceed float16"),
-        (Fate(4, overflow=1, lost=4), "1 of 4 elements of w exceed float16"),
-        (Fate(4, lost=2), ""),
-        (Fate(4, lost=3), "3 of 4 elements of w become zero in float16"),
-        (Fate(4, subnormal=1, lost=2), "3 of 4 elements of w lose bits in float16"),
-        (Fate(4, subnormal=2), ""),
-        (Fate(4, subnormal=3), "3 of 4 elements of w lose bits in float16"),
-        (Fate(4, masks=1), ""),
+    for loss, expected in (
+        (RoundingLoss(4), ""),
+        (RoundingLoss(4, overflow=1), "1 of 4 elements of w exceed float16"),
+        (RoundingLoss(4, overflow=1, lost=4), "1 of 4 elements of w exceed float16"),
+        (RoundingLoss(4, lost=2), ""),
+        (RoundingLoss(4, lost=3), "3 of 4 elements of w become zero in float16"),
+        (RoundingLoss(4, subnormal=1, lost=2), "3 of 4 elements of w lose bits in float16"),
+        (RoundingLoss(4, subnormal=2), ""),
+        (RoundingLoss(4, subnormal=3), "3 of 4 elements of w lose bits in float16"),
+        (RoundingLoss(4, masks=1), ""),
     ):
-        assert unfit("w", fate, HALF) == expected
+        assert unfit("w", loss, HALF) == expected
 
 
 def test_rounded_once() -> None:
