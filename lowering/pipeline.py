@@ -69,9 +69,9 @@ def optimize(model: ModelLike, options: Options) -> Result:
     """
     options = replace(options, target=_target(options))  # an error of the options comes before one of the model
     with paused_collection():
-        own = own_model(model, in_place=options.in_place)
+        loaded = own_model(model, in_place=options.in_place)
         path = model if isinstance(model, str | os.PathLike) else None
-        return optimize_loaded(own, options, path)
+        return optimize_loaded(loaded, options, path)
 
 
 def optimize_loaded(model: onnx_ir.Model, options: Options, path: str | os.PathLike[str] | None = None) -> Result:
@@ -134,8 +134,8 @@ class _Schedule:
 
     @classmethod
     def of(cls, options: Options, *, targeted: bool) -> _Schedule:
-        asked = [name for name, on in (("use-vendor", options.vendor), ("narrow-types", options.narrow)) if on]
-        specs = _specs(options.passes, options.until, asked, targeted=targeted)
+        on_request = [name for name, on in (("use-vendor", options.vendor), ("narrow-types", options.narrow)) if on]
+        specs = _specs(options.passes, options.until, on_request, targeted=targeted)
         by_default = options.passes is None
         return cls(specs, tuple(specs) if by_default and options.until is None else (), by_default)
 
@@ -210,17 +210,17 @@ class _Comparison:
 
 def _report_what_is_left(session: Session, rules: PromotionRules, target: Target | None) -> None:
     """Add the errors of the optimized model that no pass reported, and what a device leaves to the CPU."""
-    told = session.records.diagnostics
+    diagnostics = session.records.diagnostics
     if target is not None:
         from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET
 
         # That a type stays is one cause, which the finding about the result states.
-        told[:] = [finding for finding in told if finding.code != TYPE_NOT_IN_TARGET.code]
-    told += leftovers(session, rules, target)
+        diagnostics[:] = [finding for finding in diagnostics if finding.code != TYPE_NOT_IN_TARGET.code]
+    diagnostics += leftovers(session, rules, target)
     if target is not None:
         from castsmith.lowering.check.device import device_findings
 
-        told += device_findings(session.model, session.inference(rules), target)
+        diagnostics += device_findings(session.model, session.inference(rules), target)
 
 
 def rules_of(options: Options) -> PromotionRules:
@@ -234,13 +234,13 @@ def retyped(rewrites: Iterable[Rewrite]) -> set[str]:
 
 
 def _specs(
-    passes: Sequence[str | PassBase] | None, until: str | None, asked: Sequence[str], *, targeted: bool
+    passes: Sequence[str | PassBase] | None, until: str | None, on_request: Sequence[str], *, targeted: bool
 ) -> list[str | PassBase]:
     if passes is None:
         names = list(PIPELINE)
-        for name in asked:
-            here = names.index(next(later for later in list(PASSES)[list(PASSES).index(name) :] if later in names))
-            names[here:here] = (name, *ON_REQUEST[name])
+        for name in on_request:
+            place = names.index(next(later for later in list(PASSES)[list(PASSES).index(name) :] if later in names))
+            names[place:place] = (name, *ON_REQUEST[name])
         passes = [name for name in names if targeted or not needs_target(name)]
     names = [name_of(spec) for spec in passes]
     if until is None:
