@@ -96,7 +96,7 @@ INFINITE_ERROR = FindingCode(
 
 @dataclass(frozen=True)
 class Request:
-    """The wishes of a caller of `convert`, checked."""
+    """What a caller of `convert` requests, checked."""
 
     to: DataType
     target: Target | None

@@ -65,8 +65,8 @@ class Fewest:
 
     def _runs_by_error(self) -> list[Run]:
         """Return runs that are all of the nodes, the one with the least error per node first."""
-        whole = tuple(self.nodes)
-        waiting, done = [(-self._measured(NOTHING), 0, whole)], list[Run]()
+        entire = tuple(self.nodes)
+        waiting, done = [(-self._measured(NOTHING), 0, entire)], list[Run]()
         while waiting and self._left(_TO_ORDER) >= 2:
             error, start, run = heapq.heappop(waiting)
             if len(run) == 1 or not error:

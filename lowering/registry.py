@@ -175,13 +175,15 @@ def make_pass(spec: str, settings: Mapping[str, Any]) -> PassBase:
     return pass_class(name)(**values)
 
 
-def _fit(thing: object) -> type[PassBase]:
-    if not (inspect.isclass(thing) and issubclass(thing, PassBase)):
+def _fit(registered: object) -> type[PassBase]:
+    if not (inspect.isclass(registered) and issubclass(registered, PassBase)):
         raise TypeError("it is not a subclass of onnx_ir.passes.PassBase")
-    if dataclasses.is_dataclass(thing):
-        required = [field.name for field in dataclasses.fields(thing) if _is_required(field) and field.name != "target"]
+    if dataclasses.is_dataclass(registered):
+        required = [
+            field.name for field in dataclasses.fields(registered) if _is_required(field) and field.name != "target"
+        ]
     else:
-        parameters = inspect.signature(thing).parameters.values()
+        parameters = inspect.signature(registered).parameters.values()
         required = [
             parameter.name
             for parameter in parameters
@@ -189,7 +191,7 @@ def _fit(thing: object) -> type[PassBase]:
         ]
     if required:
         raise TypeError(f"its option {required[0]} has no default")
-    return thing
+    return registered
 
 
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

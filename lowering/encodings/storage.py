@@ -189,8 +189,8 @@ def packed_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
     if packed is not None:
         packed.name = f"{tensor.name}_packed"
         return packed
-    whole = tensor.numpy_packed() if isinstance(tensor, onnx_ir.PackedTensor) else None
-    codes = np.frombuffer(tensor.tobytes(), np.uint8) if whole is None else whole.view(np.uint8)
+    content = tensor.numpy_packed() if isinstance(tensor, onnx_ir.PackedTensor) else None
+    codes = np.frombuffer(tensor.tobytes(), np.uint8) if content is None else content.view(np.uint8)
     return onnx_ir.Tensor(
         codes.reshape(count, 1), DataType.UINT8, name=f"{tensor.name}_packed", doc_string=tensor.doc_string
     )

@@ -156,9 +156,9 @@ class Rescale(SessionPass):
             inference = session.inference(PromotionRules(promote_unsafe=True))
             evidence = _Evidence(model, reference, [fault for fault in detected if fault.node not in shifted], shifted)
         unsolved, bounds = list[Bound](), list(evidence.bounds(inference))
-        if not all(bound.is_wish for bound in bounds):
+        if not all(bound.is_optional for bound in bounds):
             solution = solve(model, inference, bounds)
-            unsolved = [bound for bound in solution.unsolved if not bound.is_wish]
+            unsolved = [bound for bound in solution.unsolved if not bound.is_optional]
             factors = _Change(solution, inference, namer, records).apply()
             now = keys_of(model)
             moved = {

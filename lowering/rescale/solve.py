@@ -50,7 +50,7 @@ class Bound:
     soft: bool = False
 
     @property
-    def is_wish(self) -> bool:
+    def is_optional(self) -> bool:
         """True if nothing is wrong without the bound: it only says that the value is to lose no bits by another's."""
         return self.soft or self.low <= 0 <= self.high
 
@@ -261,7 +261,7 @@ def solve(model: onnx_ir.Model, inference: Inference, bounds: Sequence[Bound]) -
 
     Adapters are tried at the same places of all bounds of one kind at once: models repeat their blocks.
     """
-    bounds = sorted(bounds, key=lambda bound: bound.is_wish)
+    bounds = sorted(bounds, key=lambda bound: bound.is_optional)
     given_up: list[Bound] = []
 
     def attempt(adapters: Places) -> tuple[_System, dict[int, Fraction], list[Bound]]:
@@ -285,7 +285,7 @@ def solve(model: onnx_ir.Model, inference: Inference, bounds: Sequence[Bound]) -
             unkept = trial[2]
             if len(unkept) < len(best[2]):
                 best = trial
-            if not unkept or (wrong[0].is_wish and len(unkept) < len(wrong)):
+            if not unkept or (wrong[0].is_optional and len(unkept) < len(wrong)):
                 break
         if best[0] is system:
             given_up += kin
@@ -299,7 +299,7 @@ def solve(model: onnx_ir.Model, inference: Inference, bounds: Sequence[Bound]) -
 def _kind(bound: Bound) -> tuple[str, bool]:
     """Return what bounds have in common that are freed alike."""
     node = _node_of(bound.subject)
-    return "" if node is None else node.op_type, bound.is_wish
+    return "" if node is None else node.op_type, bound.is_optional
 
 
 def _solution(system: _System, numbers: Mapping[int, Fraction], unsolved: tuple[Bound, ...]) -> Solution:

@@ -34,7 +34,9 @@ def cast_before_transpose(session: Session, target: Target, pass_name: str) -> l
     if not nodes_swapped:
         return []
     namer, types = session.namer(), session.inference(PromotionRules(promote_unsafe=True)).types
-    return [apply_replacement(session, pass_name, node, wanted, namer, types) for node, wanted in nodes_swapped]
+    return [
+        apply_replacement(session, pass_name, node, replacement, namer, types) for node, replacement in nodes_swapped
+    ]
 
 
 def _swapped(node: onnx_ir.Node) -> tuple[onnx_ir.Node, Replacement] | None:
