@@ -262,10 +262,8 @@ def model_bytes(vector: Vector, inputs: Sequence[Operand], output: Array, *, con
     imports = {"": vector.opset} | ({vector.domain: vector.domain_version} if vector.domain else {})
     for value, content in zip(values, inputs, strict=True) if constant else ():
         value.const_value = _tensor(content.name, content.elements)
-    graph_inputs, initializers = ([], values) if constant else (values, [])
-    graph = onnx_ir.Graph(
-        graph_inputs, [result], nodes=[node], initializers=initializers, opset_imports=imports, name=vector.name
-    )
+    ports, weights = ([], values) if constant else (values, [])
+    graph = onnx_ir.Graph(ports, [result], nodes=[node], initializers=weights, opset_imports=imports, name=vector.name)
     dtypes = [value.dtype for value in inputs] + [vector.output_type]
     model = onnx_ir.Model(graph, ir_version=ir_version(vector.opset, dtypes), producer_name="castsmith")
     return onnx_ir.to_proto(model).SerializeToString(deterministic=True)

@@ -295,5 +295,5 @@ def contrib_model(op_type: str, dtype: DataType, opset: int, ir_version: int) ->
 
 def _typed(name: str, parameter: ContribParameter, dtype: DataType) -> onnx.ValueInfoProto:
     preferred = (dtype, DataType.FLOAT, *sorted(parameter.allowed))
-    dtype_taken = next(candidate for candidate in preferred if candidate in parameter.allowed)
-    return onnx.helper.make_tensor_value_info(name, int(dtype_taken), None)
+    chosen = next(candidate for candidate in preferred if candidate in parameter.allowed)
+    return onnx.helper.make_tensor_value_info(name, int(chosen), None)

@@ -106,14 +106,9 @@ class _Calls:
 
     def __init__(self, model: onnx_ir.Model) -> None:
         self._calls: dict[str, dict[str, onnx_ir.Function]] = {}
-        for prefix, scope in (
-            ("", model.graph),
-            *((prefix_of(function), function) for function in model.functions.values()),
-        ):
+        for prefix, scope in (("", model.graph), *((prefix_of(callee), callee) for callee in model.functions.values())):
             called = ((node, model.functions.get(node.op_identifier())) for node in nodes_of(scope) if node.outputs)
-            self._calls[prefix] = {
-                node.outputs[0].name or "": function for node, function in called if function is not None
-            }
+            self._calls[prefix] = {node.outputs[0].name or "": callee for node, callee in called if callee is not None}
 
     def prefix(self, route: Route) -> str:
         """Return what stands before the names of values there; nothing outside of functions."""
@@ -226,28 +221,27 @@ def measure(before: Reference, after: onnx_ir.Model) -> Accuracy:
     """Run the converted model on the inputs of the reference and compare all values that both have."""
     evaluator = before.evaluator(after)
     results = frozenset[tuple[Route, str]](((), value.name or "") for value in before.model.graph.outputs)
-    comparison = _Comparison(results, notes=list(before.notes))
+    compared = _Comparison(results, notes=list(before.notes))
     for name, feeds, expected in before.runs:
         try:
             actual = before.values(evaluator, fed(after, feeds))
         except EngineError as error:
-            comparison.notes.append(f"the result does not run on {name}: {error}")
+            compared.notes.append(f"the result does not run on {name}: {error}")
             continue
-        comparison.names.append(name)
-        comparison.add(expected, actual)
-    contributions = dict(_contributions(before.model, comparison.errors))
+        compared.names.append(name)
+        compared.add(expected, actual)
+    contributions = dict(_contributions(before.model, compared.errors))
     leap = next(
-        ((n, e) for n, e in contributions.items() if e > _NOTABLE and _leaps(before.model, n, e, comparison.errors)),
-        None,
+        ((n, e) for n, e in contributions.items() if e > _NOTABLE and _leaps(before.model, n, e, compared.errors)), None
     )
     return Accuracy(
-        tuple(comparison.names),
-        tuple(comparison.outputs.values()),
+        tuple(compared.names),
+        tuple(compared.outputs.values()),
         leap,
-        tuple(comparison.overflows),
+        tuple(compared.overflows),
         contributions,
-        tuple(dict.fromkeys(comparison.notes)),
-        comparison.differing,
+        tuple(dict.fromkeys(compared.notes)),
+        compared.differing,
     )
 
 

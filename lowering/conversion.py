@@ -96,7 +96,7 @@ INFINITE_ERROR = FindingCode(
 
 @dataclass(frozen=True)
 class Request:
-    """What a caller of `convert` requests, checked."""
+    """What a caller asks of `convert`, checked."""
 
     to: DataType
     target: Target | None
@@ -257,13 +257,13 @@ def _search(model: onnx_ir.Model, request: Request, baseline: Reference, most: f
     search = Fewest(nodes, error, most, MOST_ATTEMPTS)
     search.run()
     if best is None:
-        without, least = search.known[frozenset()], min(search.known.values())
+        without, least = search.errors[frozenset()], min(search.errors.values())
         raise OptionError(
             f"`max_error` {most:g} is not reached: the error is {without:.3g}, and {least:.3g} if every node is kept"
             " that can be."
         )
     kept, attempt, result = best
-    result = replace(result, attempts=len(search.known), kept=tuple(name for name in nodes if name in kept))
+    result = replace(result, attempts=len(search.errors), kept=tuple(name for name in nodes if name in kept))
     return replace(attempt, result=result).told(request, attempt.proof(request)) if kept else result
 
 
@@ -469,10 +469,8 @@ def _scaled(original: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> 
         if error.worst <= WRONG:
             break
         unsolved = scaled.unsolved
-    remarks = (
-        list(_not_rescaled(result.model, unsolved, error)) if (detected or not half) and error.worst > WRONG else []
-    )
-    diagnostics = [*result.diagnostics, *remarks]
+    notes = list(_not_rescaled(result.model, unsolved, error)) if (detected or not half) and error.worst > WRONG else []
+    diagnostics = [*result.diagnostics, *notes]
     return replace(result, error=error, before=before, faults=tuple(detected), diagnostics=diagnostics)
 
 
@@ -497,9 +495,9 @@ def _attempt(
     keys, target = keys_of(work), request.target
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     run = Run(Session(work), request.provenance, request.progress)
-    asked = opset_asked(run.session, target, request.to)
-    if asked is not None:
-        run.apply(RaiseOpset(*asked))
+    newer = opset_asked(run.session, target, request.to)
+    if newer is not None:
+        run.apply(RaiseOpset(*newer))
     if request.to == DataType.BFLOAT16 and run.records.refusals and _is_older(work, FIRST_WITH_BFLOAT16):
         why = run.records.refusals[0].reason
         raise OptionError(f"bfloat16 needs opset 13, and {why}; export the model at opset 13.")
@@ -601,10 +599,10 @@ def _converted(run: Run, step: ConvertPrecision) -> PrecisionResult:
 
 def _widening(session: Session, to: DataType) -> tuple[ConvertPrecision, ...]:
     """The exact step to float ahead of a conversion between the 16-bit types: what is then left is left in float."""
-    other = {DataType.FLOAT16: DataType.BFLOAT16, DataType.BFLOAT16: DataType.FLOAT16}.get(to)
-    if other is None or not _holds(session, other):
+    source = {DataType.FLOAT16: DataType.BFLOAT16, DataType.BFLOAT16: DataType.FLOAT16}.get(to)
+    if source is None or not _holds(session, source):
         return ()
-    return (ConvertPrecision(DataType.FLOAT, sources=(other,), lower=("*",)),)
+    return (ConvertPrecision(DataType.FLOAT, sources=(source,), lower=("*",)),)
 
 
 def _without_double(session: Session, request: Request) -> tuple[ConvertPrecision, ...]:

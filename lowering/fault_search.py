@@ -76,7 +76,7 @@ class _Runs:
     def first(self, route: Path, value: onnx_ir.Value, computed: Tensor) -> Tensor:
         """Note the fault of the node, and go on with what the reference has."""
         key = route, value.name or ""
-        actual, expected = computed.array, self._reference_of(key)
+        actual, expected = computed.array, self._recorded(key)
         if expected is None or actual.dtype.kind != "f" or actual.shape != expected.shape:
             return computed
         if actual.dtype == np.float16:
@@ -135,15 +135,13 @@ class _Runs:
 
     def _expected_of(self, route: Path, operand: onnx_ir.Value) -> Array | None:
         """Return what the reference has for an operand of a node there."""
-        expected = next(
-            (array for key in _keys(route, operand) if (array := self._reference_of(key)) is not None), None
-        )
+        expected = next((array for key in _keys(route, operand) if (array := self._recorded(key)) is not None), None)
         producer = operand.producer()
         if expected is None and producer is not None and producer.op_type in CASTS and producer.inputs[0] is not None:
             return self._expected_of(route, producer.inputs[0])
         return expected
 
-    def _reference_of(self, key: Key) -> Array | None:
+    def _recorded(self, key: Key) -> Array | None:
         """Return what the reference has for a value, under the name that it had before the conversion."""
         if key in self.expected:
             return self.expected[key]
@@ -169,7 +167,7 @@ class _Runs:
     def second(self, route: Path, value: onnx_ir.Value, computed: Tensor) -> Tensor:
         """Go on with what is lost as long as that matters, and note which faults do harm."""
         key, node = (route, value.name or ""), value.producer()
-        actual, expected = computed.array, self._reference_of(key)
+        actual, expected = computed.array, self._recorded(key)
         if expected is None or node is None or actual.dtype.kind != "f" or actual.shape != expected.shape:
             if node is not None and (arriving := self._arriving(route, node, value)).causes:
                 self._follow(key, value, arriving)

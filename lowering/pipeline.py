@@ -93,7 +93,7 @@ def optimize_loaded(model: onnx_ir.Model, options: Options, path: str | os.PathL
     while (spec := schedule.next()) is not None:
         name = name_of(spec)
         growth.before(name)
-        settings["max_total_growth"] = growth.left
+        settings["max_total_growth"] = growth.allowance
         result = run.apply(make_pass(spec, settings) if isinstance(spec, str) else spec)
         schedule.ended(name, modified=result.modified)
         if result.modified:
@@ -120,12 +120,12 @@ class _Schedule:
     """The passes still to run: those that the caller names, once each; else all, in rounds until none finds anything.
 
     Attributes:
-        left: The passes that are left in this round.
+        remaining: The passes that are left in this round.
         again: The passes of each further round; none if the caller names passes, or the last one.
         by_default: Leave out a pass that found nothing since the last change.
     """
 
-    left: list[str | PassBase]
+    remaining: list[str | PassBase]
     again: Sequence[str | PassBase]
     by_default: bool
     rounds: int = 1
@@ -146,10 +146,10 @@ class _Schedule:
 
     def next(self) -> str | PassBase | None:
         """Return the next pass; None at the end."""
-        while self.left or (self.rounds < _MOST_ROUNDS and self.unsettled):
-            if not self.left:
-                self.left, self.rounds = list(self.again), self.rounds + 1
-            spec = self.left.pop(0)
+        while self.remaining or (self.rounds < _MOST_ROUNDS and self.unsettled):
+            if not self.remaining:
+                self.remaining, self.rounds = list(self.again), self.rounds + 1
+            spec = self.remaining.pop(0)
             if not (self.by_default and spec in self.settled):
                 return spec
         return None
@@ -157,8 +157,8 @@ class _Schedule:
     def ended(self, name: str, *, modified: bool) -> None:
         """Note that the pass of that name has run."""
         self.settled = set() if modified else self.settled | {name}
-        if self.by_default and modified and self.left:
-            self.left[:0] = AFTER.get(name, ())
+        if self.by_default and modified and self.remaining:
+            self.remaining[:0] = AFTER.get(name, ())
 
 
 @dataclass
@@ -166,21 +166,21 @@ class _Growth:
     """The bytes by which the passes that fold may still make the file grow, all their runs together."""
 
     session: Session
-    left: int
-    held: int | None = None
+    allowance: int
+    counted: int | None = None
     """The bytes of the constants, if nothing else changed them since they were counted."""
 
     def before(self, name: str) -> None:
-        if self.held is None and name in _GROWING:
-            self.held = self.session.survey.constant_bytes()
+        if self.counted is None and name in _GROWING:
+            self.counted = self.session.survey.constant_bytes()
 
     def after(self, name: str) -> None:
         """Count the growth of a pass that changed the model."""
-        if self.held is not None and name in _GROWING:
+        if self.counted is not None and name in _GROWING:
             now = self.session.survey.constant_bytes()
-            self.left, self.held = self.left - min(max(now - self.held, 0), self.left), now
+            self.allowance, self.counted = self.allowance - min(max(now - self.counted, 0), self.allowance), now
         else:
-            self.held = None
+            self.counted = None
 
 
 @dataclass

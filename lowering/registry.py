@@ -175,15 +175,13 @@ def make_pass(spec: str, settings: Mapping[str, Any]) -> PassBase:
     return pass_class(name)(**values)
 
 
-def _fit(registered: object) -> type[PassBase]:
-    if not (inspect.isclass(registered) and issubclass(registered, PassBase)):
+def _fit(entry: object) -> type[PassBase]:
+    if not (inspect.isclass(entry) and issubclass(entry, PassBase)):
         raise TypeError("it is not a subclass of onnx_ir.passes.PassBase")
-    if dataclasses.is_dataclass(registered):
-        required = [
-            field.name for field in dataclasses.fields(registered) if _is_required(field) and field.name != "target"
-        ]
+    if dataclasses.is_dataclass(entry):
+        required = [field.name for field in dataclasses.fields(entry) if _is_required(field) and field.name != "target"]
     else:
-        parameters = inspect.signature(registered).parameters.values()
+        parameters = inspect.signature(entry).parameters.values()
         required = [
             parameter.name
             for parameter in parameters
@@ -191,7 +189,7 @@ def _fit(registered: object) -> type[PassBase]:
         ]
     if required:
         raise TypeError(f"its option {required[0]} has no default")
-    return registered
+    return entry
 
 
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

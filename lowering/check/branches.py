@@ -39,17 +39,17 @@ def branch_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
 
 def known_before_run(value: onnx_ir.Value) -> bool | None:
     """Return whether the value is computed from constants and fixed sizes alone; None if a shape is not declared."""
-    return _is_known_cached(value, {})
+    return _is_fixed(value, {})
 
 
-def _is_known_cached(value: onnx_ir.Value, known: dict[onnx_ir.Value, bool | None]) -> bool | None:
+def _is_fixed(value: onnx_ir.Value, known: dict[onnx_ir.Value, bool | None]) -> bool | None:
     if value not in known:
         known[value] = None
-        known[value] = _is_computed_before_run(value, known)
+        known[value] = _computed_fixed(value, known)
     return known[value]
 
 
-def _is_computed_before_run(value: onnx_ir.Value, known: dict[onnx_ir.Value, bool | None]) -> bool | None:
+def _computed_fixed(value: onnx_ir.Value, known: dict[onnx_ir.Value, bool | None]) -> bool | None:
     node = value.producer()
     if constant_tensor(value) is not None or value.const_value is not None:
         return True
@@ -65,5 +65,5 @@ def _is_computed_before_run(value: onnx_ir.Value, known: dict[onnx_ir.Value, boo
             return None
         place = int(index.numpy().item())
         return isinstance(shape[place], int) if -len(shape) <= place < len(shape) else None
-    operands = {_is_known_cached(operand, known) for operand in node.inputs if operand is not None}
+    operands = {_is_fixed(operand, known) for operand in node.inputs if operand is not None}
     return False if False in operands else None if None in operands else True

@@ -129,15 +129,13 @@ def unreported_errors(
     sites = {(finding.code, finding.site, finding.subject) for finding in reported}
     errors = [finding for finding in target_findings(model, inference, target) if finding.severity is Severity.ERROR]
     unregistered = registered_findings(model, inference, target, {finding.site for finding in errors})
-    remaining = chain(
+    rest = chain(
         (replace(finding, severity=Severity.WARNING) if finding.code in _LOADED else finding for finding in errors),
         (replace(finding, severity=Severity.WARNING) for finding in unregistered),
     )
     way_out = f"{TRIES}{str(target)!r})` tries all other ways"
     return [
-        replace(finding, help=way_out)
-        for finding in remaining
-        if (finding.code, finding.site, finding.subject) not in sites
+        replace(finding, help=way_out) for finding in rest if (finding.code, finding.site, finding.subject) not in sites
     ]
 
 

@@ -133,9 +133,7 @@ def _obstacles(model: onnx_ir.Model, findings: Iterable[Diagnostic]) -> tuple[st
     """Return the errors that keep the target from running the model, each once."""
     of_vendors = {site_of(node) for node in all_nodes(model) if node.domain in VENDORS}
     errors = (finding for finding in findings if finding.severity is Severity.ERROR)
-    standing = (
-        finding.message for finding in errors if finding.code not in _OF_THE_MODEL or finding.site in of_vendors
-    )
+    standing = (error.message for error in errors if error.code not in _OF_THE_MODEL or error.site in of_vendors)
     return tuple(dict.fromkeys(standing))
 
 
@@ -233,9 +231,8 @@ class _Search:
         return not self.every and len(outcomes) == 1 and outcomes != {()}
 
     def _best(self, attempts: Iterable[_Attempt]) -> _Attempt | None:
-        return next(
-            (attempt for attempt in sorted(attempts, key=lambda attempt: attempt.rank) if attempt.way.legal), None
-        )
+        legal = (attempt for attempt in attempts if attempt.way.legal)
+        return min(legal, key=lambda attempt: attempt.rank, default=None)
 
     def _run(self, step: Step, model: onnx_ir.Model) -> Result | str:
         """Do the step; return the reason if it cannot be done."""
@@ -333,10 +330,10 @@ class _Meter:
             if best is None:
                 continue
             is_worth_it = exact is None or exact.cost > _TWICE * best.cost
-            is_told = is_worth_it or self.search.every  # with its error
-            if not is_told and conversion.options["to"] != type_name(DataType.FLOAT):
+            is_measured = is_worth_it or self.search.every  # with its error
+            if not is_measured and conversion.options["to"] != type_name(DataType.FLOAT):
                 break  # another type of 16 bits costs as much
-            if is_told and self._is_accurate(best) and is_worth_it:
+            if is_measured and self._is_accurate(best) and is_worth_it:
                 ways.append(best)
         return min(ways, key=lambda attempt: attempt.rank, default=None)
 

@@ -139,18 +139,15 @@ def _stated(
     model: onnx_ir.Model, inference: Inference, ranges: Mapping[str, tuple[float, float]]
 ) -> dict[onnx_ir.Value, Range | None]:
     """Return the stated ranges of the inputs of integers. Raises OptionError for a name that is no input."""
-    inputs, ranges_found = (
-        {value.name or "": value for value in model.graph.inputs},
-        dict[onnx_ir.Value, Range | None](),
-    )
+    inputs, stated = {value.name or "": value for value in model.graph.inputs}, dict[onnx_ir.Value, Range | None]()
     for name, (low, high) in ranges.items():
         if name not in inputs:
             way_out = did_you_mean(name, inputs, f"expected {', '.join(inputs)}")
             raise OptionError(f"`ranges` names {name!r}, which is not an input of the model; {way_out}")
         dtype = inference.type_of(inputs[name])
         if dtype is not None and element_type(dtype).kind is Kind.INTEGER:
-            ranges_found[inputs[name]] = Range(math.ceil(low), math.floor(high))
-    return ranges_found
+            stated[inputs[name]] = Range(math.ceil(low), math.floor(high))
+    return stated
 
 
 def _places(

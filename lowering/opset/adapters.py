@@ -199,13 +199,11 @@ def adapted(build: Builder, node: onnx_ir.Node, now: int, to: int, types: TypeOf
     return current
 
 
-def _has_changed(current: onnx_ir.Node, node: onnx_ir.Node, low: int, high: int, types: TypeOf) -> bool:
+def _has_changed(form: onnx_ir.Node, node: onnx_ir.Node, low: int, high: int, types: TypeOf) -> bool:
     """True if the operator has another meaning for the node after opset `low` and up to `high`."""
-    values = (*current.inputs, *node.outputs)
+    values = (*form.inputs, *node.outputs)
     return bool(
-        changes_between(
-            current, [None if value is None else types.get(value, value.dtype) for value in values], low, high
-        )
+        changes_between(form, [None if value is None else types.get(value, value.dtype) for value in values], low, high)
     )
 
 

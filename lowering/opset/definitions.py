@@ -205,13 +205,11 @@ def _bind_attributes(function: onnx_ir.Function, node: onnx_ir.Node, schema: onn
         for name, attribute in list(inner.attributes.items()):
             if not attribute.is_ref():
                 continue
-            attribute_given = node.attributes.get(attribute.ref_attr_name or "")
+            argument = node.attributes.get(attribute.ref_attr_name or "")
             formal = schema.attributes.get(attribute.ref_attr_name or "")
-            if attribute_given is None and formal is not None and formal.default_value.name:
-                attribute_given = onnx_ir.from_proto(formal.default_value)
-            if attribute_given is None:
+            if argument is None and formal is not None and formal.default_value.name:
+                argument = onnx_ir.from_proto(formal.default_value)
+            if argument is None:
                 del inner.attributes[name]
             else:
-                inner.attributes[name] = onnx_ir.Attr(
-                    name, attribute_given.type, attribute_given.value, attribute_given.ref_attr_name
-                )
+                inner.attributes[name] = onnx_ir.Attr(name, argument.type, argument.value, argument.ref_attr_name)

@@ -296,8 +296,8 @@ def _slice(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
 
 def _without_ratio(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     """Between opset 7 and 12, Dropout draws nothing."""
-    kept = again(node, list(node.inputs), ratio=None) if "ratio" in node.attributes else node
-    return kept if len(node.outputs) == 1 else "Dropout has a mask as its second output"
+    undrawn = again(node, list(node.inputs), ratio=None) if "ratio" in node.attributes else node
+    return undrawn if len(node.outputs) == 1 else "Dropout has a mask as its second output"
 
 
 def _resized(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:

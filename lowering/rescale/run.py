@@ -144,7 +144,7 @@ class Rescale(SessionPass):
         if self.reference is None and not computes_in_half(model):
             return RescaleResult(model, False)
         reference = self.reference or reference_of(model)
-        detected = faults(reference, model) if self.found is None else _here(model, self.found)
+        detected = faults(reference, model) if self.found is None else _at_own_nodes(model, self.found)
         if not detected:
             return RescaleResult(model, False)
         namer, keys, moved = Namer(model), keys_of(model), dict[str, tuple[str, int]]()
@@ -164,16 +164,14 @@ class Rescale(SessionPass):
             moved = {
                 now[value]: (keys[value], exponent) for value, exponent in solution.values.items() if value in keys
             }
-        values = [
-            subject if isinstance(subject := bound.subject, onnx_ir.Value) else value_at(subject) for bound in unsolved
-        ]
+        values = [place if isinstance(place := bound.subject, onnx_ir.Value) else value_at(place) for bound in unsolved]
         names = tuple(dict.fromkeys(value.name or "" for value in values if value is not None))
         if records.rewrites:
             session.changed()
         return RescaleResult(model, bool(records.rewrites), records, factors=factors, moved=moved, unsolved=names)
 
 
-def _here(model: onnx_ir.Model, detected: Iterable[Fault]) -> list[Fault]:
+def _at_own_nodes(model: onnx_ir.Model, detected: Iterable[Fault]) -> list[Fault]:
     """Return the faults of a copy or a conversion of the model at its own nodes."""
     nodes = defaultdict[str | None, list[onnx_ir.Node]](list)  # branches and functions may use a name again
     for node in (node for node in all_nodes(model) if node.outputs):
@@ -404,22 +402,14 @@ class _Change:
         (owner, index), value = edge, present(value_at(edge), "an operand")
         new = self._scaled.get((value, exponent)) if isinstance(owner, onnx_ir.Node) else None
         if new is None:
-            multiplication = self._multiplied(value, exponent)
-            new = self._scaled[value, exponent] = multiplication.outputs[0]
+            product = self._multiplied(value, exponent)
+            new = self._scaled[value, exponent] = product.outputs[0]
             if not isinstance(owner, onnx_ir.Node):
                 inner = self.namer.fresh(f"{value.name}_scaled")
                 new.name, value.name = value.name, inner
             reason = f"multiplied by 2^{-exponent}, so that what is computed from it fits float16"
             self.records.rewrites.append(
-                Rewrite(
-                    NAME,
-                    SCALE_VALUE.code,
-                    site_of(multiplication),
-                    (),
-                    node_items([multiplication]),
-                    reason,
-                    Effect.SCALED,
-                )
+                Rewrite(NAME, SCALE_VALUE.code, site_of(product), (), node_items([product]), reason, Effect.SCALED)
             )
         if isinstance(owner, onnx_ir.Node):
             owner.replace_input_with(index, new)
@@ -429,20 +419,20 @@ class _Change:
     def _multiplied(self, value: onnx_ir.Value, exponent: int) -> onnx_ir.Node:
         """Return a node that multiplies the value by a power of two, where all see it that see the value."""
         factor, producer = self._number(value, 2.0**-exponent), value.producer()
-        multiplication = onnx_ir.node("Mul", [value, factor])
-        multiplication.outputs[0].name, multiplication.outputs[0].type, multiplication.outputs[0].shape = (
+        product = onnx_ir.node("Mul", [value, factor])
+        product.outputs[0].name, product.outputs[0].type, product.outputs[0].shape = (
             f"{value.name}_scaled",
             value.type,
             value.shape,
         )
-        name_node(multiplication, self.namer)
+        name_node(product, self.namer)
         graph = present(value.graph, "the graph of a value")
         if producer is not None:
-            producer.append(multiplication)
+            producer.append(product)
         else:
-            graph.insert_before(next(iter(graph)), multiplication)
-        place_constant(factor, multiplication, self.namer)
-        return multiplication
+            graph.insert_before(next(iter(graph)), product)
+        place_constant(factor, product, self.namer)
+        return product
 
 
 def _times(array: Array, exponent: int) -> tuple[Array, str]:

@@ -115,11 +115,9 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
         ModelError: The target has no Cast of the quantized type.
     """
     quantized = node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0]
-    codes_type = None if quantized is None else types.get(quantized, quantized.dtype)
-    if codes_type is None or (codes_type in CODED_TYPES and not _casts_from_float(target, codes_type, opset)):
-        raise ModelError(
-            f"QuantizeLinear of {type_name(dtype)} to {'?' if codes_type is None else type_name(codes_type)}"
-        )
+    stored = None if quantized is None else types.get(quantized, quantized.dtype)
+    if stored is None or (stored in CODED_TYPES and not _casts_from_float(target, stored, opset)):
+        raise ModelError(f"QuantizeLinear of {type_name(dtype)} to {'?' if stored is None else type_name(stored)}")
     build = ReplacementBuilder(node)
     expand = expand_quantize if node.op_type == "QuantizeLinear" else expand_dequantize
     y = expand(build, node, Context(types, frozenset(), Encoding.LADDER, opset))
