@@ -42,14 +42,14 @@ def known_before_run(value: onnx_ir.Value) -> bool | None:
     return _is_fixed(value, {})
 
 
-def _is_fixed(value: onnx_ir.Value, known: dict[onnx_ir.Value, bool | None]) -> bool | None:
-    if value not in known:
-        known[value] = None
-        known[value] = _computed_fixed(value, known)
-    return known[value]
+def _is_fixed(value: onnx_ir.Value, cache: dict[onnx_ir.Value, bool | None]) -> bool | None:
+    if value not in cache:
+        cache[value] = None
+        cache[value] = _computed_fixed(value, cache)
+    return cache[value]
 
 
-def _computed_fixed(value: onnx_ir.Value, known: dict[onnx_ir.Value, bool | None]) -> bool | None:
+def _computed_fixed(value: onnx_ir.Value, cache: dict[onnx_ir.Value, bool | None]) -> bool | None:
     node = value.producer()
     if constant_tensor(value) is not None or value.const_value is not None:
         return True
@@ -65,5 +65,5 @@ def _computed_fixed(value: onnx_ir.Value, known: dict[onnx_ir.Value, bool | None
             return None
         place = int(index.numpy().item())
         return isinstance(shape[place], int) if -len(shape) <= place < len(shape) else None
-    operands = {_is_fixed(operand, known) for operand in node.inputs if operand is not None}
+    operands = {_is_fixed(operand, cache) for operand in node.inputs if operand is not None}
     return False if False in operands else None if None in operands else True
