@@ -235,14 +235,14 @@ def fixed_part(vector: Vector) -> tuple[list[Operand], Array] | None:
     mask = vector.defined()
     data, *others = vector.inputs
     if mask.ndim == 1:
-        kept: Any = mask
+        fixed: Any = mask
     elif others[0].elements.ndim == 1:
-        kept = (slice(None), mask.all(0))
+        fixed = (slice(None), mask.all(0))
     else:
-        kept = mask.all(1)
-        others = [Operand(other.name, other.elements[kept], other.file) for other in others]
-    output = vector.output[kept]
-    inputs = [Operand(data.name, data.elements[kept], data.file), *others]
+        fixed = mask.all(1)
+        others = [Operand(operand.name, operand.elements[fixed], operand.file) for operand in others]
+    output = vector.output[fixed]
+    inputs = [Operand(data.name, data.elements[fixed], data.file), *others]
     return (inputs, output) if output.size else None
 
 
@@ -262,8 +262,8 @@ def model_bytes(vector: Vector, inputs: Sequence[Operand], output: Array, *, con
     imports = {"": vector.opset} | ({vector.domain: vector.domain_version} if vector.domain else {})
     for value, content in zip(values, inputs, strict=True) if constant else ():
         value.const_value = _tensor(content.name, content.elements)
-    taken, held = ([], values) if constant else (values, [])
-    graph = onnx_ir.Graph(taken, [result], nodes=[node], initializers=held, opset_imports=imports, name=vector.name)
+    ports, weights = ([], values) if constant else (values, [])
+    graph = onnx_ir.Graph(ports, [result], nodes=[node], initializers=weights, opset_imports=imports, name=vector.name)
     dtypes = [value.dtype for value in inputs] + [vector.output_type]
     model = onnx_ir.Model(graph, ir_version=ir_version(vector.opset, dtypes), producer_name="castsmith")
     return onnx_ir.to_proto(model).SerializeToString(deterministic=True)

@@ -60,32 +60,32 @@ class Outcome:
 def judge(vector: Vector, content: bytes) -> Outcome:
     """Compare the raw bytes of an engine's output with a vector."""
     try:
-        got = from_raw(content, vector.output_type, vector.output.shape).reshape(-1)
+        actual = from_raw(content, vector.output_type, vector.output.shape).reshape(-1)
     except ValueError:
         reason = f"the output has {len(content)} bytes, which are not {vector.output.size} elements"
         return Outcome(vector.name, "refuses", reason=reason)
     expected = vector.output.reshape(-1)
-    differ, other_nan = _differences(expected, got, vector.output_type)
+    differ, other_nan = _differences(expected, actual, vector.output_type)
     counts = _by_standing(vector, differ)
     fixed = np.flatnonzero(differ & vector.defined().reshape(-1))
     first = None
     if fixed.size:
         at = int(fixed[0])
-        first = Deviation(at, _input_text(vector, at), element_text(expected, at), element_text(got, at))
+        first = Deviation(at, _input_text(vector, at), element_text(expected, at), element_text(actual, at))
     status: Status = "wrong" if fixed.size else "right"
     return Outcome(vector.name, status, expected.size, *counts, int(other_nan.sum()), first)
 
 
-def _differences(expected: Array, got: Array, dtype: DataType) -> tuple[Array, Array]:
+def _differences(expected: Array, actual: Array, dtype: DataType) -> tuple[Array, Array]:
     """Return masks of the elements with other bits that are not both NaN, and of those that are."""
     if dtype is DataType.STRING:
-        return expected != got, np.zeros(expected.shape, np.bool_)
-    differ = codes_of(expected) != codes_of(got)
+        return expected != actual, np.zeros(expected.shape, np.bool_)
+    differ = codes_of(expected) != codes_of(actual)
     row = element_type(dtype)
     if row.kind is not Kind.FLOATING or not row.has_nan:
         return differ, np.zeros(expected.shape, np.bool_)
     with np.errstate(invalid="ignore"):
-        both = np.isnan(expected) & np.isnan(got)
+        both = np.isnan(expected) & np.isnan(actual)
     return differ & ~both, differ & both
 
 
@@ -107,12 +107,12 @@ def _input_text(vector: Vector, at: int) -> str:
     shape = data.elements.shape
     index = np.unravel_index(at, shape)
     texts = [element_text(flat, at)]
-    for other in others:
-        array = other.elements
+    for operand in others:
+        array = operand.elements
         place: tuple[Any, ...] = () if array.ndim == 0 else (index[0],)
         if array.ndim == 2:
             place = (index[0], int(index[1]) // (shape[1] // array.shape[1]))
-        texts.append(f"{other.name} {element_text(array[place].reshape(1), 0)}")
+        texts.append(f"{operand.name} {element_text(array[place].reshape(1), 0)}")
     return ", ".join(texts)
 
 

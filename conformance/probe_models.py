@@ -294,6 +294,6 @@ def contrib_model(op_type: str, dtype: DataType, opset: int, ir_version: int) ->
 
 
 def _typed(name: str, parameter: ContribParameter, dtype: DataType) -> onnx.ValueInfoProto:
-    wanted = (dtype, DataType.FLOAT, *sorted(parameter.allowed))
-    dtype_taken = next(candidate for candidate in wanted if candidate in parameter.allowed)
-    return onnx.helper.make_tensor_value_info(name, int(dtype_taken), None)
+    preferred = (dtype, DataType.FLOAT, *sorted(parameter.allowed))
+    chosen = next(candidate for candidate in preferred if candidate in parameter.allowed)
+    return onnx.helper.make_tensor_value_info(name, int(chosen), None)

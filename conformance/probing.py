@@ -57,8 +57,8 @@ def probe(name: str) -> dict[str, Any]:
     version, release, engine = _RUNTIMES[name]()
     newest_ir = max(ir for ir in range(4, _NEWEST_IR + 1) if _loads(engine, _binary(_simple(_SETTLED, ir))))
     newest = max(n for n in range(_SETTLED, NEWEST_OPSET + 1) if _loads(engine, _binary(_simple(n, newest_ir))))
-    asked = {dtype: _asked(dtype, newest, newest_ir, engine) for dtype in ELEMENT_TYPES}
-    spans = {dtype: {op: _span(opsets) for op, opsets in opsets_by_op.items()} for dtype, opsets_by_op in asked.items()}
+    tried = {dtype: _try_operators(dtype, newest, newest_ir, engine) for dtype in ELEMENT_TYPES}
+    spans = {dtype: {op: _span(opsets) for op, opsets in opsets_by_op.items()} for dtype, opsets_by_op in tried.items()}
     rows = {
         dtype: {**{op: span[0] for op, span in span_by_op.items() if span}, **_contrib_row(dtype, newest_ir, engine)}
         for dtype, span_by_op in spans.items()
@@ -99,25 +99,25 @@ def _value_text(value: Any) -> str:
     return json.dumps(value)
 
 
-def _asked(dtype: DataType, newest: int, ir_version: int, engine: str) -> dict[str, dict[int, bool]]:
+def _try_operators(dtype: DataType, newest: int, ir_version: int, engine: str) -> dict[str, dict[int, bool]]:
     """Return for each operator the opsets at which it was tried with the type, in order, and whether it works."""
-    answers: dict[str, dict[int, bool]] = {}
+    outcomes: dict[str, dict[int, bool]] = {}
     for op_type in TEXTS:
         for opset in versions(op_type, dtype, newest):
             defined = opset >= EARLY.get(op_type, 1)
             model = _binary(model_text(op_type, dtype, opset, ir_version), defined=defined)
             if model:
-                answers.setdefault(op_type, {})[opset] = _loads(engine, model, run=True)
-    return answers
+                outcomes.setdefault(op_type, {})[opset] = _loads(engine, model, run=True)
+    return outcomes
 
 
 def _span(works: dict[int, bool]) -> tuple[int, ...]:
     """Return the last opset at which an operator began to work, and that at which it ceased to, if there are such."""
     first = last = 0
-    for opset, here in works.items():
-        if here and (not first or last):
+    for opset, runs in works.items():
+        if runs and (not first or last):
             first, last = opset, 0
-        elif not here and first and not last:
+        elif not runs and first and not last:
             last = opset
     return tuple(filter(None, (first, last)))
 

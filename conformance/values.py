@@ -118,8 +118,8 @@ def _integers_around(row: ElementType, points: Array) -> Array:
 def _floats_around(source: DataType, points: Array) -> Array:
     middle = cast(points, source)
     codes = middle.view(f"u{middle.itemsize}")
-    one = codes.dtype.type(1)
-    away, toward = codes + one, codes[(middle != 0)] - one
+    step = codes.dtype.type(1)
+    away, toward = codes + step, codes[(middle != 0)] - step
     return np.concatenate([middle, away.view(middle.dtype), toward.view(middle.dtype)])
 
 

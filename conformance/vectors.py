@@ -176,11 +176,11 @@ def _regimes(target: DataType, setting: _Setting, first: int, opset: int | None)
 def _cast_vector(op: str, source: DataType, target: DataType, setting: _Setting, opsets: tuple[int, int]) -> Vector:
     begin, end = opsets
     pair = f"{type_name(source)}_to_{type_name(target)}"
-    whole = _WHOLE_BITS[op]
-    data = values_for(source, target, whole_bits=whole)
+    whole_bits = _WHOLE_BITS[op]
+    data = values_for(source, target, whole_bits=whole_bits)
     settings: dict[str, Any] = {"saturate": setting.saturate, "round_mode": setting.round_mode, "opset": begin}
     attributes = setting.attributes()
-    inputs = [Operand("input", data, _file_of(source, target, whole))]
+    inputs = [Operand("input", data, _file_of(source, target, whole_bits))]
     if op == "CastLike":
         like = np.zeros(1, target.numpy()) if target is not DataType.STRING else np.array([""], object)
         inputs.append(Operand("target_type", like, f"one_{type_name(target)}"))

@@ -75,21 +75,21 @@ class Reference:
 
     def measured(self) -> dict[str, Bound]:
         """The least and greatest finite element of each value over all sets, inputs included, by `keys_of`."""
-        found = dict[str, Bound]()
+        bounds = dict[str, Bound]()
         for key, arrays in self.arrays().items():
             finite = [numbers[np.isfinite(numbers)] for numbers in map(_wide, arrays)]
             sizes = [(float(numbers.min()), float(numbers.max())) for numbers in finite if numbers.size]
             if sizes:
-                found[key] = Bound(min(low for low, _ in sizes), max(high for _, high in sizes), "measured")
-        return found
+                bounds[key] = Bound(min(low for low, _ in sizes), max(high for _, high in sizes), "measured")
+        return bounds
 
     def arrays(self) -> dict[str, list[Array]]:
         """What each value is in all runs, turns of loops and calls, by `keys_of`."""
-        found, calls = defaultdict[str, list[Array]](list), _Calls(self.model)
+        arrays, calls = defaultdict[str, list[Array]](list), _Calls(self.model)
         for _, _, values in self.runs:
             for (route, name), array in values.items():
-                found[calls.prefix(route) + name].append(array)
-        return dict(found)
+                arrays[calls.prefix(route) + name].append(array)
+        return dict(arrays)
 
     def evaluator(self, model: onnx_ir.Model) -> Evaluator:
         """An evaluator of the model."""
@@ -106,9 +106,9 @@ class _Calls:
 
     def __init__(self, model: onnx_ir.Model) -> None:
         self._calls: dict[str, dict[str, onnx_ir.Function]] = {}
-        for prefix, scope in (("", model.graph), *((prefix_of(each), each) for each in model.functions.values())):
+        for prefix, scope in (("", model.graph), *((prefix_of(callee), callee) for callee in model.functions.values())):
             called = ((node, model.functions.get(node.op_identifier())) for node in nodes_of(scope) if node.outputs)
-            self._calls[prefix] = {node.outputs[0].name or "": each for node, each in called if each is not None}
+            self._calls[prefix] = {node.outputs[0].name or "": callee for node, callee in called if callee is not None}
 
     def prefix(self, route: Route) -> str:
         """Return what stands before the names of values there; nothing outside of functions."""
@@ -142,24 +142,24 @@ def reference(
         dtype = None if target is None else target.sums_in(node.op_type)
         return adds_up(node) or scales_a_sum(node) if dtype is None else dtype == DataType.FLOAT16
 
-    found = Reference(model, Engine(engine, half_inside), 2 * seconds_for((model,)), target=target)
+    baseline = Reference(model, Engine(engine, half_inside), 2 * seconds_for((model,)), target=target)
     of = of or model
-    evaluator, own = found.evaluator(model), found.evaluator(of)
+    evaluator, sampler = baseline.evaluator(model), baseline.evaluator(of)
     if inputs is None or is_made_up(inputs):
-        sets = mild_sets(of, own, own.budget, dims or {})
-        sets = ((name, _within(given, ranges or {})) for name, given in sets)
+        sets = mild_sets(of, sampler, sampler.budget, dims or {})
+        sets = ((name, _within(feeds, ranges or {})) for name, feeds in sets)
     else:
         sets = given_sets(of, inputs)
     for name, within in sets:
         feeds = fed(model, fed(of, within))
         try:
-            found.runs.append((name, feeds, found.values(evaluator, feeds)))
+            baseline.runs.append((name, feeds, baseline.values(evaluator, feeds)))
         except EngineError as error:
-            found.notes.append(f"not run on {name}: {error}")
-    if not found.runs:
-        why = found.notes[0] if found.notes else "there are no inputs"
+            baseline.notes.append(f"not run on {name}: {error}")
+    if not baseline.runs:
+        why = baseline.notes[0] if baseline.notes else "there are no inputs"
         raise ModelError(f"the error cannot be measured: {why.rstrip('.')}.")
-    return found
+    return baseline
 
 
 @dataclass
@@ -175,86 +175,86 @@ class _Comparison:
     notes: list[str] = field(default_factory=list[str])
     differing: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
-    def add(self, expected: Mapping[tuple[Route, str], Array], found: Mapping[tuple[Route, str], Array]) -> None:
+    def add(self, expected: Mapping[tuple[Route, str], Array], actual: Mapping[tuple[Route, str], Array]) -> None:
         """Compare the values of one run that both models have."""
         for key, before in expected.items():
-            here, name = found.get(key), key[1]
-            if here is None:
+            after, name = actual.get(key), key[1]
+            if after is None:
                 continue
             if before.dtype.kind not in _FLOATS:
                 if key in self.results:
-                    self._count(name, before, here)
+                    self._count(name, before, after)
                 continue
-            if here.shape != before.shape:
+            if after.shape != before.shape:
                 if key in self.results:
-                    self.notes.append(f"{name} has the shape {list(here.shape)} instead of {list(before.shape)}")
+                    self.notes.append(f"{name} has the shape {list(after.shape)} instead of {list(before.shape)}")
                     self.outputs[name] = OutputError(name, np.inf, np.inf, 0.0, None)
                 continue
-            error = _error(name, before, here)
-            if np.isfinite(_wide(before)).all() and not np.isfinite(_wide(here)).all():
+            error = _error(name, before, after)
+            if np.isfinite(_wide(before)).all() and not np.isfinite(_wide(after)).all():
                 self.overflows[name] = None
             self.errors[name] = max(self.errors.get(name, 0.0), error.relative)
             if key in self.results:
-                self._count_defined(name, before, here)
+                self._count_defined(name, before, after)
                 self.outputs[name] = _worse(self.outputs.get(name, error), error)
 
-    def _count_defined(self, name: str, before: Array, here: Array) -> None:
+    def _count_defined(self, name: str, before: Array, after: Array) -> None:
         """Note elements of an output that are NaN in the model alone, such as the softmax of a row of masks."""
-        count = int(np.count_nonzero(np.isnan(_wide(before)) & ~np.isnan(_wide(here))))
+        count = int(np.count_nonzero(np.isnan(_wide(before)) & ~np.isnan(_wide(after))))
         if count:
             self.notes.append(
                 f"{count} of {before.size} elements of {name} are NaN in the model and numbers in the result"
             )
 
-    def _count(self, name: str, before: Array, here: Array) -> None:
+    def _count(self, name: str, before: Array, after: Array) -> None:
         """Count the elements of an output that differ: all of them, if its shape does."""
-        if here.shape != before.shape:
-            self.notes.append(f"{name} has the shape {list(here.shape)} instead of {list(before.shape)}")
+        if after.shape != before.shape:
+            self.notes.append(f"{name} has the shape {list(after.shape)} instead of {list(before.shape)}")
             differing = before.size
         else:
-            differing = int(np.count_nonzero(here != before))
-        known = self.differing.get(name, (0, 0))
-        self.differing[name] = known[0] + differing, known[1] + before.size
+            differing = int(np.count_nonzero(after != before))
+        counts = self.differing.get(name, (0, 0))
+        self.differing[name] = counts[0] + differing, counts[1] + before.size
 
 
 def measure(before: Reference, after: onnx_ir.Model) -> Accuracy:
     """Run the converted model on the inputs of the reference and compare all values that both have."""
     evaluator = before.evaluator(after)
     results = frozenset[tuple[Route, str]](((), value.name or "") for value in before.model.graph.outputs)
-    found = _Comparison(results, notes=list(before.notes))
-    for name, feeds, known in before.runs:
+    compared = _Comparison(results, notes=list(before.notes))
+    for name, feeds, expected in before.runs:
         try:
-            here = before.values(evaluator, fed(after, feeds))
+            actual = before.values(evaluator, fed(after, feeds))
         except EngineError as error:
-            found.notes.append(f"the result does not run on {name}: {error}")
+            compared.notes.append(f"the result does not run on {name}: {error}")
             continue
-        found.names.append(name)
-        found.add(known, here)
-    contributions = dict(_contributions(before.model, found.errors))
+        compared.names.append(name)
+        compared.add(expected, actual)
+    contributions = dict(_contributions(before.model, compared.errors))
     leap = next(
-        ((n, e) for n, e in contributions.items() if e > _NOTABLE and _leaps(before.model, n, e, found.errors)), None
+        ((n, e) for n, e in contributions.items() if e > _NOTABLE and _leaps(before.model, n, e, compared.errors)), None
     )
     return Accuracy(
-        tuple(found.names),
-        tuple(found.outputs.values()),
+        tuple(compared.names),
+        tuple(compared.outputs.values()),
         leap,
-        tuple(found.overflows),
+        tuple(compared.overflows),
         contributions,
-        tuple(dict.fromkeys(found.notes)),
-        found.differing,
+        tuple(dict.fromkeys(compared.notes)),
+        compared.differing,
     )
 
 
 def _within(feeds: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
     """Return generated inputs with those that have a range spread over it, both ends included."""
-    found = dict(feeds)
+    spread_out = dict(feeds)
     for name, (low, high) in ranges.items():
-        array = cast("Array | None", found.get(name))
+        array = cast("Array | None", spread_out.get(name))
         if array is not None and array.dtype.kind == "f" and array.size:
             spread = np.random.default_rng(array.size).uniform(low, high, array.size)
             spread[:2] = (low, high)[: array.size]
-            found[name] = spread.reshape(array.shape).astype(array.dtype)
-    return found
+            spread_out[name] = spread.reshape(array.shape).astype(array.dtype)
+    return spread_out
 
 
 def fed(model: onnx_ir.Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,32 +272,32 @@ def fed(model: onnx_ir.Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
 def _values(evaluator: Evaluator, feeds: Any) -> dict[tuple[Route, str], Array]:
     """The floating-point values of one run of the model, inputs and outputs under the empty route."""
     fed = cast("Mapping[str, object]", feeds)
-    found: dict[tuple[Route, str], Array] = {
+    values: dict[tuple[Route, str], Array] = {
         ((), name): array
         for name, array in fed.items()
         if isinstance(array, np.ndarray) and array.dtype.kind in _FLOATS
     }
-    left = _MOST_BYTES
+    room = _MOST_BYTES
 
     def watch(route: Route, value: onnx_ir.Value, tensor: Tensor) -> None:
-        nonlocal left
-        if tensor.array.dtype.kind in _FLOATS and tensor.array.nbytes <= left:
-            left -= tensor.array.nbytes
-            found[route, value.name or ""] = tensor.array
+        nonlocal room
+        if tensor.array.dtype.kind in _FLOATS and tensor.array.nbytes <= room:
+            room -= tensor.array.nbytes
+            values[route, value.name or ""] = tensor.array
 
     results = evaluator.run(feeds, watch)
     for name, content in results.items():
         if isinstance(content, Tensor):
-            found[(), name] = content.array
-    return found
+            values[(), name] = content.array
+    return values
 
 
 def _wide(array: Array) -> Array:
     return np.asarray(array, dtype=np.float64)
 
 
-def _error(name: str, expected: Array, found: Array) -> OutputError:
-    a, b = _wide(expected).ravel(), _wide(found).ravel()
+def _error(name: str, expected: Array, actual: Array) -> OutputError:
+    a, b = _wide(expected).ravel(), _wide(actual).ravel()
     # Mask values become the lowest number, and rows of masks alone, NaN, numbers: what is beside them is compared.
     compared = ~(((a <= _MASK) & (b <= _MASK / 2)) | np.isnan(a))
     a, b = a[compared], b[compared]
@@ -311,7 +311,7 @@ def _error(name: str, expected: Array, found: Array) -> OutputError:
     scale = float(cast("float", finite.max())) if finite.size else 0.0
     absolute = float(cast("float", difference.max()))
     relative = absolute / scale if scale else (0.0 if absolute == 0.0 else float("inf"))
-    return OutputError(name, absolute, relative, _cosine(a, b), _top1(expected, found))
+    return OutputError(name, absolute, relative, _cosine(a, b), _top1(expected, actual))
 
 
 def _cosine(a: Array, b: Array) -> float:
@@ -321,11 +321,11 @@ def _cosine(a: Array, b: Array) -> float:
     return float(np.dot(a, b)) / lengths if lengths else 1.0
 
 
-def _top1(expected: Array, found: Array) -> float | None:
+def _top1(expected: Array, actual: Array) -> float | None:
     if expected.ndim < 2 or expected.shape[-1] <= _LOGITS:
         return None
     rows = ~np.isnan(_wide(expected)).any(-1)
-    same: Array = _wide(expected)[rows].argmax(-1) == _wide(found)[rows].argmax(-1)
+    same: Array = _wide(expected)[rows].argmax(-1) == _wide(actual)[rows].argmax(-1)
     return float(np.count_nonzero(same)) / max(same.size, 1)
 
 

@@ -36,15 +36,15 @@ def new_constants(into: list[onnx_ir.Value], prefix: str = "") -> ConstantHome:
 
 def shared_constants(model: onnx_ir.Model, namer: Namer, prefix: str) -> ConstantHome:
     """Return a function that makes constants in the main graph, visible in all subgraphs; equal arrays share one."""
-    made: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = {}
+    shared: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = {}
 
     def home(name: str, array: npt.NDArray[Any]) -> onnx_ir.Value:
         array = np.asarray(array)
         key = (str(array.dtype), array.shape, array.tobytes())
-        if key not in made:
-            made[key] = new_constant(namer.fresh(f"{prefix}{name}"), onnx_ir.tensor(array))
-            place_constant(made[key], model.graph[0], namer)
-        return made[key]
+        if key not in shared:
+            shared[key] = new_constant(namer.fresh(f"{prefix}{name}"), onnx_ir.tensor(array))
+            place_constant(shared[key], model.graph[0], namer)
+        return shared[key]
 
     return home
 

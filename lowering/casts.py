@@ -143,11 +143,11 @@ class LowerCasts(SessionPass):
 
 def _wrapped(build: Builder, cast: _Cast) -> onnx_ir.Value:
     """Return the integer of the type's low bits: those below the sign less the sign."""
-    row, whole = element_type(cast.to), build.cast(cast.x, DataType.INT32)
+    row, number = element_type(cast.to), build.cast(cast.x, DataType.INT32)
     if not row.signed:
-        return build.cast(build.op("BitwiseAnd", whole, 2**row.bits - 1), cast.to)
+        return build.cast(build.op("BitwiseAnd", number, 2**row.bits - 1), cast.to)
     sign = 2 ** (row.bits - 1)
-    low = build.op("Sub", build.op("BitwiseAnd", whole, sign - 1), build.op("BitwiseAnd", whole, sign))
+    low = build.op("Sub", build.op("BitwiseAnd", number, sign - 1), build.op("BitwiseAnd", number, sign))
     return build.cast(low, cast.to)
 
 

@@ -44,7 +44,9 @@ class Certifier:
 
     def __post_init__(self) -> None:
         _, weights = light_proto(self.model)
-        elsewhere = {one.name for one in self.original.graph.initializer if one.data_location == TensorProto.EXTERNAL}
+        elsewhere = {
+            tensor.name for tensor in self.original.graph.initializer if tensor.data_location == TensorProto.EXTERNAL
+        }
         texts = {name: self._text(weights[name]) for name in elsewhere & weights.keys()}
         self._state = self._first = checker.state_of(self.original, self._constants, texts)
         self.step("read", self.model)

@@ -136,29 +136,29 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
             that matches nothing, inputs that do not fit, or an error that cannot be reached; ModelError for a model
             that cannot be read; TargetError for an unknown target.
     """
-    given, to = as_model(model), parse_precision(options.to)
-    half = to == DataType.FLOAT16 and computes_in_half(given)
+    original, to = as_model(model), parse_precision(options.to)
+    half = to == DataType.FLOAT16 and computes_in_half(original)
     if options.rescale:
-        return _rescaled(model, given, options, half=half)
+        return _rescaled(model, original, options, half=half)
     if half:
-        return _healed(model, given, options)
-    require_something(given, to)
+        return _healed(model, original, options)
+    require_something(original, to)
     search = options.max_error is not None
-    tell, known = options.progress or _silent, None
+    tell, baseline = options.progress or _silent, None
     if options.inputs is not None or options.measure or search:
         tell("measuring")
         target = as_target(options.target)
-        known = reference(given.clone(), options.inputs, options.dims, ranges=options.ranges, target=target)
+        baseline = reference(original.clone(), options.inputs, options.dims, ranges=options.ranges, target=target)
     rounding_losses, remembered = RoundingLosses(to), Remembered()
-    stated = _stated(given, options.ranges or {})
+    stated = _stated(original, options.ranges or {})
     bounded = not options.weights_only and (to == DataType.FLOAT16 or stated)
-    proven = _bounds_of(given, stated, remembered) if bounded else {}
-    measured, made_up = {} if known is None else known.measured(), is_made_up(options.inputs)
+    proven = _bounds_of(original, stated, remembered) if bounded else {}
+    measured, made_up = {} if baseline is None else baseline.measured(), is_made_up(options.inputs)
     evidence = _evidence(measured, to, made_up=made_up, search=search)
     request = Request(
         to,
         as_target(options.target),
-        _io_of(given, options),
+        _io_of(original, options),
         parse_patterns(options.keep, "keep"),
         parse_patterns(options.lower, "lower"),
         _known(to, stated, evidence, proven),
@@ -172,10 +172,10 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
         {} if stated or made_up else evidence,
         measured,
     )
-    if known is None or options.max_error is None:
-        work = given if options.in_place or model_in_memory(model) is None else given.clone()
-        return _judged(_measured(_without_losses(work, request, known).result, known), _way_out(request))
-    return _delivered(_search(given, request, known, options.max_error), model, given, options)
+    if baseline is None or options.max_error is None:
+        work = original if options.in_place or model_in_memory(model) is None else original.clone()
+        return _judged(_measured(_without_losses(work, request, baseline).result, baseline), _way_out(request))
+    return _delivered(_search(original, request, baseline, options.max_error), model, original, options)
 
 
 def _io_of(model: onnx_ir.Model, options: ConvertOptions) -> str:
@@ -196,34 +196,36 @@ def _put_into(model: onnx_ir.Model, source: onnx_ir.Model) -> None:
     model.functions.update(source.functions)
 
 
-def _delivered(result: ConvertResult, model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> ConvertResult:
+def _delivered(
+    result: ConvertResult, model: ModelLike, original: onnx_ir.Model, options: ConvertOptions
+) -> ConvertResult:
     """Return the result with a model of its own, or in that of the caller if it may change."""
     if not options.in_place and model_in_memory(model) is not None:
         return result
-    if result.model is not given:
-        _put_into(given, result.model)
-    return replace(result, model=given)
+    if result.model is not original:
+        _put_into(original, result.model)
+    return replace(result, model=original)
 
 
-def _measured(result: ConvertResult, known: Reference | None) -> ConvertResult:
-    return result if known is None else replace(result, error=measure(known, result.model))
+def _measured(result: ConvertResult, baseline: Reference | None) -> ConvertResult:
+    return result if baseline is None else replace(result, error=measure(baseline, result.model))
 
 
 def _judged(result: ConvertResult, way_out: str) -> ConvertResult:
     """Return the result with an error for each output whose measured error is infinite."""
     graph, outputs = result.model.graph.name or "", () if result.error is None else result.error.outputs
-    told = [
+    infinite = [
         Diagnostic(
             INFINITE_ERROR.code,
             Severity.ERROR,
-            Site(graph, each.name),
-            f"the output {each.name} is infinite or NaN on the inputs, where that of the model is a number",
+            Site(graph, output.name),
+            f"the output {output.name} is infinite or NaN on the inputs, where that of the model is a number",
             way_out,
         )
-        for each in outputs
-        if each.absolute == float("inf")
+        for output in outputs
+        if output.absolute == float("inf")
     ]
-    return replace(result, diagnostics=[*result.diagnostics, *told]) if told else result
+    return replace(result, diagnostics=[*result.diagnostics, *infinite]) if infinite else result
 
 
 def _way_out(request: Request) -> str:
@@ -233,35 +235,35 @@ def _way_out(request: Request) -> str:
     return "convert without `lower`" if request.lower else "convert to bfloat16, which has the range of float"
 
 
-def _search(model: onnx_ir.Model, request: Request, known: Reference, most: float) -> ConvertResult:
+def _search(model: onnx_ir.Model, request: Request, baseline: Reference, most: float) -> ConvertResult:
     """Keep the fewest nodes with which the error is at most `most`; `MOST_ATTEMPTS` conversions at most."""
-    plain = _without_losses(model.clone(), request, known)
-    first, nodes = _measured(plain.result, known), list(dict.fromkeys(plain.converted().values()))
+    plain = _without_losses(model.clone(), request, baseline)
+    first, nodes = _measured(plain.result, baseline), list(dict.fromkeys(plain.converted().values()))
     best: tuple[frozenset[str], _Attempt, ConvertResult] | None = None
 
     def error(kept: frozenset[str]) -> float:
         nonlocal best
-        attempt, found = plain, first
+        attempt, result = plain, first
         if kept:
             keep = (*plain.keep, exact_pattern(kept, f"kept so that the error stays below {most:g}"))
             attempt = _attempt(model.clone(), request, keep)
-            found = _measured(attempt.result, known)
-        measured = present(found.error, "the error of the conversion")
-        worst = measured.worst if len(measured.sets) == len(known.runs) else float("inf")
+            result = _measured(attempt.result, baseline)
+        measured = present(result.error, "the error of the conversion")
+        worst = measured.worst if len(measured.sets) == len(baseline.runs) else float("inf")
         if worst <= most and (best is None or len(kept) < len(best[0])):
-            best = kept, attempt, found
+            best = kept, attempt, result
         return worst
 
     search = Fewest(nodes, error, most, MOST_ATTEMPTS)
     search.run()
     if best is None:
-        without, least = search.known[frozenset()], min(search.known.values())
+        without, least = search.errors[frozenset()], min(search.errors.values())
         raise OptionError(
             f"`max_error` {most:g} is not reached: the error is {without:.3g}, and {least:.3g} if every node is kept"
             " that can be."
         )
     kept, attempt, result = best
-    result = replace(result, attempts=len(search.known), kept=tuple(name for name in nodes if name in kept))
+    result = replace(result, attempts=len(search.errors), kept=tuple(name for name in nodes if name in kept))
     return replace(attempt, result=result).told(request, attempt.proof(request)) if kept else result
 
 
@@ -340,7 +342,7 @@ def _lost_outputs(model: onnx_ir.Model, proof: Proof) -> Iterator[Diagnostic]:
             )
 
 
-def _without_losses(model: onnx_ir.Model, request: Request, known: Reference | None) -> _Attempt:
+def _without_losses(model: onnx_ir.Model, request: Request, baseline: Reference | None) -> _Attempt:
     """Convert the model; what would make an infinity or NaN of a number, as is proven or measured, stays in float."""
     keep, kept, before = request.keep, set[str](), model.clone()
     attempts, operators = 0, set[str]()
@@ -359,8 +361,8 @@ def _without_losses(model: onnx_ir.Model, request: Request, known: Reference | N
             sound = request.fits_by_far(node, attempt.keys)
             if not sound and node not in asked and converted[node] not in (*kept, ""):
                 names[why].add(converted[node])
-        if not names and known is not None and request.to == DataType.FLOAT16:
-            for fault in faults(known, attempt.result.model):
+        if not names and baseline is not None and request.to == DataType.FLOAT16:
+            for fault in faults(baseline, attempt.result.model):
                 if converted.get(fault.node, "") not in (*kept, "") and fault.node not in asked:
                     names[fault.reason].add(converted[fault.node])
         if not names:
@@ -370,12 +372,12 @@ def _without_losses(model: onnx_ir.Model, request: Request, known: Reference | N
         _put_into(model, before.clone())
 
 
-def _healed(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> ConvertResult:
+def _healed(model: ModelLike, original: onnx_ir.Model, options: ConvertOptions) -> ConvertResult:
     """Heal a model that is in float16 already."""
     tell, target = options.progress or _silent, as_target(options.target)
-    stated = _stated(given, options.ranges or {})
+    stated = _stated(original, options.ranges or {})
     tell("measuring")
-    known = reference_of(given, options.inputs, options.dims, stated, target)
+    baseline = reference_of(original, options.inputs, options.dims, stated, target)
     keep, lower = parse_patterns(options.keep, "keep"), parse_patterns(options.lower, "lower")
     request = Request(
         DataType.FLOAT,
@@ -390,17 +392,17 @@ def _healed(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions) -> 
         options.provenance,
         tell,
     )
-    request = replace(request, measured=known.measured())
+    request = replace(request, measured=baseline.measured())
 
     def attempt(work: onnx_ir.Model, step: ConvertPrecision) -> ConvertResult:
         return _attempt(work, request, keep, step).result
 
-    result = Healing(target, keep, attempt).heal(given, known)
+    result = Healing(target, keep, attempt).heal(original, baseline)
     error = present(result.error, "the error of the healed model")
     if options.max_error is not None and error.worst > options.max_error:
         raise OptionError(f"`max_error` {options.max_error:g} is not reached: the error is {error.worst:.3g}.")
     result = _judged(result, "convert the model to float: `convert(to='float')`")
-    return _delivered(result, model, given, options)
+    return _delivered(result, model, original, options)
 
 
 NOT_RESCALED = FindingCode(
@@ -417,37 +419,37 @@ _MOST_ROUNDS = 8
 _NO_FLOAT = "converted, so that no node is in float"
 
 
-def _rescaled(model: ModelLike, given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> ConvertResult:
+def _rescaled(model: ModelLike, original: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> ConvertResult:
     """Scale values by powers of two; functions whose calls need different ones become their nodes."""
     if parse_precision(options.to) != DataType.FLOAT16:
         raise OptionError("`rescale` is for float16: other types have the range of float.")
     if not half:
-        require_something(given, DataType.FLOAT16)
-    result, functions = _scaled(given, options, half=half), {*given.functions}
-    is_wrong = any(found.code == NOT_RESCALED.code for found in result.diagnostics)
-    if is_wrong and functions and obstacle_to_inlining(given, functions) is None:
-        session = Session(given.clone())
+        require_something(original, DataType.FLOAT16)
+    result, functions = _scaled(original, options, half=half), {*original.functions}
+    is_wrong = any(diagnostic.code == NOT_RESCALED.code for diagnostic in result.diagnostics)
+    if is_wrong and functions and obstacle_to_inlining(original, functions) is None:
+        session = Session(original.clone())
         inlined = inline_functions(session, functions, RESCALE, "its calls need different powers of two")
-        other = _scaled(session.model, options, half=half)
-        if present(other.error, "an error").worst < present(result.error, "an error").worst:
-            result = replace(other, rewrites=[inlined, *other.rewrites])
-    return _delivered(_judged(result, "convert without `rescale`"), model, given, options)
+        expanded = _scaled(session.model, options, half=half)
+        if present(expanded.error, "an error").worst < present(result.error, "an error").worst:
+            result = replace(expanded, rewrites=[inlined, *expanded.rewrites])
+    return _delivered(_judged(result, "convert without `rescale`"), model, original, options)
 
 
-def _scaled(given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> ConvertResult:
+def _scaled(original: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> ConvertResult:
     """Scale the values of the model, converted as a whole to float16 if it is not already, by powers of two."""
     tell, target = options.progress or _silent, as_target(options.target)
-    stated, keep = _stated(given, options.ranges or {}), parse_patterns(options.keep, "keep")
+    stated, keep = _stated(original, options.ranges or {}), parse_patterns(options.keep, "keep")
     tell("measuring")
     if half:
-        known = reference_of(given, options.inputs, options.dims, stated, target)
+        baseline = reference_of(original, options.inputs, options.dims, stated, target)
     else:
-        known = reference(given.clone(), options.inputs, options.dims, ranges=stated, target=target)
+        baseline = reference(original.clone(), options.inputs, options.dims, ranges=stated, target=target)
     every, rounding_losses = (Pattern("*", "", "*", _NO_FLOAT),), RoundingLosses(DataType.FLOAT16)
     request = Request(
         DataType.FLOAT16,
         target,
-        _io_of(given, options),
+        _io_of(original, options),
         keep,
         every,
         None,
@@ -457,22 +459,22 @@ def _scaled(given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> Con
         options.provenance,
         tell,
     )
-    request = replace(request, measured=known.measured())
+    request = replace(request, measured=baseline.measured())
     untouched = ConvertPrecision(DataType.FLOAT, sources=(DataType.FLOAT16,), sparing=True) if half else None
-    attempt = _attempt(given.clone(), request, keep, untouched)
-    plain = unless_tidied(attempt.result, given)
-    result, found = plain, list[Fault]()
+    attempt = _attempt(original.clone(), request, keep, untouched)
+    plain = unless_tidied(attempt.result, original)
+    result, detected = plain, list[Fault]()
     unsolved: tuple[str, ...] = ()
-    before = error = measure(known, plain.model)
+    before = error = measure(baseline, plain.model)
     for _ in range(_MOST_ROUNDS):
-        names = {fault.name for fault in found}
-        fresh = [fault for fault in faults(known, result.model) if fault.name not in names]
+        names = {fault.name for fault in detected}
+        fresh = [fault for fault in faults(baseline, result.model) if fault.name not in names]
         if not fresh:
             break
-        found += fresh
+        detected += fresh
         # A model in float is scaled first, so that its weights are rounded where they have all bits.
-        run = Run(Session(plain.model.clone() if half else given.clone()), options.provenance, tell)
-        scaled = run.apply(Rescale(known, tuple(found)))
+        run = Run(Session(plain.model.clone() if half else original.clone()), options.provenance, tell)
+        scaled = run.apply(Rescale(baseline, tuple(detected)))
         require(isinstance(scaled, RescaleResult), "rescale states no factors")
         scaled = cast("RescaleResult", scaled)
         if half:
@@ -483,22 +485,23 @@ def _scaled(given: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> Con
         rewrites = [*run.records.rewrites, *base.rewrites]
         magnitudes = dict(attempt.magnitudes(request, moved))
         result = replace(base, rewrites=rewrites, factors=scaled.factors, magnitudes=magnitudes)
-        error = measure(known, result.model)
+        error = measure(baseline, result.model)
         if error.worst <= WRONG:
             break
         unsolved = scaled.unsolved
-    told = list(_not_rescaled(result.model, unsolved, error)) if (found or not half) and error.worst > WRONG else []
-    diagnostics = [*result.diagnostics, *told]
-    return replace(result, error=error, before=before, faults=tuple(found), diagnostics=diagnostics)
+    notes = list(_not_rescaled(result.model, unsolved, error)) if (detected or not half) and error.worst > WRONG else []
+    diagnostics = [*result.diagnostics, *notes]
+    return replace(result, error=error, before=before, faults=tuple(detected), diagnostics=diagnostics)
 
 
 def _not_rescaled(model: onnx_ir.Model, unsolved: Iterable[str], error: Accuracy) -> Iterator[Diagnostic]:
     """Yield what no scale was found for; where there is nothing of that, the outputs that are wrong all the same."""
     messages = {name: f"no power of two was found that moves {name} into the range of float16" for name in unsolved}
     messages = messages or {
-        each.name: f"with powers of two alone {each.name} has an error of {each.relative:.2g}; its values vary too much"
-        for each in error.outputs
-        if each.relative > WRONG
+        output.name: f"with powers of two alone {output.name} has an error of {output.relative:.2g};"
+        " its values vary too much"
+        for output in error.outputs
+        if output.relative > WRONG
     }
     for name, message in messages.items():
         site = Site(model.graph.name or "", name)
@@ -512,9 +515,9 @@ def _attempt(
     keys, target = keys_of(work), request.target
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     run = Run(Session(work), request.provenance, request.progress)
-    asked = opset_asked(run.session, target, request.to)
-    if asked is not None:
-        run.apply(RaiseOpset(*asked))
+    newer = opset_asked(run.session, target, request.to)
+    if newer is not None:
+        run.apply(RaiseOpset(*newer))
     if request.to == DataType.BFLOAT16 and run.records.refusals and _is_older(work, FIRST_WITH_BFLOAT16):
         why = run.records.refusals[0].reason
         raise OptionError(f"bfloat16 needs opset 13, and {why}; export the model at opset 13.")
@@ -529,7 +532,7 @@ def _attempt(
     if main is None:
         widening, without_double = _widening(run.session, request.to), _without_double(run.session, request)
     _repair(run, target)
-    mixed = {each.site for each in _left_mixed(run.session)}
+    mixed = {diagnostic.site for diagnostic in _left_mixed(run.session)}
     main = main or ConvertPrecision(
         request.to,
         target,
@@ -539,11 +542,11 @@ def _attempt(
         bound=request.bound,
         rounding_losses=request.rounding_losses,
     )
-    found = PrecisionResult(work, False)
+    conversion = PrecisionResult(work, False)
     for step in (*widening, main):
-        found = _converted(run, step)
+        conversion = _converted(run, step)
     for step in without_double:
-        found = _with_second(found, _converted(run, step))
+        conversion = _with_second(conversion, _converted(run, step))
     if target is not None:
         run.apply(UnifyOperands(target))
     run.apply(SimplifyCasts(target=target))
@@ -551,10 +554,10 @@ def _attempt(
         run.apply(FitLoader(target))
         _lower(run, target)
     records = run.records
-    records.diagnostics += [each for each in _left_mixed(run.session) if each.site not in mixed]
+    records.diagnostics += [diagnostic for diagnostic in _left_mixed(run.session) if diagnostic.site not in mixed]
     records.diagnostics += _unsupported(run.session, target)
     records.diagnostics += _without_kernel(run.session, request)
-    return _ended(run, request, found, results, keep, keys)
+    return _ended(run, request, conversion, results, keep, keys)
 
 
 def _is_older(model: onnx_ir.Model, opset: int) -> bool:
@@ -565,25 +568,27 @@ def _is_older(model: onnx_ir.Model, opset: int) -> bool:
 def _ended(
     run: Run,
     request: Request,
-    found: PrecisionResult,
+    conversion: PrecisionResult,
     results: Mapping[onnx_ir.Node, str],
     keep: tuple[Pattern, ...],
     keys: Mapping[onnx_ir.Value, str],
 ) -> _Attempt:
     """Return the conversion that ends with these precisions."""
-    names, records = _names(found, results), run.records
+    names, records = _names(conversion, results), run.records
     result = ConvertResult(
         run.session.model,
         records.rewrites,
         records.refusals,
         records.diagnostics,
         precisions={
-            name: (each.dtype, each.reason) for node, name in names.items() if (each := found.precisions[node])
+            name: (precision.dtype, precision.reason)
+            for node, name in names.items()
+            if (precision := conversion.precisions[node])
         },
-        regions={name: region for node, name in names.items() if (region := found.precisions[node].region)},
+        regions={name: region for node, name in names.items() if (region := conversion.precisions[node].region)},
         operators={name: node.op_type for node, name in names.items()},
     )
-    first = {node: each.result for node, each in found.precisions.items()}
+    first = {node: precision.result for node, precision in conversion.precisions.items()}
     attempt = _Attempt(result, keep, {name: node for node, name in names.items()}, first, keys)
     return replace(attempt, result=replace(result, magnitudes=dict(attempt.magnitudes(request))))
 
@@ -600,18 +605,18 @@ def _repair(run: Run, target: Target | None) -> None:
     for step in (promote, ResolvePromoteTypes(), FoldConstants(target=target)):
         run.apply(step)
         if step is promote:
-            told = run.records.diagnostics
-            told[:] = [replace(each, severity=Severity.WARNING) for each in told]
+            diagnostics = run.records.diagnostics
+            diagnostics[:] = [replace(diagnostic, severity=Severity.WARNING) for diagnostic in diagnostics]
 
 
 def _lower(run: Run, target: Target) -> None:
     """Replace what the target does not support, as `optimize` does; `leftovers` tells of the rest."""
-    told = len(run.records.diagnostics)
+    count = len(run.records.diagnostics)
     for name in (*filter(needs_target, PIPELINE), "fold-constants"):
         if not leftovers(run.session, _RULES, target):
             break
         run.apply(make_pass(name, {"target": target, "promote_unsafe": True}))
-        del run.records.diagnostics[told:]
+        del run.records.diagnostics[count:]
 
 
 def _converted(run: Run, step: ConvertPrecision) -> PrecisionResult:
@@ -622,10 +627,10 @@ def _converted(run: Run, step: ConvertPrecision) -> PrecisionResult:
 
 def _widening(session: Session, to: DataType) -> tuple[ConvertPrecision, ...]:
     """The exact step to float ahead of a conversion between the 16-bit types: what is then left is left in float."""
-    other = {DataType.FLOAT16: DataType.BFLOAT16, DataType.BFLOAT16: DataType.FLOAT16}.get(to)
-    if other is None or not _holds(session, other):
+    source = {DataType.FLOAT16: DataType.BFLOAT16, DataType.BFLOAT16: DataType.FLOAT16}.get(to)
+    if source is None or not _holds(session, source):
         return ()
-    return (ConvertPrecision(DataType.FLOAT, sources=(other,), lower=("*",)),)
+    return (ConvertPrecision(DataType.FLOAT, sources=(source,), lower=("*",)),)
 
 
 def _without_double(session: Session, request: Request) -> tuple[ConvertPrecision, ...]:
@@ -643,27 +648,27 @@ def _holds(session: Session, dtype: DataType) -> bool:
     return any(types.type_of(value) == dtype for value in all_values(session.model))
 
 
-def _with_second(found: PrecisionResult, second: PrecisionResult) -> PrecisionResult:
+def _with_second(first: PrecisionResult, second: PrecisionResult) -> PrecisionResult:
     """Return the first result with the nodes that a second conversion changed."""
-    changed = {node: replace(each, region=0) for node, each in second.precisions.items() if each.region}
-    return replace(found, precisions={**found.precisions, **changed})
+    changed = {node: replace(precision, region=0) for node, precision in second.precisions.items() if precision.region}
+    return replace(first, precisions={**first.precisions, **changed})
 
 
 def _unsupported(session: Session, target: Target | None) -> list[Diagnostic]:
     """Return a warning for all that the target refuses in the converted model: few operators are replaced in it."""
     if target is None:
         return []
-    return [replace(each, severity=Severity.WARNING) for each in leftovers(session, _RULES, target)]
+    return [replace(diagnostic, severity=Severity.WARNING) for diagnostic in leftovers(session, _RULES, target)]
 
 
 def _without_kernel(session: Session, request: Request) -> Iterator[Diagnostic]:
     """Yield a note about the first operator that keeps ONNX Runtime from loading a bfloat16 model of no target."""
     if request.target is not None or request.to != DataType.BFLOAT16:
         return
-    for each in unreported_errors(session.model, session.inference(_RULES), load_target("onnxruntime-cpu"), ()):
-        if each.code == TARGET_LACKS_KERNEL.code:
+    for diagnostic in unreported_errors(session.model, session.inference(_RULES), load_target("onnxruntime-cpu"), ()):
+        if diagnostic.code == TARGET_LACKS_KERNEL.code:
             way_out = "`target=` keeps nodes without a kernel in float"
-            yield replace(each, severity=Severity.NOTE, help=way_out)
+            yield replace(diagnostic, severity=Severity.NOTE, help=way_out)
             return
 
 
@@ -692,23 +697,23 @@ def _known(
             {name: bound for name, bound in bounds.items() if not 0 < bound.magnitude < LIMITS.normal}
             for bounds in (measured, safe)
         )
-    known: dict[str, Known] = {**measured, **safe, **{name: Stated(*ends) for name, ends in stated.items()}}
-    return known.get if known else None
+    evidence: dict[str, Known] = {**measured, **safe, **{name: Stated(*ends) for name, ends in stated.items()}}
+    return evidence.get if evidence else None
 
 
 def _stated(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
     """The ranges, by the names of `keys_of`: a name that only functions have counts in each of them."""
-    keys, found = keys_of(model) if ranges else {}, dict[str, tuple[float, float]]()
+    keys, stated = keys_of(model) if ranges else {}, dict[str, tuple[float, float]]()
     for name, (low, high) in ranges.items():
         named = {key for key in keys.values() if key == name} or {
-            key for each, key in keys.items() if each.name == name
+            key for value, key in keys.items() if value.name == name
         }
         if not named:
-            known = sorted({each.name for each in keys if each.name})
-            way_out = did_you_mean(name, known, "expected the name of a value")
+            names = sorted({value.name for value in keys if value.name})
+            way_out = did_you_mean(name, names, "expected the name of a value")
             raise OptionError(f"`ranges` names {name!r}, which is not a value of the model; {way_out}")
-        found.update(dict.fromkeys(named, (low, high)))
-    return found
+        stated.update(dict.fromkeys(named, (low, high)))
+    return stated
 
 
 def _bounds_of(
@@ -720,28 +725,28 @@ def _bounds_of(
     """
     ranges = {name: ends for value in model.graph.inputs if (ends := stated.get(name := value.name or ""))}
     try:
-        found = bounds_and(model, ranges=ranges, promotion=_RULES, remembered=remembered)
+        bounds = bounds_and(model, ranges=ranges, promotion=_RULES, remembered=remembered)
     except CastsmithError:  # no bound is needed for a conversion
         return {}
-    return {name: bound for name, bound in found.items() if bound.how == "proven"}
+    return {name: bound for name, bound in bounds.items() if bound.how == "proven"}
 
 
 def io_choice(model: onnx_ir.Model, keep: bool | str | Sequence[str]) -> str:
     """The text by which ConvertPrecision is given the inputs and outputs whose types change."""
     if isinstance(keep, bool):
         return "keep" if keep else "convert"
-    left = {keep} if isinstance(keep, str) else set(keep)
+    kept = {keep} if isinstance(keep, str) else set(keep)
     names = [value.name or "" for value in (*model.graph.inputs, *model.graph.outputs)]
-    for name in sorted(left - set(names)):
+    for name in sorted(kept - set(names)):
         way_out = did_you_mean(name, names, f"expected {', '.join(names)}")
         raise OptionError(f"`keep_io_types` names {name!r}, which is not an input or output; {way_out}")
-    return ",".join(name for name in names if name not in left) or "keep"
+    return ",".join(name for name in names if name not in kept) or "keep"
 
 
 def _left_mixed(session: Session) -> list[Diagnostic]:
     """An error for each node whose operands disagree after all: the result would be refused by every runtime."""
     inference = session.inference(_RULES)
-    nodes = [*inference.disagreements, *(node for node, found in inference.illegal.items() if found)]
+    nodes = [*inference.disagreements, *(node for node, refusals in inference.illegal.items() if refusals)]
     return [
         Diagnostic(
             MIXED_OPERAND_TYPES.code,
@@ -754,16 +759,16 @@ def _left_mixed(session: Session) -> list[Diagnostic]:
     ]
 
 
-def _names(found: PrecisionResult, results: Mapping[onnx_ir.Node, str]) -> dict[onnx_ir.Node, str]:
+def _names(conversion: PrecisionResult, results: Mapping[onnx_ir.Node, str]) -> dict[onnx_ir.Node, str]:
     """A name for each node of the model: its own, else that of its first result; results: these names before.
 
     Casts that the conversion itself put in have no name here.
     """
     names, used = dict[onnx_ir.Node, str](), set[str]()
-    for node, each in found.precisions.items():
+    for node, precision in conversion.precisions.items():
         if node.op_type == "Cast" and node not in results:
             continue
-        base = node.name or results.get(node) or each.result or node.op_type
+        base = node.name or results.get(node) or precision.result or node.op_type
         name, count = base, 0
         while name in used:
             count += 1

@@ -49,7 +49,7 @@ def name_of(node: onnx_ir.Node) -> str:
 
 
 @dataclass
-class Offers:
+class LoweringResults:
     """The results of lowerings, by node.
 
     Attributes:
@@ -61,7 +61,7 @@ class Offers:
     lowerings: Mapping[str, Lowering]
     target: Target
     opset: int = 0
-    answers: dict[onnx_ir.Node, Replacement | Refusal] = field(
+    by_node: dict[onnx_ir.Node, Replacement | Refusal] = field(
         default_factory=dict[onnx_ir.Node, "Replacement | Refusal"]
     )
     _builders: dict[onnx_ir.Node, NodeBuilder] = field(default_factory=dict[onnx_ir.Node, NodeBuilder])
@@ -79,30 +79,30 @@ class Offers:
                 value.type = onnx_ir.TensorType(dtype) if value.dtype != dtype else value.type
         build = NodeBuilder(node, self.opset or opset_of(imports, "") or 1, self.target)
         self._builders[node] = build
-        answer = lowering(node, build)
-        if answer is not None:
-            self.answers[node] = answer
-        if isinstance(answer, Replacement) and answer.outputs is not None:
-            return [value.dtype for value in answer.outputs]
+        result = lowering(node, build)
+        if result is not None:
+            self.by_node[node] = result
+        if isinstance(result, Replacement) and result.outputs is not None:
+            return [value.dtype for value in result.outputs]
         detach(build.nodes)
         return None
 
     def refuse_several(self, functions: Iterable[onnx_ir.Function]) -> None:
         """Refuse nodes in functions that are called with operands of several types, as each call needs its own."""
-        for node in [node for function in functions for node in function.all_nodes() if node in self.answers]:
+        for node in [node for function in functions for node in function.all_nodes() if node in self.by_node]:
             refusal = self._builders[node].refuse("the enclosing function is called with operands of several types")
             self._drop(node)
-            self.answers[node] = refusal
+            self.by_node[node] = refusal
 
     def drop_replacements(self) -> set[onnx_ir.Node]:
         """Keep the refusals alone; return the nodes that had replacements."""
-        dropped = {node for node, answer in self.answers.items() if isinstance(answer, Replacement)}
+        dropped = {node for node, result in self.by_node.items() if isinstance(result, Replacement)}
         for node in dropped:
             self._drop(node)
         return dropped
 
     def _drop(self, node: onnx_ir.Node) -> None:
-        if self.answers.pop(node, None) is not None:
+        if self.by_node.pop(node, None) is not None:
             detach(self._builders[node].nodes)
 
 
@@ -134,12 +134,12 @@ class LowerCustom(SessionPass):
             return RewriteResult(model, False)
         lacking = self._import_standard(model)
         records, refused = self._raise_opset(session, chosen)
-        offers = Offers(chosen, self.target)
-        inference = _answer(offers, model)
-        for node, answer in offers.answers.items():
-            if isinstance(answer, Refusal):
-                offers.answers[node] = refused.get(node, answer)
-        result = replace_nodes(session, NAME, offers.answers.get, types=inference.types)
+        lowered = LoweringResults(chosen, self.target)
+        inference = _lower_all(lowered, model)
+        for node, outcome in lowered.by_node.items():
+            if isinstance(outcome, Refusal):
+                lowered.by_node[node] = refused.get(node, outcome)
+        result = replace_nodes(session, NAME, lowered.by_node.get, types=inference.types)
         records.extend(result.records)
         drop_unused_domains(model, [name.rpartition(".")[0] for name in chosen])
         for scope in lacking:
@@ -163,14 +163,14 @@ class LowerCustom(SessionPass):
 
         records, model = Records(), session.model
         now = opset_of(model.graph.opset_imports, "") or 0
-        own = [LOWERINGS[name] for name in chosen.keys() & LOWERINGS.keys() if chosen[name] == LOWERINGS[name].lower]
-        levels = sorted({lowering.opset for lowering in own if lowering.opset > now})
+        tabled = [LOWERINGS[name] for name in chosen.keys() & LOWERINGS.keys() if chosen[name] == LOWERINGS[name].lower]
+        levels = sorted({lowering.opset for lowering in tabled if lowering.opset > now})
         if not levels:
             return records, {}
-        trials = {level: Offers(chosen, self.target, level) for level in (now, *levels)}
-        replaced = {level: _trial(offers, model) for level, offers in trials.items()}
+        trials = {level: LoweringResults(chosen, self.target, level) for level in (now, *levels)}
+        replaced = {level: _trial(lowered, model) for level, lowered in trials.items()}
         to = next(level for level in trials if replaced[level] >= replaced[levels[-1]])
-        refused = trials[levels[-1]].answers
+        refused = trials[levels[-1]].by_node
         if to == now:
             return records, refused
         site, obstacle = Site(model.graph.name or ""), obstacle_to_opset(model, to, session.inference(_RULES).types)
@@ -216,17 +216,17 @@ class LowerCustom(SessionPass):
         }
 
 
-def _answer(offers: Offers, model: onnx_ir.Model) -> Inference:
+def _lower_all(lowered: LoweringResults, model: onnx_ir.Model) -> Inference:
     """Ask the lowerings for all nodes, and return the types that follow."""
-    inference = infer_element_types(model, _RULES, offers.types)
-    offers.refuse_several(function for function, called in inference.signatures.items() if len(called) > 1)
+    inference = infer_element_types(model, _RULES, lowered.types)
+    lowered.refuse_several(function for function, called in inference.signatures.items() if len(called) > 1)
     return inference
 
 
-def _trial(offers: Offers, model: onnx_ir.Model) -> set[onnx_ir.Node]:
+def _trial(lowered: LoweringResults, model: onnx_ir.Model) -> set[onnx_ir.Node]:
     """Return the nodes that would be replaced, and discard what would replace them."""
-    _answer(offers, model)
-    return offers.drop_replacements()
+    _lower_all(lowered, model)
+    return lowered.drop_replacements()
 
 
 def _is_custom(node: onnx_ir.Node, model: onnx_ir.Model) -> bool:
@@ -243,10 +243,10 @@ def _from_packages(names: set[str]) -> dict[str, Lowering]:
     return lowerings
 
 
-def _fit(thing: object) -> Lowering:
-    if not callable(thing):
+def _fit(registered: object) -> Lowering:
+    if not callable(registered):
         raise TypeError("it is not a function")
-    return cast("Lowering", thing)
+    return cast("Lowering", registered)
 
 
 def _guarded(lowering: Lowering, origin: str) -> Lowering:
@@ -254,13 +254,13 @@ def _guarded(lowering: Lowering, origin: str) -> Lowering:
 
     def guarded(node: onnx_ir.Node, build: NodeBuilder) -> Replacement | Refusal | None:
         try:
-            answer = lowering(node, build)
+            result = lowering(node, build)
         except Exception as error:  # a foreign function may raise anything
             raise ExtensionError(f"{origin} failed at {site_of(node)}: {clause(error)}.") from error
-        if answer is None or isinstance(answer, Replacement | Refusal):  # pyright: ignore[reportUnnecessaryIsInstance]
-            return answer
+        if result is None or isinstance(result, Replacement | Refusal):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return result
         raise ExtensionError(
-            f"{origin} returned a {type(answer).__name__} for {site_of(node)}; expected a replacement, refusal or None."
+            f"{origin} returned a {type(result).__name__} for {site_of(node)}; expected a replacement, refusal or None."
         )
 
     return guarded

@@ -76,25 +76,25 @@ class _Runs:
     def first(self, route: Path, value: onnx_ir.Value, computed: Tensor) -> Tensor:
         """Note the fault of the node, and go on with what the reference has."""
         key = route, value.name or ""
-        here, expected = computed.array, self._known(key)
-        if expected is None or here.dtype.kind != "f" or here.shape != expected.shape:
+        actual, expected = computed.array, self._recorded(key)
+        if expected is None or actual.dtype.kind != "f" or actual.shape != expected.shape:
             return computed
-        if here.dtype == np.float16:
-            self.alone[key] = here
-            self._judge(route, value, here, expected)
-        return Tensor(_as(expected, here.dtype), computed.undefined)
+        if actual.dtype == np.float16:
+            self.alone[key] = actual
+            self._judge(route, value, actual, expected)
+        return Tensor(_as(expected, actual.dtype), computed.undefined)
 
-    def _judge(self, route: Path, value: onnx_ir.Value, here: Array, expected: Array) -> None:
+    def _judge(self, route: Path, value: onnx_ir.Value, actual: Array, expected: Array) -> None:
         node, wide = value.producer(), expected.astype(np.float64)
-        lost = _lost(here, wide, wide, _LOST_BELOW)
+        lost = _lost(actual, wide, wide, _LOST_BELOW)
         if node is None or not lost.any() or value in self.links:  # what is inside of calls and control flow counts
             return
         operand = self._lossy_operand(route, node)
         if operand is None or operand[1] >= LIMITS.normal:
-            lost = _lost(here, wide, wide)
-        fault = self._fault(route, value, here, wide, lost, operand) if lost.any() else None
+            lost = _lost(actual, wide, wide)
+        fault = self._fault(route, value, actual, wide, lost, operand) if lost.any() else None
         if fault is not None:
-            fault = replace(fault, slight=not _is_wrong(here, wide, _SLIGHT))
+            fault = replace(fault, slight=not _is_wrong(actual, wide, _SLIGHT))
             # The same node may run many times, in a loop or for several calls: the worst counts.
             self.faults[node] = max(self.faults.get(node, fault), fault, key=_gravity)
 
@@ -102,7 +102,7 @@ class _Runs:
         self,
         route: Path,
         value: onnx_ir.Value,
-        here: Array,
+        actual: Array,
         wide: Array,
         lost: NDArray[np.bool_],
         operand: tuple[onnx_ir.Value, float] | None,
@@ -116,7 +116,7 @@ class _Runs:
             return fault_at(node, operand[0], "operand", operand[1])
         if adds_up(node):
             return fault_at(node, value, "inside", self._inside(route, node, wide))
-        if not np.isfinite(here[lost]).all():
+        if not np.isfinite(actual[lost]).all():
             return fault_at(node, value, "inside", self._product_inside(route, node, greatest))
         small = sizes[sizes < LIMITS.normal]
         return fault_at(node, value, "vanish", float(small.max())) if small.size else None
@@ -124,24 +124,24 @@ class _Runs:
     def _lossy_operand(self, route: Path, node: onnx_ir.Node) -> tuple[onnx_ir.Value, float] | None:
         """Return the first operand that loses elements by being of float16, and the magnitude at which it does."""
         for operand in node.inputs:
-            known = None if operand is None else self._expected_of(route, operand)
-            if operand is None or known is None or operand.dtype not in (DataType.FLOAT16, None):
+            expected = None if operand is None else self._expected_of(route, operand)
+            if operand is None or expected is None or operand.dtype not in (DataType.FLOAT16, None):
                 continue
-            wide = known.astype(np.float64)
-            lost = _lost(_as(known, np.float16), wide, wide)
+            wide = expected.astype(np.float64)
+            lost = _lost(_as(expected, np.float16), wide, wide)
             if lost.any():
                 return operand, float(np.abs(wide[lost]).max())
         return None
 
     def _expected_of(self, route: Path, operand: onnx_ir.Value) -> Array | None:
         """Return what the reference has for an operand of a node there."""
-        known = next((array for key in _keys(route, operand) if (array := self._known(key)) is not None), None)
+        expected = next((array for key in _keys(route, operand) if (array := self._recorded(key)) is not None), None)
         producer = operand.producer()
-        if known is None and producer is not None and producer.op_type in CASTS and producer.inputs[0] is not None:
+        if expected is None and producer is not None and producer.op_type in CASTS and producer.inputs[0] is not None:
             return self._expected_of(route, producer.inputs[0])
-        return known
+        return expected
 
-    def _known(self, key: Key) -> Array | None:
+    def _recorded(self, key: Key) -> Array | None:
         """Return what the reference has for a value, under the name that it had before the conversion."""
         if key in self.expected:
             return self.expected[key]
@@ -167,31 +167,31 @@ class _Runs:
     def second(self, route: Path, value: onnx_ir.Value, computed: Tensor) -> Tensor:
         """Go on with what is lost as long as that matters, and note which faults do harm."""
         key, node = (route, value.name or ""), value.producer()
-        here, expected = computed.array, self._known(key)
-        if expected is None or node is None or here.dtype.kind != "f" or here.shape != expected.shape:
+        actual, expected = computed.array, self._recorded(key)
+        if expected is None or node is None or actual.dtype.kind != "f" or actual.shape != expected.shape:
             if node is not None and (arriving := self._arriving(route, node, value)).causes:
                 self._follow(key, value, arriving)
             return computed
         trail, alone, wide = self._arriving(route, node, value), self.alone.get(key), expected.astype(np.float64)
-        right = Tensor(_as(expected, here.dtype), computed.undefined)
+        right = Tensor(_as(expected, actual.dtype), computed.undefined)
         # What is wrong in another way than alone is so by its operands: the next round judges it.
         fault, most = self.faults.get(node), _LOST
         if fault is not None and fault.kind == "operand" and fault.magnitude < LIMITS.normal:
             most = _LOST_BELOW
-        if alone is not None and fault is not None and (_lost(alone, wide, wide, most) & _alike(here, alone)).any():
-            own = _is_wrong(alone, wide)
-            if own and not trail.wrong and fault.kind != "operand":
+        if alone is not None and fault is not None and (_lost(alone, wide, wide, most) & _alike(actual, alone)).any():
+            alone_wrong = _is_wrong(alone, wide)
+            if alone_wrong and not trail.wrong and fault.kind != "operand":
                 trail.causes.clear()  # elements that were lost before do not explain a tensor that is wrong by itself
-            if own or not trail.wrong:
+            if alone_wrong or not trail.wrong:
                 trail.causes[node] = None
         if not trail.causes:
             return right
         compared = wide if alone is None else np.where(_lost(alone, wide, wide, most), wide, alone)
-        lost = _lost(here, wide, compared, _LOST_BELOW)
+        lost = _lost(actual, wide, compared, _LOST_BELOW)
         fresh = node in trail.causes
-        if not lost.any() and not (fresh and _lost(here, wide, wide, most).any()):
+        if not lost.any() and not (fresh and _lost(actual, wide, wide, most).any()):
             return right
-        wrong = _is_wrong(here, wide)
+        wrong = _is_wrong(actual, wide)
         steps = trail.wrong + (traits_of(node.domain, node.op_type).moves is None) if wrong else 0
         if wrong and (steps >= _ENDLESS or value.name in self.outputs):
             self.harmful.update(trail.causes)
@@ -204,18 +204,18 @@ class _Runs:
 
     def _arriving(self, route: Path, node: onnx_ir.Node, value: onnx_ir.Value) -> _Trail:
         """Return what the operands of the node go back to, all together, and what subgraphs and functions hand on."""
-        found = _Trail({}, 0)
+        arriving = _Trail({}, 0)
         trails = [self._trail_of(route, operand) for operand in node.inputs if operand is not None]
         for trail in (*trails, *map(self._latest.get, self.links.get(value, ()))):
             if trail is not None:
-                found.causes.update(trail.causes)
-                found.wrong = max(found.wrong, trail.wrong)
-        return found
+                arriving.causes.update(trail.causes)
+                arriving.wrong = max(arriving.wrong, trail.wrong)
+        return arriving
 
     def _trail_of(self, route: Path, operand: onnx_ir.Value) -> _Trail | None:
         handed = (self._latest[source] for source in self.links.get(operand, ()) if source in self._latest)
-        own = (self._trails[key] for key in _keys(route, operand) if key in self._trails)
-        return next(own, next(handed, None))
+        trails = (self._trails[key] for key in _keys(route, operand) if key in self._trails)
+        return next(trails, next(handed, None))
 
 
 def _keys(route: Path, operand: onnx_ir.Value) -> Iterator[Key]:
@@ -252,10 +252,10 @@ def _as(array: Array, dtype: Any) -> Array:
         return array.astype(dtype)
 
 
-def _lost(here: Array, expected: Array, compared: Array, most: float = _LOST) -> NDArray[np.bool_]:
+def _lost(actual: Array, expected: Array, compared: Array, most: float = _LOST) -> NDArray[np.bool_]:
     """Return the elements that are finite in the reference and lost here, beyond what is lost in `compared` as well."""
     with np.errstate(invalid="ignore", over="ignore"):
-        wide, finite = here.astype(np.float64), np.isfinite(expected)
+        wide, finite = actual.astype(np.float64), np.isfinite(expected)
         sizes = np.abs(expected)
         greatest = float(sizes.max(where=finite, initial=0.0))
         share = np.where(sizes < LIMITS.normal, _LOST_BELOW, most)
@@ -264,18 +264,18 @@ def _lost(here: Array, expected: Array, compared: Array, most: float = _LOST) ->
     return finite & ~close
 
 
-def _alike(here: Array, alone: Array) -> NDArray[np.bool_]:
+def _alike(actual: Array, alone: Array) -> NDArray[np.bool_]:
     """Return the elements that are as they are alone: the same number, or not finite either."""
-    return (here == alone) | ~(np.isfinite(here) | np.isfinite(alone))
+    return (actual == alone) | ~(np.isfinite(actual) | np.isfinite(alone))
 
 
-def _is_wrong(here: Array, expected: Array, share: float = WRONG) -> bool:
+def _is_wrong(actual: Array, expected: Array, share: float = WRONG) -> bool:
     """True if an element is not finite though it is in the reference, or the tensor is far from it."""
     finite = np.isfinite(expected)
-    if not np.isfinite(here[finite]).all():
+    if not np.isfinite(actual[finite]).all():
         return True
     with np.errstate(invalid="ignore"):
-        error = np.abs(here.astype(np.float64) - expected)
+        error = np.abs(actual.astype(np.float64) - expected)
     return float(error.max(where=finite, initial=0.0)) > share * float(np.abs(expected).max(where=finite, initial=0.0))
 
 
@@ -288,7 +288,7 @@ def faults(reference: Reference, model: onnx_ir.Model) -> list[Fault]:
         reference: The same model in float, with its values: those of a name are compared.
         model: The model that computes in float16, as a whole or in part.
     """
-    evaluator, found = reference.evaluator(model), dict[onnx_ir.Node, Fault]()
+    evaluator, by_node = reference.evaluator(model), dict[onnx_ir.Node, Fault]()
     outputs = frozenset(value.name or "" for value in model.graph.outputs)
     renamed, links = dict(_renamed(model)), defaultdict[onnx_ir.Value, list[onnx_ir.Value]](list)
     for node in all_nodes(model):
@@ -297,21 +297,21 @@ def faults(reference: Reference, model: onnx_ir.Model) -> list[Fault]:
                 links[receiver].append(source)
     target = reference.target
     for _, feeds, expected in reference.runs:
-        runs, given = _Runs(expected, outputs, renamed, links), fed(model, feeds)
+        runs, inputs = _Runs(expected, outputs, renamed, links), fed(model, feeds)
         evaluator.budget = Budget(reference.seconds)
         try:
-            evaluator.run(given, correct=runs.first)
+            evaluator.run(inputs, correct=runs.first)
             if runs.faults:
                 evaluator.budget = Budget(reference.seconds)
-                evaluator.run(given, correct=runs.second)
+                evaluator.run(inputs, correct=runs.second)
         except EngineError:  # the measured error says so
             continue
         for node in runs.harmful:
             fault, unknown = runs.faults[node], target is not None and target.sums_in(node.op_type) is None
-            found.setdefault(node, replace(fault, unknown_to=str(target)) if unknown else fault)
+            by_node.setdefault(node, replace(fault, unknown_to=str(target)) if unknown else fault)
     order = {node: number for number, node in enumerate(all_nodes(model))}
-    grave = [fault for fault in found.values() if not fault.slight]
-    return sorted(grave or found.values(), key=lambda fault: order.get(fault.node, len(order)))
+    grave = [fault for fault in by_node.values() if not fault.slight]
+    return sorted(grave or by_node.values(), key=lambda fault: order.get(fault.node, len(order)))
 
 
 def _renamed(model: onnx_ir.Model) -> Iterator[tuple[str, str]]:

@@ -56,7 +56,7 @@ class Fault:
 
 def fault_at(node: onnx_ir.Node, value: onnx_ir.Value, kind: Kind, magnitude: float) -> Fault:
     """Return the fault of a node, which loses the value."""
-    result = next((each.name or "" for each in node.outputs), "")
+    result = next((output.name or "" for output in node.outputs), "")
     path, name = next(map(".".join, paths_of(node)), ""), node.name or result
     place = f"{f'{path} ' if path and not name.startswith('/') else ''}{name} ({node.op_type})"
     return Fault(node, result, place, value.name or "", kind, magnitude)

@@ -40,7 +40,7 @@ class Fewest:
     error: Callable[[frozenset[str]], float]
     most: float
     trials: int
-    known: dict[frozenset[str], float] = field(default_factory=dict[frozenset[str], float])
+    errors: dict[frozenset[str], float] = field(default_factory=dict[frozenset[str], float])
 
     def run(self) -> None:
         """Measure sets, ever smaller ones that stay below the error, unless not even all nodes do."""
@@ -49,15 +49,15 @@ class Fewest:
             self._release(runs[self._most_converted(runs) :])
 
     def _measured(self, kept: frozenset[str]) -> float:
-        if kept not in self.known:
-            self.known[kept] = self.error(kept)
-        return self.known[kept]
+        if kept not in self.errors:
+            self.errors[kept] = self.error(kept)
+        return self.errors[kept]
 
     def _holds(self, kept: frozenset[str]) -> bool:
         return self._measured(kept) <= self.most
 
     def _left(self, share: float = 1.0) -> float:
-        return self.trials * share - len(self.known)
+        return self.trials * share - len(self.errors)
 
     def _alone(self, run: Run) -> float:
         """Return the error if only this run is converted."""
@@ -65,8 +65,8 @@ class Fewest:
 
     def _runs_by_error(self) -> list[Run]:
         """Return runs that are all of the nodes, the one with the least error per node first."""
-        whole = tuple(self.nodes)
-        waiting, done = [(-self._measured(NOTHING), 0, whole)], list[Run]()
+        entire = tuple(self.nodes)
+        waiting, done = [(-self._measured(NOTHING), 0, entire)], list[Run]()
         while waiting and self._left(_TO_ORDER) >= 2:
             error, start, run = heapq.heappop(waiting)
             if len(run) == 1 or not error:

@@ -55,8 +55,8 @@ class Proof:
     def fits(self, value: onnx_ir.Value) -> bool:
         """True if the value is finite as the converted model computes it, and nothing that it depends on vanishes."""
         after = self._after(value)
-        kept = after.magnitude == 0 or after.magnitude >= limits(self.to).normal
-        return _is_sure(after) and kept and value not in self._behind_vanishing
+        has_all_bits = after.magnitude == 0 or after.magnitude >= limits(self.to).normal
+        return _is_sure(after) and has_all_bits and value not in self._behind_vanishing
 
     def losses(
         self, converted: Iterable[onnx_ir.Node], behind: Container[str] = frozenset()
@@ -68,7 +68,7 @@ class Proof:
 
         behind: The operators to keep also where operands are lost; their results may be sound if those are kept.
         """
-        converted, reasons, seen = dict.fromkeys(converted), dict[onnx_ir.Node, str](), set[onnx_ir.Value]()
+        converted, reasons, visited = dict.fromkeys(converted), dict[onnx_ir.Node, str](), set[onnx_ir.Value]()
         tainted = set[onnx_ir.Value]()
         for node in all_nodes(self.model):
             operands = [value for value in node.inputs if value is not None]
@@ -82,7 +82,7 @@ class Proof:
             why = f"it may overflow inside, computed in {type_name(self.to)}"
             if vanishing:
                 why = f"{vanishing[0].name} may become 0 in {type_name(self.to)}"
-                reasons |= dict.fromkeys(self._makers(vanishing, seen) & converted.keys(), why)
+                reasons |= dict.fromkeys(self._makers(vanishing, visited) & converted.keys(), why)
             elif any(map(self.is_lost, operands)):
                 why = f"its operands may be infinite or NaN in {type_name(self.to)}"
             elif any(self._before(value).magnitude >= limits(self.to).overflow for value in node.outputs):
@@ -91,14 +91,14 @@ class Proof:
                 reasons[node] = why
         return reasons
 
-    def _makers(self, vanishing: Iterable[onnx_ir.Value], seen: set[onnx_ir.Value]) -> Set[onnx_ir.Node]:
+    def _makers(self, vanishing: Iterable[onnx_ir.Value], visited: set[onnx_ir.Value]) -> Set[onnx_ir.Node]:
         """Return the nodes that compute the values from others that vanish, at any distance, but for values seen."""
         waiting, reached = list(vanishing), dict[onnx_ir.Node, None]()
         while waiting:
             value = waiting.pop()
-            if value in seen or not self._vanishes(value):
+            if value in visited or not self._vanishes(value):
                 continue
-            seen.add(value)
+            visited.add(value)
             waiting += self._sources.get(value, ())
             if (node := value.producer()) is not None:
                 reached[node] = None

@@ -93,24 +93,24 @@ class Healing:
     keep: tuple[Pattern, ...]
     attempt: Callable[[onnx_ir.Model, ConvertPrecision], ConvertResult]
 
-    def heal(self, model: onnx_ir.Model, known: Reference) -> ConvertResult:
+    def heal(self, model: onnx_ir.Model, baseline: Reference) -> ConvertResult:
         """Return the healed model, measured; the model as it is if nothing is wrong."""
         reasons: dict[tuple[str, str], set[str]] = defaultdict(set)
         untouched = self.attempt(model.clone(), self._step(reasons))
         result = unless_tidied(untouched, model)
-        told = list[Fault]()
+        healed = list[Fault]()
         for _ in range(_MOST_ROUNDS):
             done = set[str]().union(*reasons.values())
-            fresh = [fault for fault in faults(known, result.model) if fault.name and fault.name not in done]
+            fresh = [fault for fault in faults(baseline, result.model) if fault.name and fault.name not in done]
             if not fresh:
                 break
-            told += fresh
+            healed += fresh
             for fault in fresh:
                 reasons[fault.reason, fault.node.op_type].add(fault.name)
             result = self.attempt(model.clone(), self._step(reasons))
-        error = measure(known, result.model)
-        before = measure(known, model) if told else error
-        return replace(result, error=error, before=before, faults=tuple(told))
+        error = measure(baseline, result.model)
+        before = measure(baseline, model) if healed else error
+        return replace(result, error=error, before=before, faults=tuple(healed))
 
     def _step(self, reasons: Mapping[tuple[str, str], set[str]]) -> ConvertPrecision:
         lower = tuple(exact_pattern(names, why, operator) for (why, operator), names in reasons.items())

@@ -69,9 +69,9 @@ def optimize(model: ModelLike, options: Options) -> Result:
     """
     options = replace(options, target=_target(options))  # an error of the options comes before one of the model
     with paused_collection():
-        own = own_model(model, in_place=options.in_place)
+        loaded = own_model(model, in_place=options.in_place)
         path = model if isinstance(model, str | os.PathLike) else None
-        return optimize_loaded(own, options, path)
+        return optimize_loaded(loaded, options, path)
 
 
 def optimize_loaded(model: onnx_ir.Model, options: Options, path: str | os.PathLike[str] | None = None) -> Result:
@@ -93,7 +93,7 @@ def optimize_loaded(model: onnx_ir.Model, options: Options, path: str | os.PathL
     while (spec := schedule.next()) is not None:
         name = name_of(spec)
         growth.before(name)
-        settings["max_total_growth"] = growth.left
+        settings["max_total_growth"] = growth.allowance
         result = run.apply(make_pass(spec, settings) if isinstance(spec, str) else spec)
         schedule.ended(name, modified=result.modified)
         if result.modified:
@@ -120,12 +120,12 @@ class _Schedule:
     """The passes still to run: those that the caller names, once each; else all, in rounds until none finds anything.
 
     Attributes:
-        left: The passes that are left in this round.
+        remaining: The passes that are left in this round.
         again: The passes of each further round; none if the caller names passes, or the last one.
         by_default: Leave out a pass that found nothing since the last change.
     """
 
-    left: list[str | PassBase]
+    remaining: list[str | PassBase]
     again: Sequence[str | PassBase]
     by_default: bool
     rounds: int = 1
@@ -134,8 +134,8 @@ class _Schedule:
 
     @classmethod
     def of(cls, options: Options, *, targeted: bool) -> _Schedule:
-        asked = [name for name, on in (("use-vendor", options.vendor), ("narrow-types", options.narrow)) if on]
-        specs = _specs(options.passes, options.until, asked, targeted=targeted)
+        on_request = [name for name, on in (("use-vendor", options.vendor), ("narrow-types", options.narrow)) if on]
+        specs = _specs(options.passes, options.until, on_request, targeted=targeted)
         by_default = options.passes is None
         return cls(specs, tuple(specs) if by_default and options.until is None else (), by_default)
 
@@ -146,10 +146,10 @@ class _Schedule:
 
     def next(self) -> str | PassBase | None:
         """Return the next pass; None at the end."""
-        while self.left or (self.rounds < _MOST_ROUNDS and self.unsettled):
-            if not self.left:
-                self.left, self.rounds = list(self.again), self.rounds + 1
-            spec = self.left.pop(0)
+        while self.remaining or (self.rounds < _MOST_ROUNDS and self.unsettled):
+            if not self.remaining:
+                self.remaining, self.rounds = list(self.again), self.rounds + 1
+            spec = self.remaining.pop(0)
             if not (self.by_default and spec in self.settled):
                 return spec
         return None
@@ -157,8 +157,8 @@ class _Schedule:
     def ended(self, name: str, *, modified: bool) -> None:
         """Note that the pass of that name has run."""
         self.settled = set() if modified else self.settled | {name}
-        if self.by_default and modified and self.left:
-            self.left[:0] = AFTER.get(name, ())
+        if self.by_default and modified and self.remaining:
+            self.remaining[:0] = AFTER.get(name, ())
 
 
 @dataclass
@@ -166,21 +166,21 @@ class _Growth:
     """The bytes by which the passes that fold may still make the file grow, all their runs together."""
 
     session: Session
-    left: int
-    held: int | None = None
+    allowance: int
+    counted: int | None = None
     """The bytes of the constants, if nothing else changed them since they were counted."""
 
     def before(self, name: str) -> None:
-        if self.held is None and name in _GROWING:
-            self.held = self.session.survey.constant_bytes()
+        if self.counted is None and name in _GROWING:
+            self.counted = self.session.survey.constant_bytes()
 
     def after(self, name: str) -> None:
         """Count the growth of a pass that changed the model."""
-        if self.held is not None and name in _GROWING:
+        if self.counted is not None and name in _GROWING:
             now = self.session.survey.constant_bytes()
-            self.left, self.held = self.left - min(max(now - self.held, 0), self.left), now
+            self.allowance, self.counted = self.allowance - min(max(now - self.counted, 0), self.allowance), now
         else:
-            self.held = None
+            self.counted = None
 
 
 @dataclass
@@ -210,17 +210,17 @@ class _Comparison:
 
 def _report_what_is_left(session: Session, rules: PromotionRules, target: Target | None) -> None:
     """Add the errors of the optimized model that no pass reported, and what a device leaves to the CPU."""
-    told = session.records.diagnostics
+    diagnostics = session.records.diagnostics
     if target is not None:
         from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET
 
         # That a type stays is one cause, which the finding about the result states.
-        told[:] = [finding for finding in told if finding.code != TYPE_NOT_IN_TARGET.code]
-    told += leftovers(session, rules, target)
+        diagnostics[:] = [finding for finding in diagnostics if finding.code != TYPE_NOT_IN_TARGET.code]
+    diagnostics += leftovers(session, rules, target)
     if target is not None:
         from castsmith.lowering.check.device import device_findings
 
-        told += device_findings(session.model, session.inference(rules), target)
+        diagnostics += device_findings(session.model, session.inference(rules), target)
 
 
 def rules_of(options: Options) -> PromotionRules:
@@ -234,13 +234,13 @@ def retyped(rewrites: Iterable[Rewrite]) -> set[str]:
 
 
 def _specs(
-    passes: Sequence[str | PassBase] | None, until: str | None, asked: Sequence[str], *, targeted: bool
+    passes: Sequence[str | PassBase] | None, until: str | None, on_request: Sequence[str], *, targeted: bool
 ) -> list[str | PassBase]:
     if passes is None:
         names = list(PIPELINE)
-        for name in asked:
-            here = names.index(next(later for later in list(PASSES)[list(PASSES).index(name) :] if later in names))
-            names[here:here] = (name, *ON_REQUEST[name])
+        for name in on_request:
+            place = names.index(next(later for later in list(PASSES)[list(PASSES).index(name) :] if later in names))
+            names[place:place] = (name, *ON_REQUEST[name])
         passes = [name for name in names if targeted or not needs_target(name)]
     names = [name_of(spec) for spec in passes]
     if until is None:

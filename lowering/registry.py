@@ -175,13 +175,13 @@ def make_pass(spec: str, settings: Mapping[str, Any]) -> PassBase:
     return pass_class(name)(**values)
 
 
-def _fit(thing: object) -> type[PassBase]:
-    if not (inspect.isclass(thing) and issubclass(thing, PassBase)):
+def _fit(entry: object) -> type[PassBase]:
+    if not (inspect.isclass(entry) and issubclass(entry, PassBase)):
         raise TypeError("it is not a subclass of onnx_ir.passes.PassBase")
-    if dataclasses.is_dataclass(thing):
-        required = [field.name for field in dataclasses.fields(thing) if _is_required(field) and field.name != "target"]
+    if dataclasses.is_dataclass(entry):
+        required = [field.name for field in dataclasses.fields(entry) if _is_required(field) and field.name != "target"]
     else:
-        parameters = inspect.signature(thing).parameters.values()
+        parameters = inspect.signature(entry).parameters.values()
         required = [
             parameter.name
             for parameter in parameters
@@ -189,7 +189,7 @@ def _fit(thing: object) -> type[PassBase]:
         ]
     if required:
         raise TypeError(f"its option {required[0]} has no default")
-    return thing
+    return entry
 
 
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

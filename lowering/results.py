@@ -72,22 +72,28 @@ class Result:
         from castsmith.ir.notebook import folded, notebook_html
         from castsmith.lowering.net import net_rewrites
 
-        told = [(each.severity.value, each.code, str(each.site), each.message, each.help) for each in self.diagnostics]
+        findings = [
+            (finding.severity.value, finding.code, str(finding.site), finding.message, finding.help)
+            for finding in self.diagnostics
+        ]
         net = net_rewrites(self.rewrites, self.model)
         head = ("rule", "place", "before", "after", "reason", "effect")
         steps = f"every rewrite of every pass ({len(self.rewrites)})"
-        left = [(each.rule, str(each.site), each.reason, each.witness) for each in self.refusals]
+        skipped = [(refusal.rule, str(refusal.site), refusal.reason, refusal.witness) for refusal in self.refusals]
         tables = {
-            "findings": (("severity", "code", "place", "message", "help"), told),
+            "findings": (("severity", "code", "place", "message", "help"), findings),
             "rewrites": (head, _rows(net)),
-            "skipped": (("rule", "place", "reason", "example value"), left),
+            "skipped": (("rule", "place", "reason", "example value"), skipped),
         }
         shown = notebook_html(self.summary(), tables)
         return shown if net == self.rewrites else shown + folded(steps, (head, _rows(self.rewrites)))
 
 
 def _rows(rewrites: Iterable[Rewrite]) -> list[tuple[str, ...]]:
-    return [(each.rule, str(each.site), each.before, each.after, each.reason, each.effect.value) for each in rewrites]
+    return [
+        (rewrite.rule, str(rewrite.site), rewrite.before, rewrite.after, rewrite.reason, rewrite.effect.value)
+        for rewrite in rewrites
+    ]
 
 
 @dataclass(frozen=True)
@@ -134,7 +140,7 @@ class Accuracy:
     @property
     def worst(self) -> float:
         """The largest relative error of an output; infinite if the result ran on no inputs."""
-        return max((each.relative for each in self.outputs), default=0.0) if self.sets else float("inf")
+        return max((output.relative for output in self.outputs), default=0.0) if self.sets else float("inf")
 
 
 @dataclass(frozen=True, repr=False)

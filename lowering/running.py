@@ -79,15 +79,15 @@ def leftovers(session: Session, rules: PromotionRules, target: Target | None) ->
     from castsmith.lowering.check.trunc import trunc_findings
     from castsmith.lowering.check.types import result_findings, undecided_findings
 
-    inference, told = session.inference(rules), session.records.diagnostics
-    sites = {(finding.code, finding.site) for finding in told}
+    inference, reported = session.inference(rules), session.records.diagnostics
+    sites = {(finding.code, finding.site) for finding in reported}
     nodes, imports = session.nodes, session.imports
     findings = (
         *undecided_findings(inference, rules),
         *result_findings(nodes, imports, inference),
         *trunc_findings(session.nodes_of(TRUNCS), imports),
     )
-    left = [
+    errors = [
         finding
         for finding in findings
         if finding.severity is Severity.ERROR and (finding.code, finding.site) not in sites
@@ -95,5 +95,5 @@ def leftovers(session: Session, rules: PromotionRules, target: Target | None) ->
     if target is not None:
         from castsmith.lowering.check.target import unreported_errors
 
-        left += unreported_errors(session.model, inference, target, [*told, *left])
-    return left
+        errors += unreported_errors(session.model, inference, target, [*reported, *errors])
+    return errors

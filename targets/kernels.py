@@ -27,13 +27,13 @@ def varied_input(op_type: str) -> int:
 
 def takes_operator(op_type: str, dtype: DataType, opset: int, target: Target | None) -> bool:
     """True if the target is known to have a kernel of the standard's operator for the type."""
-    asked = target or _default()
-    if dtype in asked.lacks:
+    described = target or _default()
+    if dtype in described.lacks:
         return False
-    if "kernels" in asked.unknown and dtype not in asked.kernels:
+    if "kernels" in described.unknown and dtype not in described.kernels:
         return dtype not in CODED_TYPES and takes_operator(op_type, dtype, opset, None)
-    unasked = asked.probed and op_type not in asked.probed
-    return not unasked and asked.has_kernel(op_type, dtype, opset)
+    unprobed = described.probed and op_type not in described.probed
+    return not unprobed and described.has_kernel(op_type, dtype, opset)
 
 
 def takes_identity(dtype: DataType, imports: Mapping[str, int], target: Target | None) -> bool:

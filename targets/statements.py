@@ -81,10 +81,10 @@ class WrongFusion:
     how: str
 
 
-def _listed(things: object) -> tuple[Any, ...] | None:
-    """Return the things of a list; None for a text, and for what is no list."""
-    is_list = isinstance(things, Iterable) and not isinstance(things, str)
-    return tuple(cast("Iterable[Any]", things)) if is_list else None
+def _listed(entries: object) -> tuple[Any, ...] | None:
+    """Return the entries of a list; None for a text, and for what is no list."""
+    is_list = isinstance(entries, Iterable) and not isinstance(entries, str)
+    return tuple(cast("Iterable[Any]", entries)) if is_list else None
 
 
 def read_types(names: Iterable[TypeLike]) -> frozenset[DataType]:

@@ -410,8 +410,8 @@ class Target:
     @property
     def narrowed(self) -> dict[DataType, DataType]:
         """The types that are held in one without all of their values, and the latter."""
-        held = self.held if self.fallback is None else {**self.fallback.held, **self.held}
-        return {dtype: holder for dtype, holder in held.items() if not embeds(dtype, holder)}
+        holders = self.held if self.fallback is None else {**self.fallback.held, **self.held}
+        return {dtype: holder for dtype, holder in holders.items() if not embeds(dtype, holder)}
 
     def strict(self) -> Target:
         """Return the device alone, without the fallback."""
@@ -446,7 +446,7 @@ def load_target(name_or_path: str) -> Target:
     path = Path(name)
     if path.suffix == ".json":
         return replace(_read(path), path=name)
-    added = extension(TARGETS, name, lambda thing: _fit(thing, name))
+    added = extension(TARGETS, name, lambda registered: _fit(registered, name))
     if added is None and not path.is_file():
         names = target_names()
         way_out = did_you_mean(name, [*names, *ALIASES], f"expected {', '.join(names)}, or the path of a JSON file")
@@ -472,15 +472,15 @@ def _own_names() -> list[str]:
     return sorted(path.stem for path in TARGETS_FOLDER.glob("*.json"))
 
 
-def _fit(thing: object, name: str) -> Target:
+def _fit(registered: object, name: str) -> Target:
     """Return a target as a package declares it: itself, or the path of its file."""
-    if isinstance(thing, str | os.PathLike):
-        thing = _read(Path(cast("str | os.PathLike[str]", thing)))
-    if not isinstance(thing, Target):
+    if isinstance(registered, str | os.PathLike):
+        registered = _read(Path(cast("str | os.PathLike[str]", registered)))
+    if not isinstance(registered, Target):
         raise TypeError("it is neither a Target nor the path of a file")
-    if thing.name != name:
-        raise ValueError(f"the target's own name is {thing.name!r}")
-    return thing
+    if registered.name != name:
+        raise ValueError(f"the target's own name is {registered.name!r}")
+    return registered
 
 
 def _read(path: Path) -> Target:

@@ -69,9 +69,9 @@ def _one_setting_each(outcomes: Sequence[Outcome]) -> list[Outcome]:
         if outcome.status in ("right", "wrong"):
             pair = _pair(outcome.name)
             fewest[pair] = min(outcome.wrong, fewest.get(pair, outcome.wrong))
-    other = "the library casts with the other setting of saturate"
+    reason = "the library casts with the other setting of saturate"
     return [
-        Outcome(outcome.name, "refuses", reason=other)
+        Outcome(outcome.name, "refuses", reason=reason)
         if outcome.status == "wrong" and outcome.wrong > fewest[_pair(outcome.name)]
         else outcome
         for outcome in outcomes

@@ -117,8 +117,8 @@ def onnxruntime_engine(level: str) -> Engine:
         name, count = job["output"]["type"], int(np.prod(value.shape(), dtype=np.int64))
         if name == "string" or name in _NUMPY or name not in (*_ML_DTYPES, *_PACKED):
             return value.numpy()
-        held = -(-count * _PACKED[name] // 8) if name in _PACKED else count * dtype_of(name).itemsize
-        content = bytes((ctypes.c_char * held).from_address(value.data_ptr()))
+        size = -(-count * _PACKED[name] // 8) if name in _PACKED else count * dtype_of(name).itemsize
+        content = bytes((ctypes.c_char * size).from_address(value.data_ptr()))
         return unpack(content, name, count) if name in _PACKED else np.frombuffer(content, dtype_of(name))
 
     return convert
@@ -287,10 +287,10 @@ def jax_engine() -> Engine:
     def convert(array: Array, source: str, target: str) -> Array:
         if "string" in (source, target):
             raise RefusalError("JAX has no strings")
-        wanted = dtype_of(target)
+        dtype = dtype_of(target)
 
         def compiled(x: Any) -> Any:
-            return x.astype(wanted)
+            return x.astype(dtype)
 
         return np.asarray(jax.jit(compiled)(jax.numpy.asarray(array)))
 

@@ -30,13 +30,13 @@ def asked_apart(question: Callable[[], object]) -> str:
     if child == 0:
         try:
             _limit()
-            with os.fdopen(writing, "wb") as told:
-                told.write(error_of(question).encode(errors="replace")[:_MOST])
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(error_of(question).encode(errors="replace")[:_MOST])
         finally:
             os._exit(0)
     os.close(writing)
-    with os.fdopen(reading, "rb") as answer:
-        text = answer.read().decode(errors="replace")
+    with os.fdopen(reading, "rb") as pipe:
+        text = pipe.read().decode(errors="replace")
     os.waitpid(child, 0)
     return text
 

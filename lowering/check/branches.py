@@ -39,17 +39,17 @@ def branch_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
 
 def known_before_run(value: onnx_ir.Value) -> bool | None:
     """Return whether the value is computed from constants and fixed sizes alone; None if a shape is not declared."""
-    return _is_known(value, {})
+    return _is_fixed(value, {})
 
 
-def _is_known(value: onnx_ir.Value, seen: dict[onnx_ir.Value, bool | None]) -> bool | None:
-    if value not in seen:
-        seen[value] = None
-        seen[value] = _is_made_known(value, seen)
-    return seen[value]
+def _is_fixed(value: onnx_ir.Value, cache: dict[onnx_ir.Value, bool | None]) -> bool | None:
+    if value not in cache:
+        cache[value] = None
+        cache[value] = _computed_fixed(value, cache)
+    return cache[value]
 
 
-def _is_made_known(value: onnx_ir.Value, seen: dict[onnx_ir.Value, bool | None]) -> bool | None:
+def _computed_fixed(value: onnx_ir.Value, cache: dict[onnx_ir.Value, bool | None]) -> bool | None:
     node = value.producer()
     if constant_tensor(value) is not None or value.const_value is not None:
         return True
@@ -65,5 +65,5 @@ def _is_made_known(value: onnx_ir.Value, seen: dict[onnx_ir.Value, bool | None])
             return None
         place = int(index.numpy().item())
         return isinstance(shape[place], int) if -len(shape) <= place < len(shape) else None
-    operands = {_is_known(operand, seen) for operand in node.inputs if operand is not None}
+    operands = {_is_fixed(operand, cache) for operand in node.inputs if operand is not None}
     return False if False in operands else None if None in operands else True

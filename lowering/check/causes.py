@@ -38,12 +38,12 @@ def with_causes(model: onnx_ir.Model, inference: Inference, reported: Iterable[D
     for node in all_nodes(model):
         if node.graph is None:
             continue
-        own = at.get((site := site_of(node), site.output), [])
+        at_node = at.get((site := site_of(node), site.output), [])
         key = op_key(node, imports[node.graph])
         root = _root_of_operands(node, wrong)
-        if own:
-            root = min(own, key=lambda i: _OF_TYPES.index(findings[i].code)) if root is None else root
-            roots |= {index: root for index in own if index != root}
+        if at_node:
+            root = min(at_node, key=lambda i: _OF_TYPES.index(findings[i].code)) if root is None else root
+            roots |= {index: root for index in at_node if index != root}
             wrong |= dict.fromkeys(node.outputs, root)
         elif root is not None:
             wrong |= dict.fromkeys(_passed_on(node, key, wrong, inference), root)

@@ -61,10 +61,10 @@ def _is_of_other_types(node: onnx_ir.Node, inference: Inference) -> bool:
 
 def _scans_outer_values(node: onnx_ir.Node, _: Inference) -> bool:
     bodies = graphs_of(node)
-    own = {value for body in bodies for inner in body.all_nodes() for value in inner.outputs}
-    own |= {value for body in bodies for value in (*body.inputs, *body.initializers.values())}
+    inner_values = {value for body in bodies for inner in body.all_nodes() for value in inner.outputs}
+    inner_values |= {value for body in bodies for value in (*body.inputs, *body.initializers.values())}
     operands = (value for body in bodies for inner in body.all_nodes() for value in inner.inputs)
-    return any(value is not None and value not in own and _is_computed(value) for value in operands)
+    return any(value is not None and value not in inner_values and _is_computed(value) for value in operands)
 
 
 def _is_computed(value: onnx_ir.Value) -> bool:
@@ -144,7 +144,7 @@ def _misfits_heads(node: onnx_ir.Node, inference: Inference) -> bool:
     if node.domain != CONTRIB_DOMAIN:
         return False
     ranks = zip((rank_of(value, inference.ranks) for value in node.inputs[:3]), (3, 2, 1), strict=False)
-    if any(rank not in (None, wanted) for rank, wanted in ranks):
+    if any(rank not in (None, required) for rank, required in ranks):
         return True
     weights, bias = _dims(node, 1), _dims(node, 2)
     width = None if weights is None else weights[1]
@@ -310,7 +310,9 @@ def _holds(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> bool:
     )
 
 
-def as_loaded(found: Iterable[Diagnostic], model: onnx_ir.Model | None, target: Target | None) -> Iterator[Diagnostic]:
+def as_loaded(
+    findings: Iterable[Diagnostic], model: onnx_ir.Model | None, target: Target | None
+) -> Iterator[Diagnostic]:
     """Yield the findings; what the target does not look at is a warning, as it loads the model all the same.
 
     model: The model, if it could be read.
@@ -318,7 +320,7 @@ def as_loaded(found: Iterable[Diagnostic], model: onnx_ir.Model | None, target: 
     hazards = dict[str, str]() if target is None else target.hazards
     nodes = unused_nodes(model) if model is not None and "unused-nodes-unread" in hazards else ()
     unused = {(site_of(node), site_of(node).output) for node in nodes}
-    for finding in found:
+    for finding in findings:
         unchecked = {_UNCHECKED.get((finding.code, word)) for word in finding.subject.split() or ("",)}
         if target and finding.code == MIXED_OPERAND_TYPES.code and finding.site.op in target.mixes_operands:
             unchecked.add("mixed-operands-unchecked")

@@ -45,7 +45,7 @@ def _is_weight(node: onnx_ir.Node | None, model: onnx_ir.Model | None) -> bool:
     """True for a Constant of the main graph, which runtimes make a weight, that has a value."""
     if node is None or model is None or node.op_type != "Constant" or node.graph is not model.graph:
         return False
-    return any(each.type in _VALUES for each in node.attributes.values())
+    return any(attribute.type in _VALUES for attribute in node.attributes.values())
 
 
 _VALUES = tuple(AttributeType[name] for kind in ("TENSOR", "FLOAT", "INT", "STRING") for name in (kind, f"{kind}S"))
@@ -65,7 +65,7 @@ def _drop_surplus(node: onnx_ir.Node, model: onnx_ir.Model) -> bool:
     formals = None if key is None else op_formals(*key)
     if formals is None:
         return False
-    inputs, outputs = (len(each) for each in formals)
+    inputs, outputs = (len(side) for side in formals)
     if any(value.uses() or value.is_graph_output() for value in node.outputs[outputs:]):
         return False
     node.resize_inputs(min(inputs, len(node.inputs)))

@@ -53,7 +53,7 @@ TARGET_MISCOMPUTES_CAST = FindingCode(
 def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
     """Yield casts that are wrong, each at its place; and those that do not load or are left to the target, by kind."""
     imports, ranges = imports_by_scope(model), Ranges(inference)
-    refused, left = dict[str, Occurrences](), dict[str, Occurrences]()
+    refused, inherent = dict[str, Occurrences](), dict[str, Occurrences]()
     replaced = f"`optimize(target={str(target)!r})` replaces it"
     for node in all_nodes(model):
         opset = 1 if node.graph is None else opset_of(imports[node.graph], "") or target.newest_opset
@@ -72,7 +72,7 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
             continue
         entry = target.wrong_cast(source, to, saturate=meaning.saturate, opset=opset, inherent=True)
         if entry is not None and entry.inherent:
-            note(left, f"{target} casts {pair} differently: it {entry.wrong}", node)
+            note(inherent, f"{target} casts {pair} differently: it {entry.wrong}", node)
         elif entry is not None:
             message = f"{target} computes {pair} wrongly: it {entry.wrong}"
             yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), message, replaced)
@@ -80,11 +80,11 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
             message = f"{target} computes {pair} wrongly: it holds {type_name(to)} in a wider type, and does not wrap"
             yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), message, replaced)
         if "casts-are-merged" in target.hazards and _follows_wide_integer(x, source, to, inference):
-            note(left, f"{target} merges this cast with the one before it, so numbers beyond int32 change", node)
+            note(inherent, f"{target} merges this cast with the one before it, so numbers beyond int32 change", node)
         if target.leaves_unrounded(source, to):
-            note(left, f"{target} holds {type_name(to)} in a wider type, so this cast does not round", node)
+            note(inherent, f"{target} holds {type_name(to)} in a wider type, so this cast does not round", node)
     yield from noted(refused, TARGET_LACKS_KERNEL, Severity.ERROR, f"{replaced} if there is an exact replacement")
-    yield from noted(left, TARGET_MISCOMPUTES_CAST, Severity.NOTE, LEFT)
+    yield from noted(inherent, TARGET_MISCOMPUTES_CAST, Severity.NOTE, LEFT)
 
 
 def _is_widened(x: onnx_ir.Value, to: DataType, inference: Inference) -> bool:

@@ -72,11 +72,11 @@ Typed = tuple[str, str]
 
 
 def registered_findings(
-    model: onnx_ir.Model, inference: Inference | None, target: Target, known: Collection[Site]
+    model: onnx_ir.Model, inference: Inference | None, target: Target, reported: Collection[Site]
 ) -> Iterator[Diagnostic]:
     """Yield the domains, operators and kernels that the target does not list; nothing if it lists none.
 
-    known: Places of which something else is already reported.
+    reported: Places of which something else is already reported.
     """
     if not target.registry:
         yield from _unconverted(model, target)
@@ -92,7 +92,7 @@ def registered_findings(
             way_out, site = f"import version {newest} of {domain}", Site(model.graph.name or "")
             yield Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, site, message, way_out, domain)
     for node in all_nodes(model):
-        if node.graph is None or node.domain in _INTERNAL or site_of(node) in known:
+        if node.graph is None or node.domain in _INTERNAL or site_of(node) in reported:
             continue
         is_constant = node.op_type == "Constant"
         if is_constant and node.graph is model.graph:  # which becomes a weight, whatever its domain is
@@ -142,7 +142,7 @@ def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     """Yield the operators that are not among those which the target has, if these are known."""
     if not target.operators:
         return
-    found, functions = dict[str, Occurrences](), dict[str, Occurrences]()
+    unknown, functions = dict[str, Occurrences](), dict[str, Occurrences]()
     imports = imports_by_scope(model)
     calls_fail, counts = "functions-unconverted" in target.hazards, "surplus-operands-unchecked" not in target.hazards
     nodes = nodes_of(model.graph) if calls_fail else all_nodes(model)
@@ -156,7 +156,7 @@ def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
         if node.op_identifier() in model.functions or is_quantizer(node):
             continue
         if not has:
-            note(found, f"{node.op_type}{domain and f' of {domain}'}", node)
+            note(unknown, f"{node.op_type}{domain and f' of {domain}'}", node)
         opset = None if node.graph is None else opset_of(imports[node.graph], domain)
         key = (domain, node.op_type, opset or target.newest_opset)
         if schema is None:
@@ -170,10 +170,10 @@ def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     yield from noted(
         functions, UNREGISTERED_OPERATOR, Severity.ERROR, f"`optimize(target={str(target)!r})` inlines them"
     )
-    for name, each in found.items():
-        message = f"{target} has no operator {name}{each.more()}"
+    for name, occurrences in unknown.items():
+        message = f"{target} has no operator {name}{occurrences.more()}"
         way_out = f"register an extension that has it: `{target.extension}`"
-        yield Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, each.first, message, way_out, name)
+        yield Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, occurrences.first, message, way_out, name)
 
 
 def _since(domain: str, op_type: str, opset: int, registry: Registry) -> int | None:
@@ -236,8 +236,8 @@ _OWN_SCHEMAS = ("LayerNormalization",)
 def _unknown_attribute(node: onnx_ir.Node, domain: str, opset: int) -> str | None:
     if not node.attributes or node.op_type in _OWN_SCHEMAS or not onnx.defs.has(node.op_type, opset, domain):
         return None
-    known = onnx.defs.get_schema(node.op_type, opset, domain).attributes
-    unknown = (name for name in node.attributes if name not in known and not name.startswith("__"))
+    declared = onnx.defs.get_schema(node.op_type, opset, domain).attributes
+    unknown = (name for name in node.attributes if name not in declared and not name.startswith("__"))
     return next((f"it has no attribute {name}" for name in unknown), None)
 
 

@@ -194,11 +194,11 @@ def findings(
     proto: Returns the model as it is written, for onnx to judge; large constants may be missing.
     """
     require_known_opset(model)
-    inference, reported = _found_everywhere(model, rules)
+    inference, reported = _general_report(model, rules)
     if target is None:
         reported += operator_findings(model, targeted=False)
     else:
-        reported = _found_for(model, inference, target, reported)
+        reported = _report_for(model, inference, target, reported)
     if (
         proto is not None
         and inference is not None
@@ -264,18 +264,18 @@ def findings_by_target(model: onnx_ir.Model, targets: Iterable[Target]) -> dict[
         OpsetError: The opset of the model is unsupported.
     """
     require_known_opset(model)
-    inference, everywhere = _found_everywhere(model, PromotionRules())
+    inference, everywhere = _general_report(model, PromotionRules())
     if inference is not None and not any(finding.severity is Severity.ERROR for finding in everywhere):
         everywhere += operator_fits(model, inference)
-    return {target.name: _found_for(model, inference, target, everywhere) for target in targets}
+    return {target.name: _report_for(model, inference, target, everywhere) for target in targets}
 
 
-def _found_everywhere(model: onnx_ir.Model, rules: PromotionRules) -> tuple[Inference | None, list[Diagnostic]]:
+def _general_report(model: onnx_ir.Model, rules: PromotionRules) -> tuple[Inference | None, list[Diagnostic]]:
     inference, mixed = _inferred(model, rules)
     return inference, [*mixed, *_general_findings(model, inference, rules)]
 
 
-def _found_for(
+def _report_for(
     model: onnx_ir.Model, inference: Inference | None, target: Target, everywhere: list[Diagnostic]
 ) -> list[Diagnostic]:
     """Return the findings for any runtime as the target takes them, and those about the target."""

@@ -144,13 +144,13 @@ def _light(proto: onnx.ModelProto) -> onnx.ModelProto:
             getattr(light, field.name).extend(value)
         else:
             setattr(light, field.name, value)
-    own = {value.name for value in proto.graph.input}
+    inputs = {value.name for value in proto.graph.input}
     for field, value in proto.graph.ListFields():
         if field.name == "initializer":
             for tensor in value:
                 if not _is_large(tensor):
                     graph.initializer.append(tensor)
-                elif tensor.name not in own:
+                elif tensor.name not in inputs:
                     graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
         elif not isinstance(value, str):
             getattr(graph, field.name).extend(value)
@@ -166,18 +166,18 @@ def _is_large(tensor: onnx.TensorProto) -> bool:
 
 def _drop_declarations(proto: onnx.ModelProto, model: onnx_ir.Model, inference: Inference) -> None:
     """Remove the types of intermediate values, and the shapes of results; keep those that onnx cannot infer."""
-    kept = onnx.GraphProto()
+    declared = onnx.GraphProto()
     for node in model.graph:
         for value in node.outputs if node.domain not in DEFAULT_DOMAINS else ():
             dtype = inference.type_of(value)
             if dtype is not None and value.name and not value.is_graph_output():
-                kept.value_info.append(onnx.helper.make_tensor_value_info(value.name, int(dtype), None))
+                declared.value_info.append(onnx.helper.make_tensor_value_info(value.name, int(dtype), None))
     for value in proto.graph.input:
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_value < 0:  # which runtimes take for any size
                 dim.Clear()
     del proto.graph.value_info[:]
-    proto.graph.value_info.extend(kept.value_info)
+    proto.graph.value_info.extend(declared.value_info)
     _, *bodies = graphs_of_proto(proto)
     for value in (*proto.graph.output, *(value for body in bodies for value in (*body.output, *body.value_info))):
         if value.type.HasField("tensor_type"):

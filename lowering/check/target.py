@@ -127,15 +127,15 @@ def unreported_errors(
     casts that it computes otherwise: it loads them.
     """
     sites = {(finding.code, finding.site, finding.subject) for finding in reported}
-    errors = [each for each in target_findings(model, inference, target) if each.severity is Severity.ERROR]
-    unregistered = registered_findings(model, inference, target, {each.site for each in errors})
-    left = chain(
-        (replace(each, severity=Severity.WARNING) if each.code in _LOADED else each for each in errors),
-        (replace(each, severity=Severity.WARNING) for each in unregistered),
+    errors = [finding for finding in target_findings(model, inference, target) if finding.severity is Severity.ERROR]
+    unregistered = registered_findings(model, inference, target, {finding.site for finding in errors})
+    rest = chain(
+        (replace(finding, severity=Severity.WARNING) if finding.code in _LOADED else finding for finding in errors),
+        (replace(finding, severity=Severity.WARNING) for finding in unregistered),
     )
     way_out = f"{TRIES}{str(target)!r})` tries all other ways"
     return [
-        replace(finding, help=way_out) for finding in left if (finding.code, finding.site, finding.subject) not in sites
+        replace(finding, help=way_out) for finding in rest if (finding.code, finding.site, finding.subject) not in sites
     ]
 
 
@@ -211,9 +211,9 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
     for value in all_values(model):
         dtype = inference.type_of(value) if inference is not None else None
         declared = value.dtype if value.is_graph_output() else None  # which may be false
-        for each in dict.fromkeys((dtype or value.dtype, declared)):
-            if each is not None and each in where and not is_prescribed(value, imports):
-                where[each].append(value.name or "(unnamed)")
+        for stated in dict.fromkeys((dtype or value.dtype, declared)):
+            if stated is not None and stated in where and not is_prescribed(value, imports):
+                where[stated].append(value.name or "(unnamed)")
     for dtype, names in where.items():
         if names:
             have = "has" if len(names) == 1 else "have"
@@ -293,24 +293,26 @@ def _opset_of_kernels(target: Target, opset: int | None) -> int:
 
 
 def with_taken_types(
-    found: Iterable[Diagnostic], model: onnx_ir.Model, inference: Inference, target: Target
+    findings: Iterable[Diagnostic], model: onnx_ir.Model, inference: Inference, target: Target
 ) -> list[Diagnostic]:
     """Return the findings; types that the standard allows at another opset are warnings if the target has kernels."""
-    taken = set[tuple[Site, str]]()
+    accepted = set[tuple[Site, str]]()
     for node in all_nodes(model) if target.has_hazard("opset-unchecked") else ():
         operands = [
-            pair for each in inference.illegal.get(node, ()) for pair in zip(each.indexes, each.types, strict=False)
+            pair
+            for disagreement in inference.illegal.get(node, ())
+            for pair in zip(disagreement.indexes, disagreement.types, strict=False)
         ]
         results = filter(None, map(inference.type_of, node.outputs)) if node.op_type in OF_RESULT else ()
         if all(_takes(node, *operand, target) for operand in operands) and all(
             target.has_kernel(node.op_type, dtype, target.newest_opset) for dtype in results
         ):
-            taken.add((site_of(node), site_of(node).output))
+            accepted.add((site_of(node), site_of(node).output))
     return [
-        replace(each, severity=Severity.WARNING)
-        if each.code == TYPE_NOT_ALLOWED.code and (each.site, each.site.output) in taken
-        else each
-        for each in found
+        replace(finding, severity=Severity.WARNING)
+        if finding.code == TYPE_NOT_ALLOWED.code and (finding.site, finding.site.output) in accepted
+        else finding
+        for finding in findings
     ]
 
 
@@ -339,11 +341,11 @@ def types_asked_about(
     narrow types, which have few kernels, and for which the lowering uses the same rows.
     """
     if node.op_type in (target.probed or (target.fallback.probed if target.fallback else ())):
-        wanted = [type_of(value) for value in values_varied(node)]
+        types = [type_of(value) for value in values_varied(node)]
         scale = type_of(node.inputs[1]) if node.op_type in LINEAR else None
         if scale is not None and not target.computes(scale):  # the probe varied the type of the codes
-            wanted.append(scale)
+            types.append(scale)
     else:
         narrow = (*CODED_TYPES, *HALF_TYPES)
-        wanted = [dtype for value in (*node.inputs, *node.outputs) if (dtype := type_of(value)) in narrow]
-    return list(dict.fromkeys(dtype for dtype in wanted if dtype is not None and dtype not in target.lacks))
+        types = [dtype for value in (*node.inputs, *node.outputs) if (dtype := type_of(value)) in narrow]
+    return list(dict.fromkeys(dtype for dtype in types if dtype is not None and dtype not in target.lacks))

@@ -28,7 +28,7 @@ Findings = Callable[[onnx_ir.Model], list[Diagnostic]]
 
 
 def with_tried_hints(
-    model: onnx_ir.Model, found: list[Diagnostic], rules: PromotionRules, target: Target | None, findings: Findings
+    model: onnx_ir.Model, reported: list[Diagnostic], rules: PromotionRules, target: Target | None, findings: Findings
 ) -> list[Diagnostic]:
     """Return the findings; where the call that a hint names does not help, the hint says so.
 
@@ -42,19 +42,19 @@ def with_tried_hints(
     }
     if target is not None:
         calls[f"{lowering_to(target)} "] = {"promotion": rules, "target": target}
-    named = [next((call for call in calls if each.help.startswith(call)), None) for each in found]
+    named = [next((call for call in calls if finding.help.startswith(call)), None) for finding in reported]
     if not any(named) or _is_large(model):
-        return found
+        return reported
 
     others = "" if target is None else f"{TRIES}{str(target)!r})` tries all other ways"
 
     @cache
     def attempt(call: str) -> _Attempt | str:
-        return _attempt(model, calls[call], found, findings)
+        return _attempt(model, calls[call], reported, findings)
 
     return [
         finding if call is None else replace(finding, help=_hint(finding, call.strip(), attempt(call), others))
-        for finding, call in zip(found, named, strict=True)
+        for finding, call in zip(reported, named, strict=True)
     ]
 
 
@@ -68,19 +68,21 @@ def _is_large(model: onnx_ir.Model) -> bool:
 class _Attempt:
     """What a call left of the findings, and why."""
 
-    left: frozenset[Hashable]
+    remaining: frozenset[Hashable]
     renamed: frozenset[tuple[str, str]]
     """Codes and operators of findings that there were not before, or not with this name."""
     refusals: Iterable[Refusal]
 
     def leaves(self, finding: Diagnostic) -> bool:
-        return _key(finding) in self.left or (finding.code, finding.site.op) in self.renamed
+        return _key(finding) in self.remaining or (finding.code, finding.site.op) in self.renamed
 
     def reason(self, site: Site) -> str:
         return next((refusal.reason for refusal in self.refusals if _place(refusal.site) == _place(site)), "")
 
 
-def _attempt(model: onnx_ir.Model, options: Options, found: Iterable[Diagnostic], findings: Findings) -> _Attempt | str:
+def _attempt(
+    model: onnx_ir.Model, options: Options, reported: Iterable[Diagnostic], findings: Findings
+) -> _Attempt | str:
     """Return what the call leaves, or the error that it raises."""
     from castsmith.lowering.pipeline import optimize  # which checks what it leaves, and so imports this package
 
@@ -89,8 +91,8 @@ def _attempt(model: onnx_ir.Model, options: Options, found: Iterable[Diagnostic]
         after = findings(result.model)
     except CastsmithError as error:
         return str(error).rstrip(".")
-    before = set(map(_key, found))
-    renamed = Counter((each.code, each.site.op) for each in after if _key(each) not in before)
+    before = set(map(_key, reported))
+    renamed = Counter((finding.code, finding.site.op) for finding in after if _key(finding) not in before)
     return _Attempt(frozenset(map(_key, after)), frozenset(renamed), result.refusals)
 
 
@@ -108,9 +110,9 @@ def _hint(finding: Diagnostic, call: str, attempt: _Attempt | str, others: str) 
         return f"{call} stops at another error: {attempt}"
     if not attempt.leaves(finding):
         return f"{call} {_CONDITION.sub('', finding.help.removeprefix(call).strip())}"
-    other = finding.help.partition(OTHERWISE)[2]
-    if other:
-        return other
+    otherwise = finding.help.partition(OTHERWISE)[2]
+    if otherwise:
+        return otherwise
     reason = attempt.reason(finding.site)
     more = f"; {others}" if others else ""
     return f"{call} does not help{f': {reason}' if reason else ''}{more}"

@@ -109,10 +109,10 @@ def operator_findings(model: onnx_ir.Model, *, targeted: bool) -> Iterator[Diagn
             yield Diagnostic(UNKNOWN_OPERATOR.code, severity, site_of(node), message, way_out)
         elif node.domain not in QONNX_DOMAINS and op_formals(node.domain, node.op_type, opset) is None:
             note(unknown, node.domain, node)
-    for domain, found in () if targeted else unknown.items():
-        message = f"the operators of the domain {domain} are not checked{found.more()}"
+    for domain, occurrences in () if targeted else unknown.items():
+        message = f"the operators of the domain {domain} are not checked{occurrences.more()}"
         way_out = "name the runtime: `check(target=...)` says whether it has them"
-        yield Diagnostic(UNKNOWN_OPERATOR.code, Severity.NOTE, found.first, message, way_out, domain)
+        yield Diagnostic(UNKNOWN_OPERATOR.code, Severity.NOTE, occurrences.first, message, way_out, domain)
 
 
 _OPTION_HINT = " (`promote_unsafe` allows it)"
@@ -205,8 +205,8 @@ def _mixed(disagreement: Disagreement, rules: PromotionRules, torch: PromotionRu
     node = disagreement.node
     pairs = zip(disagreement.indexes, disagreement.types, strict=True)
     operands = " and ".join(f"{value.name if (value := node.inputs[i]) else i} ({_name(dtype)})" for i, dtype in pairs)
-    asked = "is declared with their common type" if disagreement.as_declared else "needs operands of one type"
-    message = f"{node.op_type} {asked}, but has {operands}"
+    requirement = "is declared with their common type" if disagreement.as_declared else "needs operands of one type"
+    message = f"{node.op_type} {requirement}, but has {operands}"
     return Diagnostic(
         MIXED_OPERAND_TYPES.code, Severity.ERROR, site_of(node), message, _way_out(disagreement, rules, torch)
     )

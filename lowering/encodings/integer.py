@@ -21,15 +21,15 @@ def encode_integer(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Va
                 code  0x7  0x9   0x7  0x0            0x7  0xf
     """
     row = element_type(to)
-    whole = x
+    integer = x
     if element_type(dtype_of(x)).kind is Kind.FLOATING:
         wide = x if dtype_of(x) in (DataType.FLOAT, DataType.DOUBLE) else build.cast(x, DataType.FLOAT)
-        whole = build.cast(clamped(build, number(build, wide), to), DataType.INT32)
+        integer = build.cast(clamped(build, number(build, wide), to), DataType.INT32)
     if build.bitwise:
-        whole = whole if whole is not x else build.cast(x, DataType.UINT8)  # the low bits of any integer
-        return build.cast(build.op("BitwiseAnd", whole, 2**row.bits - 1), DataType.UINT8)
-    whole = build.cast(whole, DataType.INT32)
-    return build.cast(build.op("Mod", whole, 2**row.bits), DataType.UINT8)  # Mod has the sign of the divisor
+        integer = integer if integer is not x else build.cast(x, DataType.UINT8)  # the low bits of any integer
+        return build.cast(build.op("BitwiseAnd", integer, 2**row.bits - 1), DataType.UINT8)
+    integer = build.cast(integer, DataType.INT32)
+    return build.cast(build.op("Mod", integer, 2**row.bits), DataType.UINT8)  # Mod has the sign of the divisor
 
 
 def number(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:

@@ -192,20 +192,20 @@ def to_the_grid(
             binade = build.op("Where", large, -float(row.min_exponent), 0.0, dtype=dtype_of(x))
     t = build.op("Mul", magnitude, ups)
     # x is not multiplied by a constant, which may lose the sign of a zero: constants go into the factors instead.
-    y, there, back_again = (x, up, down) if downs is None else (build.op("Mul", x, ups), 1.0, 1.0)
-    there, back_again = there * 2.0**p, back_again * 2.0**-p
+    y, factor, inverse = (x, up, down) if downs is None else (build.op("Mul", x, ups), 1.0, 1.0)
+    factor, inverse = factor * 2.0**p, inverse * 2.0**-p
     back: onnx_ir.Value | None = None
     for k in (2**bit for bit in reversed(range(binades.bit_length()))):
         above = at_least(build, t, 2.0**k)
-        less = build.op("Where", above, there * 2.0**-k, there, dtype=dtype_of(x))
-        more = build.op("Where", above, back_again * 2.0**k, back_again, dtype=dtype_of(x))
+        less = build.op("Where", above, factor * 2.0**-k, factor, dtype=dtype_of(x))
+        more = build.op("Where", above, inverse * 2.0**k, inverse, dtype=dtype_of(x))
         y, back = build.op("Mul", y, less), more if back is None else build.op("Mul", back, more)
         if ends is not None:
             passed = build.op("Where", above, float(k), 0.0, dtype=dtype_of(x))
             binade = passed if binade is None else build.op("Add", binade, passed)
         if k > 1 or ends is not None:
-            t = build.op("Mul", t, less if there == 1.0 else build.op("Where", above, 2.0**-k, 1.0, dtype=dtype_of(x)))
-        there, back_again = 1.0, 1.0
+            t = build.op("Mul", t, less if factor == 1.0 else build.op("Where", above, 2.0**-k, 1.0, dtype=dtype_of(x)))
+        factor, inverse = 1.0, 1.0
     back = present(back, "the power of two")
     if ends is not None and binade is not None:
         count = 2 ** binades.bit_length() + max(-row.min_exponent, 0)

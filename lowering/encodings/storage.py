@@ -136,23 +136,23 @@ def inferred_declared(
         tensors: Values that are tensors although no schema says so.
     """
     inferred = inferred_shapes(model, from_declared=True) if shapes else {}
-    given_types: dict[onnx_ir.Value, tuple[onnx_ir.TypeProtocol | None, onnx_ir.TypeProtocol]] = {}
-    given_shapes: dict[onnx_ir.Value, onnx_ir.Shape] = {}
+    declared_types: dict[onnx_ir.Value, tuple[onnx_ir.TypeProtocol | None, onnx_ir.TypeProtocol]] = {}
+    declared_shapes: dict[onnx_ir.Value, onnx_ir.Shape] = {}
     nested = nestings(model)
     for value in dict.fromkeys((*_tensors(model), *tensors, *nested)):
         dtype = types.get(value)
         if dtype is not None and value.dtype in (None, DataType.UNDEFINED):
-            given_types[value] = value.type, nested_type(nested.get(value, ()), dtype)
-            value.type = given_types[value][1]
+            declared_types[value] = value.type, nested_type(nested.get(value, ()), dtype)
+            value.type = declared_types[value][1]
         if value.shape is None and value in inferred:
-            value.shape = given_shapes[value] = inferred[value]
+            value.shape = declared_shapes[value] = inferred[value]
     try:
         yield
     finally:
-        for value, (before, declared) in given_types.items():
+        for value, (before, declared) in declared_types.items():
             if value.type is declared:
                 value.type = before
-        for value, shape in given_shapes.items():
+        for value, shape in declared_shapes.items():
             if value.shape is shape:
                 value.shape = None
 
@@ -189,8 +189,8 @@ def packed_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
     if packed is not None:
         packed.name = f"{tensor.name}_packed"
         return packed
-    whole = tensor.numpy_packed() if isinstance(tensor, onnx_ir.PackedTensor) else None
-    codes = np.frombuffer(tensor.tobytes(), np.uint8) if whole is None else whole.view(np.uint8)
+    content = tensor.numpy_packed() if isinstance(tensor, onnx_ir.PackedTensor) else None
+    codes = np.frombuffer(tensor.tobytes(), np.uint8) if content is None else content.view(np.uint8)
     return onnx_ir.Tensor(
         codes.reshape(count, 1), DataType.UINT8, name=f"{tensor.name}_packed", doc_string=tensor.doc_string
     )

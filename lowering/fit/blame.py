@@ -47,15 +47,15 @@ def _at_origin(finding: Diagnostic, sites: Mapping[str, Site], makers: Mapping[s
 
 def _origin(site: Site, sites: Mapping[str, Site], makers: Mapping[str, Rewrite]) -> Site | None:
     """Return the place in the model from which the place in the result comes; None if no record tells."""
-    seen = set[str]()
+    visited = set[str]()
     names = [name for name in (site.node, site.output) if name]
     while names:
         name = names.pop(0)
         if name in sites and (name not in makers or sites[name].op == site.op):
             return sites[name]
-        if name in seen or name not in makers:
+        if name in visited or name not in makers:
             continue
-        seen.add(name)
+        visited.add(name)
         rewrite = makers[name]
         before = [item for item in rewrite.removed if isinstance(item, NodeItem)]
         names += [name for item in before for name in (item.name, *item.made) if name]

@@ -68,11 +68,11 @@ class Cost:
 
 def cost_of(model: onnx_ir.Model) -> Cost:
     """Return the cost of the model."""
-    nodes_found = survey(model)
+    surveyed = survey(model)
     sizes = _Sizes(infer_element_types(model, PromotionRules(promote_unsafe=True)))
-    loaded = [node for node in nodes_found.nodes if _is_loaded(node)]
-    moved = sum(map(sizes.moved, nodes_found.nodes)) - sum(map(sizes.moved, loaded))
-    return Cost(len(nodes_found.nodes), nodes_found.count_casts(), moved, nodes_found.constant_bytes(), len(loaded))
+    loaded = [node for node in surveyed.nodes if _is_loaded(node)]
+    moved = sum(map(sizes.moved, surveyed.nodes)) - sum(map(sizes.moved, loaded))
+    return Cost(len(surveyed.nodes), surveyed.count_casts(), moved, surveyed.constant_bytes(), len(loaded))
 
 
 def _is_loaded(node: onnx_ir.Node) -> bool:

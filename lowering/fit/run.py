@@ -129,11 +129,11 @@ where that is possible.
 """
 
 
-def _obstacles(model: onnx_ir.Model, found: Iterable[Diagnostic]) -> tuple[str, ...]:
+def _obstacles(model: onnx_ir.Model, findings: Iterable[Diagnostic]) -> tuple[str, ...]:
     """Return the errors that keep the target from running the model, each once."""
     of_vendors = {site_of(node) for node in all_nodes(model) if node.domain in VENDORS}
-    errors = (each for each in found if each.severity is Severity.ERROR)
-    standing = (each.message for each in errors if each.code not in _OF_THE_MODEL or each.site in of_vendors)
+    errors = (finding for finding in findings if finding.severity is Severity.ERROR)
+    standing = (error.message for error in errors if error.code not in _OF_THE_MODEL or error.site in of_vendors)
     return tuple(dict.fromkeys(standing))
 
 
@@ -141,7 +141,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Result]] = {"optimize": optimize, "conver
 
 
 @dataclass
-class _Tried:
+class _Attempt:
     """A way with the model that it led to, and what `check` finds in it."""
 
     way: Way
@@ -184,28 +184,28 @@ class _Search:
     every: bool
     tell: Callable[[str], None]
     before: Cost
-    tried: list[_Tried] = field(default_factory=list[_Tried])
+    attempts: list[_Attempt] = field(default_factory=list[_Attempt])
 
     @property
     def is_good(self) -> bool:
         """True if a way leads to a legal model that costs hardly more than the model itself."""
-        legal = [attempt for attempt in self.tried if attempt.way.legal and attempt.keeps_ports]
+        legal = [attempt for attempt in self.attempts if attempt.way.legal and attempt.keeps_ports]
         return any(attempt.way.cost is not None and attempt.way.cost.is_within(_NEAR, self.before) for attempt in legal)
 
     @paused_collection()
-    def best_exact(self) -> _Tried | None:
+    def best_exact(self) -> _Attempt | None:
         """Try the ways that round nothing; an error of the first, which has no options, is one of the model."""
         for step in exact_steps(self.model, self.traits, self.target, self.ranges, reorder=self.reorder):
             if not self.every and self.is_good:
                 break
-            if self._may_help(step, self.tried):
-                result = self._run(step, self.model) if self.tried else self._call(step, self.model)
+            if self._may_help(step, self.attempts):
+                result = self._run(step, self.model) if self.attempts else self._call(step, self.model)
                 self._note((step,), result, lossy=False)
-        return self._best(self.tried)
+        return self._best(self.attempts)
 
-    def best_behind(self, conversion: Step) -> _Tried | None:
+    def best_behind(self, conversion: Step) -> _Attempt | None:
         """Try the ways that begin with the conversion, until one is legal."""
-        converted, behind = self._run(conversion, self.model), list[_Tried]()
+        converted, behind = self._run(conversion, self.model), list[_Attempt]()
         if isinstance(converted, str):
             self._note((conversion,), converted, lossy=True)
             return None
@@ -219,7 +219,7 @@ class _Search:
                 behind.append(self._note(steps, result, lossy=True))
         return self._best(behind)
 
-    def _may_help(self, step: Step, before: Iterable[_Tried]) -> bool:
+    def _may_help(self, step: Step, before: Iterable[_Attempt]) -> bool:
         """True if the step may come to something else than those before it, and is not worse for sure."""
         if "storage" in step.options and not any(_packs(attempt.result) for attempt in before):
             return False
@@ -227,11 +227,12 @@ class _Search:
 
     def is_beside_the_point(self) -> bool:
         """True if every way leaves the same, so that another precision will not help either."""
-        left = {attempt.way.obstacles for attempt in self.tried if attempt.result is not None}
-        return not self.every and len(left) == 1 and left != {()}
+        outcomes = {attempt.way.obstacles for attempt in self.attempts if attempt.result is not None}
+        return not self.every and len(outcomes) == 1 and outcomes != {()}
 
-    def _best(self, tried: Iterable[_Tried]) -> _Tried | None:
-        return next((attempt for attempt in sorted(tried, key=lambda attempt: attempt.rank) if attempt.way.legal), None)
+    def _best(self, attempts: Iterable[_Attempt]) -> _Attempt | None:
+        legal = (attempt for attempt in attempts if attempt.way.legal)
+        return min(legal, key=lambda attempt: attempt.rank, default=None)
 
     def _run(self, step: Step, model: onnx_ir.Model) -> Result | str:
         """Do the step; return the reason if it cannot be done."""
@@ -245,25 +246,25 @@ class _Search:
         return _FUNCTIONS[step.command](model, **{**step.options, "target": self.target})
 
     @paused_collection()
-    def _note(self, steps: tuple[Step, ...], result: Result | str, *, lossy: bool) -> _Tried:
+    def _note(self, steps: tuple[Step, ...], result: Result | str, *, lossy: bool) -> _Attempt:
         """Return a way that was tried, or one with fewer options that came to the same."""
         if isinstance(result, str):
-            self.tried.append(_Tried(Way(steps, lossy=lossy, obstacles=(result,))))
-            return self.tried[-1]
+            self.attempts.append(_Attempt(Way(steps, lossy=lossy, obstacles=(result,))))
+            return self.attempts[-1]
         cost, retyped = cost_of(result.model), dict(_retyped_ports(self.traits.ports, result.model))
         reordered = any(rewrite.rule == nbits.USE_MATMUL_NBITS.code for rewrite in result.rewrites)
         changes = (*retyped.values(), *(("MatMulNBits adds products in a different order",) if reordered else ()))
         findings = all_findings(result.model, PromotionRules(), self.target)
         obstacles = _obstacles(result.model, (*result.diagnostics, *findings))
         way = Way((*steps[:-1], replace(steps[-1], cost=cost)), not obstacles, cost, changes, lossy, None, obstacles)
-        for attempt in self.tried:
+        for attempt in self.attempts:
             if _comes_to_the_same(attempt.way, way):
                 return attempt
         keeps_ports = all(self.traits.ports[name] in self.target.lacks for name in retyped)
-        self.tried.append(_Tried(way, result, findings, keeps_ports))
-        return self.tried[-1]
+        self.attempts.append(_Attempt(way, result, findings, keeps_ports))
+        return self.attempts[-1]
 
-    def fitted(self, best: _Tried, hint: str) -> FitResult:
+    def fitted(self, best: _Attempt, hint: str) -> FitResult:
         """Return the model to which a way led."""
         result = present(best.result, "the result of a legal way")
         return FitResult(
@@ -283,7 +284,7 @@ class _Search:
 
     def refusal(self, hint: str) -> FitResult:
         """Return the model as it was passed, with what stands in the way of the way that leaves the least."""
-        results = [attempt for attempt in self.tried if attempt.result is not None]
+        results = [attempt for attempt in self.attempts if attempt.result is not None]
         nearest = min(results, key=lambda attempt: (attempt.way.lossy, len(attempt.way.obstacles)))
         result, ways = present(nearest.result, "the result of the first way"), self._ways()
         help_ = f"{len(ways)} ways were tried" if len(ways) > 1 else "it has no exact replacement"
@@ -293,7 +294,7 @@ class _Search:
         return FitResult(self.model, diagnostics=diagnostics, before=self.before, ways=ways, hint=hint)
 
     def _ways(self) -> list[Way]:
-        return [attempt.way for attempt in sorted(self.tried, key=lambda attempt: attempt.rank)]
+        return [attempt.way for attempt in sorted(self.attempts, key=lambda attempt: attempt.rank)]
 
 
 @dataclass
@@ -317,9 +318,9 @@ class _Meter:
     """True if float was too inexact: precisions that hold fewer values follow."""
     _reference: Reference | None = None
 
-    def best_conversion(self, exact: _Tried | None) -> _Tried | None:
+    def best_conversion(self, exact: _Attempt | None) -> _Attempt | None:
         """Return the cheapest way that rounds values, if the best exact one costs more than twice as much."""
-        ways = list[_Tried]()
+        ways = list[_Attempt]()
         for conversion in self._conversions(exact):
             if not self.search.every and (ways or self._is_too_inexact):
                 break
@@ -329,10 +330,10 @@ class _Meter:
             if best is None:
                 continue
             is_worth_it = exact is None or exact.cost > _TWICE * best.cost
-            is_told = is_worth_it or self.search.every  # with its error
-            if not is_told and conversion.options["to"] != type_name(DataType.FLOAT):
+            is_measured = is_worth_it or self.search.every  # with its error
+            if not is_measured and conversion.options["to"] != type_name(DataType.FLOAT):
                 break  # another type of 16 bits costs as much
-            if is_told and self._is_accurate(best) and is_worth_it:
+            if is_measured and self._is_accurate(best) and is_worth_it:
                 ways.append(best)
         return min(ways, key=lambda attempt: attempt.rank, default=None)
 
@@ -353,18 +354,18 @@ class _Meter:
         }
         return replace(fitted, conversion=replace(fitted.conversion, magnitudes=magnitudes))
 
-    def _conversions(self, exact: _Tried | None) -> Iterator[Step]:
+    def _conversions(self, exact: _Attempt | None) -> Iterator[Step]:
         """Yield conversions of the whole model; then of a part, which takes long, if nothing else is legal."""
         search = self.search
-        whole = list(conversions(search.traits, search.target, from_any=search.every or exact is None))
-        yield from whole
+        entire = list(conversions(search.traits, search.target, from_any=search.every or exact is None))
+        yield from entire
         if search.every:
             yield from weights_alone(search.model, search.target)
         if self.most is not None and exact is None and self.refused:
             self._is_too_inexact = False
-            yield from (replace(step, options={**step.options, "max_error": self.most}) for step in whole)
+            yield from (replace(step, options={**step.options, "max_error": self.most}) for step in entire)
 
-    def _is_accurate(self, tried: _Tried) -> bool:
+    def _is_accurate(self, attempt: _Attempt) -> bool:
         """Measure the error of a way; True if it is allowed, or would be, and where that takes too long for a hint."""
         if self.most is None and not self.search.every and self.search.before.nodes > _MOST_MEASURED:
             return True
@@ -372,25 +373,25 @@ class _Meter:
             if self._reference is None:
                 self.search.tell("measuring")
                 self._reference = reference(self.search.model.clone(), self.inputs, self.dims)
-            error = measure(self._reference, present(tried.result, "the result of a legal way").model)
+            error = measure(self._reference, present(attempt.result, "the result of a legal way").model)
         except CastsmithError as why:
-            tried.way = replace(tried.way, obstacles=(str(why),))
+            attempt.way = replace(attempt.way, obstacles=(str(why),))
             self.refused = self.refused or str(why).rstrip(".")
             return False
-        tried.way = replace(tried.way, error=error)
+        attempt.way = replace(attempt.way, error=error)
         if self.most is None or error.worst <= self.most:
             return True
-        self._is_too_inexact = tried.way.steps[0].options["to"] == type_name(DataType.FLOAT)
+        self._is_too_inexact = attempt.way.steps[0].options["to"] == type_name(DataType.FLOAT)
         too_large = f"its error is {error.worst:.2g} on {self._sets(error)}, above {self.most:g}"
-        tried.way = replace(tried.way, obstacles=(too_large,))
-        self.refused = self.refused or f"`{tried.way.steps[0]}` would be legal, but {too_large}"
+        attempt.way = replace(attempt.way, obstacles=(too_large,))
+        self.refused = self.refused or f"`{attempt.way.steps[0]}` would be legal, but {too_large}"
         return False
 
     def _sets(self, error: Accuracy) -> str:
         count = len(error.sets)
         return f"{count} set{'' if count == 1 else 's'} of {'generated ' if self.inputs is None else ''}inputs"
 
-    def hint(self, exact: _Tried | None, lossy: _Tried | None) -> str:
+    def hint(self, exact: _Attempt | None, lossy: _Attempt | None) -> str:
         """Return the sentence about what is not taken: what would allow it, or what it would save."""
         if lossy is not None:
             step, cost, error = lossy.way.steps[0], lossy.way.cost, lossy.way.error
@@ -402,7 +403,7 @@ class _Meter:
             )
         others = [
             attempt
-            for attempt in self.search.tried
+            for attempt in self.search.attempts
             if attempt.way.lossy and attempt.way.legal and not attempt.way.obstacles
         ]
         cheapest = min(others, key=lambda attempt: attempt.cost, default=None)
@@ -419,9 +420,9 @@ def _rounded_up(error: float) -> str:
     return f"{math.ceil(error / 10.0**power)}e{power}"
 
 
-def _comes_to_the_same(one: Way, other: Way) -> bool:
+def _comes_to_the_same(first: Way, second: Way) -> bool:
     """True if both begin alike, apart from options, and have the same outcome."""
-    pairs = [(way.steps[0].command, len(way.steps), way.cost, way.changes, way.obstacles) for way in (one, other)]
+    pairs = [(way.steps[0].command, len(way.steps), way.cost, way.changes, way.obstacles) for way in (first, second)]
     return pairs[0] == pairs[1]
 
 

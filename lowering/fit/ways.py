@@ -107,8 +107,8 @@ def _is_expressible(model: onnx_ir.Model, vendor: Vendor, target: Target) -> boo
 
 def _narrowed(traits: Traits, target: Target, ranges: Ranges) -> list[DataType]:
     """Return the types to narrow: those that the target lacks, and int64 if ranges are known."""
-    wanted = target.lacks | target.off_device | ({DataType.INT64} if ranges else set[DataType]())
-    return [dtype for dtype in _NARROWED if dtype in traits.types & wanted]
+    wide = target.lacks | target.off_device | ({DataType.INT64} if ranges else set[DataType]())
+    return [dtype for dtype in _NARROWED if dtype in traits.types & wide]
 
 
 def conversions(traits: Traits, target: Target, *, from_any: bool) -> Iterator[Step]:

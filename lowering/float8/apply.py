@@ -136,8 +136,8 @@ def _apply_expansion(session: Session, plan: Plan, node: onnx_ir.Node, namer: Na
     if codes is not None and expansion.output is codes.x:
         reason = "the codes are only decoded, which is rounding in place"
         effect = Effect.BIT_EXACT if plan.context.sequence in NEEDS_BITCAST else Effect.BIT_EXACT_BUT_NAN
-        wanted = Replacement(ROUND_IN_PLACE.code, reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
-        return _recorded(session, plan, node, wanted, namer)
+        lowered = Replacement(ROUND_IN_PLACE.code, reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
+        return _recorded(session, plan, node, lowered, namer)
     expansion.output.shape = old.shape or expansion.output.shape
     expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if is_coded(old, plan.types, plan.coded) else old.name
     encodes = is_coded(old, plan.types, plan.coded) and not is_coded(node.inputs[0], plan.types, plan.coded)
@@ -145,15 +145,15 @@ def _apply_expansion(session: Session, plan: Plan, node: onnx_ir.Node, namer: Na
     inexact = loses_sign and plan.context.sequence not in NEEDS_BITCAST
     reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else _ROUNDED if rounds else _DECODED
     effect = Effect.BIT_EXACT_BUT_NAN if inexact else Effect.BIT_EXACT
-    wanted = Replacement(
+    lowered = Replacement(
         LOWER_OPERATOR.of(node.op_type), reason, expansion.nodes, outputs=(expansion.output,), effect=effect
     )
-    return _recorded(session, plan, node, wanted, namer)
+    return _recorded(session, plan, node, lowered, namer)
 
 
-def _recorded(session: Session, plan: Plan, node: onnx_ir.Node, wanted: Replacement, namer: Namer) -> Rewrite:
+def _recorded(session: Session, plan: Plan, node: onnx_ir.Node, lowered: Replacement, namer: Namer) -> Rewrite:
     """Apply the replacement; the record shows the node as it was when the plan was made."""
-    rewrites = apply_replacement(session, NAME, node, wanted, namer, plan.types)
+    rewrites = apply_replacement(session, NAME, node, lowered, namer, plan.types)
     return replace(rewrites, before=plan.expansions[node].before)
 
 

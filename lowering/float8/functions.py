@@ -42,8 +42,8 @@ class Functions:
         places = {value: f"in{index}" for index, value in enumerate(outer)}
         text = _text(nodes, dict(places), output)
         if text not in self._by_text:
-            taken = {function.name for function in self._model.functions.values() if function.domain == DOMAIN}
-            free = next(n for n in (name, *(f"{name}_{i}" for i in range(2, 10_000))) if n not in taken)
+            used = {function.name for function in self._model.functions.values() if function.domain == DOMAIN}
+            free = next(n for n in (name, *(f"{name}_{i}" for i in range(2, 10_000))) if n not in used)
             self._by_text[text] = self._make(free, nodes, places, output)
             self._model.functions[self._by_text[text].identifier()] = self._by_text[text]
             self._model.graph.opset_imports.setdefault(DOMAIN, 1)

@@ -48,13 +48,13 @@ def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onn
         return encode_integer(build, total, to) if to in context.coded else _saturated(build, total, to)
     quotient = _with_zero_point(build, node, "Add", quotient, x, context, precision)
     if to not in context.coded:
-        return _cast_as_told(build, node, quotient, to)
+        return _cast_as_stated(build, node, quotient, to)
     policy = NarrowPolicy(node.attributes.get_int("saturate", 1) == 1, context.opset)
     context.encoded[node.outputs[0]] = Encoded(quotient, to, policy)
     return encode(build, quotient, to, policy, context.sequence)
 
 
-def _cast_as_told(build: Builder, node: onnx_ir.Node, quotient: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
+def _cast_as_stated(build: Builder, node: onnx_ir.Node, quotient: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
     """Return the quotient in the type, by a Cast that saturates if the node does."""
     rounded = build.cast(quotient, to)
     saturate = node.attributes.get("saturate")

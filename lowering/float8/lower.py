@@ -147,7 +147,7 @@ class LowerFloat8(SessionPass):
         records.diagnostics += other_types_that_target_lacks(model, self.target, types)
         reasons = self._reasons(model, types, opset)
         plan = make_plan(session, self.target, frozenset(reasons), self.sequence, opset)
-        records.diagnostics += [_met(model, self.target, hazard) for hazard in sorted(plan.hazards)]
+        records.diagnostics += [_at_risk(model, self.target, hazard) for hazard in sorted(plan.hazards)]
         if plan.refusals:
             records.refusals += plan.refusals
             records.diagnostics.append(_not_lowered(plan.refusals, next(iter(reasons.values()))))
@@ -169,9 +169,9 @@ class LowerFloat8(SessionPass):
         """Return the types to lower, each with the reason."""
         reasons = reasons_to_lower(model, self.target, types, opset)
         if self.always:
-            there = {types.get(value, value.dtype) for value in all_values(model) if is_coded(value, types)}
-            told = "the option `always` requests it"
-            reasons |= {dtype: told for dtype in CODED_TYPES if dtype in there and dtype not in reasons}
+            in_use = {types.get(value, value.dtype) for value in all_values(model) if is_coded(value, types)}
+            requested = "the option `always` requests it"
+            reasons |= {dtype: requested for dtype in CODED_TYPES if dtype in in_use and dtype not in reasons}
         return reasons
 
 
@@ -188,7 +188,7 @@ def _needs_shapes(model: onnx_ir.Model) -> bool:
     return any(value is not None and value.shape is None for node in linear for value in node.inputs[:2])
 
 
-def _met(model: onnx_ir.Model, target: Target, hazard: str) -> Diagnostic:
+def _at_risk(model: onnx_ir.Model, target: Target, hazard: str) -> Diagnostic:
     message = f"{target} may change the result of the encoding: {target.hazards[hazard]}"
     return Diagnostic(SEQUENCE_AT_RISK.code, Severity.WARNING, Site(model.graph.name or ""), message)
 

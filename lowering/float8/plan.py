@@ -71,16 +71,16 @@ def choose_sequence(
     """
     if name == Encoding.LADDER.value or not any(_makes_codes(node, types, coded) for node in expanding):
         return Encoding.LADDER, None
-    wanted = Encoding.TABLE if name == "auto" else Encoding(name)
+    sequence = Encoding.TABLE if name == "auto" else Encoding(name)
     first = target.sequence_operators.get("BitCast")
     if first is None or first > target.newest_opset:
         reason = f"{target} has no BitCast"
     elif opset >= first:
-        return wanted, None
+        return sequence, None
     else:
         reason = _first_obstacle(model, first, target, types, expanding)
         if reason is None:
-            return wanted, first
+            return sequence, first
     if name != "auto":
         raise OptionError(f"encoding {name!r} is impossible: {reason}.")
     return Encoding.LADDER, None
@@ -88,9 +88,9 @@ def choose_sequence(
 
 def hazards_met(model: onnx_ir.Model, target: Target, sequence: Encoding, types: Types) -> frozenset[str]:
     """Return the hazards of the target that could change the result of the encoding in this model."""
-    met = ARITHMETIC_HAZARDS & target.hazards.keys() - WITHSTANDS[sequence]
+    hazards = ARITHMETIC_HAZARDS & target.hazards.keys() - WITHSTANDS[sequence]
     has_double = any(types.get(value, value.dtype) == DataType.DOUBLE for value in all_values(model))
-    return met if has_double else met - {"double-is-float"}
+    return hazards if has_double else hazards - {"double-is-float"}
 
 
 def _makes_codes(node: onnx_ir.Node, types: Types, coded: Coded) -> bool:
@@ -263,7 +263,7 @@ def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
 def _unsettled(node: onnx_ir.Node, inference: Inference) -> str | None:
     """Return the reason if the node's result has its type only after its operands are converted."""
     disagreements = (*inference.disagreements.get(node, ()), *inference.illegal.get(node, ()))
-    wanted = next(
+    common = next(
         (
             disagreement.common
             for disagreement in disagreements
@@ -271,9 +271,9 @@ def _unsettled(node: onnx_ir.Node, inference: Inference) -> str | None:
         ),
         None,
     )
-    if wanted is None:
+    if common is None:
         return None
-    return f"the operands of {node.op_type} must be cast to {type_name(wanted)} first: run insert-promote-types"
+    return f"the operands of {node.op_type} must be cast to {type_name(common)} first: run insert-promote-types"
 
 
 def _move(plan: Plan, node: onnx_ir.Node, target: Target) -> str | None:

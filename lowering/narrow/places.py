@@ -51,13 +51,13 @@ def worth_it(places: Sequence[Place], inference: Inference) -> list[Place]:
         graph.add_edges_from(
             (place.node, makers[value].node) for value in values if value is not None and value in makers
         )
-    kept: set[onnx_ir.Node] = set()
+    narrowed: set[onnx_ir.Node] = set()
     for nodes in networkx.connected_components(graph):
         stretch = [place_of[node] for node in nodes]
         moves = all(place.node.op_type in MOVING and place.outputs for place in stretch)
         if not moves or not (_pays_to_enter(stretch, makers, inference) and _pays_to_leave(stretch)):
-            kept |= nodes
-    return [place for place in places if place.node in kept]
+            narrowed |= nodes
+    return [place for place in places if place.node in narrowed]
 
 
 def _pays_to_enter(stretch: Collection[Place], outputs: Collection[onnx_ir.Value], inference: Inference) -> bool:

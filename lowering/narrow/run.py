@@ -107,10 +107,10 @@ class NarrowTypes(SessionPass):
     target: Target | None = None
 
     def rewrite(self, session: Session) -> RewriteResult:
-        model, wanted, records = session.model, narrowed_types("narrow", self.narrow), Records()
-        if not wanted:
+        model, dtypes, records = session.model, narrowed_types("narrow", self.narrow), Records()
+        if not dtypes:
             return RewriteResult(model, False, records)
-        to, reason = {dtype: NARROWER[dtype] for dtype in wanted}, "requested to be narrow"
+        to, reason = {dtype: NARROWER[dtype] for dtype in dtypes}, "requested to be narrow"
         if self.narrow_interface:
             records.rewrites += convert_inputs(session, NAME, NARROW_INTERFACE.code, to, reason)
         inference = session.inference(PromotionRules())
@@ -122,10 +122,10 @@ class NarrowTypes(SessionPass):
         if self.narrow_interface:
             fitting = {value for value in model.graph.outputs if inference.type_of(value) in to and facts.fits(value)}
             records.rewrites += convert_outputs(session, NAME, NARROW_INTERFACE.code, to, reason, fitting)
-        places, namer = list(_places(model, facts, wanted, self.target, records)), session.namer()
+        places, namer = list(_places(model, facts, dtypes, self.target, records)), session.namer()
         for place in worth_it(places, inference):
-            wanted = _narrowed(place)
-            records.rewrites.append(apply_replacement(session, NAME, place.node, wanted, namer, inference.types))
+            replacement = _narrowed(place)
+            records.rewrites.append(apply_replacement(session, NAME, place.node, replacement, namer, inference.types))
         for value, range_ in stated.items() if records.rewrites else ():
             message, site = f"assumed: {value.name} holds {range_}", Site(model.graph.name or "", value.name or "")
             records.diagnostics.append(Diagnostic(ASSUMED_RANGE.code, Severity.NOTE, site, message))
@@ -139,22 +139,19 @@ def _stated(
     model: onnx_ir.Model, inference: Inference, ranges: Mapping[str, tuple[float, float]]
 ) -> dict[onnx_ir.Value, Range | None]:
     """Return the stated ranges of the inputs of integers. Raises OptionError for a name that is no input."""
-    inputs, ranges_found = (
-        {value.name or "": value for value in model.graph.inputs},
-        dict[onnx_ir.Value, Range | None](),
-    )
+    inputs, stated = {value.name or "": value for value in model.graph.inputs}, dict[onnx_ir.Value, Range | None]()
     for name, (low, high) in ranges.items():
         if name not in inputs:
             way_out = did_you_mean(name, inputs, f"expected {', '.join(inputs)}")
             raise OptionError(f"`ranges` names {name!r}, which is not an input of the model; {way_out}")
         dtype = inference.type_of(inputs[name])
         if dtype is not None and element_type(dtype).kind is Kind.INTEGER:
-            ranges_found[inputs[name]] = Range(math.ceil(low), math.floor(high))
-    return ranges_found
+            stated[inputs[name]] = Range(math.ceil(low), math.floor(high))
+    return stated
 
 
 def _places(
-    model: onnx_ir.Model, facts: Facts, wanted: Collection[DataType], target: Target | None, records: Records
+    model: onnx_ir.Model, facts: Facts, dtypes: Collection[DataType], target: Target | None, records: Records
 ) -> Iterator[Place]:
     """Return the places where each type can be narrowed, and the refusals of other nodes that could use less."""
     imports = model.graph.opset_imports
@@ -162,7 +159,7 @@ def _places(
         key = op_key(node, imports) if node.domain in DEFAULT_DOMAINS else None
         if key is None or node.op_identifier() in model.functions or node.op_type in ON_EITHER:
             continue
-        for dtype in wanted:
+        for dtype in dtypes:
             inputs, outputs = list[int](), list[int]()
             for _, ins, outs in groups_of(node, key, dtype, facts.inference):
                 refusal = _obstacle(node, dtype, ins, outs, facts)

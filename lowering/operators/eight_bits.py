@@ -42,10 +42,10 @@ QUANTIZE_IN_FLOAT = Rule(
     advice="Quantize the model symmetrically to keep the target's own kernels, which are faster.",
 )
 
-Answers = dict[onnx_ir.Node, Replacement]
+Replacements = dict[onnx_ir.Node, Replacement]
 
 
-def lowered_quantizer(node: onnx_ir.Node, scene: Scene) -> Answers | None:
+def lowered_quantizer(node: onnx_ir.Node, scene: Scene) -> Replacements | None:
     """Return the replacements of a quantizer that the target does not take, and of those that change with it."""
     codes = node.outputs[0] if node.op_type == _QUANTIZE else node.inputs[0]
     dtype = scene.inference.type_of(codes)
@@ -79,11 +79,11 @@ def _sharing(codes: onnx_ir.Value) -> list[onnx_ir.Node]:
     """Return the quantizers that make and read the codes; empty if others do, too."""
     maker, readers = codes.producer(), [user for user, _ in codes.uses()]
     stored = constant_tensor(codes) is not None
-    is_made = maker is not None and maker.op_type == _QUANTIZE and not stored
+    is_quantized = maker is not None and maker.op_type == _QUANTIZE and not stored
     dequantized = all(user.op_type == _DEQUANTIZE and index == 0 for user, index in codes.uses())
-    if not (stored or is_made) or not dequantized or codes.is_graph_output() or codes.is_graph_input():
+    if not (stored or is_quantized) or not dequantized or codes.is_graph_output() or codes.is_graph_input():
         return []
-    return [*([maker] if maker is not None and is_made else []), *readers]
+    return [*([maker] if maker is not None and is_quantized else []), *readers]
 
 
 def _shifted(node: onnx_ir.Node, scene: Scene) -> Replacement | None:

@@ -61,7 +61,7 @@ class LowerOperators(SessionPass):
     target: Target
 
     def rewrite(self, session: Session) -> RewriteResult:
-        inference, answers = session.follow(PromotionRules()), dict[onnx_ir.Node, Replacement]()
+        inference, replacements = session.follow(PromotionRules()), dict[onnx_ir.Node, Replacement]()
         if not _may_lack(self.target):
             return RewriteResult(session.model, False)
         imports, functions = session.imports, session.model.functions
@@ -70,10 +70,10 @@ class LowerOperators(SessionPass):
             is_other = node.domain not in DEFAULT_DOMAINS or node.op_type in CASTS or node.op_identifier() in functions
             if node.graph is None or is_other:
                 return None
-            if node not in answers:
+            if node not in replacements:
                 scene = Scene(self.target, inference, imports[node.graph], opset_of(imports[node.graph], "") or 1)
-                answers.update(_lowered(node, scene))
-            return answers.get(node)
+                replacements.update(_lowered(node, scene))
+            return replacements.get(node)
 
         with inferred_declared(session.model, inference.types):
             return replace_nodes(session, NAME, lowered, types=inference.types)

@@ -79,12 +79,12 @@ def pads_of_all_axes(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     x, pads = node.inputs[0], node.inputs[1]
     if x is None or pads is None or axes is None or node.attributes.get_string("mode") == "wrap":
         return None
-    known, along = _ints_of(pads), _ints_of(axes)
-    if x.shape is None or known is None or along is None:
+    widths, along = _ints_of(pads), _ints_of(axes)
+    if x.shape is None or widths is None or along is None:
         return again(node, [x, _scattered_pads(build, x, pads, axes), node.inputs[2]])
     full = np.zeros((2, x.shape.rank()), np.int64)
     for index, axis in enumerate(along):
-        full[:, axis] = known[index], known[index + len(along)]
+        full[:, axis] = widths[index], widths[index + len(along)]
     return again(node, [x, build.constant(full.reshape(-1), "pads"), node.inputs[2]])
 
 
@@ -180,30 +180,30 @@ def adapted(build: Builder, node: onnx_ir.Node, now: int, to: int, types: TypeOf
     """Return the node in the form of opset `to`, after the nodes and constants of `build`; None if no adapter can."""
     if any(attribute.is_ref() for attribute in node.attributes.values()):
         return None
-    made, at = node, now
+    current, at = node, now
     for since, adapter in ADAPTERS.get(node.op_type, ()):
         if not _OLDEST <= to < since <= now:
             continue
-        following = None if _has_changed(made, node, since, at, types) else adapter(build, made)
+        following = None if _has_changed(current, node, since, at, types) else adapter(build, current)
         if following is None:
             continue
-        if made is not node:
-            detach([made])
-        made, at = following, since - 1
-    if made is node or _has_changed(made, node, to, at, types):
-        detach([] if made is node else [made])
+        if current is not node:
+            detach([current])
+        current, at = following, since - 1
+    if current is node or _has_changed(current, node, to, at, types):
+        detach([] if current is node else [current])
         return None
-    for old, new in zip(node.outputs, made.outputs, strict=True):
+    for old, new in zip(node.outputs, current.outputs, strict=True):
         dtype = types.get(old)
         new.type = new.type if dtype is None else onnx_ir.TensorType(dtype)
-    return made
+    return current
 
 
-def _has_changed(made: onnx_ir.Node, node: onnx_ir.Node, low: int, high: int, types: TypeOf) -> bool:
+def _has_changed(form: onnx_ir.Node, node: onnx_ir.Node, low: int, high: int, types: TypeOf) -> bool:
     """True if the operator has another meaning for the node after opset `low` and up to `high`."""
-    values = (*made.inputs, *node.outputs)
+    values = (*form.inputs, *node.outputs)
     return bool(
-        changes_between(made, [None if value is None else types.get(value, value.dtype) for value in values], low, high)
+        changes_between(form, [None if value is None else types.get(value, value.dtype) for value in values], low, high)
     )
 
 
@@ -220,18 +220,18 @@ def again(
     **attributes: onnx_ir.Attr | None,
 ) -> onnx_ir.Node:
     """Return the node with these inputs, and with these attributes changed, or removed if None."""
-    kept = {name: attribute for name, attribute in node.attributes.items() if name not in attributes}
+    unchanged = {name: attribute for name, attribute in node.attributes.items() if name not in attributes}
     changed = {name: attribute for name, attribute in attributes.items() if attribute is not None}
     while inputs and inputs[-1] is None:
         inputs.pop()
-    made = onnx_ir.Node(
+    copy = onnx_ir.Node(
         "",
         op_type or node.op_type,
         inputs,
-        list({**kept, **changed}.values()),
+        list({**unchanged, **changed}.values()),
         num_outputs=len(node.outputs),
         name=node.name,
     )
-    for old, new in zip(node.outputs, made.outputs, strict=True):
+    for old, new in zip(node.outputs, copy.outputs, strict=True):
         new.name, new.type, new.shape = old.name, old.type, old.shape
-    return made
+    return copy

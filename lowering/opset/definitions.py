@@ -124,8 +124,8 @@ def _measured(rank: onnx_ir.Value | None) -> onnx_ir.Value | None:
     node = None if rank is None else rank.producer()
     shape = None if node is None or node.op_type != "Size" or not node.inputs else node.inputs[0]
     of = None if shape is None else shape.producer()
-    whole = of is not None and of.op_type == "Shape" and not of.attributes
-    operand = of.inputs[0] if of is not None and whole else None
+    is_whole_shape = of is not None and of.op_type == "Shape" and not of.attributes
+    operand = of.inputs[0] if of is not None and is_whole_shape else None
     return operand if operand is not None and operand.is_graph_input() else None
 
 
@@ -192,11 +192,11 @@ def _keep_outputs(proto: onnx.FunctionProto, node: onnx_ir.Node) -> bool:
     The bodies of some operators, such as Attention, leave outputs out.
     """
     formal = proto.output[: len(node.outputs)]
-    wanted = [name for name, value in zip(formal, node.outputs, strict=True) if value.name]
+    kept = [name for name, value in zip(formal, node.outputs, strict=True) if value.name]
     del proto.output[:]
-    proto.output.extend(wanted)
+    proto.output.extend(kept)
     names = {*proto.input, *(name for inner in proto.node for name in inner.output)}
-    return names.issuperset(wanted)
+    return names.issuperset(kept)
 
 
 def _bind_attributes(function: onnx_ir.Function, node: onnx_ir.Node, schema: onnx.defs.OpSchema) -> None:
@@ -205,13 +205,11 @@ def _bind_attributes(function: onnx_ir.Function, node: onnx_ir.Node, schema: onn
         for name, attribute in list(inner.attributes.items()):
             if not attribute.is_ref():
                 continue
-            attribute_given = node.attributes.get(attribute.ref_attr_name or "")
+            argument = node.attributes.get(attribute.ref_attr_name or "")
             formal = schema.attributes.get(attribute.ref_attr_name or "")
-            if attribute_given is None and formal is not None and formal.default_value.name:
-                attribute_given = onnx_ir.from_proto(formal.default_value)
-            if attribute_given is None:
+            if argument is None and formal is not None and formal.default_value.name:
+                argument = onnx_ir.from_proto(formal.default_value)
+            if argument is None:
                 del inner.attributes[name]
             else:
-                inner.attributes[name] = onnx_ir.Attr(
-                    name, attribute_given.type, attribute_given.value, attribute_given.ref_attr_name
-                )
+                inner.attributes[name] = onnx_ir.Attr(name, argument.type, argument.value, argument.ref_attr_name)

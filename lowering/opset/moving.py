@@ -49,7 +49,7 @@ class NodeChanges:
 
     replacements: dict[onnx_ir.Node, Replacement] = field(default_factory=dict[onnx_ir.Node, Replacement])
     definitions: dict[onnx_ir.Node, onnx_ir.Function] = field(default_factory=dict[onnx_ir.Node, onnx_ir.Function])
-    known: dict[Hashable, onnx_ir.Function | None] = field(default_factory=dict[Hashable, "onnx_ir.Function | None"])
+    similar: dict[Hashable, onnx_ir.Function | None] = field(default_factory=dict[Hashable, "onnx_ir.Function | None"])
     """The definitions of similar nodes."""
     obstacles: list[Obstacle] = field(default_factory=list[Obstacle])
 
@@ -75,21 +75,21 @@ def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> NodeChanges:
 def _raise(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> None:
     """Decide for a node that moves to a newer opset."""
     build = ReplacementBuilder(node)
-    made = raised(build, node, now, to, types)
-    if isinstance(made, str):
+    moved = raised(build, node, now, to, types)
+    if isinstance(moved, str):
         detach(build.nodes)
-        moves.obstacles.append(Obstacle(site_of(node), made))
-    elif made is not node:
-        for old, new in zip(node.outputs, made.outputs, strict=True):
+        moves.obstacles.append(Obstacle(site_of(node), moved))
+    elif moved is not node:
+        for old, new in zip(node.outputs, moved.outputs, strict=True):
             dtype = types.get(old)
             new.type = new.type if dtype is None else onnx_ir.TensorType(dtype)
-        moves.replacements[node] = _in_form_of(build, made, to)
+        moves.replacements[node] = _in_form_of(build, moved, to)
 
 
-def _in_form_of(build: ReplacementBuilder, made: onnx_ir.Node, to: int) -> Replacement:
+def _in_form_of(build: ReplacementBuilder, moved: onnx_ir.Node, to: int) -> Replacement:
     """Return the replacement by a node of the operator, behind the others."""
-    build.nodes.append(made)
-    return as_replacement(build, ADAPT_OPERATOR.code, f"{build.node.op_type} in the form of opset {to}", *made.outputs)
+    build.nodes.append(moved)
+    return as_replacement(build, ADAPT_OPERATOR.code, f"{build.node.op_type} in the form of opset {to}", *moved.outputs)
 
 
 def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
@@ -122,9 +122,9 @@ def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: Typ
     detach([*build.nodes, *([] if moved is None else [moved])])
     operands = tuple(None if v is None else (types.get(v, v.dtype), str(v.shape)) for v in node.inputs)
     key = (node.op_type, now, operands, len(node.outputs), tuple(sorted(map(str, node.attributes.values()))))
-    if key not in moves.known:
-        moves.known[key] = definition(node, now, to, types)
-    function = moves.known[key]
+    if key not in moves.similar:
+        moves.similar[key] = definition(node, now, to, types)
+    function = moves.similar[key]
     if function is not None:
         moves.definitions[node] = function
     return function is not None
@@ -134,13 +134,13 @@ def apply_moves(session: Session, moves: NodeChanges, pass_name: str, to: int, t
     """Replace or expand the nodes; the opset is not changed yet. types: as in `apply_replacement`."""
     namer = session.namer()
     rewrites: list[Rewrite] = []
-    for node, wanted in moves.replacements.items():
-        name_inside(wanted.nodes, namer)
-        rewrites.append(apply_replacement(session, pass_name, node, wanted, namer, types))
+    for node, replacement in moves.replacements.items():
+        name_inside(replacement.nodes, namer)
+        rewrites.append(apply_replacement(session, pass_name, node, replacement, namer, types))
     for node, function in moves.definitions.items():
         nodes, outputs = write_out(function, node)
         name_inside(nodes, namer)
         reason = f"opset {to} lacks this {node.op_type}: replaced with its definition in the standard"
-        wanted = Replacement(WRITE_OUT_OPERATOR.code, reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
-        rewrites.append(apply_replacement(session, pass_name, node, wanted, namer, types))
+        replacement = Replacement(WRITE_OUT_OPERATOR.code, reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
+        rewrites.append(apply_replacement(session, pass_name, node, replacement, namer, types))
     return rewrites

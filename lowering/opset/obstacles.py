@@ -123,8 +123,8 @@ def is_legal(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
         formal is not None and (dtype is None or not formal.allowed or dtype in formal.allowed)
         for formal, dtype in typed
     )
-    held = (inner for graph in graphs_of(node) for inner in graph)
-    return fits and all(is_legal(inner, now, to, types) for inner in held)
+    inside = (inner for graph in graphs_of(node) for inner in graph)
+    return fits and all(is_legal(inner, now, to, types) for inner in inside)
 
 
 def attribute_obstacle(node: onnx_ir.Node, now: int, to: int) -> str | None:
@@ -186,14 +186,14 @@ def _parameter_differences(
              ("output", node.outputs, old.outputs, new.outputs, len(node.inputs)))  # fmt: skip
     for what, values, before, after, offset in pairs:
         for index in range(max(len(values), _required(after))):
-            mine, other = _formal(before, index), _formal(after, index)
-            if mine is None or other is None or mine.option != other.option:
-                yield _not_the_same(node, f"{what} {index}", mine, other, new.since_version)
+            old_formal, new_formal = _formal(before, index), _formal(after, index)
+            if old_formal is None or new_formal is None or old_formal.option != new_formal.option:
+                yield _not_the_same(node, f"{what} {index}", old_formal, new_formal, new.since_version)
                 return
             value = values[index] if index < len(values) else None
-            if value is not None and not _allows(mine, other, value, dtype := in_use[offset + index]):
-                held = _schema_type(value, dtype) if nesting_of(value.type) else _named(dtype)
-                yield f"{node.op_type} of opset {new.since_version} does not support {held} as {what} {index}"
+            if value is not None and not _allows(old_formal, new_formal, value, dtype := in_use[offset + index]):
+                stated = _schema_type(value, dtype) if nesting_of(value.type) else _named(dtype)
+                yield f"{node.op_type} of opset {new.since_version} does not support {stated} as {what} {index}"
                 return
 
 
@@ -216,11 +216,11 @@ def _type_differences(
     for index, dtype in enumerate(in_use):
         at = index if index < len(node.inputs) else index - len(node.inputs)
         pair = (old.inputs, new.inputs) if index < len(node.inputs) else (old.outputs, new.outputs)
-        mine, other = (_formal(formals, at) for formals in pair)
-        if dtype is None or mine is None or other is None:
+        old_formal, new_formal = (_formal(formals, at) for formals in pair)
+        if dtype is None or old_formal is None or new_formal is None:
             continue
-        before, dtype_before = first.setdefault(other.type_str, (mine.type_str, dtype))
-        if dtype_before != dtype and before != mine.type_str:
+        before, dtype_before = first.setdefault(new_formal.type_str, (old_formal.type_str, dtype))
+        if dtype_before != dtype and before != old_formal.type_str:
             types = f"{_named(dtype_before)} and {_named(dtype)}"
             yield f"{node.op_type} of opset {new.since_version} requires the same type where this node has {types}"
             return

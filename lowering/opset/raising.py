@@ -61,20 +61,20 @@ def raised(build: Builder, node: onnx_ir.Node, now: int, to: int, types: TypeOf)
     """Return the node in the form of opset `to`, itself if it may stay; or why it has none."""
     if any(attribute.is_ref() for attribute in node.attributes.values()):
         return f"an attribute of {node.op_type} is a parameter of a function"
-    found = node
+    current = node
     for opset in range(now + 1, to + 1):
-        if not _changes(found.op_type, opset):
+        if not _changes(current.op_type, opset):
             continue
-        key = found.op_type, opset
+        key = current.op_type, opset
         step = _TYPED_STEPS[key](types) if key in _TYPED_STEPS else _STEPS.get(key, _unless_different(opset, types))
-        following = step(build, found)
+        following = step(build, current)
         if isinstance(following, str):
-            detach([] if found is node else [found])
+            detach([] if current is node else [current])
             return following
-        if found not in (node, following):
-            detach([found])
-        found = following
-    return found
+        if current not in (node, following):
+            detach([current])
+        current = following
+    return current
 
 
 @cache
@@ -102,7 +102,7 @@ def opset_needed(model: onnx_ir.Model, target: Target, types: TypeOf, now: int) 
     Operators that it does not run at any opset count for nothing, apart from quantizers, which arithmetic with Round
     replaces. The present opset if none is needed.
     """
-    goal, why, known = now, "", set[tuple[str, DataType]]()
+    goal, why, checked = now, "", set[tuple[str, DataType]]()
     if now < FIRST_WITH_ROUND and any(_is_written_out(node, target, types, now) for node, _ in standard_nodes(model)):
         goal, why = FIRST_WITH_ROUND, "arithmetic replaces QuantizeLinear, which needs Round"
     for node, opset in standard_nodes(model):
@@ -113,9 +113,9 @@ def opset_needed(model: onnx_ir.Model, target: Target, types: TypeOf, now: int) 
             continue
         if dtype in target.lacks:  # what becomes of it later has a type that the target has
             dtype = DataType.FLOAT
-        if (node.op_type, dtype) in known:
+        if (node.op_type, dtype) in checked:
             continue
-        known.add((node.op_type, dtype))
+        checked.add((node.op_type, dtype))
         if "kernels" in target.unknown or target.has_kernel(node.op_type, dtype, now):
             continue
         runs = (n for n in range(now + 1, target.newest_opset + 1) if target.has_kernel(node.op_type, dtype, n))
@@ -234,9 +234,9 @@ def _with_ones(build: Builder, value: onnx_ir.Value, count: int) -> onnx_ir.Valu
     if not count or value.shape is None:
         return value
     dims = build.constant(np.array([0] * value.shape.rank() + [1] * count, np.int64), "dims")  # 0 keeps a dimension
-    found = build.op("Reshape", value, dims)
-    found.shape = onnx_ir.Shape([*value.shape, *[1] * count])
-    return found
+    reshaped = build.op("Reshape", value, dims)
+    reshaped.shape = onnx_ir.Shape([*value.shape, *[1] * count])
+    return reshaped
 
 
 def _scales_as_input(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
@@ -263,8 +263,8 @@ def _as_inputs(*names: str, least: int = 0) -> Step:
         stated = [_int64s(node, name) for name in names]
         if None in stated[:least]:
             return f"{node.op_type} has no {names[stated.index(None)]}"
-        inputs = [None if each is None else build.constant(np.array(each, np.int64), name)
-                  for name, each in zip(names, stated, strict=True)]  # fmt: skip
+        inputs = [None if values is None else build.constant(np.array(values, np.int64), name)
+                  for name, values in zip(names, stated, strict=True)]  # fmt: skip
         return again(node, [node.inputs[0], *inputs], **dict.fromkeys(names))
 
     return step
@@ -296,8 +296,8 @@ def _slice(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
 
 def _without_ratio(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     """Between opset 7 and 12, Dropout draws nothing."""
-    left = again(node, list(node.inputs), ratio=None) if "ratio" in node.attributes else node
-    return left if len(node.outputs) == 1 else "Dropout has a mask as its second output"
+    undrawn = again(node, list(node.inputs), ratio=None) if "ratio" in node.attributes else node
+    return undrawn if len(node.outputs) == 1 else "Dropout has a mask as its second output"
 
 
 def _resized(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
@@ -340,8 +340,8 @@ def _bounds_as_inputs(types: TypeOf) -> Step:
         if dtype == DataType.DOUBLE and None in stated.values():
             return "Clip of double without a bound ends at the largest float before opset 11"
         with np.errstate(over="ignore"):
-            bounds = [None if each is None else build.constant(np.array(each, dtype.numpy()), name)
-                      for name, each in stated.items()]  # fmt: skip
+            bounds = [None if bound is None else build.constant(np.array(bound, dtype.numpy()), name)
+                      for name, bound in stated.items()]  # fmt: skip
         return again(node, [x, *bounds], min=None, max=None)
 
     return step

@@ -95,8 +95,8 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
     """Move to the newest opset at which the target has all operators, else to the newest that it accepts."""
     model = session.model
     now = opset_of(model.graph.opset_imports, "")
-    asked = opset_asked(session, target)
-    if now is None or (asked is not None and raise_to(session, *asked, records)):
+    requested = opset_asked(session, target)
+    if now is None or (requested is not None and raise_to(session, *requested, records)):
         return
     if now <= target.newest_opset and not target.dropped:
         return

@@ -110,12 +110,12 @@ def lower_quantizers(
             if opset < _FIRST_OPSET:
                 raise ModelError(f"rounding needs Round: raise the opset from {opset} to {_FIRST_OPSET}")
             _require_numbers(node)
-            answer = lower(node, imports[node.graph], parameters)
+            replacement = lower(node, imports[node.graph], parameters)
         except (ModelError, TruncError) as error:
             reason = str(error).removeprefix(f"{site_of(node)}: ").rstrip(".")
             return Refusal(pass_name, rule.code, site_of(node), reason)
         used.update(parameters.overridable)
-        return answer
+        return replacement
 
     nodes = [node for node in all_nodes(model) if replaced(node)]
     if nodes:

@@ -159,12 +159,12 @@ def _blocked(
     numbers = unpacked(codes.reshape(size.width, -1), size.bits)[:, : size.depth].T
     operands = [_transposed(build, scales)]
     if points is None:
-        held = (numbers.astype(np.int8) - 2 ** (size.bits - 1)).astype(_SIGNED[size.bits].numpy())
+        stored = (numbers.astype(np.int8) - 2 ** (size.bits - 1)).astype(_SIGNED[size.bits].numpy())
     else:
-        held = numbers.astype(_UNSIGNED[size.bits].numpy())
+        stored = numbers.astype(_UNSIGNED[size.bits].numpy())
         points = unpacked(points.reshape(size.width, -1), size.bits)[:, : size.blocks].T
-        operands.append(build.constant(points.astype(held.dtype), "zero_points"))
-    weight = build.op("DequantizeLinear", build.constant(held, "codes"), *operands, axis=0, block_size=size.block)
+        operands.append(build.constant(points.astype(stored.dtype), "zero_points"))
+    weight = build.op("DequantizeLinear", build.constant(stored, "codes"), *operands, axis=0, block_size=size.block)
     weight.type, weight.shape = scales.type, onnx_ir.Shape([size.depth, size.width])
     return weight
 
@@ -213,7 +213,7 @@ def _first(build: NodeBuilder, value: onnx_ir.Value, count: int) -> onnx_ir.Valu
     """Return the first `count` columns."""
     if value.shape is not None and value.shape[-1] == count:
         return value
-    bounds = [build.constant(integers([each]), name) for name, each in (("start", 0), ("end", count), ("axes", 1))]
+    bounds = [build.constant(integers([bound]), name) for name, bound in (("start", 0), ("end", count), ("axes", 1))]
     y = build.op("Slice", value, *bounds)
     y.shape = None if value.shape is None else onnx_ir.Shape([value.shape[0], count])
     return y

@@ -64,9 +64,9 @@ def matmul_nbits(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     scene.require_kernel(node, f"{CONTRIB_DOMAIN}.{_OPERATOR}", dtype)
     if dtype is None or dtype not in FLOATS or scene.type_of(dequantize.inputs[1]) != dtype:
         raise ModelError(f"the input is {type_name(dtype or DataType.UNDEFINED)}, and the scales are of another type")
-    other = _other_user(codes)
-    if other is not None:
-        raise ModelError(f"{codes.name} is also used by {other}, so that it would be stored twice")
+    user = _other_user(codes)
+    if user is not None:
+        raise ModelError(f"{codes.name} is also used by {user}, so that it would be stored twice")
     values = list[onnx_ir.Value]()
     build = Builder(new_constants(values, f"{codes.name}_"))
     inputs, sizes = layout.operands(scene, build)
@@ -164,8 +164,8 @@ class _Layout:
 
         def points() -> NDArray[Any]:
             per_byte = 8 // self.bits
-            held = np.zeros((width, blocks), np.uint8) if is_given is None else self._unsigned(is_given)
-            return _packed(held, self.bits, -(-blocks // per_byte) * per_byte, self.middle)
+            codes = np.zeros((width, blocks), np.uint8) if is_given is None else self._unsigned(is_given)
+            return _packed(codes, self.bits, -(-blocks // per_byte) * per_byte, self.middle)
 
         inputs = [self._constant(scene, build, self.codes, "packed", packed), scales]
         if zero is not None or tensor.dtype in _UNSIGNED:
@@ -226,9 +226,9 @@ class _Layout:
     ) -> onnx_ir.Value:
         """Return the constant that is made from the value, one for all that need the same."""
         key = (self.home().graph, value, f"{name}, {self.transposed}")
-        if key not in scene.made:
-            scene.made[key] = build.constant(make(), name)
-        return scene.made[key]
+        if key not in scene.constants:
+            scene.constants[key] = build.constant(make(), name)
+        return scene.constants[key]
 
 
 def _packed(rows: NDArray[np.uint8], bits: int, length: int, filler: int) -> NDArray[np.uint8]:

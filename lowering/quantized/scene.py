@@ -30,13 +30,13 @@ class Scene:
         session: The session of the run.
         inference: The types of all values.
         target: The runtime that the model is for.
-        made: Constants made so far, by the graph that holds them, the value they were made from, and their purpose.
+        constants: Constants so far, by the graph that holds them, the value they are made from, and their purpose.
     """
 
     session: Session
     inference: Inference
     target: Target
-    made: dict[_Key, onnx_ir.Value] = field(default_factory=dict[_Key, onnx_ir.Value])
+    constants: dict[_Key, onnx_ir.Value] = field(default_factory=dict[_Key, onnx_ir.Value])
 
     def type_of(self, value: onnx_ir.Value | None) -> DataType | None:
         """Return the element type of the value; None if it is unknown."""

@@ -82,12 +82,12 @@ def quantize_fp4_dynamically(node: onnx_ir.Node, build: NodeBuilder) -> Replacem
     """Write TRT_FP4DynamicQuantize, which computes scales of float8e4m3fn, given one of float."""
     need_opset(build, _FIRST[DataType.FLOAT4E2M1], "float4e2m1")
     x, layout = build.cast(required_float(node, 0), DataType.FLOAT), _blocks(node, 1, _FP4_BLOCK)
-    whole = scalar(build, build.cast(required_float(node, 1), DataType.FLOAT))
+    tensor_scale = scalar(build, build.cast(required_float(node, 1), DataType.FLOAT))
     if node.attributes.get_int("scale_type", int(DataType.FLOAT8E4M3FN)) != DataType.FLOAT8E4M3FN:
         raise ModelError("only scales of float8e4m3fn have a replacement")
     exact = build.op("Div", _block_maxima(build, x, layout), _LARGEST[DataType.FLOAT4E2M1])
-    scale = _quantized(build, exact, whole, DataType.FLOAT8E4M3FN, {})
-    used = build.op("DequantizeLinear", scale, whole)
+    scale = _quantized(build, exact, tensor_scale, DataType.FLOAT8E4M3FN, {})
+    used = build.op("DequantizeLinear", scale, tensor_scale)
     used.type = onnx_ir.TensorType(DataType.FLOAT)
     divisor = build.op("Where", build.op("Equal", used, 0.0), 1.0, used)
     y = _quantized(build, x, divisor, DataType.FLOAT4E2M1, layout)

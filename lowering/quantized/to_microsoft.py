@@ -87,8 +87,8 @@ def _require_float(node: onnx_ir.Node, scene: Scene, x: onnx_ir.Value, scale: on
     for name in ("output_dtype", "precision"):
         if name == "precision" or node.op_type == "DequantizeLinear":
             dtypes.add(DataType(whole_number(node, name, 0)))
-    other = dtypes - {DataType.FLOAT, DataType.UNDEFINED}
-    if other or None in dtypes:
+    unsupported = dtypes - {DataType.FLOAT, DataType.UNDEFINED}
+    if unsupported or None in dtypes:
         raise ModelError(f"{CONTRIB_DOMAIN}.{node.op_type} rounds other types than float in another place")
 
 

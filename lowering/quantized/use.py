@@ -88,11 +88,11 @@ def _written(node: onnx_ir.Node, rules: Sequence[NodeRule[Scene]], scene: Scene)
     for rule in rules:
         if rule.operators is None or node.op_type in rule.operators:
             try:
-                answer = rule.apply(node, scene)
+                outcome = rule.apply(node, scene)
             except ModelError as error:
                 return Refusal(NAME, rule.code, site_of(node), str(error).rstrip("."))
-            if answer is not None:
-                return answer
+            if outcome is not None:
+                return outcome
     return None
 
 

@@ -33,10 +33,10 @@ Place = Edge | onnx_ir.Value
 NOTHING: Form = {}
 
 
-def plus(one: Form, other: Form, factor: Fraction | int = 1) -> Form:
+def plus(first: Form, second: Form, factor: Fraction | int = 1) -> Form:
     """Return the first form plus a multiple of the second."""
-    total = dict(one)
-    for unknown, coefficient in other.items():
+    total = dict(first)
+    for unknown, coefficient in second.items():
         total[unknown] = total.get(unknown, Fraction(0)) + factor * coefficient
     return {unknown: coefficient for unknown, coefficient in total.items() if coefficient}
 
@@ -192,8 +192,8 @@ def product(exponents: Exponents, node: onnx_ir.Node, *, weight: int = 1, bias: 
     first, second = exponents.at(node, 0), exponents.at(node, weight)
     if exponents.is_constant(node, 0) or exponents.is_constant(node, weight):
         form = exponents.fresh()
-        place, other = (0, second) if exponents.is_constant(node, 0) else (weight, first)
-        exponents.constants[node, place] = plus(form, other, -1)
+        place, exponent = (0, second) if exponents.is_constant(node, 0) else (weight, first)
+        exponents.constants[node, place] = plus(form, exponent, -1)
     else:
         form = plus(first, second)
     exponents.result(node, form)

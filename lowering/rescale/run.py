@@ -144,39 +144,39 @@ class Rescale(SessionPass):
         if self.reference is None and not computes_in_half(model):
             return RescaleResult(model, False)
         reference = self.reference or reference_of(model)
-        found = faults(reference, model) if self.found is None else _here(model, self.found)
-        if not found:
+        detected = faults(reference, model) if self.found is None else _at_own_nodes(model, self.found)
+        if not detected:
             return RescaleResult(model, False)
         namer, keys, moved = Namer(model), keys_of(model), dict[str, tuple[str, int]]()
         inference, factors = session.inference(PromotionRules(promote_unsafe=True)), dict[str, int]()
-        evidence = _Evidence(model, reference, found)
-        shifted = Shifts(model, inference, records, namer, evidence.rank).apply(found)
+        evidence = _Evidence(model, reference, detected)
+        shifted = Shifts(model, inference, records, namer, evidence.rank).apply(detected)
         if shifted:
             session.changed()
             inference = session.inference(PromotionRules(promote_unsafe=True))
-            evidence = _Evidence(model, reference, [fault for fault in found if fault.node not in shifted], shifted)
+            evidence = _Evidence(model, reference, [fault for fault in detected if fault.node not in shifted], shifted)
         unsolved, bounds = list[Bound](), list(evidence.bounds(inference))
-        if not all(bound.is_wish for bound in bounds):
+        if not all(bound.is_optional for bound in bounds):
             solution = solve(model, inference, bounds)
-            unsolved = [bound for bound in solution.unsolved if not bound.is_wish]
+            unsolved = [bound for bound in solution.unsolved if not bound.is_optional]
             factors = _Change(solution, inference, namer, records).apply()
             now = keys_of(model)
             moved = {
                 now[value]: (keys[value], exponent) for value, exponent in solution.values.items() if value in keys
             }
-        values = [each if isinstance(each := bound.subject, onnx_ir.Value) else value_at(each) for bound in unsolved]
+        values = [place if isinstance(place := bound.subject, onnx_ir.Value) else value_at(place) for bound in unsolved]
         names = tuple(dict.fromkeys(value.name or "" for value in values if value is not None))
         if records.rewrites:
             session.changed()
         return RescaleResult(model, bool(records.rewrites), records, factors=factors, moved=moved, unsolved=names)
 
 
-def _here(model: onnx_ir.Model, found: Iterable[Fault]) -> list[Fault]:
+def _at_own_nodes(model: onnx_ir.Model, detected: Iterable[Fault]) -> list[Fault]:
     """Return the faults of a copy or a conversion of the model at its own nodes."""
     nodes = defaultdict[str | None, list[onnx_ir.Node]](list)  # branches and functions may use a name again
     for node in (node for node in all_nodes(model) if node.outputs):
         nodes[node.outputs[0].name].append(node)
-    return [replace(fault, node=node) for fault in found for node in nodes[fault.name]]
+    return [replace(fault, node=node) for fault in detected for node in nodes[fault.name]]
 
 
 # Bounds.
@@ -189,22 +189,22 @@ class _Evidence:
     Attributes:
         model: The model.
         reference: The same in float, with its values.
-        found: What goes wrong in float16.
+        faults: What goes wrong in float16.
         done: The nodes that are set right in another way.
     """
 
     model: onnx_ir.Model
     reference: Reference
-    found: Sequence[Fault]
+    faults: Sequence[Fault]
     done: Container[onnx_ir.Node] = ()
 
     def __post_init__(self) -> None:
         self._sizes = {name: bound.magnitude for name, bound in self.reference.measured().items()}
         self._keys = keys_of(self.model)
-        self._wrong = {fault.node for fault in self.found} | {fault.value for fault in self.found}
-        inside = (fault for fault in self.found if fault.kind == "inside" and fault.node.op_type in PRODUCTS)
+        self._wrong = {fault.node for fault in self.faults} | {fault.value for fault in self.faults}
+        inside = (fault for fault in self.faults if fault.kind == "inside" and fault.node.op_type in PRODUCTS)
         self._inside = {fault.name: fault.magnitude for fault in inside}
-        self._vanishing = {fault.value: fault.magnitude for fault in self.found if fault.magnitude < LIMITS.normal}
+        self._vanishing = {fault.value: fault.magnitude for fault in self.faults if fault.magnitude < LIMITS.normal}
         self._arrays, self._sources = self.reference.arrays(), defaultdict[onnx_ir.Value, list[onnx_ir.Value]](list)
         for source, receiver in (pair for node in all_nodes(self.model) for pair in handed_on(self.model, node)):
             if source is not None:
@@ -264,15 +264,15 @@ class _Evidence:
 
     def _arrays_of(self, value: onnx_ir.Value) -> list[Array]:
         """Return what the value is in the runs; for an input of a subgraph or function, what is handed in."""
-        waiting, reached, found = [value], set[onnx_ir.Value](), list[Array]()
+        waiting, reached, arrays = [value], set[onnx_ir.Value](), list[Array]()
         while waiting:
             value = waiting.pop()
             if value not in reached:
                 reached.add(value)
-                own = self._arrays.get(self._keys.get(value, ""), [])
-                found += own
-                waiting += [] if own else self._sources.get(value, ())
-        return found
+                measured = self._arrays.get(self._keys.get(value, ""), [])
+                arrays += measured
+                waiting += [] if measured else self._sources.get(value, ())
+        return arrays
 
 
 def _fitting(subject: onnx_ir.Value | Edge, size: float, factor: int = 1) -> Iterator[Bound]:
@@ -382,13 +382,13 @@ class _Change:
         if operator == "Mul" and present(constant.const_value, "a number").numpy() == 1:
             return
         if is_exp:
-            made = onnx_ir.node(operator, [value, constant])
-            put_before(node, [made], self.namer)
-            node.replace_input_with(0, made.outputs[0])
+            repair = onnx_ir.node(operator, [value, constant])
+            put_before(node, [repair], self.namer)
+            node.replace_input_with(0, repair.outputs[0])
         else:
-            made = put_behind(node, operator, constant, self.namer)
-        place_constant(constant, made, self.namer)
-        after = node_items([made, node] if is_exp else [node, made])
+            repair = put_behind(node, operator, constant, self.namer)
+        place_constant(constant, repair, self.namer)
+        after = node_items([repair, node] if is_exp else [node, repair])
         self.records.rewrites.append(
             Rewrite(NAME, CARRY_SCALE.code, site_of(node), before, after, reason, Effect.CONVERTED)
         )
@@ -402,14 +402,14 @@ class _Change:
         (owner, index), value = edge, present(value_at(edge), "an operand")
         new = self._scaled.get((value, exponent)) if isinstance(owner, onnx_ir.Node) else None
         if new is None:
-            made = self._multiplied(value, exponent)
-            new = self._scaled[value, exponent] = made.outputs[0]
+            product = self._multiplied(value, exponent)
+            new = self._scaled[value, exponent] = product.outputs[0]
             if not isinstance(owner, onnx_ir.Node):
                 inner = self.namer.fresh(f"{value.name}_scaled")
                 new.name, value.name = value.name, inner
             reason = f"multiplied by 2^{-exponent}, so that what is computed from it fits float16"
             self.records.rewrites.append(
-                Rewrite(NAME, SCALE_VALUE.code, site_of(made), (), node_items([made]), reason, Effect.SCALED)
+                Rewrite(NAME, SCALE_VALUE.code, site_of(product), (), node_items([product]), reason, Effect.SCALED)
             )
         if isinstance(owner, onnx_ir.Node):
             owner.replace_input_with(index, new)
@@ -419,20 +419,20 @@ class _Change:
     def _multiplied(self, value: onnx_ir.Value, exponent: int) -> onnx_ir.Node:
         """Return a node that multiplies the value by a power of two, where all see it that see the value."""
         factor, producer = self._number(value, 2.0**-exponent), value.producer()
-        made = onnx_ir.node("Mul", [value, factor])
-        made.outputs[0].name, made.outputs[0].type, made.outputs[0].shape = (
+        product = onnx_ir.node("Mul", [value, factor])
+        product.outputs[0].name, product.outputs[0].type, product.outputs[0].shape = (
             f"{value.name}_scaled",
             value.type,
             value.shape,
         )
-        name_node(made, self.namer)
+        name_node(product, self.namer)
         graph = present(value.graph, "the graph of a value")
         if producer is not None:
-            producer.append(made)
+            producer.append(product)
         else:
-            graph.insert_before(next(iter(graph)), made)
-        place_constant(factor, made, self.namer)
-        return made
+            graph.insert_before(next(iter(graph)), product)
+        place_constant(factor, product, self.namer)
+        return product
 
 
 def _times(array: Array, exponent: int) -> tuple[Array, str]:

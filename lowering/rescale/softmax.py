@@ -188,10 +188,10 @@ class Shifts:
     namer: Namer
     rank: Callable[[onnx_ir.Value], int | None]
 
-    def apply(self, found: Iterable[Fault]) -> set[onnx_ir.Node]:
+    def apply(self, faults: Iterable[Fault]) -> set[onnx_ir.Node]:
         """Subtract the maximum before what overflows and is a softmax, or the Exp of one; return the nodes of those."""
         done = set[onnx_ir.Node]()
-        for fault in found:
+        for fault in faults:
             if fault.node.op_type in ("Softmax", "LogSoftmax") and fault.magnitude >= LIMITS.overflow:
                 done |= self._shift_operand(fault)
             elif fault.node.op_type == "Exp" and fault.node not in done:
@@ -216,31 +216,31 @@ class Shifts:
             constants.append(self._number(operand, of))
             return constants[-1]
 
-        made, compared = list[onnx_ir.Node](), operand
+        added_nodes, compared = list[onnx_ir.Node](), operand
         for mask in softmax.masks:
-            made += _unmasked(mask, softmax.values, compared, number(0), number(LIMITS.lowest))
-            compared = made[-1].outputs[0]
+            added_nodes += _unmasked(mask, softmax.values, compared, number(0), number(LIMITS.lowest))
+            compared = added_nodes[-1].outputs[0]
         greatest = added = compared
         if softmax.total is not None:
             keeps = [1] if softmax.keeps_axes or not softmax.logarithms else [1, 0]
             maxima = [onnx_ir.node("ReduceMax", [compared, *axes], {**attributes, "keepdims": keep}) for keep in keeps]
-            made += maxima
+            added_nodes += maxima
             greatest, added = maxima[0].outputs[0], maxima[-1].outputs[0]
         if softmax.constants:
-            made.append(onnx_ir.node("Max", [greatest, number(math.log(max(softmax.constants.values())))]))
-            greatest = added = made[-1].outputs[0]
+            added_nodes.append(onnx_ir.node("Max", [greatest, number(math.log(max(softmax.constants.values())))]))
+            greatest = added = added_nodes[-1].outputs[0]
         for (user, index), constant in softmax.constants.items():
-            made.append(onnx_ir.node("Sub", [number(math.log(constant)), greatest]))
-            made.append(onnx_ir.node("Exp", [made[-1].outputs[0]]))
-            user.replace_input_with(index, made[-1].outputs[0])
-        made.append(onnx_ir.node("Sub", [operand, greatest]))
+            added_nodes.append(onnx_ir.node("Sub", [number(math.log(constant)), greatest]))
+            added_nodes.append(onnx_ir.node("Exp", [added_nodes[-1].outputs[0]]))
+            user.replace_input_with(index, added_nodes[-1].outputs[0])
+        added_nodes.append(onnx_ir.node("Sub", [operand, greatest]))
         if softmax.masks:  # what is masked may exceed the maximum of the rest
-            made.append(onnx_ir.node("Min", [made[-1].outputs[0], number(0)]))
-        self._put(node, made, constants)
+            added_nodes.append(onnx_ir.node("Min", [added_nodes[-1].outputs[0], number(0)]))
+        self._put(node, added_nodes, constants)
         raised = [put_behind(log, "Add", added, self.namer) for log in softmax.logarithms]
         for value in softmax.values:
             value.name = self.namer.fresh(f"{value.name}_shifted")
-        after = [*made, node, *(each for pair in zip(softmax.logarithms, raised, strict=True) for each in pair)]
+        after = [*added_nodes, node, *(part for pair in zip(softmax.logarithms, raised, strict=True) for part in pair)]
         self._record(fault, before, after)
         return {*after, *softmax.nodes}
 
@@ -260,10 +260,10 @@ class Shifts:
             axes.append(new_constant(self.namer.fresh(f"{operand.name}_axes"), onnx_ir.tensor(np.array(over))))
         greatest = onnx_ir.node("ReduceMax", [operand, *axes], attributes)
         shifted, factor = onnx_ir.node("Sub", [operand, greatest.outputs[0]]), self._number(operand, 1)
-        made = [greatest, shifted, onnx_ir.node("Mul", [shifted.outputs[0], factor])]
-        self._put(node, made, [*axes, factor])
-        self._record(fault, before, [*made, node])
-        return {node, *made}
+        added = [greatest, shifted, onnx_ir.node("Mul", [shifted.outputs[0], factor])]
+        self._put(node, added, [*axes, factor])
+        self._record(fault, before, [*added, node])
+        return {node, *added}
 
     def _axes_of_softmax(self, node: onnx_ir.Node, operand: onnx_ir.Value) -> list[int] | None:
         """Return the axes over which a softmax adds up: before opset 13 all from the stated one on."""
@@ -276,12 +276,12 @@ class Shifts:
         dtype = np.float32 if self.types.type_of(like) == DataType.FLOAT else np.float16
         return new_constant(self.namer.fresh(f"{like.name}_number"), onnx_ir.tensor(np.array(number, dtype)))
 
-    def _put(self, node: onnx_ir.Node, made: Sequence[onnx_ir.Node], constants: Iterable[onnx_ir.Value]) -> None:
+    def _put(self, node: onnx_ir.Node, added: Sequence[onnx_ir.Node], constants: Iterable[onnx_ir.Value]) -> None:
         """Put new nodes before one whose operand the last of them makes."""
-        put_before(node, made, self.namer)
+        put_before(node, added, self.namer)
         for constant in constants:
-            place_constant(constant, made[0], self.namer)
-        node.replace_input_with(0, made[-1].outputs[0])
+            place_constant(constant, added[0], self.namer)
+        node.replace_input_with(0, added[-1].outputs[0])
 
     def _record(self, fault: Fault, before: list[NodeItem], after: Iterable[onnx_ir.Node]) -> None:
         reason = f"{fault.reason}; the result does not change if the maximum is subtracted first"
@@ -295,8 +295,8 @@ class Shifts:
         if total is None:
             return (), {}
         if len(total.inputs) < 2:
-            held = total.attributes.get("axes")
-            return (), {} if held is None else {"axes": held.as_ints()}
+            axes = total.attributes.get("axes")
+            return (), {} if axes is None else {"axes": axes.as_ints()}
         if self._opset >= _AXES_ARE_AN_OPERAND:
             return total.inputs[1:], {}
         tensor = constant_tensor(total.inputs[1])

@@ -50,7 +50,7 @@ class Bound:
     soft: bool = False
 
     @property
-    def is_wish(self) -> bool:
+    def is_optional(self) -> bool:
         """True if nothing is wrong without the bound: it only says that the value is to lose no bits by another's."""
         return self.soft or self.low <= 0 <= self.high
 
@@ -85,10 +85,10 @@ class _System:
         self._known: dict[int, Form] = {}
         users = defaultdict[int, set[int]](set)  # the known unknowns whose forms have an unknown
         for form, _ in self.exponents.equations:
-            left = self.reduced(form)
-            if left:
-                pivot = max(left)
-                self._known[pivot] = times({u: c for u, c in left.items() if u != pivot}, -1 / left[pivot])
+            rest = self.reduced(form)
+            if rest:
+                pivot = max(rest)
+                self._known[pivot] = times({u: c for u, c in rest.items() if u != pivot}, -1 / rest[pivot])
                 for changed in users.pop(pivot, ()):
                     self._known[changed] = self.reduced(self._known[changed])
                     for unknown in self._known[changed]:
@@ -100,10 +100,10 @@ class _System:
         """Return the form in the unknowns that are left."""
         if self._known.keys().isdisjoint(form):
             return form
-        left = {unknown: coefficient for unknown, coefficient in form.items() if unknown not in self._known}
+        rest = {unknown: coefficient for unknown, coefficient in form.items() if unknown not in self._known}
         for unknown in form.keys() & self._known.keys():
-            left = plus(left, self._known[unknown], form[unknown])
-        return left
+            rest = plus(rest, self._known[unknown], form[unknown])
+        return rest
 
     def _form_of(self, bound: Bound) -> Form:
         """Return the exponent of what is bounded, in the unknowns that are left."""
@@ -119,8 +119,8 @@ class _System:
             of_subject[bound.subject].append(bound)
         for place, form in self.exponents.adapted.items():  # what an adapter makes has to fit as well
             value = place if isinstance(place, onnx_ir.Value) else value_at(place)
-            whole = self.reduced(plus(form, self._raw(value) if value is not None else NOTHING))
-            rows += [(whole, bound) for bound in of_subject[value] if not bound.inside]
+            adapted = self.reduced(plus(form, self._raw(value) if value is not None else NOTHING))
+            rows += [(adapted, bound) for bound in of_subject[value] if not bound.inside]
         return _assigned(rows, self._steps, self.exponents.inexact)
 
     @cached_property
@@ -169,12 +169,12 @@ class _System:
         node = _node_of(subject)
         reached, waiting = set[int](), dict.fromkeys(self._raw(subject))
         if node is not None:
-            yield from ((node, index) for index, each in enumerate(node.inputs) if self.exponents.is_scaled(each))
+            yield from ((node, index) for index, operand in enumerate(node.inputs) if self.exponents.is_scaled(operand))
             for operand in node.inputs:
                 waiting |= dict.fromkeys(self.exponents.of.get(operand, NOTHING) if operand is not None else ())
                 producer = None if operand is None else operand.producer()
-                for index, each in enumerate(() if producer is None else producer.inputs):
-                    if producer is not None and self.exponents.is_scaled(each):
+                for index, source in enumerate(() if producer is None else producer.inputs):
+                    if producer is not None and self.exponents.is_scaled(source):
                         yield producer, index
         while waiting:
             unknown = next(iter(waiting))
@@ -183,7 +183,7 @@ class _System:
             for form, edges in self.exponents.equations:
                 if unknown in form:
                     yield from edges
-                    waiting |= {each: None for each in form if each not in reached}
+                    waiting |= {other: None for other in form if other not in reached}
 
     def _raw(self, subject: onnx_ir.Value | Edge) -> Form:
         if isinstance(subject, onnx_ir.Value):
@@ -247,8 +247,8 @@ def _assigned(
         gaps[touched] = _gaps(values[touched], low[touched], high[touched])
         moves[row] += 1
         is_open[row] = moves[row] < _MOST_MOVES
-    left = dict.fromkeys(rows[row][1] for row in np.flatnonzero(gaps).tolist())
-    return {unknown: Fraction(number) for unknown, number in numbers.items()}, list(left)
+    unkept = dict.fromkeys(rows[row][1] for row in np.flatnonzero(gaps).tolist())
+    return {unknown: Fraction(number) for unknown, number in numbers.items()}, list(unkept)
 
 
 def _gaps(values: Array, low: Array, high: Array) -> Array:
@@ -261,15 +261,15 @@ def solve(model: onnx_ir.Model, inference: Inference, bounds: Sequence[Bound]) -
 
     Adapters are tried at the same places of all bounds of one kind at once: models repeat their blocks.
     """
-    bounds = sorted(bounds, key=lambda bound: bound.is_wish)
+    bounds = sorted(bounds, key=lambda bound: bound.is_optional)
     given_up: list[Bound] = []
 
-    def tried(adapters: Places) -> tuple[_System, dict[int, Fraction], list[Bound]]:
+    def attempt(adapters: Places) -> tuple[_System, dict[int, Fraction], list[Bound]]:
         system = _System(model, inference, adapters)
         numbers, wrong = system.assigned(bounds)
         return system, numbers, wrong
 
-    system, numbers, wrong = tried(frozenset())
+    system, numbers, wrong = attempt(frozenset())
     for _ in range(_MOST_ROUNDS):
         if not wrong:
             break
@@ -281,11 +281,11 @@ def solve(model: onnx_ir.Model, inference: Inference, bounds: Sequence[Bound]) -
         )
         best: tuple[_System, dict[int, Fraction], list[Bound]] = (system, numbers, wrong)
         for places in dict.fromkeys(frozenset[Place]().union(*choice) for choice in choices):
-            trial = tried(system.exponents.adapters | places)
-            left = trial[2]
-            if len(left) < len(best[2]):
+            trial = attempt(system.exponents.adapters | places)
+            unkept = trial[2]
+            if len(unkept) < len(best[2]):
                 best = trial
-            if not left or (wrong[0].is_wish and len(left) < len(wrong)):
+            if not unkept or (wrong[0].is_optional and len(unkept) < len(wrong)):
                 break
         if best[0] is system:
             given_up += kin
@@ -299,7 +299,7 @@ def solve(model: onnx_ir.Model, inference: Inference, bounds: Sequence[Bound]) -
 def _kind(bound: Bound) -> tuple[str, bool]:
     """Return what bounds have in common that are freed alike."""
     node = _node_of(bound.subject)
-    return "" if node is None else node.op_type, bound.is_wish
+    return "" if node is None else node.op_type, bound.is_optional
 
 
 def _solution(system: _System, numbers: Mapping[int, Fraction], unsolved: tuple[Bound, ...]) -> Solution:

@@ -115,9 +115,9 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
         ModelError: The target has no Cast of the quantized type.
     """
     quantized = node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0]
-    kept = None if quantized is None else types.get(quantized, quantized.dtype)
-    if kept is None or (kept in CODED_TYPES and not _casts_from_float(target, kept, opset)):
-        raise ModelError(f"QuantizeLinear of {type_name(dtype)} to {'?' if kept is None else type_name(kept)}")
+    stored = None if quantized is None else types.get(quantized, quantized.dtype)
+    if stored is None or (stored in CODED_TYPES and not _casts_from_float(target, stored, opset)):
+        raise ModelError(f"QuantizeLinear of {type_name(dtype)} to {'?' if stored is None else type_name(stored)}")
     build = ReplacementBuilder(node)
     expand = expand_quantize if node.op_type == "QuantizeLinear" else expand_dequantize
     y = expand(build, node, Context(types, frozenset(), Encoding.LADDER, opset))
@@ -193,28 +193,28 @@ class WidenFloats(SessionPass):
 def _run(session: Session, target: Target, rule: Widening, records: Records) -> None:
     model, types, imports = session.model, session.inference(PromotionRules()).types, session.imports
 
-    def answer(node: onnx_ir.Node) -> Replacement | Refusal | None:
+    def replacement_of(node: onnx_ir.Node) -> Replacement | Refusal | None:
         if node.domain not in DEFAULT_DOMAINS or node.graph is None or node.op_identifier() in model.functions:
             return None
         return rule(node, target, types, opset_of(imports[node.graph], "") or 0)
 
     with inferred_declared(model, types):
-        found = replace_nodes(session, NAME, answer, types=types).records
-    for refusal in found.refusals:
+        outcome = replace_nodes(session, NAME, replacement_of, types=types).records
+    for refusal in outcome.refusals:
         message = f"{refusal.reason}, and {target} has no kernel for it"
-        found.diagnostics.append(Diagnostic(NO_KERNEL.code, Severity.ERROR, refusal.site, message))
-    records.extend(found)
+        outcome.diagnostics.append(Diagnostic(NO_KERNEL.code, Severity.ERROR, refusal.site, message))
+    records.extend(outcome)
 
 
 def _lacking(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:
     """Return the half types of the node that the target supports but has no kernel of the node for."""
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
-    there = {types.get(value, value.dtype) for value in values} & {*HALF_TYPES} - target.lacks
+    in_use = {types.get(value, value.dtype) for value in values} & {*HALF_TYPES} - target.lacks
     newest = min(opset, target.newest_opset)
     return [
         dtype
         for dtype in HALF_TYPES
-        if dtype in there
+        if dtype in in_use
         and not (
             target.has_kernel(node.op_type, dtype, opset)
             and _has_type(node, dtype, types, newest)
@@ -240,8 +240,8 @@ def _linear(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Rep
     if node.op_type not in LINEAR:
         return None
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
-    there = {types.get(value, value.dtype) for value in values}
-    absent = [dtype for dtype in HALF_TYPES if dtype in there & target.lacks]
+    in_use = {types.get(value, value.dtype) for value in values}
+    absent = [dtype for dtype in HALF_TYPES if dtype in in_use & target.lacks]
     lacking = absent or _lacking(node, target, types, opset) or _divided_in_float(node, target, types, opset)
     lacking = lacking or _of_newer_form(node, target, types, opset)
     if not lacking:

@@ -179,8 +179,8 @@ def _round_results(
         outputs.append(_rounded(build, result, dtype, functions) if rounds else result)
         outputs[-1].name = old.name
     reason = f"computed in float and rounded to {type_name(dtype)}, which {target} lacks"
-    wanted = as_replacement(build, ROUND_IN_PLACE.code, reason, *outputs, effect=effect_in_float(node))
-    return apply_replacement(session, NAME, node, wanted, namer, types)
+    replacement = as_replacement(build, ROUND_IN_PLACE.code, reason, *outputs, effect=effect_in_float(node))
+    return apply_replacement(session, NAME, node, replacement, namer, types)
 
 
 def _rounded(build: Builder, x: onnx_ir.Value, dtype: DataType, functions: Functions | None) -> onnx_ir.Value:

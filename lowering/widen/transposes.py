@@ -30,11 +30,11 @@ def cast_before_transpose(session: Session, target: Target, pass_name: str) -> l
     """Swap each such pair of nodes. Exact: a Transpose moves elements, whatever their type."""
     if not target.breaks_cast_after_transpose:
         return []
-    nodes_swapped = [swapped for node in all_nodes(session.model) if (swapped := _swapped(node)) is not None]
-    if not nodes_swapped:
+    pairs = [swapped for node in all_nodes(session.model) if (swapped := _swapped(node)) is not None]
+    if not pairs:
         return []
     namer, types = session.namer(), session.inference(PromotionRules(promote_unsafe=True)).types
-    return [apply_replacement(session, pass_name, node, wanted, namer, types) for node, wanted in nodes_swapped]
+    return [apply_replacement(session, pass_name, node, replacement, namer, types) for node, replacement in pairs]
 
 
 def _swapped(node: onnx_ir.Node) -> tuple[onnx_ir.Node, Replacement] | None:

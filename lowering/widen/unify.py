@@ -116,12 +116,12 @@ def _common_type(
     first = next(iter(operands.values()))
     if all(_is_held(node.inputs[index], first) for index, dtype in operands.items() if dtype != first):
         return first, Effect.AS_DEFINED
-    held = (
+    candidates = (
         dtype
         for dtype in _CANDIDATES
-        if all(embeds(own, dtype) for own in dtypes) and target.has_kernel(node.op_type, dtype, opset)
+        if all(embeds(source, dtype) for source in dtypes) and target.has_kernel(node.op_type, dtype, opset)
     )
-    return next(held, None), Effect.IN_WIDER_TYPE
+    return next(candidates, None), Effect.IN_WIDER_TYPE
 
 
 def _is_held(value: onnx_ir.Value | None, dtype: DataType) -> bool:
@@ -130,8 +130,8 @@ def _is_held(value: onnx_ir.Value | None, dtype: DataType) -> bool:
     if tensor is None:
         return False
     array = tensor.numpy()
-    there = cast(cast(array, dtype), tensor.dtype)
-    return there.tobytes() == array.tobytes() and not (dtype.is_integer() and np.any(array < 0))
+    converted = cast(cast(array, dtype), tensor.dtype)
+    return converted.tobytes() == array.tobytes() and not (dtype.is_integer() and np.any(array < 0))
 
 
 def _in_one_type(

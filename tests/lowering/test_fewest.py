@@ -24,8 +24,8 @@ Error = Callable[[frozenset[str]], float]
 def best_of(search: Fewest) -> int | None:
     """The number of nodes in the smallest set that the search found to hold; None without such a set."""
     search.run()
-    assert len(search.known) <= search.trials
-    return min((len(kept) for kept, error in search.known.items() if error <= search.most), default=None)
+    assert len(search.errors) <= search.trials
+    return min((len(kept) for kept, error in search.errors.items() if error <= search.most), default=None)
 
 
 def oracle(nodes: Collection[str], error: Error, most: float) -> int | None:
@@ -80,7 +80,7 @@ def test_neighbours_keep_few_more_than_possible(share: float) -> None:
 def test_a_bound_that_all_nodes_do_not_reach_ends_the_search() -> None:
     search = Fewest(["a", "b"], lambda kept: 2.0 - len(kept) / 2, 0.5, 64)
     assert best_of(search) is None
-    assert len(search.known) == 2
+    assert len(search.errors) == 2
 
 
 def test_few_trials_still_give_a_set_that_holds() -> None:
@@ -160,4 +160,4 @@ def test_the_sets_that_are_measured(most: int, trials: int, sets: str) -> None:
     search = Fewest(list(WEIGHTS), error, most, trials)
     search.run()
     assert " ".join(measured) == sets
-    assert len(search.known) == len(measured) <= trials
+    assert len(search.errors) == len(measured) <= trials
