@@ -70,8 +70,8 @@ class Bound:
         """The proven bound divided by the measured one; None if either is missing."""
         if self.measured is None or self.how != "proven":
             return None
-        seen = max(abs(end) for end in self.measured)
-        return self.magnitude / seen if seen else math.inf
+        measured = max(abs(end) for end in self.measured)
+        return self.magnitude / measured if measured else math.inf
 
 
 @dataclass
@@ -216,12 +216,12 @@ def _measured(model: onnx_ir.Model, rules: PromotionRules, inputs: GivenInputs) 
         del path
         if content.array.dtype.kind in "SUO" or content.array.size == 0:
             return
-        numbers, held = content.array.astype(np.float64), seen.setdefault(value, _Seen())
-        missing = np.isnan(numbers)
-        held.nan |= bool(missing.any())
-        if not missing.all():
-            held.low = min(held.low, float(numbers.min(where=~missing, initial=math.inf)))
-            held.high = max(held.high, float(numbers.max(where=~missing, initial=-math.inf)))
+        numbers, extremes = content.array.astype(np.float64), seen.setdefault(value, _Seen())
+        nan = np.isnan(numbers)
+        extremes.nan |= bool(nan.any())
+        if not nan.all():
+            extremes.low = min(extremes.low, float(numbers.min(where=~nan, initial=math.inf)))
+            extremes.high = max(extremes.high, float(numbers.max(where=~nan, initial=-math.inf)))
 
     evaluator = Evaluator(model, rules, Engine("onnxruntime"))
     for _, feeds in given_sets(model, inputs):
@@ -381,11 +381,11 @@ def _proposal(kind: Kind, bound: Bound, dtype: DataType, maker: str, *, computed
         inputs = ", ".join(bound.depends_on[:2])
         return f"declare the range of {inputs}" if inputs else "give inputs to measure it on"
     if kind in ("nan", "infinite"):
-        what, own = (
+        fault, own = (
             "NaN" if kind == "nan" else "infinite",
             "its own type" if bound.dtype is None else type_name(bound.dtype),
         )
-        return f"{maker} is {what} in {own} already: change the model or the inputs"
+        return f"{maker} is {fault} in {own} already: change the model or the inputs"
     if kind == "vanish":
         return f"keep {maker} in float"
     if not computed:

@@ -32,8 +32,8 @@ _NOT_SET = "not set"
 
 def attribute_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str, keys: Keys) -> Iterator[Change]:
     """Yield the attributes that one node lacks, or that are not bit-identical."""
-    kept = keys.attributes(a), keys.attributes(b)
-    for name in sorted(kept[0].keys() | kept[1].keys()):
+    keys_of_attributes = keys.attributes(a), keys.attributes(b)
+    for name in sorted(keys_of_attributes[0].keys() | keys_of_attributes[1].keys()):
         left, right = a.attributes.get(name), b.attributes.get(name)
         subject = f"attribute {name}"
         if left is None or right is None:
@@ -162,9 +162,9 @@ def _in_order(matching: Matching) -> Iterator[tuple[Node | None, Node | None]]:
     partners = {b: a for a, b in matching.partner.items()}
     for node in matching.sides[1]:
         a = partners.get(node)
-        yield from ((gone, None) for gone in removed.get(a, ()) if a is not None)
+        yield from ((removed_node, None) for removed_node in removed.get(a, ()) if a is not None)
         yield a, node
-    yield from ((gone, None) for gone in waiting)
+    yield from ((removed_node, None) for removed_node in waiting)
 
 
 def _compare_nodes(matching: Matching, a: onnx_ir.Node, b: onnx_ir.Node, tally: GraphComparison) -> None:
