@@ -16,11 +16,11 @@ def require_apart(reads: Mapping[str, Iterable[Path | None]], writes: Mapping[st
     """Raise OptionError if a file to write is also one of the other files read or written.
 
     Args:
-        others: The other files by description, such as `the model`; None means no file.
+        reads: The other files by description, such as `the model`; None means no file.
         writes: The files to write by description. Paths that lead to one file, by links or by spelling, are one file.
     """
-    read_keys = {key: (description, path) for description, path in _named(reads) for key in _keys(path)}
-    for description, path in _named(writes):
+    read_keys = {key: (description, path) for description, path in _described(reads) for key in _keys(path)}
+    for description, path in _described(writes):
         for key in _keys(path):
             if key in read_keys:
                 read_description, read_path = read_keys[key]
@@ -52,7 +52,7 @@ def place(path: Path) -> str:
     return os.path.normcase(os.path.realpath(path))
 
 
-def _named(files: Mapping[str, Iterable[Path | None]]) -> list[tuple[str, Path]]:
+def _described(files: Mapping[str, Iterable[Path | None]]) -> list[tuple[str, Path]]:
     return [(description, path) for description, paths in files.items() for path in paths if path is not None]
 
 

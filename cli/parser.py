@@ -127,8 +127,8 @@ class _Once(argparse.Action):
 class _HelpOfAll(argparse.Action):
     """The option --help-all."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *others: object) -> NoReturn:
-        del others
+    def __call__(self, parser: argparse.ArgumentParser, *_unused: object) -> NoReturn:
+        del _unused
         print_data(parser.format_help_of_all() if isinstance(parser, Parser) else parser.format_help())
         parser.exit()
 

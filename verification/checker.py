@@ -1717,7 +1717,7 @@ def elements_of(tensor: onnx.TensorProto) -> Array:
 def state_of(model: onnx.ModelProto, pool: dict[str, Array], constant_texts: Mapping[str, str] | None = None) -> State:
     """Return the model as texts; its constants are added to the pool by their hash.
 
-    known: The texts of constants that need not be read.
+    constant_texts: The texts of constants that need not be read.
     """
     parts: list[tuple[str, str]] = [("IR version", str(model.ir_version))]
     if model.graph.sparse_initializer:

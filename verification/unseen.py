@@ -116,13 +116,13 @@ def _numbers_apart(proof: Proof, models: tuple[onnx_ir.Model, onnx_ir.Model]) ->
 def _reached(book: Book, numbers: object) -> set[int]:
     """Return the expressions of which these are made, including those in graphs within nodes."""
     stack: list[int] = [*numbers]  # type: ignore[misc]
-    reached: set[int] = set()
+    visited: set[int] = set()
     while stack:
         number = stack.pop()
-        if number not in reached:
-            reached.add(number)
+        if number not in visited:
+            visited.add(number)
             stack += book.parts(number)
-    return reached
+    return visited
 
 
 def _place(book: Book, number: int) -> tuple[object, ...]:

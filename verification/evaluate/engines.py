@@ -137,7 +137,7 @@ class Process:
         self._late, self._deadline = False, time.monotonic() + _WALL * seconds
         try:
             send(into, (seconds, *request))
-            done, answer, used = receive(out)
+            done, reply, used = receive(out)
             self.used += used
         except (EOFError, OSError):
             self._deadline = math.inf
@@ -150,8 +150,8 @@ class Process:
         finally:
             self._deadline = math.inf
         if not done:
-            raise EngineError(answer)
-        return answer
+            raise EngineError(reply)
+        return reply
 
     @property
     def is_alive(self) -> bool:
@@ -222,14 +222,14 @@ class Prepared:
 
     def ready(self, seconds: float = _LONGEST_CALL) -> None:
         """Load the model if necessary. Raises EngineError if the engine refuses it."""
-        other = process()
-        with other.lock:
-            if len(other.gone) > _MOST_GONE and other.is_alive:
-                gone = [other.gone.popleft() for _ in range(len(other.gone))]
-                other.ask("forget", gone)
-            if self.turn != other.turn or not other.is_alive:
-                other.ask("prepare", self.key, self.kind, self.model, self.fixed, seconds=seconds)
-                self.turn = other.turn
+        worker = process()
+        with worker.lock:
+            if len(worker.gone) > _MOST_GONE and worker.is_alive:
+                gone = [worker.gone.popleft() for _ in range(len(worker.gone))]
+                worker.ask("forget", gone)
+            if self.turn != worker.turn or not worker.is_alive:
+                worker.ask("prepare", self.key, self.kind, self.model, self.fixed, seconds=seconds)
+                self.turn = worker.turn
 
     def run(self, feeds: Mapping[str, Array], seconds: float = _LONGEST_CALL) -> list[Any]:
         """Return the outputs for the inputs by name."""
@@ -261,8 +261,8 @@ class Engine:
 
     def __post_init__(self) -> None:
         if self.name not in ENGINES:
-            known = f"{', '.join(ENGINES[:-1])} and {ENGINES[-1]}"
-            raise EngineError(f"unknown engine {self.name!r}; expected {known}.")
+            choices = f"{', '.join(ENGINES[:-1])} and {ENGINES[-1]}"
+            raise EngineError(f"unknown engine {self.name!r}; expected {choices}.")
         require_installed(self.name)
 
     def note(self, who: str, op_type: str) -> None:
@@ -297,9 +297,9 @@ class Engine:
         gathered = _gathered(node, operands) if who == "reference" else None
         if gathered is not None:
             return [gathered]
-        given = {name: array for name, array in feeds.items() if name not in prepared.fixed}
+        variable_feeds = {name: array for name, array in feeds.items() if name not in prepared.fixed}
         try:
-            results = _placed(node, prepared.run(given, seconds))
+            results = _placed(node, prepared.run(variable_feeds, seconds))
             if node.op_type in PRODUCTS and _is_half(operands) and self.half_inside(node):
                 results[0] = _added_up_in_half(node, results[0], operands)
             return results
@@ -489,8 +489,8 @@ def _placed(node: onnx_ir.Node, results: Sequence[Any]) -> list[Array]:
             "its result is a sequence or a map, which is supported for the sequence operators of ONNX only",
             unsupported=True,
         )
-    left = iter(results)
-    return [np.asarray(next(left)) if value.name else np.zeros(0) for value in node.outputs]
+    remaining = iter(results)
+    return [np.asarray(next(remaining)) if value.name else np.zeros(0) for value in node.outputs]
 
 
 def _types_text(feeds: Mapping[str, Array]) -> str:

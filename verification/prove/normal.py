@@ -167,8 +167,10 @@ class Normal(Book):
         if kind in ("Gather", "GatherElements"):
             data = next(iter(inputs))
             table = self.constants.get(data) if data is not None else None
-            one = table is not None and len(table.shape) == 1 and settings.get("axis", ("INT", "0"))[1] in ("0", "-1")
-            return (kind, ()) if one else None
+            is_vector = (
+                table is not None and len(table.shape) == 1 and settings.get("axis", ("INT", "0"))[1] in ("0", "-1")
+            )
+            return (kind, ()) if is_vector else None
         return None if settings else (kind, ())  # before opset 7 some align their operands by an axis
 
     def _applied(self, program: Any, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
