@@ -82,10 +82,10 @@ class Parser(argparse.ArgumentParser):
         print_data(message) if file in (None, sys.stdout) else print_text(message, file)
 
     def error(self, message: str) -> NoReturn:
-        text = self._told(message).rstrip(".")
+        text = self._sentence(message).rstrip(".")
         raise UsageError(text if text.endswith("?") else f"{text} (see {self.prog} --help).")
 
-    def _told(self, message: str) -> str:
+    def _sentence(self, message: str) -> str:
         """Return what argparse says of missing and of unknown arguments in a sentence that says what to give."""
         if message.startswith(_MISSING):
             name = message.removeprefix(_MISSING).split(", ")[0]

@@ -304,8 +304,8 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     """Return the shape to which numpy broadcasts the shapes, if the operands fit."""
     result: list[Dim] = []
     for place in range(1, max(map(len, shapes), default=0) + 1):
-        met = {shape[-place] for shape in shapes if place <= len(shape)}
-        dims: set[Dim] = {part for dim in met for part in (isinstance(dim, Poly) and dim.joined) or {dim}} - {1}
+        sizes = {shape[-place] for shape in shapes if place <= len(shape)}
+        dims: set[Dim] = {part for dim in sizes for part in (isinstance(dim, Poly) and dim.joined) or {dim}} - {1}
         numbers: set[Dim] = {dim for dim in dims if isinstance(dim, int)}
         dims = numbers if len(numbers) == 1 else dims  # the others are 1, or that number
         if len(dims) > 1:
@@ -1073,6 +1073,11 @@ def fits(node: onnx.NodeProto, attributes: Iterable[str], schema: onnx.defs.OpSc
     return operands and len(node.output) <= schema.max_output and schema.attributes.keys() >= {*attributes}
 
 
+def port_at(ports: Sequence[Any], place: int) -> Any:
+    """Return the declaration of an operand or result; of a variadic operator the last is for all others."""
+    return ports[min(place, len(ports) - 1)]
+
+
 @cache
 def types_of(schema: onnx.defs.OpSchema) -> tuple[list[set[int]], list[set[int]]]:
     """Return the element types that the schema allows for each operand, and for each result."""
@@ -1185,12 +1190,12 @@ class Call:
         constraints = {constraint.type_param_str: constraint for constraint in schema.type_constraints}
         by_schema = list[Kind]()  # of which onnx infers no more than that the schema has one type for it
         for out in range(count):
-            port = schema.outputs[min(out, len(schema.outputs) - 1)]
+            port = port_at(schema.outputs, out)
             name = port.type_str
             of_inputs = {
                 arg.dtype
                 for place, arg in enumerate(self.args)
-                if arg is not None and schema.inputs[min(place, len(schema.inputs) - 1)].type_str == name
+                if arg is not None and port_at(schema.inputs, place).type_str == name
                 if port.is_homogeneous
             }
             type_texts = constraints[name].allowed_type_strs if name in constraints else [name]
@@ -1644,7 +1649,7 @@ class Reader:
 
     def _promoted(self, args: list[Term | None], schema: onnx.defs.OpSchema) -> list[Term | None]:
         """Return the operands, those that the schema wants to have one type in their common type."""
-        formals = [schema.inputs[min(place, len(schema.inputs) - 1)].type_str for place in range(len(args))]
+        formals = [port_at(schema.inputs, place).type_str for place in range(len(args))]
         for formal in {formal for formal in formals if formal.startswith("T")}:
             places = [place for place, name in enumerate(formals) if name == formal and args[place] is not None]
             types = {arg.dtype for place in places if (arg := args[place]) is not None}

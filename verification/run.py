@@ -167,7 +167,7 @@ def verify(
         )
         comparison.all(feeds, progress)
     verdict.stood_in = tuple(sorted(runner.stood_in))
-    verdict.computed = {who: tuple(sorted(runner.ran[who])) for who in (OURSELVES, *TITLES) if who in runner.ran}
+    verdict.computed = {name: tuple(sorted(runner.ran[name])) for name in (OURSELVES, *TITLES) if name in runner.ran}
     verdict.notes += dict.fromkeys(runner.crashes)
     verdict.seconds = time.monotonic() - started
     return verdict
@@ -273,7 +273,7 @@ class _Comparison:
                 if progress is not None:
                     progress(f"inputs: {name}")
                 before = self.verdict.mismatch
-                self._one(name, feeds)
+                self._run_set(name, feeds)
                 if before is not self.verdict.mismatch or (shown is None and name in self.verdict.runs):
                     shown = feeds
                 if self.verdict.mismatch is not None and not self.verdict.tolerances:
@@ -291,7 +291,7 @@ class _Comparison:
 
     # ---- one set
 
-    def _one(self, name: str, feeds: Feeds) -> None:
+    def _run_set(self, name: str, feeds: Feeds) -> None:
         """Run both models on one set of inputs, compare the results, and note findings."""
         verdict, recoded = self.verdict, self.declared.recoded
         try:

@@ -92,13 +92,10 @@ class Whole:
                 gap = self._difference(expected, value, value, array, how)
                 if gap is None:
                     continue
-                place, who = (
-                    list(gap.index) if gap.index else "",
-                    f"{title}{level}".removesuffix(","),
-                )
+                place, engine = list(gap.index) if gap.index else "", f"{title}{level}".removesuffix(",")
                 cause = self._cause(run.kind, evaluator, plain, value, how)
                 texts.append(
-                    f"run as a whole by {who}, {value.name}{place} is {gap.b} instead of {gap.a}"
+                    f"run as a whole by {engine}, {value.name}{place} is {gap.b} instead of {gap.a}"
                     f" ({name}; {gap.elements} of {gap.of} elements){cause}"
                 )
                 break

@@ -100,7 +100,7 @@ def run_pairs(arguments: argparse.Namespace) -> int:
             raise OptionError(f"{folder} has no {unmatched[0]} to compare with{more}.")
     words = list(words_of(arguments))
     pairs = {first: sides[1][relative] for relative, first in sides[0].items()}
-    tasks = [Task(first, "", [*words, "--", first, second], _wanted(arguments)) for first, second in pairs.items()]
+    tasks = [Task(first, "", [*words, "--", first, second], _report_form(arguments)) for first, second in pairs.items()]
     return _run(arguments, tasks, None)
 
 
@@ -162,7 +162,7 @@ def _counts(everything: Sequence[Done]) -> dict[str, int]:
 
 def _report(arguments: argparse.Namespace, counts: Mapping[str, int], everything: Sequence[Done]) -> str:
     """Return the report as JSON, or as a page where its name says so."""
-    if _wanted(arguments) != "page":
+    if _report_form(arguments) != "page":
         return json_text({"summary": dict(counts), "models": list(map(_entry, everything))})
     from castsmith.cli.page.data import html_text, many_page
 
@@ -225,10 +225,10 @@ def _writing(arguments: argparse.Namespace, folder: Path) -> Iterator[Task]:
     words = [*words_of(arguments), *(["--dry-run"] if arguments.dry_run else [])]
     for source, below in dict.fromkeys(models_of(arguments.input, outside=folder)):
         output = str(folder / below)
-        yield Task(source, output, [*words, "-o", output, "--", source], _wanted(arguments))
+        yield Task(source, output, [*words, "-o", output, "--", source], _report_form(arguments))
 
 
-def _wanted(arguments: argparse.Namespace) -> Wanted:
+def _report_form(arguments: argparse.Namespace) -> Wanted:
     if arguments.report is None:
         return "report" if arguments.json else "figures"
     return "page" if is_html(Path(arguments.report)) else "report"

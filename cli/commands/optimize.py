@@ -118,7 +118,7 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
             data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
             require_no_datafile("--report", report, (*data, *files_read(model)))
         before = measure(model, size_of(source))
-        drawn = _seen(model) if page_wanted(arguments, report) else None
+        drawn = _seen_model(model) if page_wanted(arguments, report) else None
         watched = Watched(model)
         result = work(arguments, model, watched.noting(announce) if _savings_wanted(arguments) else announce)
         rules = watched.amounts(result.rewrites)
@@ -294,7 +294,7 @@ def _tell_data(
         print_json(data)
 
 
-def _seen(model: onnx_ir.Model) -> Seen:
+def _seen_model(model: onnx_ir.Model) -> Seen:
     from castsmith.cli.page.data import seen
 
     return seen(model)

@@ -105,7 +105,8 @@ def notes_of(verdict: Verdict) -> Iterator[str]:
         names = ", ".join(verdict.stood_in)
         yield f"{TITLES[verdict.engine]} cannot run, or would narrow, {names}: the reference implementation ran them"
     if verdict.computed:
-        yield f"computed by {'; by '.join(f'{_WHO[who]}: {_listed(ops)}' for who, ops in verdict.computed.items())}"
+        engines = (f"{_WHO[engine]}: {_listed(operators)}" for engine, operators in verdict.computed.items())
+        yield f"computed by {'; by '.join(engines)}"
     yield from verdict.notes
     for text in verdict.runtime:
         yield f"note: the runtime changes this value, not the model: {text}"
@@ -148,7 +149,7 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
         "not_reached": verdict.not_reached,
         "runtime": verdict.runtime,
         "stood_in": list(verdict.stood_in),
-        "computed": {who: list(operators) for who, operators in verdict.computed.items()},
+        "computed": {engine: list(operators) for engine, operators in verdict.computed.items()},
         "notes": verdict.notes,
         "seconds": round(verdict.seconds, 3),
     }

@@ -203,19 +203,19 @@ def _source_changes(
     """Return the change from the value x to the value y, which take the same place in the two graphs."""
     if x is None or y is None:
         if x is not y:
-            yield Change("operand-changed", place, subject, _named(x), _named(y))
+            yield Change("operand-changed", place, subject, _name_text(x), _name_text(y))
         return
     if _same_value(matching, x, y):
         return
     before, after = constant_tensor(x), constant_tensor(y)
     if before is not None and after is not None:
-        names = _named(x) if x.name == y.name else f"{_named(x)} -> {_named(y)}"
+        names = _name_text(x) if x.name == y.name else f"{_name_text(x)} -> {_name_text(y)}"
         yield _constant_change(place, f"constant {names}", before, after)
     elif x.name != y.name:
-        yield Change("operand-changed", place, subject, _named(x), _named(y))
+        yield Change("operand-changed", place, subject, _name_text(x), _name_text(y))
     else:
         a, b = (ValueItem(value.name or "", role=_source(value)) for value in (x, y))
-        before, after = (f"{_named(value)} ({item.role})" for value, item in ((x, a), (y, b)))
+        before, after = (f"{_name_text(value)} ({item.role})" for value, item in ((x, a), (y, b)))
         yield Change("operand-changed", place, subject, before, after, removed=a, made=b)
 
 
@@ -264,7 +264,7 @@ def _output_type_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str) -> Iterat
             yield Change("type-changed", place, f"type of {left.name}", x.type, y.type, removed=x, made=y)
 
 
-def _named(value: onnx_ir.Value | None) -> str:
+def _name_text(value: onnx_ir.Value | None) -> str:
     return "none" if value is None else value.name or "(unnamed)"
 
 

@@ -265,9 +265,9 @@ class Engine:
             raise EngineError(f"unknown engine {self.name!r}; expected {choices}.")
         require_installed(self.name)
 
-    def note(self, who: str, op_type: str) -> None:
+    def note(self, engine: str, op_type: str) -> None:
         """Note which engine ran an operator of the type."""
-        self.ran.setdefault(who, set()).add(op_type)
+        self.ran.setdefault(engine, set()).add(op_type)
 
     def run(
         self,
@@ -292,9 +292,9 @@ class Engine:
         key = (node, *((name, dtype_of(array), array.ndim) for name, array in feeds.items()))
         if fresh or key not in self._runs:
             self._runs[key] = self._prepared(node, operands, imports, feeds, constant, extra or {})
-        who, prepared = self._runs[key]
-        self.note(who, node.op_type)
-        gathered = _gathered(node, operands) if who == "reference" else None
+        engine, prepared = self._runs[key]
+        self.note(engine, node.op_type)
+        gathered = _gathered(node, operands) if engine == "reference" else None
         if gathered is not None:
             return [gathered]
         variable_feeds = {name: array for name, array in feeds.items() if name not in prepared.fixed}
@@ -306,15 +306,15 @@ class Engine:
         except CrashError as error:
             if not again and not error.late:
                 return self.run(node, operands, imports, seconds=seconds, fresh=fresh, extra=extra, again=True)
-            self.crashes.append(f"{TITLES.get(who, who)} {error} in {node.op_type} on {_types_text(feeds)}")
+            self.crashes.append(f"{TITLES.get(engine, engine)} {error} in {node.op_type} on {_types_text(feeds)}")
             if error.late:
                 raise LimitError(f"{node.op_type} {error} on {_types_text(feeds)} (`seconds=` allows more).") from None
-            if who == "reference":
+            if engine == "reference":
                 raise EngineError(f"{node.op_type} {error} on {_types_text(feeds)}.") from None
             self._stand_in(node, key, prepared)
             return self.run(node, operands, imports, seconds=seconds, extra=extra)
         except EngineError as error:
-            if who == "onnxruntime" and _OF_TYPES in str(error):
+            if engine == "onnxruntime" and _OF_TYPES in str(error):
                 self._stand_in(node, key, prepared)
                 return self.run(node, operands, imports, seconds=seconds, extra=extra)
             kind = LimitError if any(word in str(error) for word in _OF_MEMORY) else EngineError

@@ -110,13 +110,13 @@ def demands(proof: Proof, *, nan_bits: bool, may_search: Callable[[], bool] = la
         return Demands()
     functions, demands = Functions(book), list[Demand]()
     searched: dict[tuple[Program, Program, DataType], Array | None] = {}
-    met = set[tuple[Any, ...]]()
+    visited = set[tuple[Any, ...]]()
     stack = [(n, proof.theirs.outputs[name]) for name, n in proof.ours.outputs.items() if name not in proof.proven]
     while stack and may_search():
         pair = stack.pop()
-        if pair[0] == pair[1] or pair in met:
+        if pair[0] == pair[1] or pair in visited:
             continue
-        met.add(pair)
+        visited.add(pair)
         ours, theirs = (functions.of(number) for number in pair)
         sources, programs = (ours.source, theirs.source), (ours.program, theirs.program)
         dtype = book.types.get(ours.source)

@@ -145,11 +145,11 @@ class Inputs:
         shapes = {value.name or "": self._shape(value, sizes) for value in self.values}
         require_feedable(self.values, shapes, self.memory)
         try:
-            return self._made(kind, number, shapes)
+            return self._feeds(kind, number, shapes)
         except MemoryError:
             raise FeedError("there is not enough memory for the inputs; give smaller sizes (`dims=`).") from None
 
-    def _made(self, kind: str, number: int, shapes: Mapping[str, tuple[int, ...]]) -> Feeds:
+    def _feeds(self, kind: str, number: int, shapes: Mapping[str, tuple[int, ...]]) -> Feeds:
         feeds: Feeds = {}
         for place, value in enumerate(self.values):
             rng = np.random.default_rng((self.seed, number, place, len(kind)))

@@ -146,12 +146,12 @@ class Reach:
 
     def _sources(self, value: onnx_ir.Value | None, *, bounding: bool, casting: bool = True) -> Iterator[Needs]:
         """Yield what is needed of each graph input whose elements the value holds, through moves and conversions."""
-        stack, met = [value], set[onnx_ir.Value]()
+        stack, visited = [value], set[onnx_ir.Value]()
         while stack:
             value = stack.pop()
-            if value is None or value in met:
+            if value is None or value in visited:
                 continue
-            met.add(value)
+            visited.add(value)
             if value in self._inputs:
                 yield self.needs[value.name or ""]
             stack += self._outer.get(value, ())

@@ -65,7 +65,7 @@ class Sets:
     demands: Demands = field(default_factory=Demands)
     made_up: dict[str, int] = field(default_factory=dict[str, int])
     unread: str = ""
-    _known: tuple[Feeds, dict[str, Content]] | None = None
+    _last_run: tuple[Feeds, dict[str, Content]] | None = None
 
     def made(
         self,
@@ -122,7 +122,7 @@ class Sets:
 
     def result(self, feeds: Feeds) -> dict[str, Content]:
         """Return the results of the first model on one set. Raises EngineError if it does not run."""
-        return self._known[1] if self._known is not None and self._known[0] is feeds else self.first.run(feeds)
+        return self._last_run[1] if self._last_run is not None and self._last_run[0] is feeds else self.first.run(feeds)
 
     def _may_try(self, part: float) -> bool:
         """True if another size may be tried: the trials take at most that part of the work, and half of the time."""
@@ -151,7 +151,7 @@ class Sets:
                 continue
             except EngineError:
                 break
-            self._known = feeds, expected
+            self._last_run = feeds, expected
             return feeds
         if chosen[0] == "mild":
             return feeds

@@ -98,11 +98,11 @@ def _domain(programs: Sequence[Program], dtype: DataType) -> Array | None:
         return every_value(dtype)
     grid = _grid(dtype)
     points = [grid, critical_values(dtype, *_targets(programs), dtype)]
-    met = set[tuple[Program, Any]]()
+    yielded = set[tuple[Program, Any]]()
     for part in (part for program in programs for part in _parts(program)):
         for operand, targets, key in _turns(part, grid):
-            if (operand, key) not in met:
-                met.add((operand, key))
+            if (operand, key) not in yielded:
+                yielded.add((operand, key))
                 points.append(_crossings(operand, targets, grid))
     return np.concatenate(points)
 

@@ -246,7 +246,7 @@ class _Reader:
     def _attribute(self, attribute: onnx_ir.Attr) -> Hashable:
         if attribute.type is AttributeType.TENSOR:
             return "tensor", self.book.constant(attribute.as_tensor())
-        return _written(attribute)
+        return _attribute_key(attribute)
 
 
 def _tensor_of(attributes: Mapping[str, onnx_ir.Attr]) -> onnx_ir.TensorProtocol | None:
@@ -293,7 +293,7 @@ def _without_defaults(op: tuple[str, str, int], opset: int | None, attributes: A
     for name, value in attributes:
         formal = schema.attributes.get(name)
         default = formal.default_value if formal is not None else None
-        if default is None or not default.name or _written(onnx_ir.from_proto(default)) != value:
+        if default is None or not default.name or _attribute_key(onnx_ir.from_proto(default)) != value:
             settings.append((name, value))
     return tuple(settings)
 
@@ -311,7 +311,7 @@ class _Itself:
         return hash(self.attribute.name)
 
 
-def _written(attribute: onnx_ir.Attr) -> tuple[str, Hashable]:
+def _attribute_key(attribute: onnx_ir.Attr) -> tuple[str, Hashable]:
     """Return an attribute of numbers or text, as its kind and its text; one of another kind is distinct from all."""
     value: Any = attribute.value
     if not attribute.type.name.startswith(("FLOAT", "INT", "STRING")):
