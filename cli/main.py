@@ -163,10 +163,8 @@ def _leaf(parser: Parser, words: Sequence[str]) -> tuple[str, Parser, list[str]]
         word = remaining.pop(index)
         if word not in inner:
             suggestion = f"try castsmith targets show {word}" if path == ["targets"] else f"see {parser.prog} --help"
-            replacement = _ELSEWHERE.get(word)
-            way_out = (
-                did_you_mean(word, inner, suggestion) if replacement is None else f"castsmith {replacement} does that."
-            )
+            moved = _ELSEWHERE.get(word)
+            way_out = did_you_mean(word, inner, suggestion) if moved is None else f"castsmith {moved} does that."
             raise UsageError(f"unknown command {word!r}; {way_out}")
         path.append(word)
         parser = cast("Parser", inner[word])

@@ -217,17 +217,13 @@ def _by_trial(
 ) -> list[Mask]:
     """Return the elements that change when the undefined ones do; all of them if that cannot be tried."""
     undefined = [np.zeros(result.shape, np.bool_) for result in results]
-    for trial_value in _OTHERS:
+    for trial in _OTHERS:
         replaced: list[Array | None] = []
         for array, mask in zip(arrays, masks, strict=True):
             if array is None or mask is None or array.dtype.kind in "OSU":
                 replaced.append(array)
                 continue
-            number = (
-                2.0
-                if np.isnan(trial_value) and element_type(dtype_of(array)).kind is not Kind.FLOATING
-                else trial_value
-            )
+            number = 2.0 if np.isnan(trial) and element_type(dtype_of(array)).kind is not Kind.FLOATING else trial
             copy = array.copy()
             copy[mask] = np.float32(number).astype(array.dtype)
             replaced.append(copy)
