@@ -87,8 +87,8 @@ class _CancelAcrossMoves(RewriteRuleClassBase):
         imports = context.graph_or_function.opset_imports or context.model.opset_imports
         if not chain_verdict(start, first, last, opset_of(imports, "") or 1):
             return result.fail("the casts change values")
-        taken = all(takes_type(node, 0, start, imports, None) for node in moves)
-        return result if taken else result.fail(f"an operator between the casts does not support {start.name}")
+        is_supported = all(takes_type(node, 0, start, imports, None) for node in moves)
+        return result if is_supported else result.fail(f"an operator between the casts does not support {start.name}")
 
     def rewrite(self, op: Any, x: onnx_ir.Value, y: onnx_ir.Value) -> Any:
         del y

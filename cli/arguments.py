@@ -127,9 +127,9 @@ def add_json(parser: Parser) -> None:
     parser.general.add_argument("--json", action="store_true", help="print JSON instead of text")
 
 
-def add_format(parser: Parser, *others: str) -> None:
-    """Add the options --format, with `others` beside text and json, and --json."""
-    choices = ("text", "json", *others)
+def add_format(parser: Parser, *formats: str) -> None:
+    """Add the options --format, with `formats` beside text and json, and --json."""
+    choices = ("text", "json", *formats)
     parser.add_argument("--format", choices=choices, help="output format (default: text)")
     parser.add_argument("--json", action="store_true", help="the same as --format json")
 

@@ -51,15 +51,15 @@ def all_codes() -> Iterator[Code]:
     """Yield each code once: the findings, then the codes of the passes in the order in which they run."""
     from_passes = (code for name in PASSES for code in codes_of_pass(name))
     every = (*map(_codes_in, _FINDERS), from_passes, _codes_in("castsmith.verification.diff.models"))
-    seen = set[str]()
+    yielded = set[str]()
     for code in (code for codes in every for code in codes):
-        if code.code not in seen:
-            seen.add(code.code)
+        if code.code not in yielded:
+            yielded.add(code.code)
             yield code
 
 
 def _codes_in(module: str) -> Iterator[Code]:
-    yield from (thing for thing in vars(import_module(module)).values() if isinstance(thing, Code))
+    yield from (member for member in vars(import_module(module)).values() if isinstance(member, Code))
 
 
 def codes_of_pass(name: str) -> tuple[Code, ...]:
@@ -93,9 +93,9 @@ def summary_of(code: Code) -> str:
 def code_text(code: Code) -> str:
     """Return the page of the code as text for people."""
     example = "\n".join(f"    {line}" for line in code.example.splitlines())
-    (first, what), *others = parts(code)
-    texts = (f"{title}: {text}" for title, text in others)
-    return "\n\n".join((code.code, head(code), f"{first}: {what}", example, *texts)) + "\n"
+    (first, meaning), *details = parts(code)
+    texts = (f"{title}: {text}" for title, text in details)
+    return "\n\n".join((code.code, head(code), f"{first}: {meaning}", example, *texts)) + "\n"
 
 
 def code_data(code: Code) -> dict[str, object]:
@@ -110,7 +110,7 @@ def code_data(code: Code) -> dict[str, object]:
         "safety": safety_names(code),
         "certified": code.is_certified if isinstance(code, Rule) else None,
         "silence": code.silence,
-        "severities": [each.severity.value for each in code.outcomes] if isinstance(code, FindingCode) else [],
+        "severities": [outcome.severity.value for outcome in code.outcomes] if isinstance(code, FindingCode) else [],
         "passes": [] if isinstance(code, FindingCode) else passes_with(code),
         "since": code.since,
     }

@@ -12,29 +12,33 @@ from castsmith.ir.io.files import same_name
 from castsmith.numerics.errors import OptionError
 
 
-def require_apart(others: Mapping[str, Iterable[Path | None]], writes: Mapping[str, Iterable[Path | None]]) -> None:
+def require_apart(reads: Mapping[str, Iterable[Path | None]], writes: Mapping[str, Iterable[Path | None]]) -> None:
     """Raise OptionError if a file to write is also one of the other files read or written.
 
     Args:
-        others: The other files by description, such as `the model`; None means no file.
+        reads: The other files by description, such as `the model`; None means no file.
         writes: The files to write by description. Paths that lead to one file, by links or by spelling, are one file.
     """
-    seen = {key: (what, path) for what, path in _named(others) for key in _keys(path)}
-    for what, path in _named(writes):
+    read_keys = {key: (description, path) for description, path in _described(reads) for key in _keys(path)}
+    for description, path in _described(writes):
         for key in _keys(path):
-            if key in seen:
-                other, where = seen[key]
-                raise OptionError(f"{what} {path} would overwrite {other} {where}: choose another name.")
+            if key in read_keys:
+                read_description, read_path = read_keys[key]
+                raise OptionError(
+                    f"{description} {path} would overwrite {read_description} {read_path}: choose another name."
+                )
 
 
 def settings_files(arguments: argparse.Namespace) -> dict[str, list[Path | None]]:
     """Return the files that options name to be read, by description."""
-    named = {
+    names = {
         "the target file": getattr(arguments, "target", None),
         "the promotion file": getattr(arguments, "promotion", None),
         "the inputs": getattr(arguments, "inputs", None),
     }
-    return {what: [None if name is None or name == STREAM else Path(name)] for what, name in named.items()}
+    return {
+        description: [None if name is None or name == STREAM else Path(name)] for description, name in names.items()
+    }
 
 
 def require_no_datafile(option: str, path: Path, files: Iterable[Path]) -> None:
@@ -48,8 +52,8 @@ def place(path: Path) -> str:
     return os.path.normcase(os.path.realpath(path))
 
 
-def _named(files: Mapping[str, Iterable[Path | None]]) -> list[tuple[str, Path]]:
-    return [(what, path) for what, paths in files.items() for path in paths if path is not None]
+def _described(files: Mapping[str, Iterable[Path | None]]) -> list[tuple[str, Path]]:
+    return [(description, path) for description, paths in files.items() for path in paths if path is not None]
 
 
 def _keys(path: Path) -> set[object]:

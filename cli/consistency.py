@@ -131,21 +131,21 @@ def given_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> froz
     """Return the names of the options that the words give, which have been parsed, abbreviated ones too."""
     actions = parser._actions  # pyright: ignore[reportPrivateUsage]  # argparse has no public access
     names = {flag: action.dest for action in actions for flag in action.option_strings}
-    given = set[str]()
+    names_of_given = set[str]()
     for word in words[: words.index("--") if "--" in words else None]:
         flag = word.partition("=")[0] if word.startswith("--") else word[:2]
         if flag in names:
-            given.add(names[flag])
+            names_of_given.add(names[flag])
         elif word.startswith("--"):
-            given |= {name for whole, name in names.items() if whole.startswith(flag)}
-    return frozenset(given)
+            names_of_given |= {name for option, name in names.items() if option.startswith(flag)}
+    return frozenset(names_of_given)
 
 
 def require_needed(arguments: argparse.Namespace) -> None:
     """Raise OptionError if a given option lacks another that it needs, which settings may give too."""
-    for name, (others, reason) in NEEDS.get(arguments.command, {}).items():
-        if name in arguments.given and not arguments.given & {*others}:
-            raise OptionError(f"{flag_of(name)} needs {' or '.join(map(flag_of, others))}: {reason}.")
+    for name, (needed, reason) in NEEDS.get(arguments.command, {}).items():
+        if name in arguments.given and not arguments.given & {*needed}:
+            raise OptionError(f"{flag_of(name)} needs {' or '.join(map(flag_of, needed))}: {reason}.")
 
 
 def require_consistent(arguments: argparse.Namespace) -> None:
@@ -166,6 +166,6 @@ def require_consistent(arguments: argparse.Namespace) -> None:
     for name in options & _OF_TEXT.get(command, frozenset()):
         if shape not in (None, "text"):
             raise OptionError(f"{flag_of(name)} and --format {shape} exclude each other: the first is for text.")
-    both = set(arguments.keep) & set(arguments.force) if command == "convert" else ()
-    if both:
-        raise OptionError(f"--keep and --force both name {min(both)}: give it to one of them.")
+    repeated = set(arguments.keep) & set(arguments.force) if command == "convert" else ()
+    if repeated:
+        raise OptionError(f"--keep and --force both name {min(repeated)}: give it to one of them.")

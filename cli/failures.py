@@ -66,9 +66,9 @@ def _code(kind: type[Exception]) -> str:
 def _file(message: str, arguments: Mapping[str, Any]) -> str:
     """Return the file that the sentence begins with, or the only file to read."""
     paths = [path for name in _PATHS for path in _listed(arguments.get(name))]
-    named = next((path for path in paths if message.startswith(f"{shown(path)}:")), "")
+    leading = next((path for path in paths if message.startswith(f"{shown(path)}:")), "")
     sources = _listed(arguments.get("input"))
-    return named or (sources[0] if len(sources) == 1 else "")
+    return leading or (sources[0] if len(sources) == 1 else "")
 
 
 def _listed(value: str | list[str] | None) -> list[str]:
@@ -77,6 +77,6 @@ def _listed(value: str | list[str] | None) -> list[str]:
 
 def _cause(error: Exception) -> str:
     """Return the kind of error, its text, and the line of code that raised it."""
-    where = traceback.extract_tb(error.__traceback__)[-1]
+    frame = traceback.extract_tb(error.__traceback__)[-1]
     text = str(error).partition("\n")[0]
-    return f"{type(error).__name__}{': ' if text else ''}{text} at {os.path.basename(where.filename)}:{where.lineno}"
+    return f"{type(error).__name__}{': ' if text else ''}{text} at {os.path.basename(frame.filename)}:{frame.lineno}"

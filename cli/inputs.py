@@ -75,10 +75,10 @@ def require_dims(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
     """Raise OptionError if --dim or --shape names what the models do not have; of many models each has some."""
     if arguments.outcome is not None:
         return
-    known = _dimensions(models)
+    dimensions = _dimensions(models)
     for name in dict(map(_dimension, arguments.dim)):
-        if name not in known:
-            raise OptionError(f"--dim {name}: {unknown('dimension', known)}.")
+        if name not in dimensions:
+            raise OptionError(f"--dim {name}: {unknown('dimension', dimensions)}.")
     inputs = {value.name or "" for model in models for value in model.graph.inputs}
     for name in dict(map(_shape, arguments.shape)):
         if name not in inputs:
@@ -100,9 +100,12 @@ def require_names_somewhere(arguments: argparse.Namespace, words: Sequence[str],
         ports -= ports_of([model])
         if not dims and not ports:
             return
-    for option, what, left in (("--dim", "dimension", dims), ("--allow-type-change", "input or output", ports)):
-        if left:
-            raise OptionError(f"{option} {min(left)}: unknown {what}; the models do not have it.")
+    for option, noun, unknown_names in (
+        ("--dim", "dimension", dims),
+        ("--allow-type-change", "input or output", ports),
+    ):
+        if unknown_names:
+            raise OptionError(f"{option} {min(unknown_names)}: unknown {noun}; the models do not have it.")
 
 
 def _dimensions(models: Iterable[onnx_ir.Model]) -> set[str]:
@@ -114,9 +117,10 @@ def ports_of(models: Iterable[onnx_ir.Model]) -> set[str]:
     return {value.name or "" for model in models for value in (*model.graph.inputs, *model.graph.outputs)}
 
 
-def unknown(what: str, known: set[str]) -> str:
-    names = ", ".join(sorted(known)[:_NAMED]) + (f" and {len(known) - _NAMED} more" if len(known) > _NAMED else "")
-    return f"unknown {what}; expected {names}" if known else f"unknown {what}; the model has none with a name"
+def unknown(noun: str, names_in_models: set[str]) -> str:
+    more = f" and {len(names_in_models) - _NAMED} more" if len(names_in_models) > _NAMED else ""
+    names = ", ".join(sorted(names_in_models)[:_NAMED]) + more
+    return f"unknown {noun}; expected {names}" if names_in_models else f"unknown {noun}; the model has none with a name"
 
 
 _NAMED = 8

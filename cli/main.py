@@ -113,11 +113,11 @@ def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> i
         _require_sound(words)
         words = _moved(words)
         parser = _parser(_modules(words[:1] if words[0] in _COMMANDS else _COMMANDS))
-        command, parser, rest = _leaf(parser, words)
-        rest = renamed(command, parser.spell_out(rest), quiet=_is_quiet(words))
-        _require_options(parser, rest)
-        arguments = _parsed(parser, rest)
-        arguments.given = given_options(parser, rest)
+        command, parser, command_words = _leaf(parser, words)
+        command_words = renamed(command, parser.spell_out(command_words), quiet=_is_quiet(words))
+        _require_options(parser, command_words)
+        arguments = _parsed(parser, command_words)
+        arguments.given = given_options(parser, command_words)
     except UsageError as error:
         return tell_failure(Failure(USAGE, str(error), "", UNUSABLE), as_json="--json" in words)
     except SystemExit as ending:  # --help or --version
@@ -155,20 +155,20 @@ def _is_quiet(words: Sequence[str]) -> bool:
 
 def _leaf(parser: Parser, words: Sequence[str]) -> tuple[str, Parser, list[str]]:
     """Return the name of the command, its parser, and the words for it; options may stand before a nested command."""
-    path, rest = list[str](), list(words)
+    path, remaining = list[str](), list(words)
     while inner := subcommands(parser):
-        index = next((index for index, word in enumerate(rest) if not word.startswith("-")), None)
+        index = next((index for index, word in enumerate(remaining) if not word.startswith("-")), None)
         if index is None:
             break
-        word = rest.pop(index)
+        word = remaining.pop(index)
         if word not in inner:
-            others = f"try castsmith targets show {word}" if path == ["targets"] else f"see {parser.prog} --help"
-            meant = _ELSEWHERE.get(word)
-            way_out = did_you_mean(word, inner, others) if meant is None else f"castsmith {meant} does that."
+            suggestion = f"try castsmith targets show {word}" if path == ["targets"] else f"see {parser.prog} --help"
+            moved = _ELSEWHERE.get(word)
+            way_out = did_you_mean(word, inner, suggestion) if moved is None else f"castsmith {moved} does that."
             raise UsageError(f"unknown command {word!r}; {way_out}")
         path.append(word)
         parser = cast("Parser", inner[word])
-    return path[1 if path[:1] == ["dev"] and path[1:] else 0] if path else "", parser, rest
+    return path[1 if path[:1] == ["dev"] and path[1:] else 0] if path else "", parser, remaining
 
 
 def _parsed(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
@@ -214,8 +214,8 @@ def _require_options(parser: Parser, words: Sequence[str]) -> None:
     for name in (word.partition("=")[0] for word in before if word.startswith("--")):
         if not any(flag.startswith(name) for flag in options):
             similar = most_similar(name[2:], (flag[2:] for flag in options if flag.startswith("--")))
-            meant = _ELSEWHERE.get(name.replace("_", "-")) or (similar and f"--{similar}")
-            way_out = f"did you mean {meant}?" if meant else f"see {parser.prog} --help-all."
+            replacement = _ELSEWHERE.get(name.replace("_", "-")) or (similar and f"--{similar}")
+            way_out = f"did you mean {replacement}?" if replacement else f"see {parser.prog} --help-all."
             raise UsageError(f"unknown option {name}; {way_out}")
 
 

@@ -64,10 +64,10 @@ def read_partly(source: Source, flaws: list[Flaw], *, with_data: bool = True) ->
     name = STDIN if isinstance(source, bytes) else source
     flaws[:] = [Flaw(Site(""), str(refusal).removeprefix(f"{name}: ").rstrip("."))]
     if with_data and isinstance(source, str):
-        others = list[Flaw]()
+        data_flaws = list[Flaw]()
         with suppress(ModelError):
-            model = load_structure(source, others)
-            flaws += others
+            model = load_structure(source, data_flaws)
+            flaws += data_flaws
             return model
     proto = unloadable(source)
     if proto is None:

@@ -82,10 +82,10 @@ class Parser(argparse.ArgumentParser):
         print_data(message) if file in (None, sys.stdout) else print_text(message, file)
 
     def error(self, message: str) -> NoReturn:
-        text = self._told(message).rstrip(".")
+        text = self._sentence(message).rstrip(".")
         raise UsageError(text if text.endswith("?") else f"{text} (see {self.prog} --help).")
 
-    def _told(self, message: str) -> str:
+    def _sentence(self, message: str) -> str:
         """Return what argparse says of missing and of unknown arguments in a sentence that says what to give."""
         if message.startswith(_MISSING):
             name = message.removeprefix(_MISSING).split(", ")[0]
@@ -127,8 +127,8 @@ class _Once(argparse.Action):
 class _HelpOfAll(argparse.Action):
     """The option --help-all."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *others: object) -> NoReturn:
-        del others
+    def __call__(self, parser: argparse.ArgumentParser, *_unused: object) -> NoReturn:
+        del _unused
         print_data(parser.format_help_of_all() if isinstance(parser, Parser) else parser.format_help())
         parser.exit()
 

@@ -68,10 +68,10 @@ def name_of_target(name: str, *, quiet: bool = False) -> str:
 
 def _tell_unprinted(arguments: argparse.Namespace, reason: str) -> int:
     """Report that the result could not be printed; a command that wrote a model has still succeeded."""
-    written = getattr(arguments, "written", None)
-    if written is None:
+    destination = getattr(arguments, "written", None)
+    if destination is None:
         return tell_failure(unprinted(reason), as_json=False)
-    complain(f"{written} is written, but standard output cannot be written ({reason}).")
+    complain(f"{destination} is written, but standard output cannot be written ({reason}).")
     return UNUSABLE if wants_json(arguments) else DONE
 
 

@@ -78,5 +78,5 @@ class BoundsRule(NodeRuleBase):
             self.results = {fault.name: fault.reason for fault in faults(reference(graph, sets), half)}
 
     def _check_inner(self, node: onnx.NodeProto) -> bool:
-        kept = any(name in self.values for name in (*node.input, *node.output))
-        return kept or any(name in self.results for name in node.output)
+        is_named = any(name in self.values for name in (*node.input, *node.output))
+        return is_named or any(name in self.results for name in node.output)

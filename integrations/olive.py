@@ -131,7 +131,7 @@ class CastsmithConvert(_CastsmithPass):
 
     def _apply(self, model: onnx_ir.Model, options: dict[str, Any]) -> castsmith.Result:
         selections = {name: options.pop(name, None) for name in _SELECTIONS}
-        keep = [*options.pop("keep", ()), *_kept(model, **selections)]
+        keep = [*options.pop("keep", ()), *_keep_patterns(model, **selections)]
         return castsmith.convert(model, in_place=True, keep=keep, **options)
 
 
@@ -151,7 +151,7 @@ class CastsmithFit(_CastsmithPass):
         return castsmith.fit(model, **options)
 
 
-def _kept(
+def _keep_patterns(
     model: onnx_ir.Model,
     op_block_list: list[str] | None,
     op_include_list: list[str] | None,

@@ -70,8 +70,8 @@ class Bound:
         """The proven bound divided by the measured one; None if either is missing."""
         if self.measured is None or self.how != "proven":
             return None
-        seen = max(abs(end) for end in self.measured)
-        return self.magnitude / seen if seen else math.inf
+        measured = max(abs(end) for end in self.measured)
+        return self.magnitude / measured if measured else math.inf
 
 
 @dataclass
@@ -197,7 +197,7 @@ def _checked(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) ->
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Extremes:
     """The least and greatest number that a value held, infinities included, and True if it held NaN."""
 
     low: float = math.inf
@@ -205,23 +205,23 @@ class _Seen:
     nan: bool = False
 
 
-def _measured(model: onnx_ir.Model, rules: PromotionRules, inputs: GivenInputs) -> dict[onnx_ir.Value, _Seen]:
+def _measured(model: onnx_ir.Model, rules: PromotionRules, inputs: GivenInputs) -> dict[onnx_ir.Value, _Extremes]:
     from castsmith.verification.evaluate.conversions import Tensor
     from castsmith.verification.evaluate.engines import Engine
     from castsmith.verification.evaluate.evaluator import Evaluator
 
-    seen: dict[onnx_ir.Value, _Seen] = {}
+    extremes: dict[onnx_ir.Value, _Extremes] = {}
 
     def watch(path: object, value: onnx_ir.Value, content: Tensor) -> None:
         del path
         if content.array.dtype.kind in "SUO" or content.array.size == 0:
             return
-        numbers, held = content.array.astype(np.float64), seen.setdefault(value, _Seen())
-        missing = np.isnan(numbers)
-        held.nan |= bool(missing.any())
-        if not missing.all():
-            held.low = min(held.low, float(numbers.min(where=~missing, initial=math.inf)))
-            held.high = max(held.high, float(numbers.max(where=~missing, initial=-math.inf)))
+        numbers, extreme = content.array.astype(np.float64), extremes.setdefault(value, _Extremes())
+        nan = np.isnan(numbers)
+        extreme.nan |= bool(nan.any())
+        if not nan.all():
+            extreme.low = min(extreme.low, float(numbers.min(where=~nan, initial=math.inf)))
+            extreme.high = max(extreme.high, float(numbers.max(where=~nan, initial=-math.inf)))
 
     evaluator = Evaluator(model, rules, Engine("onnxruntime"))
     for _, feeds in given_sets(model, inputs):
@@ -229,16 +229,16 @@ def _measured(model: onnx_ir.Model, rules: PromotionRules, inputs: GivenInputs) 
             if isinstance(array := feeds.get(value.name or ""), np.ndarray):
                 watch((), value, Tensor(array))
         evaluator.run(feeds, watch)
-    return seen
+    return extremes
 
 
-def _result(model: onnx_ir.Model, analysis: Analysis, seen: Mapping[onnx_ir.Value, _Seen]) -> Bounds:
+def _result(model: onnx_ir.Model, analysis: Analysis, extremes: Mapping[onnx_ir.Value, _Extremes]) -> Bounds:
     result, names = Bounds(), _names(model)
     for value, interval in analysis.seen.items():
         name = names.get(value) or value.name
         if not is_float(interval.dtype) or not name:
             continue
-        bound = _bound(interval, seen.get(value))
+        bound = _bound(interval, extremes.get(value))
         before = result.found.get(name)
         result.found[name] = bound if before is None else _both(before, bound)
         node = value.producer()
@@ -270,26 +270,26 @@ def _sources(model: onnx_ir.Model, node: onnx_ir.Node, index: int, names: Mappin
             yield name
 
 
-def _bound(interval: Interval, seen: _Seen | None) -> Bound:
+def _bound(interval: Interval, extremes: _Extremes | None) -> Bound:
     low, high = (float(end) + 0.0 for end in (interval.reach[0].min(), interval.reach[1].max()))
     may_be_nan = bool(interval.nan.any())
     least = float(absolute(interval.low, interval.high)[0].min())
     how: How = "unknown"
-    measured = None if seen is None or seen.low > seen.high else (seen.low, seen.high)
-    refuted = bool(interval.assumes) and seen is not None and _refutes(seen, low, high)
+    measured = None if extremes is None or extremes.low > extremes.high else (extremes.low, extremes.high)
+    refuted = bool(interval.assumes) and extremes is not None and _refutes(extremes, low, high)
     if interval.finite and interval.bounded and not refuted:
         how = "proven"
-    elif seen is not None and (measured is not None or seen.nan):
-        how, may_be_nan, least = "measured", seen.nan, 0.0
+    elif extremes is not None and (measured is not None or extremes.nan):
+        how, may_be_nan, least = "measured", extremes.nan, 0.0
         low, high = measured or (low, high)
     assumes = tuple(sorted(interval.assumes)) if how == "proven" else ()
     blame = tuple(sorted(interval.blame))
     return Bound(low, high, how, interval.dtype, assumes, blame, measured, may_be_nan, least)
 
 
-def _refutes(seen: _Seen, low: float, high: float) -> bool:
+def _refutes(extremes: _Extremes, low: float, high: float) -> bool:
     """True if a run gave something outside: what the proof assumes does not hold on its inputs."""
-    return seen.nan or seen.low < low or seen.high > high
+    return extremes.nan or extremes.low < low or extremes.high > high
 
 
 _ORDER: tuple[How, ...] = ("proven", "measured", "unknown")
@@ -381,11 +381,11 @@ def _proposal(kind: Kind, bound: Bound, dtype: DataType, maker: str, *, computed
         inputs = ", ".join(bound.depends_on[:2])
         return f"declare the range of {inputs}" if inputs else "give inputs to measure it on"
     if kind in ("nan", "infinite"):
-        what, own = (
+        fault, own = (
             "NaN" if kind == "nan" else "infinite",
             "its own type" if bound.dtype is None else type_name(bound.dtype),
         )
-        return f"{maker} is {what} in {own} already: change the model or the inputs"
+        return f"{maker} is {fault} in {own} already: change the model or the inputs"
     if kind == "vanish":
         return f"keep {maker} in float"
     if not computed:

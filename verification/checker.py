@@ -80,7 +80,7 @@ STORED = (*CODED, *(dtype for dtype, (_, bits) in INTEGERS.items() if bits < 8))
 
 LATEST = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": max(row[3] for row in onnx.helper.VERSION_TABLE)}
 NAMES = {f"tensor({name.lower()})": number for name, number in TensorProto.DataType.items()}
-NUMPY: dict[int, np.dtype[Any]] = {one: np.dtype(onnx.helper.tensor_dtype_to_np_dtype(one)) for one in NUMBERS}
+NUMPY: dict[int, np.dtype[Any]] = {dtype: np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype)) for dtype in NUMBERS}
 
 
 @cache
@@ -105,10 +105,11 @@ class Conversion:
             if self.to == BOOL:
                 return array.astype(np.float64) != 0.0, defined
             if self.to in INTEGERS and source in FLOATS:
-                (signed, bits), whole = INTEGERS[self.to], np.trunc(array.astype(np.float64))
-                defined = (whole >= (-(2.0 ** (bits - 1)) if signed else 0.0)) & (whole < 2.0 ** (bits - signed))
-                defined &= (np.abs(array - whole) < 0.5) | (bits >= 8)  # below 8 bits, some runtimes round
-                array = np.where(defined, whole, 0.0).astype(np.int64 if signed else np.uint64)
+                (signed, bits), (least, end) = INTEGERS[self.to], span(self.to)
+                integral = np.trunc(array.astype(np.float64))
+                defined = (integral >= least) & (integral < end)
+                defined &= (np.abs(array - integral) < 0.5) | (bits >= 8)  # below 8 bits, some runtimes round
+                array = np.where(defined, integral, 0.0).astype(np.int64 if signed else np.uint64)
             if self.to in INTEGERS:
                 return wrapped(array, self.to), defined
             exact = array.astype(np.float64)
@@ -135,6 +136,12 @@ class Conversion:
             defined = ~np.isinf(x) | self.latest | (not self.saturate)
         y = np.where(np.abs(y) > top, np.copysign(beyond, x), y)
         return y.astype(NUMPY[self.to]), defined
+
+
+def span(to: int) -> tuple[float, float]:
+    """Return the least integer of the type, and the first above its greatest."""
+    signed, bits = INTEGERS[to]
+    return (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
 
 
 def wrapped(array: Array, to: int) -> Array:
@@ -168,7 +175,7 @@ def common_type(dtypes: Iterable[int]) -> int | None:
     if not {*dtypes} <= NUMBERS:
         return None
     kind, highest = (FLOATS, kinds[0]) if kinds[0] else (INTEGERS, kinds[1])
-    holding = [dtype for dtype in kind if all(embeds(one, dtype) for one in highest)]
+    holding = [dtype for dtype in kind if all(embeds(operand, dtype) for operand in highest)]
     return min(holding, key=lambda dtype: NUMPY[dtype].itemsize, default=TensorProto.FLOAT)
 
 
@@ -208,9 +215,9 @@ def collapses(a: int, first: Conversion, last: Conversion) -> bool:
     values = values_of(a)
     if values is None:
         return False
-    (middle, one), (direct, other) = first.of(values, a), last.of(values, a)
-    chain, also = last.of(middle, b)
-    return bool((agree(chain, direct) & one & other & also).all())
+    (middle, middle_defined), (direct, direct_defined) = first.of(values, a), last.of(values, a)
+    chain, chain_defined = last.of(middle, b)
+    return bool((agree(chain, direct) & middle_defined & direct_defined & chain_defined).all())
 
 
 # Integers that are not known as numbers: polynomials of named atoms. Arithmetic wraps, and so it keeps them equal.
@@ -264,8 +271,8 @@ def terms_of(number: Dim) -> tuple[tuple[tuple[str, ...], int], ...]:
 
 
 def polynomial(terms: Mapping[tuple[str, ...], int]) -> Dim:
-    kept = tuple(sorted((atoms, factor) for atoms, factor in terms.items() if factor))
-    return Poly(kept) if any(atoms for atoms, _ in kept) else sum(factor for _, factor in kept)
+    nonzero = tuple(sorted((atoms, factor) for atoms, factor in terms.items() if factor))
+    return Poly(nonzero) if any(atoms for atoms, _ in nonzero) else sum(factor for _, factor in nonzero)
 
 
 def quotient(a: Dim, b: Dim) -> Dim | None:
@@ -274,22 +281,22 @@ def quotient(a: Dim, b: Dim) -> Dim | None:
     if a == b or len(divisor) != 1 or not divisor[0][1]:
         return 1 if a == b != 0 else None
     for atoms, factor in terms_of(a):
-        rest = Counter(atoms)
-        rest.subtract(divisor[0][0])
-        if min(rest.values(), default=0) < 0 or factor % divisor[0][1]:
+        remaining = Counter(atoms)
+        remaining.subtract(divisor[0][0])
+        if min(remaining.values(), default=0) < 0 or factor % divisor[0][1]:
             return None
-        total[tuple(sorted(rest.elements()))] += factor // divisor[0][1]
+        total[tuple(sorted(remaining.elements()))] += factor // divisor[0][1]
     return polynomial(total)
 
 
 def at_most(a: Dim, b: Dim) -> bool:
     """True if a is known to be at most b: names that begin with < are not negative, and dimensions are positive."""
-    rest = dict(terms_of(b - a))
-    least = rest.pop((), 0)
-    for atoms, factor in rest.items():  # a product of dimensions is at least 1
+    remaining = dict(terms_of(b - a))
+    least = remaining.pop((), 0)
+    for atoms, factor in remaining.items():  # a product of dimensions is at least 1
         least += factor if all(name.startswith("<dim") for name in atoms) else 0
     return least >= 0 and all(
-        factor >= 0 and all(name.startswith("<") for name in atoms) for atoms, factor in rest.items()
+        factor >= 0 and all(name.startswith("<") for name in atoms) for atoms, factor in remaining.items()
     )
 
 
@@ -297,12 +304,12 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     """Return the shape to which numpy broadcasts the shapes, if the operands fit."""
     result: list[Dim] = []
     for place in range(1, max(map(len, shapes), default=0) + 1):
-        met = {shape[-place] for shape in shapes if place <= len(shape)}
-        dims: set[Dim] = {part for dim in met for part in (isinstance(dim, Poly) and dim.joined) or {dim}} - {1}
+        sizes = {shape[-place] for shape in shapes if place <= len(shape)}
+        dims: set[Dim] = {part for dim in sizes for part in (isinstance(dim, Poly) and dim.joined) or {dim}} - {1}
         numbers: set[Dim] = {dim for dim in dims if isinstance(dim, int)}
         dims = numbers if len(numbers) == 1 else dims  # the others are 1, or that number
         if len(dims) > 1:
-            dims = {replace(named(sorted(map(repr, dims))), joined=frozenset(dims))}
+            dims = {replace(atom_of(sorted(map(repr, dims))), joined=frozenset(dims))}
         result.append(dims.pop() if dims else 1)
     return tuple(result[::-1])
 
@@ -314,10 +321,10 @@ def numbers_of(shape: Sequence[Dim] | None) -> tuple[int, ...] | None:
 
 
 def product(dims: Iterable[Dim]) -> Dim:
-    return reduce(lambda one, other: other * one, dims, 1)
+    return reduce(lambda total, dim: dim * total, dims, 1)
 
 
-def named(name: object, kind: str = "<dim") -> Poly:
+def atom_of(name: object, kind: str = "<dim") -> Poly:
     """Return a dimension of this name, or at this place; a digest, since names may hold other names."""
     return atom(kind + hashlib.blake2b(repr(name).encode(), digest_size=16).hexdigest())
 
@@ -405,6 +412,10 @@ class Term:
         return self.array is not None and self.array.dtype != object
 
     @property
+    def is_zero(self) -> bool:
+        return self.is_constant and not np.any(cast("Array", self.array))
+
+    @property
     def elements(self) -> list[Any]:
         return [] if self.array is None else self.array.ravel().tolist()
 
@@ -435,26 +446,26 @@ class Terms:
         self.undefined: dict[object, Term] = {}  # what the input model leaves undefined in part, and its definition
         self.defined: set[Term] = set()  # what it defines by a Where
 
-    def may_define(self, what: object, definition: Term) -> bool:
+    def may_define(self, key: object, definition: Term) -> bool:
         """True if elements that are undefined may be given values: the input model gives them none either."""
         if self.is_first:
-            self.undefined[what] = definition
-        return what in self.undefined and (self.is_first or definition not in self.defined)
+            self.undefined[key] = definition
+        return key in self.undefined and (self.is_first or definition not in self.defined)
 
     def term(
         self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0, key: object = None
     ) -> Term:
         """Return the term; its type and shape follow from the rest of it."""
-        whole = op, tuple(map(id, args)), tuple(sorted(attrs.items())), out, key
-        if whole not in self.table:
+        identity = op, tuple(map(id, args)), tuple(sorted(attrs.items())), out, key
+        if identity not in self.table:
             codes = op in CODING or (op in CHAINED - {"Table"} and any(arg.codes for arg in args if arg is not None))
-            self.table[whole] = Term(op, tuple(args), dict(attrs), out, *kind, codes)
-        return self.table[whole]
+            self.table[identity] = Term(op, tuple(args), dict(attrs), out, *kind, codes)
+        return self.table[identity]
 
     def constant(self, array: Array, dtype: int) -> Term:
         """Return the constant, or the value that is known in part: an array of numbers and polynomials."""
         objects_only = array.dtype == object and dtype != STRING
-        if objects_only and not any(isinstance(one, Poly) for one in array.ravel().tolist()):
+        if objects_only and not any(isinstance(element, Poly) for element in array.ravel().tolist()):
             return self.constant(typed(array, dtype), dtype)
         term = self.term("const", (), {}, (dtype, array.shape), key=(dtype, digest(array)))
         term.array = None if dtype == STRING else array
@@ -479,7 +490,7 @@ class Terms:
             if defined.all():
                 return self.constant(array, how.to)
         elif x.array is not None:
-            return self.constant(each(partial(cast_element, x.dtype, how), [x.array]), how.to)
+            return self.constant(elementwise(partial(cast_element, x.dtype, how), [x.array]), how.to)
         elif x.op in MOVES and not (x.op == "Where" and x.codes) and depth < DEEPEST:
             places = MOVES[x.op] or range(len(x.args))
             cast = {place: self.cast(arg, how, depth + 1) for place in places if (arg := x.args[place]) is not None}
@@ -510,7 +521,7 @@ class Terms:
         args: Sequence[Term],
         function: Callable[[list[Array]], Results | None],
         to: int,
-        found: dict[Term, Term | None] | None = None,
+        by_source: dict[Term, Term | None] | None = None,
         depth: int = 0,
     ) -> Term | None:
         """Return a function of the elements of one value, and of scalars, as a table; else None.
@@ -518,17 +529,17 @@ class Terms:
         The value has at most 16 bits, or the operands are tables of it.
         """
         varying = [arg for arg in args if not (arg.array is not None and arg.is_constant and arg.array.ndim == 0)]
-        first, found = varying[0] if varying else args[0], {} if found is None else found
+        first, by_source = varying[0] if varying else args[0], {} if by_source is None else by_source
         if first.op in MOVES and len(varying) == 1 and depth < DEEPEST:
             moved = dict(enumerate(first.args))
             for place in MOVES[first.op] or range(len(first.args)):
                 source = first.args[place]
-                if source is not None and source not in found:
+                if source is not None and source not in by_source:
                     parts = [source if arg is first else arg for arg in args]
-                    found[source] = self.pointwise(parts, function, to, found, depth + 1)
-                if source is None or found[source] is None:
+                    by_source[source] = self.pointwise(parts, function, to, by_source, depth + 1)
+                if source is None or by_source[source] is None:
                     return None
-                moved[place] = found[source]
+                moved[place] = by_source[source]
             return self.move(first.op, list(moved.values()), first.attrs, (to, first.shape), first.out)
         roots = {arg.args[0] if arg.op == "Table" else arg for arg in varying}
         root = roots.pop() if len(roots) == 1 else None
@@ -538,14 +549,14 @@ class Terms:
         values = root.array if constant else values_of(root.dtype)
         if values is None and not self.tables.keys() >= {*varying}:
             return None
-        whole = cast("Array", values), np.ones(np.shape(cast("Any", values)), bool)
-        known = {arg: self.tables.get(arg, whole) for arg in varying}
-        results = function([known[arg][0] if arg in known else cast("Array", arg.array) for arg in args])
+        untabled = cast("Array", values), np.ones(np.shape(cast("Any", values)), bool)
+        tables = {arg: self.tables.get(arg, untabled) for arg in varying}
+        results = function([tables[arg][0] if arg in tables else cast("Array", arg.array) for arg in args])
         if results is None:
             return None
         array, defined = results
-        for _, also in known.values():
-            defined = defined & also
+        for _, arg_defined in tables.values():
+            defined = defined & arg_defined
         if constant:
             return self.constant(array, to) if defined.all() and array.shape == root.shape else None
         if to == root.dtype and values is not None and defined.all() and agree(array, values).all():
@@ -579,8 +590,8 @@ class Terms:
             array = (
                 arrays[0].view(NUMPY[to]) if bits >= 8 else arrays[0].astype(np.int8).view(np.uint8) & (1 << bits) - 1
             )
-            known = x.op in ("input", "const") or (arrays[0] == arrays[0]).all()
-            return (array, np.ones(array.shape, bool)) if known else None
+            has_exact_bits = x.op in ("input", "const") or (arrays[0] == arrays[0]).all()
+            return (array, np.ones(array.shape, bool)) if has_exact_bits else None
 
         return self.pointwise([x], viewed, to)
 
@@ -588,10 +599,10 @@ class Terms:
         """Return the values of which a byte holds the codes, in its low bits; its others are to be 0."""
         bits = 4 if to == FLOAT4 else INTEGERS.get(to, (True, 8))[1]
 
-        def read(arrays: list[Array]) -> Results:
+        def decode(arrays: list[Array]) -> Results:
             return arrays[0].view(NUMPY[to]) if to in CODED else wrapped(arrays[0], to), arrays[0] >> bits == 0
 
-        return self.pointwise([x], read, to)
+        return self.pointwise([x], decode, to)
 
     def tabled(self, root: Term, to: int, array: Array, defined: Array) -> Term:
         """Return a function of all values of the root as a term; of floats that are a table, as one of their root.
@@ -600,13 +611,13 @@ class Terms:
         values of a small type all NaN are equal.
         """
         if root.op == "Table" and root.dtype == TensorProto.FLOAT and root.args[0] is not None:
-            values, also = self.tables[root]
+            values, root_defined = self.tables[root]
             nan = np.isnan(values)
             same = (defined[NAN_CELLS] & agree(array[NAN_CELLS], array[NAN_CELLS[:1]])).all()
             if same or to in STORED or not nan.any():
                 bits = values.view(np.uint32)
                 places = np.where(bits & 0xFFFF, (bits >> 16) + (1 << 16), bits >> 16)
-                return self.tabled(root.args[0], to, array[places], also & defined[places] & (same | ~nan))
+                return self.tabled(root.args[0], to, array[places], root_defined & defined[places] & (same | ~nan))
         term = self.term("Table", [root], {}, (to, root.shape), key=table_key(to, array, defined))
         return self.tables.setdefault(term, (array, defined)) and term
 
@@ -652,21 +663,21 @@ class Terms:
         self, op: str, arrays: Sequence[Array | None], attrs: Mapping[str, Any], shape: Shape | None, out: int = 0
     ) -> Array | None:
         """Return the result for known elements, as onnx computes it: of moves, where each element comes from."""
-        known = [array for array in arrays if array is not None]
-        total, numbers = sum(array.size for array in known), numbers_of(shape)
+        present = [array for array in arrays if array is not None]
+        total, numbers = sum(array.size for array in present), numbers_of(shape)
         size = prod(numbers) if numbers is not None else total if total <= MOST else self.budget + 1
         if not self.affords(size):
             return None
-        feeds, data, parts = [*arrays], list[Array](), 0
+        feeds, data, offset = [*arrays], list[Array](), 0
         for place in (MOVES[op] or range(len(arrays))) if op in MOVES else ():
             if place < len(arrays) and (array := arrays[place]) is not None:
-                feeds[place] = np.arange(parts, parts + array.size).reshape(array.shape)
-                data, parts = [*data, array.ravel()], parts + array.size
+                feeds[place] = np.arange(offset, offset + array.size).reshape(array.shape)
+                data, offset = [*data, array.ravel()], offset + array.size
         result = self.computed(op, feeds, attrs, out)
         if not data or result is None:
             return result
-        kinds = {one.dtype for one in data}
-        pool = np.concatenate(data if len(kinds) == 1 else [one.astype(object) for one in data])
+        kinds = {part.dtype for part in data}
+        pool = np.concatenate(data if len(kinds) == 1 else [part.astype(object) for part in data])
         return pool[result.ravel()].reshape(result.shape)
 
     def computed(self, op: str, arrays: Sequence[Array | None], attrs: Mapping[str, Any], out: int = 0) -> Array | None:
@@ -675,11 +686,11 @@ class Terms:
             return None
         feeds = {f"i{place}": array for place, array in enumerate(arrays) if array is not None}
         names = ["" if array is None else f"i{place}" for place, array in enumerate(arrays)]
-        stated = {name: value for name, value in attrs.items() if name not in ("@", "outputs")}
-        node = onnx.helper.make_node(op, names, [f"o{index}" for index in range(attrs.get("outputs", 1))], **stated)
-        whole = any(array.dtype.kind in "iu" for array in feeds.values())
+        attributes = {name: value for name, value in attrs.items() if name not in ("@", "outputs")}
+        node = onnx.helper.make_node(op, names, [f"o{index}" for index in range(attrs.get("outputs", 1))], **attributes)
+        has_integers = any(array.dtype.kind in "iu" for array in feeds.values())
         try:
-            with np.errstate(all="ignore", divide="raise" if whole else "ignore"):
+            with np.errstate(all="ignore", divide="raise" if has_integers else "ignore"):
                 evaluator: Any = onnx.reference.ReferenceEvaluator(node, opsets={"": attrs["@"]})
                 return np.asarray(evaluator.run(None, feeds)[out])
         except Exception:  # foreign code
@@ -748,46 +759,47 @@ class Followed:
 
     def __init__(self, terms: Terms, root: Term, cells: Cells) -> None:
         self.terms, self.root = terms, root
-        self.known: dict[Term, Cells | None] = {root: cells}
+        self.by_term: dict[Term, Cells | None] = {root: cells}
 
     def cells(self, x: Term) -> Cells | None:
         """Return the cells of a term; None if they are not known."""
         if x.array is not None and x.is_constant and x.array.ndim == 0:
             return Cells(x.array, x.array, np.ones((), bool))
-        if x not in self.known:
-            self.known[x] = self._cells(x)
-        return self.known[x]
+        if x not in self.by_term:
+            self.by_term[x] = self._cells(x)
+        return self.by_term[x]
 
     def _cells(self, x: Term) -> Cells | None:
         args = [arg for arg in x.args if arg is not None]
         if x.op == "Table":
             array, defined = self.terms.tables[x]
             return Cells(array, array, defined) if args[0] is self.root else None
-        operands = [one for arg in args if (one := self.cells(arg)) is not None] if x.op in CHAINED else []
+        operands = [cells for arg in args if (cells := self.cells(arg)) is not None] if x.op in CHAINED else []
         if not operands or len(operands) < len(args) or (x.op in BINARY and x.attrs["@"] < 7):
             return None
         if x.op == "Where":
-            condition, then, other = operands
-            low, high, defined = (np.where(condition.low, *pair) for pair in zip(then, other, strict=True))
+            condition, then, otherwise = operands
+            low, high, defined = (np.where(condition.low, *pair) for pair in zip(then, otherwise, strict=True))
             return hull([low, high], defined & condition.defined) if condition.low is condition.high else None
         result = self._between(x, args, operands)
         return result if result is None or x.op != "Sub" else self._split(result, args, operands)
 
     def _between(self, x: Term, args: Sequence[Term], operands: Sequence[Cells]) -> Cells | None:
         """Return what an operator gives that is monotone in each operand: it is least and greatest at their ends."""
-        ends = [(one.low,) if one.low is one.high else (one.low, one.high) for one in operands]
+        ends = [(operand.low,) if operand.low is operand.high else (operand.low, operand.high) for operand in operands]
         results = [self._elements(x, args, corner) for corner in itertools.product(*ends)]
-        corners = [one for one in results if one is not None]
-        opened = reduce(np.logical_or, (~agree(one.low, one.high) for one in operands))
+        corners = [corner for corner in results if corner is not None]
+        opened = reduce(np.logical_or, (~agree(operand.low, operand.high) for operand in operands))
         if len(corners) < len(results) or (opened & ~monotone(x, args, operands)).any():
             return None
         if any((opened & (corners[0][-1] != defined)).any() for *_, defined in corners):
             return None
-        defined = reduce(np.logical_and, (one.defined for one in operands), corners[0][-1])
+        defined = reduce(np.logical_and, (operand.defined for operand in operands), corners[0][-1])
         result = hull([array for *arrays, _ in corners for array in arrays], defined)
         if result is None or x.op not in CHOOSING or x.dtype not in FLOATS:
             return result
-        zeros = sum(((one.low <= 0) & (one.high >= 0)).astype(int) for one in operands)  # of which any may be chosen
+        # of zeros any may be chosen
+        zeros = sum(((operand.low <= 0) & (operand.high >= 0)).astype(int) for operand in operands)
         return hull(
             [np.where((zeros > 1) & (end == 0), zero, end) for end, zero in zip(result[:2], ZEROS, strict=True)],
             defined,
@@ -799,8 +811,9 @@ class Followed:
         if x.op == "Cast":
             return x.attrs["how"].of(arrays[0], source)
         if x.op == "BitCast":
-            whole = args[0] is self.root or (arrays[0] == arrays[0]).all()  # what bits a computed NaN has is not said
-            return (arrays[0].view(NUMPY[x.dtype]), np.ones(arrays[0].shape, bool)) if whole else None
+            # what bits a computed NaN has is not said
+            has_exact_bits = args[0] is self.root or (arrays[0] == arrays[0]).all()
+            return (arrays[0].view(NUMPY[x.dtype]), np.ones(arrays[0].shape, bool)) if has_exact_bits else None
         if source not in EXACT | {*INTEGERS}:
             return None
         if x.op == "Log":
@@ -828,9 +841,9 @@ def monotone(x: Term, args: Sequence[Term], operands: Sequence[Cells]) -> Array:
     """Where an operator is monotone in each of its operands, on cells whose ends are not equal."""
     first, last, op, source = operands[0], operands[-1], x.op, args[0].dtype
     always, never, is_float = np.ones((), bool), np.zeros((), bool), source in FLOATS
-    pure = [np.signbit(one.low) == np.signbit(one.high) for one in operands] if is_float else [always]
+    pure = [np.signbit(operand.low) == np.signbit(operand.high) for operand in operands] if is_float else [always]
     if op in ("Add", "Sub", "Mul", "Div") and is_float:
-        finite = reduce(np.logical_and, (np.isfinite(end) for one in operands for end in one[:2]))
+        finite = reduce(np.logical_and, (np.isfinite(end) for operand in operands for end in operand[:2]))
         return finite if op != "Div" else finite & pure[-1] & (last.low != 0) & (last.high != 0)
     if op == "Cast":
         return steady(x.dtype, source, first)
@@ -851,14 +864,13 @@ def steady(to: int, source: int, cells: Cells) -> Array:
         return np.zeros((), bool)
     if to not in INTEGERS or source not in FLOATS:
         return np.ones((), bool)
-    signed, bits = INTEGERS[to]
-    least, most = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
+    least, end = span(to)
     with np.errstate(all="ignore"):
-        low, high = (np.clip(np.trunc(end.astype(np.float64)), least - 1, most) for end in cells[:2])
+        low, high = (np.clip(np.trunc(side.astype(np.float64)), least - 1, end) for side in cells[:2])
     pure = np.signbit(cells.low) == np.signbit(cells.high)
-    if bits < 8:  # defined only near integers
+    if INTEGERS[to][1] < 8:  # defined only near integers
         return (pure & (low == high)) | ((cells.low == 0) & (cells.high == 0))
-    return pure | ((low >= least) & (high < most))
+    return pure | ((low >= least) & (high < end))
 
 
 def split(result: Cells, total: Cells, part: Cells, rest: Cells, fits: Array) -> Cells:
@@ -868,8 +880,8 @@ def split(result: Cells, total: Cells, part: Cells, rest: Cells, fits: Array) ->
     (Sterbenz). It is a multiple of u, as total is, and differs from part by at most u / 2, the error of rest.
     """
     with np.errstate(all="ignore"):
-        low, high, whole = (end.astype(np.float64) for end in (part.low, part.high, total.low))
-        fits = fits & (low >= 0) & (whole >= 2 * high) & (whole >= 2.0**-100) & np.isfinite(total.high)
+        low, high, least_total = (end.astype(np.float64) for end in (part.low, part.high, total.low))
+        fits = fits & (low >= 0) & (least_total >= 2 * high) & (least_total >= 2.0**-100) & np.isfinite(total.high)
         units = [np.ldexp(1.0, np.frexp(np.where(fits, end, 1.0).astype(np.float64))[1] - 24) for end in rest[:2]]
         fits &= (units[1] <= 2 * units[0]) & ~agree(result.low, result.high)
         least = reduce(np.minimum, (unit * np.ceil(low / unit - 0.5) for unit in units)) + 0.0
@@ -913,12 +925,12 @@ def name_of(dtype: np.dtype[Any]) -> str:
 
 def digest(array: Array) -> str:
     """Return the hash of an array: its type, shape and elements."""
-    whole = hashlib.sha256(f"{name_of(array.dtype)} {array.shape} ".encode())
+    hasher = hashlib.sha256(f"{name_of(array.dtype)} {array.shape} ".encode())
     if array.dtype == object:
-        whole.update(repr(array.tolist()).encode())
+        hasher.update(repr(array.tolist()).encode())
     else:
-        whole.update(cast("Any", np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
-    return whole.hexdigest()
+        hasher.update(cast("Any", np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
+    return hasher.hexdigest()
 
 
 def objects(elements: Sequence[Any], shape: tuple[int, ...]) -> Array:
@@ -936,10 +948,10 @@ def typed(array: Array, dtype: int) -> Array:
     return wrapped(np.array(wide, np.uint64).reshape(array.shape), dtype)
 
 
-def each(function: Callable[..., Any], arrays: Sequence[Array]) -> Array:
+def elementwise(function: Callable[..., Any], arrays: Sequence[Array]) -> Array:
     """Return the function of the elements at each place, as an array of Python objects."""
     wide = np.broadcast_arrays(*(array.astype(object) for array in arrays))
-    rows = zip(*(one.ravel().tolist() for one in wide), strict=True)
+    rows = zip(*(array.ravel().tolist() for array in wide), strict=True)
     return objects([function(*elements) for elements in rows], wide[0].shape)
 
 
@@ -950,7 +962,7 @@ def cast_element(source: int, how: Conversion, element: Any) -> Any:
             return array.item()
     elif {source, how.to} <= SIZES:
         return element
-    return named((source, how, element), "cast")
+    return atom_of((source, how, element), "cast")
 
 
 def symbolic(op: str, dtype: int, elements: Sequence[Any]) -> Any:
@@ -963,16 +975,16 @@ def symbolic(op: str, dtype: int, elements: Sequence[Any]) -> Any:
             return exact
         if op in ("Max", "Min") and a == b:
             return a
-        known = dtype in SIZES
-        below, above = known and at_most(a + 1, b), known and at_most(b + 1, a)
+        is_size = dtype in SIZES
+        below, above = is_size and at_most(a + 1, b), is_size and at_most(b + 1, a)
         if op == "Equal" and (a == b or below or above):
             return a == b
-        if op in ("Less", "GreaterOrEqual") and (below or (known and at_most(b, a))):
+        if op in ("Less", "GreaterOrEqual") and (below or (is_size and at_most(b, a))):
             return below == (op == "Less")
-        if op in ("Greater", "LessOrEqual") and (above or (known and at_most(a, b))):
+        if op in ("Greater", "LessOrEqual") and (above or (is_size and at_most(a, b))):
             return above == (op == "Greater")
     natural = dtype in SIZES and op in ("Div", "Mod", "Max", "Min") and at_most(0, a) and at_most(1, b)
-    return named((op, dtype, elements), "<" if natural else "number")
+    return atom_of((op, dtype, elements), "<" if natural else "number")
 
 
 # Models as terms.
@@ -990,7 +1002,7 @@ class Scope:
     parameters: Mapping[str, onnx.AttributeProto]
     path: tuple[str, ...] = ()
     depth: int = 0  # of bodies that have inputs
-    whole: object = None  # the texts of the opsets and functions
+    texts: object = None  # the texts of the opsets and functions
 
     def inside(self, node: onnx.NodeProto, **changes: Any) -> Scope:
         return replace(self, path=(*self.path, *node.output), **changes)
@@ -1011,13 +1023,13 @@ def resolved(proto: onnx.AttributeProto, scope: Scope) -> onnx.AttributeProto | 
     """Return the attribute, or that of the call which it refers to; None if the call does not state it."""
     if not proto.ref_attr_name:
         return proto
-    stated = scope.parameters.get(proto.ref_attr_name)
-    if stated is not None and stated.HasField("g"):
+    argument = scope.parameters.get(proto.ref_attr_name)
+    if argument is not None and argument.HasField("g"):
         raise RefusedError("graphs as arguments of functions are not supported")
-    if stated is not None:
-        stated = type(proto).FromString(stated.SerializeToString())
-        stated.name = proto.name
-    return stated
+    if argument is not None:
+        argument = type(proto).FromString(argument.SerializeToString())
+        argument.name = proto.name
+    return argument
 
 
 def attribute(proto: onnx.AttributeProto) -> Any:
@@ -1035,11 +1047,12 @@ def attribute(proto: onnx.AttributeProto) -> Any:
 def meaning_of(schema: onnx.defs.OpSchema) -> int:
     """Return the first version from which on an operator means the same: only its types were added to since."""
 
-    def text(one: onnx.defs.OpSchema) -> object:
+    def text(version: onnx.defs.OpSchema) -> object:
         attributes = {
-            name: (kind.type, str(kind.default_value), kind.description) for name, kind in one.attributes.items()
+            name: (kind.type, str(kind.default_value), kind.description) for name, kind in version.attributes.items()
         }
-        return one.doc, attributes, [(port.name, port.option, port.description) for port in (*one.inputs, *one.outputs)]
+        ports = [(port.name, port.option, port.description) for port in (*version.inputs, *version.outputs)]
+        return version.doc, attributes, ports
 
     while schema.since_version > 1 and (
         (earlier := schema_of(schema.name, schema.since_version - 1, schema.domain)) and text(earlier) == text(schema)
@@ -1050,14 +1063,19 @@ def meaning_of(schema: onnx.defs.OpSchema) -> int:
 
 @cache
 def schema_of(op_type: str, opset: int, domain: str) -> onnx.defs.OpSchema | None:
-    known = 0 < opset <= LATEST.get(domain, 0) and onnx.defs.has(op_type, opset, domain)
-    return onnx.defs.get_schema(op_type, opset, domain) if known else None
+    exists = 0 < opset <= LATEST.get(domain, 0) and onnx.defs.has(op_type, opset, domain)
+    return onnx.defs.get_schema(op_type, opset, domain) if exists else None
 
 
 def fits(node: onnx.NodeProto, attributes: Iterable[str], schema: onnx.defs.OpSchema) -> bool:
     """True if the node has as many operands and results as the schema allows, and attributes that the schema has."""
     operands = schema.min_input <= len(node.input) <= schema.max_input
     return operands and len(node.output) <= schema.max_output and schema.attributes.keys() >= {*attributes}
+
+
+def port_at(ports: Sequence[Any], place: int) -> Any:
+    """Return the declaration of an operand or result; of a variadic operator the last is for all others."""
+    return ports[min(place, len(ports) - 1)]
 
 
 @cache
@@ -1069,10 +1087,10 @@ def types_of(schema: onnx.defs.OpSchema) -> tuple[list[set[int]], list[set[int]]
     return operands, results
 
 
-def allowed(types: list[set[int]], values: Operands) -> bool:
+def allowed(formal_types: list[set[int]], values: Operands) -> bool:
     """True if values, as far as their types are known, are of the allowed ones, of which the last is for all others."""
-    pairs = zip(values, [*types, *types[-1:] * len(values)], strict=False)
-    return all(value is None or not value.dtype or value.dtype in types for value, types in pairs)
+    pairs = zip(values, [*formal_types, *formal_types[-1:] * len(values)], strict=False)
+    return all(value is None or not value.dtype or value.dtype in formal_types for value, formal_types in pairs)
 
 
 def kind_of(proto: onnx.TypeProto | None, dim_of: Callable[[Any, int], Dim]) -> Kind:
@@ -1090,8 +1108,8 @@ def declared(proto: onnx.TypeProto | None, place: object) -> Kind:
 
     def dim_of(dim: Any, axis: int) -> Dim:
         if dim.HasField("dim_value"):  # 0 or less, of which exporters mean that it is unknown
-            return named((place, axis), "<")
-        return named(dim.dim_param) if dim.dim_param else named((place, axis))
+            return atom_of((place, axis), "<")
+        return atom_of(dim.dim_param) if dim.dim_param else atom_of((place, axis))
 
     return kind_of(proto, dim_of)
 
@@ -1131,7 +1149,7 @@ class Call:
                 return [result]
             index = self.args[1] if op in ("Gather", "GatherElements") and len(self.args) > 1 else None
             self.args[1:2] = [self.terms.narrower(index) or index] if index is not None else self.args[1:2]
-        return self.others()
+        return self.without_rule()
 
     def scalars(self) -> list[Term | None]:
         """Return the operands, constants of one element without their axes if another operand has as many."""
@@ -1142,7 +1160,7 @@ class Call:
         }
         return [self.terms.shaped("Reshape", arg, ()) if arg and arg in single else arg for arg in self.args]
 
-    def others(self) -> list[Term]:
+    def without_rule(self) -> list[Term]:
         """Return the results of an operator that is no rule's: moves, what onnx evaluates, and terms of their own."""
         terms, args, attrs, op = self.terms, self.args, self.attrs, self.node.op_type if not self.domain else ""
         kinds = self.kinds if self.schema is None else self.inferred(self.schema)
@@ -1156,38 +1174,39 @@ class Call:
             return [terms.move(op, args, attrs, kind, out) for out, kind in enumerate(kinds)]
         exact = EXACT & {*INTEGERS} if op.startswith(("Reduce", "CumSum", "Range")) else EXACT
         exact = exact | {*INTEGERS} if op == "DequantizeLinear" else exact
-        known = all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args)
-        if op in EVALUATED and self.opset >= 7 and known and kinds[0][0]:
+        computable = all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args)
+        if op in EVALUATED and self.opset >= 7 and computable and kinds[0][0]:
             arrays = [arg.array for arg in args if arg is not None and arg.array is not None]
-            size = np.broadcast_shapes(*(one.shape for one in arrays)) if op in CHOOSING else ()
+            size = np.broadcast_shapes(*(array.shape for array in arrays)) if op in CHOOSING else ()
             array = terms.evaluated(op, arrays_of(args), attrs, kinds[0][1])
             if array is not None and not ambiguous(op, arrays, size).any():
                 return [terms.constant(array, kinds[0][0])]
-        whole, name = (*args, None, *self.bodies), f"{self.domain}.{self.node.op_type}" if self.domain else op
-        return [terms.term(name, whole, attrs, kind, out, self.key()) for out, kind in enumerate(kinds)]
+        operands, name = (*args, None, *self.bodies), f"{self.domain}.{self.node.op_type}" if self.domain else op
+        return [terms.term(name, operands, attrs, kind, out, self.key()) for out, kind in enumerate(kinds)]
 
     def inferred(self, schema: onnx.defs.OpSchema) -> list[Kind]:
         """Return type and shape of each output, as onnx infers them; an unknown dimension gets a name of its own."""
-        count, by_name = len(self.node.output), {one.type_param_str: one for one in schema.type_constraints}
-        nothing = list[Kind]()  # of which onnx infers no more than that the schema has one type for it
+        count = len(self.node.output)
+        constraints = {constraint.type_param_str: constraint for constraint in schema.type_constraints}
+        by_schema = list[Kind]()  # of which onnx infers no more than that the schema has one type for it
         for out in range(count):
-            port = schema.outputs[min(out, len(schema.outputs) - 1)]
+            port = port_at(schema.outputs, out)
             name = port.type_str
             of_inputs = {
                 arg.dtype
                 for place, arg in enumerate(self.args)
-                if arg is not None and schema.inputs[min(place, len(schema.inputs) - 1)].type_str == name
+                if arg is not None and port_at(schema.inputs, place).type_str == name
                 if port.is_homogeneous
             }
-            only = by_name[name].allowed_type_strs if name in by_name else [name]
-            fixed = {NAMES.get(text, 0) for text in only} if len(only) == 1 else set[int]()
+            type_texts = constraints[name].allowed_type_strs if name in constraints else [name]
+            fixed = {NAMES.get(text, 0) for text in type_texts} if len(type_texts) == 1 else set[int]()
             kinds = {*of_inputs, *fixed} - {0}
-            nothing.append((kinds.pop() if len(kinds) == 1 else 0, None))
+            by_schema.append((kinds.pop() if len(kinds) == 1 else 0, None))
         names: dict[str, Dim] = {}
         types, data = dict[str, onnx.TypeProto](), dict[str, onnx.TensorProto]()
         for name, arg in ((f"i{place}", arg) for place, arg in enumerate(self.args) if arg is not None):
             if not arg.dtype:
-                return nothing
+                return by_schema
             names |= {repr(dim): dim for dim in arg.shape or ()}
             dims = None if arg.shape is None else [dim if isinstance(dim, int) else repr(dim) for dim in arg.shape]
             types[name] = onnx.helper.make_tensor_type_proto(arg.dtype, dims)
@@ -1195,21 +1214,21 @@ class Call:
                 data[name] = onnx.numpy_helper.from_array(arg.array, name)
         wrong = self.attrs.get("num_outputs", count) != count or self.attrs.get("batch_dims", 0) < 0
         if self.bodies or wrong:  # onnx 1.23 takes these sizes unchecked, and would crash
-            return nothing
+            return by_schema
         inputs = ["" if arg is None else f"i{place}" for place, arg in enumerate(self.args)]
         node = onnx.helper.make_node(schema.name, inputs, [f"o{out}" for out in range(count)], domain=schema.domain)
         node.attribute.extend(self.protos.values())
         try:
-            answers = onnx.shape_inference.infer_node_outputs(schema, node, types, data)
+            inferred_types = onnx.shape_inference.infer_node_outputs(schema, node, types, data)
         except Exception:  # foreign code: a node of which onnx infers nothing is left without a type
             self.terms.fails = True
-            return nothing
+            return by_schema
         key = self.key()
 
         def dim_of(out: int, dim: Any, axis: int) -> Dim:
-            return names.get(dim.dim_param) or (0 if dim.HasField("dim_value") else named((key, out, axis), "<"))
+            return names.get(dim.dim_param) or (0 if dim.HasField("dim_value") else atom_of((key, out, axis), "<"))
 
-        return [kind_of(answers.get(f"o{out}"), partial(dim_of, out)) for out in range(count)]
+        return [kind_of(inferred_types.get(f"o{out}"), partial(dim_of, out)) for out in range(count)]
 
     def numbers(self, place: int, name: str = "") -> list[Any] | None:
         """Return the elements of an operand, or of the attribute that older opsets have instead; None if unknown."""
@@ -1229,18 +1248,19 @@ class Call:
             return None
 
         def element(*elements: Any) -> Any:
-            if any(isinstance(one, Poly) for one in elements):
+            if any(isinstance(value, Poly) for value in elements):
                 return symbolic(op, x.dtype, elements)
-            arrays = [np.array(one).astype(NUMPY[x.dtype]) for one in elements]
+            arrays = [np.array(value).astype(NUMPY[x.dtype]) for value in elements]
             array = self.terms.evaluated(op, arrays, self.attrs, ())
             return symbolic(op, 0, elements) if array is None else array.item()
 
-        return self.terms.constant(each(element, arrays), BOOL if op in COMPARISONS else x.dtype)
+        return self.terms.constant(elementwise(element, arrays), BOOL if op in COMPARISONS else x.dtype)
 
     def bits(self, x: Term) -> Term | None:
         """BitCast to a type of the same width."""
-        to, whole = self.attrs.get("to", 0), {dtype for dtype in NUMBERS if INTEGERS.get(dtype, (True, 8))[1] >= 8}
-        fits = {to, x.dtype} <= whole and NUMPY[to].itemsize == NUMPY[x.dtype].itemsize
+        to = self.attrs.get("to", 0)
+        whole_bytes = {dtype for dtype in NUMBERS if INTEGERS.get(dtype, (True, 8))[1] >= 8}
+        fits = {to, x.dtype} <= whole_bytes and NUMPY[to].itemsize == NUMPY[x.dtype].itemsize
         return self.terms.bits(x, to) if fits else None
 
     def look_up(self, x: Term) -> Term | None:
@@ -1265,11 +1285,11 @@ class Call:
         to = BOOL if op in (*COMPARISONS, "IsNaN", "IsInf") else x.dtype
         return self.terms.pointwise(args, partial(self.terms.applied, op, self.attrs), to)
 
-    def made(self, op: str, *args: Term | None, **attrs: Any) -> Term:
+    def result_of(self, op: str, *args: Term | None, **attrs: Any) -> Term:
         """Return what a node of another operator would make."""
         schema = schema_of(op, self.opset, "")
         assert schema is not None
-        node, attrs = onnx.helper.make_node(op, [], ["made"]), {"@": meaning_of(schema), **attrs}
+        node, attrs = onnx.helper.make_node(op, [], ["result"]), {"@": meaning_of(schema), **attrs}
         call = Call(self.terms, node, "", schema, {}, list(args), attrs, [], self.opset, (), [])
         return call.results()[0]
 
@@ -1282,7 +1302,7 @@ class Call:
         if x.dtype not in (TensorProto.FLOAT16, TensorProto.BFLOAT16) or self.node.op_type not in ops or self.opset < 7:
             return None
         args = [self.terms.cast(arg, Conversion(TensorProto.FLOAT)) for arg in self.args if arg is not None]
-        return self.terms.cast(self.made(self.node.op_type, *args), Conversion(x.dtype))
+        return self.terms.cast(self.result_of(self.node.op_type, *args), Conversion(x.dtype))
 
     def difference(self, x: Term) -> Term | None:
         """Return what was quantized, if its zero point is subtracted again: integers of which float holds the sum."""
@@ -1292,12 +1312,12 @@ class Call:
     def sum(self, x: Term) -> Term | None:
         args = [arg for arg in self.args if arg is not None]
         pairs = self.opset >= 8 and (len(args) < 3 or x.dtype in INTEGERS)  # else in any order
-        return reduce(partial(self.made, "Add"), args) if pairs else None
+        return reduce(partial(self.result_of, "Add"), args) if pairs else None
 
     def ordered(self, x: Term) -> Term | None:
         """Return what sees only the order of values, or which they are, of the values before they were made wider."""
         if self.node.op_type == "Equal" and x.dtype == BOOL and self.opset >= 7:
-            return self.made("Not", self.made("Xor", *self.args))
+            return self.result_of("Not", self.result_of("Xor", *self.args))
         sources: dict[Term, Term | None] = {arg: self.terms.narrower(arg) for arg in self.args if arg is not None}
         source = x.args[0] if x.op == "Cast" and self.node.op_type == "IsNaN" else None
         if source is not None and {x.dtype, source.dtype} <= {*FLOATS[:4]}:  # which keep NaN, rounded too
@@ -1312,7 +1332,7 @@ class Call:
                 return None
         args = [sources.get(arg) for arg in self.args if arg is not None]
         fits = all(arg is not None and arg.dtype == back.to for arg in args)
-        return self.made(self.node.op_type, *args, **self.attrs) if fits else None
+        return self.result_of(self.node.op_type, *args, **self.attrs) if fits else None
 
     def dequantize(self, x: Term) -> Term | None:
         """DequantizeLinear as arithmetic, in float for integers: their differences and products are exact there."""
@@ -1323,14 +1343,14 @@ class Call:
         wide = Conversion(scale.dtype if dtype in CODED else TensorProto.FLOAT)
         bits = INTEGERS.get(dtype, (True, 64))[1]
         if bits <= (16 if scale.dtype == TensorProto.FLOAT else 8) and scale.dtype in FLOATS[:3]:
-            zero = None if zero is not None and zero.is_constant and not np.any(zero.array) else zero
+            zero = None if zero is not None and zero.is_zero else zero
         elif dtype not in CODED or {*self.attrs} - {"@", "axis"}:
             return None
         if self.attrs.get("output_dtype", scale.dtype) != scale.dtype:
             return None
         y = self.terms.cast(x, wide)
-        y = y if zero is None else self.made("Sub", y, self.terms.cast(zero, wide))
-        return self.terms.cast(self.made("Mul", y, self.terms.cast(scale, wide)), Conversion(scale.dtype))
+        y = y if zero is None else self.result_of("Sub", y, self.terms.cast(zero, wide))
+        return self.terms.cast(self.result_of("Mul", y, self.terms.cast(scale, wide)), Conversion(scale.dtype))
 
     def quantize(self, x: Term) -> Term | None:
         """QuantizeLinear as arithmetic."""
@@ -1340,38 +1360,41 @@ class Call:
         to = self.attrs.get("output_dtype", TensorProto.UINT8) if zero is None else zero.dtype
         if zero is not None and to in FLOAT8 and scale.dtype == x.dtype and {*self.attrs} <= {"@", "axis", "saturate"}:
             how = Conversion(to, self.attrs.get("saturate", 1) != 0, self.opset >= 24)
-            moved = self.made("Add", self.made("Div", x, scale), self.terms.cast(zero, Conversion(x.dtype)))
+            moved = self.result_of("Add", self.result_of("Div", x, scale), self.terms.cast(zero, Conversion(x.dtype)))
             return self.terms.cast(moved, how)
-        is_zero = zero is not None and zero.is_constant and not np.any(zero.array)
-        return self.rounded(x, scale, None if is_zero else zero, to)
+        return self.rounded(x, scale, None if zero is not None and zero.is_zero else zero, to)
 
     def rounded(self, x: Term, scale: Term, zero: Term | None, to: int) -> Term | None:
         """Return what QuantizeLinear gives for integers; of NaN, which is undefined, the zero point."""
         precision, wide = self.attrs.get("precision") or scale.dtype, Conversion(TensorProto.FLOAT)
-        signed, bits = INTEGERS.get(to, (True, 64))
+        _, bits = INTEGERS.get(to, (True, 64))
         fits = {precision, scale.dtype} <= {*FLOATS[:3]} and x.dtype in (*FLOATS[:3], INT32)
         if not fits or bits > 16 or self.opset < 11:
             return None
-        ends = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-        low, high, nothing = (self.terms.constant(np.array(end, np.float32), TensorProto.FLOAT) for end in (*ends, 0))
-        shift = nothing if zero is None else self.terms.cast(zero, wide)
+        least, end = map(int, span(to))
+        ends = least, end - 1
+        low, high, float_zero = (
+            self.terms.constant(np.array(limit, np.float32), TensorProto.FLOAT) for limit in (*ends, 0)
+        )
+        shift = float_zero if zero is None else self.terms.cast(zero, wide)
         if shift.array is not None and shift.is_constant:  # what is clipped, before the zero point is added
             limits = [self.terms.constant(end.array - shift.array, TensorProto.FLOAT) for end in (low, high)]
         else:
             limits = [zero, low, high]
         operands = [self.terms.cast(self.terms.cast(arg, Conversion(precision)), wide) for arg in (x, scale)]
-        quotient = self.terms.cast(self.made("Div", *operands), Conversion(precision))  # or 0 where subnormal
-        whole = self.made("Round", self.terms.cast(quotient, wide))
-        steps = self.made("Where", self.made("IsNaN", whole), nothing, whole)
+        quotient = self.terms.cast(self.result_of("Div", *operands), Conversion(precision))  # or 0 where subnormal
+        integral = self.result_of("Round", self.terms.cast(quotient, wide))
+        steps = self.result_of("Where", self.result_of("IsNaN", integral), float_zero, integral)
         if not self.terms.may_define((x, scale, precision, *limits), steps):
             return None
-        whole = steps if zero is None else self.made("Add", steps, shift)
-        if whole.array is not None and whole.is_constant:  # of whose zeros the sign is lost
-            return self.terms.constant(Conversion(to).of(np.clip(whole.array, *ends), TensorProto.FLOAT)[0], to)
-        result = self.terms.cast(self.made("Max", self.made("Min", whole, high), low), Conversion(to))
+        integral = steps if zero is None else self.result_of("Add", steps, shift)
+        if integral.array is not None and integral.is_constant:  # of whose zeros the sign is lost
+            return self.terms.constant(Conversion(to).of(np.clip(integral.array, *ends), TensorProto.FLOAT)[0], to)
+        result = self.terms.cast(self.result_of("Max", self.result_of("Min", integral, high), low), Conversion(to))
         if result.op == "Cast" and len(limits) == 2:
-            steps = self.made("Add", self.made("Max", self.made("Min", steps, limits[1]), limits[0]), nothing)
-            self.terms.quantized[result] = steps if zero is None else self.made("Add", steps, shift)
+            steps = self.result_of("Max", self.result_of("Min", steps, limits[1]), limits[0])
+            steps = self.result_of("Add", steps, float_zero)
+            self.terms.quantized[result] = steps if zero is None else self.result_of("Add", steps, shift)
             self.terms.moved[self.terms.quantized[result]] = steps, shift
         return result
 
@@ -1393,7 +1416,7 @@ class Call:
         if not isinstance(length, int) or block < 0:
             return None
         places = self.terms.constant(np.arange(length) // block, INT64)
-        return self.made("Gather", scale, places, **({"axis": axis} if axis else {}))
+        return self.result_of("Gather", scale, places, **({"axis": axis} if axis else {}))
 
     def identity(self, x: Term) -> Term | None:
         drops = self.node.op_type == "Dropout" and (len(self.node.output) > 1 or len(self.args) > 2 or self.opset < 7)
@@ -1412,9 +1435,9 @@ class Call:
         source, other = (*x.args, None, None)[:2]
         if source is None or other is None or not other.is_constant or source.shape is None or source.shape != x.shape:
             return x
-        if x.op == "Add" and x.dtype in FLOATS and not np.any(other.array):
+        if x.op == "Add" and x.dtype in FLOATS and other.is_zero:
             return source
-        return self.made(x.op, self.unsigned(source), other) if x.op in ("Max", "Min") else x
+        return self.result_of(x.op, self.unsigned(source), other) if x.op in ("Max", "Min") else x
 
     def shape(self, x: Term) -> Term | None:
         if x.shape is None:
@@ -1425,24 +1448,24 @@ class Call:
 
     def reshape(self, x: Term) -> Term | None:
         """Reshape, with what 0 and -1 stand for."""
-        wanted, dims = self.numbers(1, "shape"), list[Dim]()
-        for place, dim in enumerate(wanted or ()):
+        sizes, dims = self.numbers(1, "shape"), list[Dim]()
+        for place, dim in enumerate(sizes or ()):
             copied = dim == 0 and not self.attrs.get("allowzero")
             if copied and (x.shape is None or place >= len(x.shape)):
                 return None
             dims.append(x.shape[place] if copied and x.shape else dim)
-        if wanted is None or any(isinstance(dim, int) and dim < -1 for dim in dims):
+        if sizes is None or any(isinstance(dim, int) and dim < -1 for dim in dims):
             return None
         unsure = [place for place, dim in enumerate(dims) if not at_most(1, dim)]
         if x.shape is not None and len(unsure) == 1:  # also if it is 0 or -1, it is what the others leave
             dims.pop(unsure[0])
-            whole, rest = Counter(x.shape), Counter(dims)
-            left, others = product((whole - rest).elements()), product((rest - whole).elements())
-            number = quotient(left, others)
-            dims.insert(unsure.pop(), named((left, others)) if number is None else number)
+            before, after = Counter(x.shape), Counter(dims)
+            dividend, divisor = (product(sizes.elements()) for sizes in (before - after, after - before))
+            number = quotient(dividend, divisor)
+            dims.insert(unsure.pop(), atom_of((dividend, divisor)) if number is None else number)
         if not unsure:
             return self.terms.shaped("Reshape", x, tuple(dims))
-        shape = tuple(named((x.shape, dims, place)) for place in range(len(dims)))
+        shape = tuple(atom_of((x.shape, dims, place)) for place in range(len(dims)))
         return self.terms.term("Reshape", [x], {"shape": f"of {dims}"}, (x.dtype, shape))
 
     def reshaped(self, x: Term) -> Term | None:
@@ -1460,11 +1483,11 @@ class Call:
 
     def expand(self, x: Term) -> Term | None:
         filling = self.args[1] if self.node.op_type == "ConstantOfShape" else None
-        wanted, x = self.numbers(0 if filling else 1), self.terms.shaped("Reshape", filling, ()) if filling else x
-        if filling and wanted is None:
+        sizes, x = self.numbers(0 if filling else 1), self.terms.shaped("Reshape", filling, ()) if filling else x
+        if filling and sizes is None:
             return self.terms.term("ConstantOfShape", [self.args[0], x], {}, (x.dtype, None))
-        known = wanted is not None and x.shape is not None
-        return self.terms.shaped("Expand", x, broadcast([x.shape or (), tuple(wanted or ())])) if known else None
+        is_known = sizes is not None and x.shape is not None
+        return self.terms.shaped("Expand", x, broadcast([x.shape or (), tuple(sizes or ())])) if is_known else None
 
     def counted(self, x: Term) -> Term | None:
         """Range of integers that are not all known."""
@@ -1477,10 +1500,10 @@ class Call:
     def reduce(self, x: Term) -> Term | None:
         """The product or sum of a vector of integers that are not all known."""
         axes = self.numbers(1, "axes")
-        whole = axes in ([0], [-1]) or (
+        all_axes = axes in ([0], [-1]) or (
             axes is None and len(self.args) < 2 and not self.attrs.get("noop_with_empty_axes", 0)
         )
-        if x.array is None or x.is_constant or x.dtype not in INTEGERS or x.array.ndim != 1 or not whole:
+        if x.array is None or x.is_constant or x.dtype not in INTEGERS or x.array.ndim != 1 or not all_axes:
             return None
         result = product(x.elements) if self.node.op_type == "ReduceProd" else sum(x.elements, start=0)
         return self.terms.constant(objects([result], (1,) if self.attrs.get("keepdims", 1) else ()), x.dtype)
@@ -1524,22 +1547,22 @@ class Reader:
 
     def __init__(self, terms: Terms, types: Mapping[str, onnx.TypeProto]) -> None:
         self.terms, self.types = terms, types
-        self.read: dict[object, list[Term]] = {}
+        self.call_results: dict[object, list[Term]] = {}
         self.failing: set[object] = set()
-        self.named: dict[int, tuple[onnx.NodeProto, set[str]]] = {}
-        self.known: dict[object, tuple[list[Term], dict[object, str]]] = {}
+        self.node_names: dict[int, tuple[onnx.NodeProto, set[str]]] = {}
+        self.node_results: dict[object, tuple[list[Term], dict[object, str]]] = {}
         self.doubts: dict[object, str] = {}  # nodes of the present model that fail, or whose operands have mixed types
         self.count = 0
 
     def nodes(self, nodes: Sequence[onnx.NodeProto], env: Env, scope: Scope, ends: Iterable[str]) -> None:
         """Add the results of nodes, which are in order, to the environment."""
         names = [*map(self.names if not scope.path else names_in, nodes)]
-        used, read = {*ends}.union(*names), set[str]()
+        used, used_so_far = {*ends}.union(*names), set[str]()
         for node, operands in zip(nodes, names, strict=True):
-            read |= operands
-            terms = self.node(node, env, scope) if scope.path else self.whole(node, operands, env, scope)
+            used_so_far |= operands
+            terms = self.node(node, env, scope) if scope.path else self.graph_node(node, operands, env, scope)
             for name, term in zip(node.output, terms, strict=False):
-                if name and (name in env.maps[0] or name in read):
+                if name and (name in env.maps[0] or name in used_so_far):
                     raise RefusedError(f"{name} is made twice, or used before it is made")
                 env[name] = term
             if not used & {*node.output} and not all(term.is_constant for term in terms):  # but it may fail
@@ -1547,18 +1570,18 @@ class Reader:
 
     def names(self, node: onnx.NodeProto) -> set[str]:
         """Return the names that a node of the graph takes; the node stays as it is."""
-        if id(node) not in self.named:
-            self.named[id(node)] = node, names_in(node)
-        return self.named[id(node)][1]
+        if id(node) not in self.node_names:
+            self.node_names[id(node)] = node, names_in(node)
+        return self.node_names[id(node)][1]
 
-    def whole(self, node: onnx.NodeProto, names: set[str], env: Env, scope: Scope) -> list[Term]:
+    def graph_node(self, node: onnx.NodeProto, names: set[str], env: Env, scope: Scope) -> list[Term]:
         """Return the results of a node of the graph, which is read again only if what it takes is another."""
-        key = id(node), scope.whole, tuple(map(env.get, sorted(names)))
-        if key not in self.known:
+        key = id(node), scope.texts, tuple(map(env.get, sorted(names)))
+        if key not in self.node_results:
             doubts, self.doubts = self.doubts, {}
-            self.known[key] = self.node(node, env, scope), self.doubts
+            self.node_results[key] = self.node(node, env, scope), self.doubts
             self.doubts = doubts
-        terms, doubts = self.known[key]
+        terms, doubts = self.node_results[key]
         self.doubts |= doubts
         return terms
 
@@ -1572,7 +1595,7 @@ class Reader:
             args.pop()
         domain = domain_of(node)
         function = scope.functions.get((domain, node.op_type, node.overload))
-        protos = {proto.name: stated for proto in node.attribute if (stated := resolved(proto, scope)) is not None}
+        protos = {proto.name: actual for proto in node.attribute if (actual := resolved(proto, scope)) is not None}
         if function is not None:
             return self._call(function, args, scope.inside(node, parameters=protos))
         opset = scope.opsets.get(domain, 0)
@@ -1595,7 +1618,7 @@ class Reader:
             if attrs.get("then_branch") != attrs.get("else_branch") or len(bodies) != 2 * len(node.output):
                 raise RefusedError(f"the branches that make {node.output[0]} have other results than it")
             pairs = zip(bodies[len(node.output) :], bodies, strict=False)  # else_branch is the first by name
-            return [self._if(args[0], then, other) for then, other in pairs]
+            return [self._if(args[0], then, otherwise) for then, otherwise in pairs]
         if domain == "" and node.op_type == "ConstantOfShape":
             zero = onnx.helper.make_tensor("", TensorProto.FLOAT, [1], [0.0])
             value = protos["value"].t if "value" in protos else zero
@@ -1609,24 +1632,24 @@ class Reader:
             self.terms, node, domain, schema, protos, args, attrs, bodies, scope.opsets.get("", 0), place, kinds
         )
         key = call.key()
-        if key not in self.read:
+        if key not in self.call_results:
             self.terms.fails = False
-            self.read[key] = call.results()
+            self.call_results[key] = call.results()
             self.failing |= {key} if self.terms.fails else set()
         self.doubts |= {key: node.op_type} if key in self.failing else {}
         operands = args[: len(node.input)]
-        if schema and not all(map(allowed, types_of(schema), (operands, self.read[key]))):
+        if schema and not all(map(allowed, types_of(schema), (operands, self.call_results[key]))):
             self.doubts["types", key] = node.op_type
-        self.terms.defined |= {*self.read[key]} if self.terms.is_first and node.op_type == "Where" else set()
-        return self.read[key]
+        self.terms.defined |= {*self.call_results[key]} if self.terms.is_first and node.op_type == "Where" else set()
+        return self.call_results[key]
 
-    def _if(self, condition: Term, then: Term, other: Term) -> Term:
-        kind = then.dtype if then.dtype == other.dtype else 0, then.shape if then.shape == other.shape else None
-        return self.terms.move("If", [condition, then, other], {}, kind)
+    def _if(self, condition: Term, then: Term, otherwise: Term) -> Term:
+        kind = then.dtype if then.dtype == otherwise.dtype else 0, then.shape if then.shape == otherwise.shape else None
+        return self.terms.move("If", [condition, then, otherwise], {}, kind)
 
     def _promoted(self, args: list[Term | None], schema: onnx.defs.OpSchema) -> list[Term | None]:
         """Return the operands, those that the schema wants to have one type in their common type."""
-        formals = [schema.inputs[min(place, len(schema.inputs) - 1)].type_str for place in range(len(args))]
+        formals = [port_at(schema.inputs, place).type_str for place in range(len(args))]
         for formal in {formal for formal in formals if formal.startswith("T")}:
             places = [place for place, name in enumerate(formals) if name == formal and args[place] is not None]
             types = {arg.dtype for place in places if (arg := args[place]) is not None}
@@ -1696,10 +1719,10 @@ def elements_of(tensor: onnx.TensorProto) -> Array:
         raise RefusedError(f"the tensor {tensor.name} cannot be read: {error}") from None
 
 
-def state_of(model: onnx.ModelProto, pool: dict[str, Array], known: Mapping[str, str] | None = None) -> State:
+def state_of(model: onnx.ModelProto, pool: dict[str, Array], constant_texts: Mapping[str, str] | None = None) -> State:
     """Return the model as texts; its constants are added to the pool by their hash.
 
-    known: The texts of constants that need not be read.
+    constant_texts: The texts of constants that need not be read.
     """
     parts: list[tuple[str, str]] = [("IR version", str(model.ir_version))]
     if model.graph.sparse_initializer:
@@ -1708,7 +1731,7 @@ def state_of(model: onnx.ModelProto, pool: dict[str, Array], known: Mapping[str,
     for kind, values in (("input", model.graph.input), ("output", model.graph.output)):
         parts += [(f"{kind} {index}", f"{value.name} {text_of(value.type)}") for index, value in enumerate(values)]
     for tensor in model.graph.initializer:
-        text = known.get(tensor.name) if known else None
+        text = constant_texts.get(tensor.name) if constant_texts else None
         if text is None:
             array = elements_of(tensor)
             content = digest(array)
@@ -1734,8 +1757,8 @@ def edit_between(before: State, after: State) -> dict[str, Any]:
 
 def sealed(certificate: Mapping[str, Any]) -> str:
     """Return the hash of all that a certificate says."""
-    rest = {key: value for key, value in certificate.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    content = {key: value for key, value in certificate.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def parsed(kind: Any, text: str) -> Any:
@@ -1775,10 +1798,10 @@ def bare(proto: Any) -> Any:
     if "node" in fields:
         del copy.node[:]
         copy.node.extend(map(bare, proto.node))
-    for one in copy.attribute if "op_type" in fields else ():
-        one.ClearField("doc_string")
-        if one.HasField("g"):
-            one.g.CopyFrom(bare(one.g))
+    for inner in copy.attribute if "op_type" in fields else ():
+        inner.ClearField("doc_string")
+        if inner.HasField("g"):
+            inner.g.CopyFrom(bare(inner.g))
     return copy
 
 
@@ -1807,9 +1830,8 @@ class Checker:
         return self.terms.bits(x, dtype) if x.dtype in STORED and dtype == TensorProto.UINT8 else None
 
     def read(self, state: State, *, is_first: bool = False) -> Model:
-        self.reader.types = (
-            self.types if is_first else {}
-        )  # only the input model may say what an unknown operator makes
+        # only the input model may say what an unknown operator makes
+        self.reader.types = self.types if is_first else {}
         self.terms.is_first = is_first
         parts: dict[str, dict[str, str]] = {}
         for key, text in state.items():
@@ -1818,9 +1840,8 @@ class Checker:
         env: Env = ChainMap({})
         interface = {key: text for key, text in state.items() if key.startswith(("input ", "output ", "IR "))}
         for text in parts.get("input", {}).values():
-            name, _, kind = text.rpartition(" ")
-            known = declared(self._parse(onnx.TypeProto, kind), name)
-            env[name] = self.terms.term("input", (), {}, known, key=(name, *known))
+            name, kind = self._port(text)
+            env[name] = self.terms.term("input", (), {}, kind, key=(name, *kind))
             coded = self._coded(self.inputs.setdefault(name, env[name]), env[name].dtype)
             env[name] = env[name] if coded is None else coded
         for name, text in parts.get("constant", {}).items():
@@ -1842,7 +1863,7 @@ class Checker:
         )
         names = [text.rpartition(" ")[0] for text in parts.get("output", {}).values()]
         texts = frozenset((kind, *item) for kind in ("opset", "function") for item in parts.get(kind, {}).items())
-        self.reader.nodes(nodes, env, Scope(opsets, by_name, {}, whole=texts), names)
+        self.reader.nodes(nodes, env, Scope(opsets, by_name, {}, texts=texts), names)
         return Model(interface, {name: looked_up(env, name) for name in names}, env, self.reader.doubts)
 
     def _parse(self, kind: Any, text: str) -> Any:
@@ -1850,13 +1871,21 @@ class Checker:
             self.parsed[text] = parsed(kind, text)
         return self.parsed[text]
 
+    def _port(self, text: str) -> tuple[str, Kind]:
+        """Return the name of an input or output, and the kind that it declares."""
+        name, _, kind = text.rpartition(" ")
+        return name, declared(self._parse(onnx.TypeProto, kind), name)
+
+    def _ports(self, model: Model) -> Iterable[tuple[str, Kind]]:
+        return (self._port(text) for key, text in model.declared.items() if key.startswith(("input ", "output ")))
+
     def differing(self, before: Model, after: Model) -> list[str]:
         """Return the inputs and outputs that are not shown to be equal."""
-        one, other = before.declared, after.declared
-        changed = {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
+        old, new = before.declared, after.declared
+        changed = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
         ports = {key for key in changed if not key.startswith("default ")}
         coded = self.codes(before, after)
-        changed -= {key for key in ports if self._repaired(one.get(key, ""), other.get(key, ""), after)}
+        changed -= {key for key in ports if self._repaired(old.get(key, ""), new.get(key, ""), after)}
         for name, term in before.outputs.items():
             value = after.outputs.get(name)
             if value is not None and term.dtype in STORED and value.dtype == TensorProto.UINT8 and name in coded:
@@ -1867,20 +1896,15 @@ class Checker:
 
     def codes(self, before: Model, after: Model) -> set[str]:
         """Return the inputs and outputs that are declared to be of a small type before, and uint8 after."""
-        kinds: list[dict[str, int]] = []
-        for model in (before, after):
-            ports = [
-                text.rpartition(" ") for key, text in model.declared.items() if key.startswith(("input ", "output "))
-            ]
-            kinds.append({name: declared(self._parse(onnx.TypeProto, kind), name)[0] for name, _, kind in ports})
-        return {name for name, kind in kinds[0].items() if kind in STORED and kinds[1].get(name) == TensorProto.UINT8}
+        old, new = ({name: kind[0] for name, kind in self._ports(model)} for model in (before, after))
+        return {name for name, dtype in old.items() if dtype in STORED and new.get(name) == TensorProto.UINT8}
 
     def _refines(self, old: Term, new: Term | None) -> bool:
         """True if the terms are equal where the old one is defined: float4 has no NaN, for which any value may be."""
         if new is None or old.args != new.args or not {old, new} <= self.terms.tables.keys():
             return False
-        (array, defined), (other, also) = self.terms.tables[old], self.terms.tables[new]
-        return old.dtype == new.dtype and bool(np.all(~defined | (also & agree(array, other))))
+        (old_array, old_defined), (new_array, new_defined) = self.terms.tables[old], self.terms.tables[new]
+        return old.dtype == new.dtype and bool(np.all(~old_defined | (new_defined & agree(old_array, new_array))))
 
     def _repaired(self, old: str, new: str, after: Model) -> bool:
         """True if an output is declared as its value is, or an input of float8 is now its code."""
@@ -1889,24 +1913,24 @@ class Checker:
         name = new.rpartition(" ")[0]
         if not name or name != old.rpartition(" ")[0]:
             return False
-        was, now = (declared(self._parse(onnx.TypeProto, text.rpartition(" ")[2]), name) for text in (old, new))
+        was, now = (self._port(text)[1] for text in (old, new))
         if name not in after.outputs:
             return was[0] in STORED and now[0] == TensorProto.UINT8 and was[1] == now[1]
         value = after.outputs[name]
         if now[0] != value.dtype or not now[0] or now[1] is None or value.shape is None:
             return now[0] == value.dtype > 0 and now[1] == was[1]
-        stated = was[1] if was[1] and len(was[1]) == len(now[1]) else now[1]
+        declared_shape = was[1] if was[1] and len(was[1]) == len(now[1]) else now[1]
         fits = (
             new == true if isinstance(new, int) else new == old or (isinstance(old, int) and old != true)
-            for old, new, true in zip(stated, now[1], value.shape, strict=False)
+            for old, new, true in zip(declared_shape, now[1], value.shape, strict=False)
         )
         return len(now[1]) == len(value.shape) and all(fits)
 
 
 def in_order(nodes: Sequence[onnx.NodeProto], names: Callable[[onnx.NodeProto], set[str]]) -> list[onnx.NodeProto]:
     """Return the nodes, each after those whose results it uses."""
-    made = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    uses = {index: {made[name] for name in names(node) if name in made} for index, node in enumerate(nodes)}
+    producers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    uses = {index: {producers[name] for name in names(node) if name in producers} for index, node in enumerate(nodes)}
     try:
         return [nodes[index] for index in TopologicalSorter(uses).static_order()]
     except CycleError:
@@ -1917,9 +1941,9 @@ def names_in(node: onnx.NodeProto) -> set[str]:
     """Return the names that a node, with its bodies, takes from around it."""
     names = {*node.input}
     for graph in (attribute.g for attribute in node.attribute if attribute.HasField("g")):
-        made = {name for inner in graph.node for name in inner.output}
-        made |= {value.name for value in (*graph.input, *graph.initializer)}
-        names |= {value.name for value in graph.output}.union(*map(names_in, graph.node)) - made
+        defined = {name for inner in graph.node for name in inner.output}
+        defined |= {value.name for value in (*graph.input, *graph.initializer)}
+        names |= {value.name for value in graph.output}.union(*map(names_in, graph.node)) - defined
     return names
 
 
@@ -1949,7 +1973,8 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> 
     """
     try:
         steps = [
-            (step["pass"], [one["rule"] for one in step["rewrites"]], step["edit"]) for step in certificate["steps"]
+            (step["pass"], [rewrite["rule"] for rewrite in step["rewrites"]], step["edit"])
+            for step in certificate["steps"]
         ]
         texts = [
             text
@@ -1975,17 +2000,17 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> 
             raise RefusedError(f"the step {name} drops {missing[0]}, which is not there")
         dropped = set(edit["drop"])
         states.append({key: text for key, text in states[-1].items() if key not in dropped} | edit["put"])
-    wrong = sorted(key for key in last.keys() | states[-1].keys() if last.get(key) != states[-1].get(key))
-    if wrong:
-        raise RefusedError(f"the steps do not lead to the output model: {', '.join(wrong[:3])} differ")
+    differing = sorted(key for key in last.keys() | states[-1].keys() if last.get(key) != states[-1].get(key))
+    if differing:
+        raise RefusedError(f"the steps do not lead to the output model: {', '.join(differing[:3])} differ")
     try:
         checker = checker_of(before, pool)
         first, last = checker.read(states[0], is_first=True), checker.read(states[-1])
-        left = list[tuple[str, list[str], list[str]]]()
+        open_steps = list[tuple[str, list[str], list[str]]]()
         if checker.differing(first, last):
-            left = uncertified(checker, [first, *map(checker.read, states[1:-1]), last], steps)
-        left += [("output", [kind], names) for kind, names in doubts(before, after, first, last).items() if names]
-        return Report(len(steps), left, sorted(checker.codes(first, last)))
+            open_steps = uncertified(checker, [first, *map(checker.read, states[1:-1]), last], steps)
+        open_steps += [("output", [kind], names) for kind, names in doubts(before, after, first, last).items() if names]
+        return Report(len(steps), open_steps, sorted(checker.codes(first, last)))
     except RefusedError:
         raise
     except MALFORMED as error:
@@ -1994,19 +2019,19 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, certificate: Any) -> 
 
 def wrong_facts(before: onnx.ModelProto, after: onnx.ModelProto, first: Model, last: Model) -> list[str]:
     """Return the values of the output model whose types or shapes are neither as stated before nor known to be so."""
-    stated, claims = {value.name: value.type for value in before.graph.value_info}, dict[str, Dim]()
+    old_types, claims = {value.name: value.type for value in before.graph.value_info}, dict[str, Dim]()
     for value in before.graph.input:
-        claims |= {dim.dim_param: named(dim.dim_param) for dim in value.type.tensor_type.shape.dim if dim.dim_param}
+        claims |= {dim.dim_param: atom_of(dim.dim_param) for dim in value.type.tensor_type.shape.dim if dim.dim_param}
     wrong = list[str]()
     for value in after.graph.value_info:
         term = last.values.get(value.name)
-        if term is None or (stated.get(value.name) == value.type and first.values.get(value.name) is term):
+        if term is None or (old_types.get(value.name) == value.type and first.values.get(value.name) is term):
             continue
-        stated_type = value.type.tensor_type
-        dims = stated_type.shape.dim if stated_type.HasField("shape") else None
-        known = (None,) * len(dims or ()) if term.shape is None else term.shape
-        holds = stated_type.elem_type in (0, term.dtype) and (dims is None or len(dims) == len(known))
-        for dim, size in zip(dims or (), known, strict=False):
+        new_type = value.type.tensor_type
+        dims = new_type.shape.dim if new_type.HasField("shape") else None
+        shape = (None,) * len(dims or ()) if term.shape is None else term.shape
+        holds = new_type.elem_type in (0, term.dtype) and (dims is None or len(dims) == len(shape))
+        for dim, size in zip(dims or (), shape, strict=False):
             holds = holds and (not dim.HasField("dim_value") or dim.dim_value == size)
             holds = holds and (
                 not dim.dim_param or (size is not None and claims.setdefault(dim.dim_param, size) == size)
@@ -2025,13 +2050,14 @@ def uncertified(
     checker: Checker, models: Sequence[Model], steps: Sequence[tuple[str, list[str], Any]]
 ) -> list[tuple[str, list[str], list[str]]]:
     """Return the steps from model to model that are not certified."""
-    left, place = list[tuple[str, list[str], list[str]]](), 0
+    open_steps, place = list[tuple[str, list[str], list[str]]](), 0
     while place < len(steps):
-        found = [checker.differing(models[place], model) for model in models[place + 1 :]]
-        if [] not in found:
-            left.append((steps[place][0], sorted(set(steps[place][1])), found[0]))
-        place += len(found) - found[::-1].index([]) if [] in found else 1  # several steps may be right together alone
-    return left
+        differences = [checker.differing(models[place], model) for model in models[place + 1 :]]
+        if [] not in differences:
+            open_steps.append((steps[place][0], sorted(set(steps[place][1])), differences[0]))
+        # several steps may be right together alone
+        place += len(differences) - differences[::-1].index([]) if [] in differences else 1
+    return open_steps
 
 
 def doubts(before: onnx.ModelProto, after: onnx.ModelProto, first: Model, last: Model) -> dict[str, list[str]]:

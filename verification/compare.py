@@ -140,57 +140,57 @@ def interfaces(a: onnx_ir.Model, b: onnx_ir.Model, accept: Collection[str] = ())
     Args:
         accept: The inputs and outputs whose element type may differ, or `all`.
     """
-    found: list[str] = []
+    differences: list[str] = []
     pending: dict[str, str] = {}
     recoded: dict[str, Recoding] = {}
-    for what, left, right in (("input", a.graph.inputs, b.graph.inputs), ("output", a.graph.outputs, b.graph.outputs)):
+    for port, left, right in (("input", a.graph.inputs, b.graph.inputs), ("output", a.graph.outputs, b.graph.outputs)):
         names = [[value.name or "" for value in side] for side in (left, right)]
         if names[0] != names[1]:
             kind = "order" if sorted(names[0]) == sorted(names[1]) else "names"
             texts = (", ".join(side) or "none" for side in names)
-            found.append("the {}s differ in {}: {} and {}".format(what, kind, *texts))
-        others = {value.name or "": value for value in right}
+            differences.append("the {}s differ in {}: {} and {}".format(port, kind, *texts))
+        by_name = {value.name or "": value for value in right}
         for value in left:
-            other = others.get(value.name or "")
-            if other is None:
+            counterpart = by_name.get(value.name or "")
+            if counterpart is None:
                 continue
-            shapes = _shapes(what, value, other)
-            if what == "output" and shapes:
+            shapes = _shapes(port, value, counterpart)
+            if port == "output" and shapes:
                 pending[value.name or ""] = shapes[0]
                 continue
-            found += shapes
-            text = _types(what, value, other)
+            differences += shapes
+            text = _types(port, value, counterpart)
             if not text:
                 continue
-            recoding = _recoding(value.dtype, other.dtype)
+            recoding = _recoding(value.dtype, counterpart.dtype)
             if recoding is not None and ({ALL, value.name or ""} & set(accept)):
                 recoded[value.name or ""] = recoding
-            elif what == "output":
+            elif port == "output":
                 pending[value.name or ""] = text
             else:
-                found.append(text)
-    return Interfaces(tuple(found), pending, recoded)
+                differences.append(text)
+    return Interfaces(tuple(differences), pending, recoded)
 
 
-def _types(what: str, a: onnx_ir.Value, b: onnx_ir.Value) -> str:
+def _types(port: str, a: onnx_ir.Value, b: onnx_ir.Value) -> str:
     if a.type is None or b.type is None:
-        return "" if what == "output" or a.type == b.type else f"the {what} {a.name} has a type in only one model"
-    return "" if a.type == b.type else f"the {what} {a.name} is {_type_text(a)} and {_type_text(b)}"
+        return "" if port == "output" or a.type == b.type else f"the {port} {a.name} has a type in only one model"
+    return "" if a.type == b.type else f"the {port} {a.name} is {_type_text(a)} and {_type_text(b)}"
 
 
-def _shapes(what: str, a: onnx_ir.Value, b: onnx_ir.Value) -> list[str]:
-    found: list[str] = []
-    if what == "input" and (a.const_value is None) != (b.const_value is None):
-        found.append(f"the input {a.name} has a default in only one model")
-    left, right = (None if each.shape is None else list(each.shape) for each in (a, b))
-    if left is None and right is not None and what == "output":
-        return found  # declared by the second model only
+def _shapes(port: str, a: onnx_ir.Value, b: onnx_ir.Value) -> list[str]:
+    differences: list[str] = []
+    if port == "input" and (a.const_value is None) != (b.const_value is None):
+        differences.append(f"the input {a.name} has a default in only one model")
+    left, right = (None if value.shape is None else list(value.shape) for value in (a, b))
+    if left is None and right is not None and port == "output":
+        return differences  # declared by the second model only
     sizes = [
         None if side is None else [dim if isinstance(dim, int) else None for dim in side] for side in (left, right)
     ]
-    if sizes[0] != sizes[1] and not (what == "output" and _tells_more(sizes[0], sizes[1])):
-        found.append(f"the {what} {a.name} has the shape {_shape_text(a)} and {_shape_text(b)}")
-    return found
+    if sizes[0] != sizes[1] and not (port == "output" and _tells_more(sizes[0], sizes[1])):
+        differences.append(f"the {port} {a.name} has the shape {_shape_text(a)} and {_shape_text(b)}")
+    return differences
 
 
 def _tells_more(a: list[int | None] | None, b: list[int | None] | None) -> bool:
@@ -225,9 +225,9 @@ def _recoding(a: DataType | None, b: DataType | None) -> Recoding | None:
         or not all(element_type(t).kind in numbers for t in (a, b))
     ):
         return None
-    row, other = element_type(a), element_type(b)
-    coded = row.kind is Kind.FLOATING or (row.kind is Kind.INTEGER and row.signed and row.bits < _BYTE)
-    if coded and other.kind is Kind.INTEGER and not other.signed and other.bits == 8 * a.numpy().itemsize:
+    own_row, other_row = element_type(a), element_type(b)
+    coded = own_row.kind is Kind.FLOATING or (own_row.kind is Kind.INTEGER and own_row.signed and own_row.bits < _BYTE)
+    if coded and other_row.kind is Kind.INTEGER and not other_row.signed and other_row.bits == 8 * a.numpy().itemsize:
         return Recoding(a, b, "code")
     return Recoding(a, b, "wider") if embeds(a, b) else Recoding(a, b, "narrower") if embeds(b, a) else None
 
@@ -285,13 +285,13 @@ class Count:
 
     def add(self, a: Tensor, b: Tensor) -> None:
         """Count the elements of one result."""
-        known = np.ones(a.array.shape, np.bool_) if a.undefined is None else ~a.undefined
+        defined = np.ones(a.array.shape, np.bool_) if a.undefined is None else ~a.undefined
         self.elements += a.array.size
-        self.left_out += a.array.size - int(known.sum())
-        if b.undefined is not None and b.undefined.shape == known.shape:
-            self.open_in_b += int((b.undefined & known).sum())
+        self.left_out += a.array.size - int(defined.sum())
+        if b.undefined is not None and b.undefined.shape == defined.shape:
+            self.open_in_b += int((b.undefined & defined).sum())
         floating = element_type(dtype_of(a.array)).kind in (Kind.FLOATING, Kind.COMPLEX)
-        self.numbers += int((known & ~np.isnan(a.array)).sum() if floating else known.sum())
+        self.numbers += int((defined & ~np.isnan(a.array)).sum() if floating else defined.sum())
 
     def measure(self, a: Array, b: Array, open_in_a: Mask) -> None:
         """Note how far the elements of one result are apart."""
@@ -299,9 +299,9 @@ class Count:
             self.absolute = self.relative = np.inf
             return
         apart, relative = distances(a, b)
-        where = True if open_in_a is None else ~open_in_a
-        self.absolute = max(self.absolute, float(apart.max(initial=0.0, where=where)))
-        self.relative = max(self.relative, float(relative.max(initial=0.0, where=where)))
+        defined = True if open_in_a is None else ~open_in_a
+        self.absolute = max(self.absolute, float(apart.max(initial=0.0, where=defined)))
+        self.relative = max(self.relative, float(relative.max(initial=0.0, where=defined)))
 
 
 def compare(
@@ -323,9 +323,9 @@ def compare(
         return difference(*pair, a.undefined, nan_bits=nan_bits, tolerance=tolerance)
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         for index, (left, right) in enumerate(zip(a, b, strict=True)):
-            found = compare(left, right, count, recoding, nan_bits, tolerance, measured=measured)
-            if found is not None:
-                return Difference((index, *found.index), found.a, found.b, found.elements, found.of)
+            inner = compare(left, right, count, recoding, nan_bits, tolerance, measured=measured)
+            if inner is not None:
+                return Difference((index, *inner.index), inner.a, inner.b, inner.elements, inner.of)
         count.elements += not a  # an empty sequence is compared by its length
         count.numbers += not a
         return None

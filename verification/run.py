@@ -167,7 +167,7 @@ def verify(
         )
         comparison.all(feeds, progress)
     verdict.stood_in = tuple(sorted(runner.stood_in))
-    verdict.computed = {who: tuple(sorted(runner.ran[who])) for who in (OURSELVES, *TITLES) if who in runner.ran}
+    verdict.computed = {name: tuple(sorted(runner.ran[name])) for name in (OURSELVES, *TITLES) if name in runner.ran}
     verdict.notes += dict.fromkeys(runner.crashes)
     verdict.seconds = time.monotonic() - started
     return verdict
@@ -179,12 +179,12 @@ def _tolerances(
     """Return the tolerance of each output. Raises OptionError for a negative number, or one of no output."""
     names = [value.name or "" for value in model.graph.outputs]
     numbers: list[list[float]] = []
-    for what, tolerance in (("rtol", rtol), ("atol", atol)):
+    for option, tolerance in (("rtol", rtol), ("atol", atol)):
         by_output = tolerance if isinstance(tolerance, Mapping) else {"": tolerance}
-        for name, allowed in by_output.items():
+        for name, limit in by_output.items():
             if name and name not in names:
-                raise OptionError(f"{what} names the unknown output {name!r}; expected {', '.join(names)}.")
-            number(what, allowed)
+                raise OptionError(f"{option} names the unknown output {name!r}; expected {', '.join(names)}.")
+            number(option, limit)
         numbers.append([float(by_output.get(name, by_output.get("", 0.0))) for name in names])
     return dict(zip(names, map(Tolerance, *numbers), strict=True))
 
@@ -215,12 +215,12 @@ def require_no_difference(verdict: Verdict, what: str) -> Verdict:
         return verdict
     if verdict.mismatch is None:
         raise VerificationError(f"verification failed: after {what}, {verdict.interface[0]}.")
-    mismatch, here = verdict.mismatch, verdict.mismatch.difference
+    mismatch, shown = verdict.mismatch, verdict.mismatch.difference
     if not mismatch.value:
-        raise VerificationError(f"verification failed: after {what}, on inputs {mismatch.inputs} the model {here.b}.")
-    value = f"{mismatch.value}{list(here.index) if here.index else ''} ({mismatch.site})"
+        raise VerificationError(f"verification failed: after {what}, on inputs {mismatch.inputs} the model {shown.b}.")
+    value = f"{mismatch.value}{list(shown.index) if shown.index else ''} ({mismatch.site})"
     raise VerificationError(
-        f"verification failed: after {what}, {value} is {here.b} and was {here.a} on inputs {mismatch.inputs}."
+        f"verification failed: after {what}, {value} is {shown.b} and was {shown.a} on inputs {mismatch.inputs}."
     )
 
 
@@ -247,8 +247,8 @@ class _Comparison:
         self.first = Evaluator(self.a, self.rules, self.runner, self.budget)
         self.second = Evaluator(self.b, self.rules, self.runner, self.budget)
         recoded = self.declared.recoded.items()
-        held = {name: Held(how.a, how.b, how.through == "code") for name, how in recoded}
-        how: dict[str, Any] = {"rules": self.rules, "nan_bits": self.how.nan_bits, "held": held}
+        recodings = {name: Held(how.a, how.b, how.through == "code") for name, how in recoded}
+        how: dict[str, Any] = {"rules": self.rules, "nan_bits": self.how.nan_bits, "held": recodings}
         try:
             self.proof = prove(self.a, self.b, **how, pause=partial(self.budget.require_time, _PART_OF_PROOF))
         except LimitError:
@@ -273,7 +273,7 @@ class _Comparison:
                 if progress is not None:
                     progress(f"inputs: {name}")
                 before = self.verdict.mismatch
-                self._one(name, feeds)
+                self._run_set(name, feeds)
                 if before is not self.verdict.mismatch or (shown is None and name in self.verdict.runs):
                     shown = feeds
                 if self.verdict.mismatch is not None and not self.verdict.tolerances:
@@ -291,7 +291,7 @@ class _Comparison:
 
     # ---- one set
 
-    def _one(self, name: str, feeds: Feeds) -> None:
+    def _run_set(self, name: str, feeds: Feeds) -> None:
         """Run both models on one set of inputs, compare the results, and note findings."""
         verdict, recoded = self.verdict, self.declared.recoded
         try:
@@ -319,15 +319,15 @@ class _Comparison:
         for output, content in expected.items():
             text, tolerance = self.declared.outputs.get(output), self.how.tolerances[output]
             count, nan_bits = verdict.outputs[output], self.how.nan_bits
-            both, recoding = (content, results[output]), recoded.get(output)
-            here = compare(*both, count, recoding, nan_bits, tolerance, measured=self.how.trace)
-            if here is not None and verdict.mismatch is None:
+            contents, recoding = (content, results[output]), recoded.get(output)
+            output_difference = compare(*contents, count, recoding, nan_bits, tolerance, measured=self.how.trace)
+            if output_difference is not None and verdict.mismatch is None:
                 earlier = self._first_difference(name, feeds, theirs, tolerance)
                 value = next(value for value in self.b.graph.outputs if value.name == output)
-                verdict.mismatch = earlier or self._mismatch(name, value, here, {}, None)
-            if here is not None and not verdict.tolerances and not self.how.trace:
+                verdict.mismatch = earlier or self._mismatch(name, value, output_difference, {}, None)
+            if output_difference is not None and not verdict.tolerances and not self.how.trace:
                 return
-            if text is not None and here is None:
+            if text is not None and output_difference is None:
                 self.confirmed.add(output)
         verdict.runs.append(name)
         if self.whole is not None and not verdict.runtime and len(verdict.runs) <= _MOST_WHOLE:
@@ -347,9 +347,9 @@ class _Comparison:
             if mismatches or ours is None or (tolerance and _is_constant(value)):
                 return
             pair, how = self._pair(value, ours, tensor), dict[str, Any](nan_bits=self.how.nan_bits, tolerance=tolerance)
-            here = None if pair is None else difference(*pair, ours.undefined, **how)
-            if here is not None:
-                mismatches.append(self._mismatch(name, value, here, arrays, tensor.array, path))
+            value_difference = None if pair is None else difference(*pair, ours.undefined, **how)
+            if value_difference is not None:
+                mismatches.append(self._mismatch(name, value, value_difference, arrays, tensor.array, path))
 
         return mismatches[0] if self._side_by_side(feeds, theirs, see) and mismatches else None
 
@@ -392,13 +392,13 @@ class _Comparison:
     ) -> bool:
         """Run both again, and call `see` with each value of B and what A has of the same name; False if one stops."""
         of_first: dict[tuple[Path, str], Tensor] = {}
-        kept = 0
+        stored_bytes = 0
         self.budget.extend()
 
         def keep(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
-            nonlocal kept
-            kept += tensor.array.nbytes
-            self.budget.require_memory(kept)
+            nonlocal stored_bytes
+            stored_bytes += tensor.array.nbytes
+            self.budget.require_memory(stored_bytes)
             of_first[path, value.name or ""] = tensor
 
         def watch(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
@@ -517,13 +517,13 @@ class _Comparison:
     def _nothing_ran(self, tested: Sequence[str]) -> None:
         skipped, verdict = self.verdict.skipped, self.verdict
         reason = skipped[0][1].rstrip(".") if skipped else self.sets.unread or "there are no inputs"
-        named = {name: size for name, size in self.sets.made_up.items() if "[" not in name}
-        sizes = " ".join(f"{name}={size}" for name, size in named.items())
+        by_name = {name: size for name, size in self.sets.made_up.items() if "[" not in name}
+        sizes = " ".join(f"{name}={size}" for name, size in by_name.items())
         way = f"; Castsmith chose the sizes of symbolic dimensions: {sizes}; pass valid ones (`dims=`)" if sizes else ""
         text = f"the models did not run on any of the inputs: {reason}{way}"
         unsupported, shapes = (
             self.failed is not None and self.failed[1].unsupported,
-            len(named) < len(self.sets.made_up),
+            len(by_name) < len(self.sets.made_up),
         )
         ways = [f"{_GIVE}{' or their shapes (`shapes=`)' if shapes else ''}"]
         if unsupported or "`" in reason:  # no input helps, or it names the option itself

@@ -148,12 +148,14 @@ class Verdict:
     def summary(self) -> str:
         """One sentence: the outcome and its basis."""
         if self.mismatch is not None:
-            found = self.mismatch
-            here = found.difference
-            if not found.value:
-                return f"different: on inputs {found.inputs} the second model {here.b}"
-            place = list(here.index) if here.index else ""
-            return f"different: {found.value}{place} is {here.a} and {here.b} on inputs {found.inputs}"
+            mismatch = self.mismatch
+            difference = mismatch.difference
+            if not mismatch.value:
+                return f"different: on inputs {mismatch.inputs} the second model {difference.b}"
+            place = list(difference.index) if difference.index else ""
+            return (
+                f"different: {mismatch.value}{place} is {difference.a} and {difference.b} on inputs {mismatch.inputs}"
+            )
         if self.interface:
             return f"different: {self.interface[0]}"
         outcome, evidence = evidence_of(self)
@@ -181,9 +183,9 @@ def evidence_of(verdict: Verdict) -> tuple[str, str]:
     if verdict.equal and proven == len(verdict.outputs):
         return "equal", f", proven for all inputs; {elements}, on {sets}"
     outputs = f"{len(verdict.outputs)} output{'' if len(verdict.outputs) == 1 else 's'}"
-    rest = f"; {proven} of {outputs} proven for all inputs" if proven else ""
+    proven_text = f"; {proven} of {outputs} proven for all inputs" if proven else ""
     if verdict.equal:
         tolerances = [*dict.fromkeys(map(str, verdict.tolerances.values()))]
         within = f" within {tolerances[0] if len(tolerances) == 1 else 'the tolerances'}" if tolerances else ""
-        return "match", f"{within} on {sets}: {elements}{rest}"
-    return verdict.outcome, f": {elements}, on {sets}{rest}"
+        return "match", f"{within} on {sets}: {elements}{proven_text}"
+    return verdict.outcome, f": {elements}, on {sets}{proven_text}"

@@ -66,14 +66,14 @@ class Whole:
         self,
         name: str,
         feeds: Mapping[str, Array | list[Array] | None],
-        meant: Mapping[str, Content],
+        expected: Mapping[str, Content],
         evaluator: Evaluator,
         how: How,
     ) -> list[str]:
         """Yield one sentence for each level at which an output differs from the meaning, with the node that caused it.
 
         Args:
-            meant: The outputs that the model means.
+            expected: The outputs that the model means.
         """
         title = TITLES[self.engine]
         if self.reason:
@@ -81,35 +81,35 @@ class Whole:
         plain = {key: array for key, array in feeds.items() if isinstance(array, np.ndarray)}
         if len(plain) != len(feeds):
             return []
-        found: list[str] = []
+        texts: list[str] = []
         for level, run in self._runs.items():
             try:
                 results = run.run(plain, evaluator.budget.call)
             except EngineError as error:
-                found.append(f"{title}{level} does not run the whole model: {error}")
+                texts.append(f"{title}{level} does not run the whole model: {error}")
                 continue
             for value, array in zip(self.model.graph.outputs, results, strict=True):
-                here = self._difference(meant, value, value, array, how)
-                if here is None:
+                gap = self._difference(expected, value, value, array, how)
+                if gap is None:
                     continue
-                place, who = list(here.index) if here.index else "", f"{title}{level}".removesuffix(",")
+                place, engine = list(gap.index) if gap.index else "", f"{title}{level}".removesuffix(",")
                 cause = self._cause(run.kind, evaluator, plain, value, how)
-                found.append(
-                    f"run as a whole by {who}, {value.name}{place} is {here.b} instead of {here.a}"
-                    f" ({name}; {here.elements} of {here.of} elements){cause}"
+                texts.append(
+                    f"run as a whole by {engine}, {value.name}{place} is {gap.b} instead of {gap.a}"
+                    f" ({name}; {gap.elements} of {gap.of} elements){cause}"
                 )
                 break
-        return found
+        return texts
 
     def _difference(
-        self, meant: Mapping[str, Content], value: onnx_ir.Value, output: onnx_ir.Value, array: object, how: How
+        self, expected: Mapping[str, Content], value: onnx_ir.Value, output: onnx_ir.Value, array: object, how: How
     ) -> Difference | None:
         """Return the first difference of a value, within the tolerance of an output."""
-        known = meant.get(value.name or "")
-        if not isinstance(known, Tensor) or isinstance(array, list | dict):
+        tensor = expected.get(value.name or "")
+        if not isinstance(tensor, Tensor) or isinstance(array, list | dict):
             return None
         tolerance = how.tolerances.get(output.name or "", EXACT)
-        return difference(known.array, np.asarray(array), known.undefined, nan_bits=how.nan_bits, tolerance=tolerance)
+        return difference(tensor.array, np.asarray(array), tensor.undefined, nan_bits=how.nan_bits, tolerance=tolerance)
 
     def _cause(
         self,
@@ -122,17 +122,17 @@ class Whole:
         """Return the first node whose result, as the only output, the runtime changes; of a large model, about that."""
         if self._proto is None or self._proto.ByteSize() > _LARGEST_CUT:
             return ""
-        meant: dict[str, Tensor] = {key: Tensor(array) for key, array in feeds.items()}
+        tensors: dict[str, Tensor] = {key: Tensor(array) for key, array in feeds.items()}
 
         def watch(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
             if not path:
-                meant[value.name or ""] = tensor
+                tensors[value.name or ""] = tensor
 
         try:
             evaluator.run(feeds, watch)
         except EngineError:
             return ""
-        makers = [node for node in self.model.graph if node.outputs and node.outputs[0].name in meant]
+        makers = [node for node in self.model.graph if node.outputs and node.outputs[0].name in tensors]
         if output.producer() in makers:
             makers = makers[: makers.index(output.producer()) + 1]  # pyright: ignore[reportArgumentType]
         least = evaluator.budget.left * (1 - _PART)
@@ -148,6 +148,6 @@ class Whole:
                 array = Prepared(kind, cut.SerializeToString()).run(feeds, evaluator.budget.call)[0]
             except EngineError:
                 continue
-            if self._difference(meant, node.outputs[0], output, array, how) is not None:
+            if self._difference(tensors, node.outputs[0], output, array, how) is not None:
                 return f"; it starts at {node.outputs[0].name}, made by {node.op_type} {node.name or ''}".rstrip()
         return ""

@@ -38,7 +38,7 @@ def on_dask(address: str, tasks: Sequence[Task]) -> Generator[Done]:
 
 def _outcomes(address: str, client: Any, wait: Any, futures: dict[Any, Task]) -> Generator[Done]:
     """Yield the outcome of each future; those left fail when the cluster has had no worker for a while."""
-    seen = time.monotonic()
+    last_sign = time.monotonic()
     while futures:
         try:
             ended = wait(list(futures), timeout=1, return_when="FIRST_COMPLETED").done
@@ -55,8 +55,8 @@ def _outcomes(address: str, client: Any, wait: Any, futures: dict[Any, Task]) ->
             else:
                 yield failed(task, f"{task.source}: the worker failed ({future.exception()}).")
         if ended or _has_workers(client):
-            seen = time.monotonic()
-        elif time.monotonic() - seen > _PATIENCE:
+            last_sign = time.monotonic()
+        elif time.monotonic() - last_sign > _PATIENCE:
             reason = f"the cluster at {address} has had no worker for {_PATIENCE:.0f} seconds"
             yield from (failed(task, f"{task.source}: {reason}.") for task in futures.values())
             return

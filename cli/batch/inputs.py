@@ -42,8 +42,8 @@ def models_of(inputs: Sequence[str], *, outside: Path | None = None) -> list[Fou
     """
     pairs = list[tuple[str, str]]()
     for word in inputs:
-        seen = {file for file, _ in pairs} if _is_several(word) else frozenset[str]()
-        pairs.extend((file, root) for file, root in _below(word, outside) if file not in seen)
+        listed = {file for file, _ in pairs} if _is_several(word) else frozenset[str]()
+        pairs.extend((file, root) for file, root in _below(word, outside) if file not in listed)
     roots = [os.path.abspath(root) for _, root in pairs]
     try:
         common = os.path.commonpath(roots)
@@ -80,9 +80,9 @@ def _below(word: str, outside: Path | None) -> Iterator[tuple[str, str]]:
 def _in_folder(folder: str, outside: Path | None) -> Iterator[str]:
     """Yield the models below the folder; hidden folders and links to folders are not entered."""
     kept_out = None if outside is None or place(outside) == place(Path(folder)) else place(outside)
-    for where, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name[0] != "." and place(Path(where, name)) != kept_out)
-        yield from (os.path.join(where, name) for name in _sorted_models(files))
+    for directory, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name[0] != "." and place(Path(directory, name)) != kept_out)
+        yield from (os.path.join(directory, name) for name in _sorted_models(files))
 
 
 def _sorted_models(names: Iterable[str]) -> list[str]:

@@ -92,15 +92,15 @@ def run_pairs(arguments: argparse.Namespace) -> int:
     Raises:
         OptionError: The folders do not have the same models.
     """
-    sides = [{where: file for file, where in models_of([side])} for side in (arguments.a, arguments.b)]
-    for here, there, folder in ((*sides, arguments.b), (*reversed(sides), arguments.a)):
-        missing = [where for where in here if where not in there]
-        if missing:
-            more = f", nor {counted(len(missing) - 1, 'other')}" if len(missing) > 1 else ""
-            raise OptionError(f"{folder} has no {missing[0]} to compare with{more}.")
+    sides = [{relative: file for file, relative in models_of([side])} for side in (arguments.a, arguments.b)]
+    for models, others, folder in ((*sides, arguments.b), (*reversed(sides), arguments.a)):
+        unmatched = [relative for relative in models if relative not in others]
+        if unmatched:
+            more = f", nor {counted(len(unmatched) - 1, 'other')}" if len(unmatched) > 1 else ""
+            raise OptionError(f"{folder} has no {unmatched[0]} to compare with{more}.")
     words = list(words_of(arguments))
-    pairs = {here: sides[1][where] for where, here in sides[0].items()}
-    tasks = [Task(here, "", [*words, "--", here, there], _wanted(arguments)) for here, there in pairs.items()]
+    pairs = {first: sides[1][relative] for relative, first in sides[0].items()}
+    tasks = [Task(first, "", [*words, "--", first, second], _report_form(arguments)) for first, second in pairs.items()]
     return _run(arguments, tasks, None)
 
 
@@ -162,7 +162,7 @@ def _counts(everything: Sequence[Done]) -> dict[str, int]:
 
 def _report(arguments: argparse.Namespace, counts: Mapping[str, int], everything: Sequence[Done]) -> str:
     """Return the report as JSON, or as a page where its name says so."""
-    if _wanted(arguments) != "page":
+    if _report_form(arguments) != "page":
         return json_text({"summary": dict(counts), "models": list(map(_entry, everything))})
     from castsmith.cli.page.data import html_text, many_page
 
@@ -176,8 +176,8 @@ def _report(arguments: argparse.Namespace, counts: Mapping[str, int], everything
 def _entry(done: Done) -> Done:
     """Return the entry of one model in the report."""
     report = None if done["report"] is None else {"schema": 1, **done["report"]}
-    kept = {key: done[key] for key in ("input", "output", "exit_code", "messages", "error")}
-    return {**kept, "unchanged": done.get("unchanged", False), "report": report}
+    fields = {key: done[key] for key in ("input", "output", "exit_code", "messages", "error")}
+    return {**fields, "unchanged": done.get("unchanged", False), "report": report}
 
 
 def _line(done: Done) -> str:
@@ -225,10 +225,10 @@ def _writing(arguments: argparse.Namespace, folder: Path) -> Iterator[Task]:
     words = [*words_of(arguments), *(["--dry-run"] if arguments.dry_run else [])]
     for source, below in dict.fromkeys(models_of(arguments.input, outside=folder)):
         output = str(folder / below)
-        yield Task(source, output, [*words, "-o", output, "--", source], _wanted(arguments))
+        yield Task(source, output, [*words, "-o", output, "--", source], _report_form(arguments))
 
 
-def _wanted(arguments: argparse.Namespace) -> Wanted:
+def _report_form(arguments: argparse.Namespace) -> Wanted:
     if arguments.report is None:
         return "report" if arguments.json else "figures"
     return "page" if is_html(Path(arguments.report)) else "report"
@@ -262,16 +262,16 @@ def _require_places(arguments: argparse.Namespace, tasks: Sequence[Task]) -> Non
     by_place: dict[str, str] = {}
     for task in tasks:
         for output in (Path(task.output), *([_data_of(arguments, task)] if arguments.external_data else [])):
-            written = place(output)
-            if written in by_place:
+            output_place = place(output)
+            if output_place in by_place:
                 raise OptionError(
-                    f"{by_place[written]} and {task.source} would both be written to {output}: rename one."
+                    f"{by_place[output_place]} and {task.source} would both be written to {output}: rename one."
                 )
-            if sources.get(written, task.source) != task.source:
+            if sources.get(output_place, task.source) != task.source:
                 raise OptionError(
-                    f"{task.source} would be written to {output}, over the input {sources[written]}: rename one."
+                    f"{task.source} would be written to {output}, over the input {sources[output_place]}: rename one."
                 )
-            by_place[written] = task.source
+            by_place[output_place] = task.source
     settings = settings_files(arguments)
     outputs, data = [Path(task.output) for task in tasks], [_data_of(arguments, task) for task in tasks]
     models = {"the model": [*(Path(task.source) for task in tasks), *outputs], "the data file": data}

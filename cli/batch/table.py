@@ -40,13 +40,13 @@ def summary_line(command: str, counts: Mapping[str, int], everything: Sequence[D
     """Return the counts of all models, those that are 0 left out."""
     if command == "verify":
         codes = [done["exit_code"] for done in everything]
-        named = [(codes.count(code), word) for code, word in _COMPARED.items()]
-        named.append((len(codes) - sum(number for number, _ in named), "failed"))
-        outcomes = ", ".join(f"{number} {word}" for number, word in named if number)
+        counts_by_word = [(codes.count(code), word) for code, word in _COMPARED.items()]
+        counts_by_word.append((len(codes) - sum(number for number, _ in counts_by_word), "failed"))
+        outcomes = ", ".join(f"{number} {word}" for number, word in counts_by_word if number)
     else:
         unsure = f" ({counts['inconclusive']} inconclusive)" if counts["inconclusive"] else ""
         unchanged = f", {counts['unchanged']} unchanged" if counts["unchanged"] else ""
-        dry = any(_written(done) == "would be written" for done in everything)
+        dry = any(_file_status(done) == "would be written" for done in everything)
         word = "would be written" if dry else "written"
         outcomes = f"{counts['written']} {word}{unsure}{unchanged}, {counts['failed']} failed"
     return f"{counted(counts['models'], 'model')}: {outcomes}"
@@ -64,10 +64,10 @@ def _row(command: str, done: Done) -> tuple[str, ...]:
         return done["input"], "unchanged", *[""] * len(_FIGURES)
     if code not in (DONE, INCONCLUSIVE):
         return done["input"], names.get(code, "failed"), *[""] * len(_FIGURES)
-    return done["input"], names.get(code, _written(done)), *_figures(done["report"]["summary"])
+    return done["input"], names.get(code, _file_status(done)), *_figures(done["report"]["summary"])
 
 
-def _written(done: Done) -> str:
+def _file_status(done: Done) -> str:
     """Return what happened to a result: of a dry run the report names no output."""
     dry = done["report"] is not None and done["report"]["output"] is None
     return "would be written" if dry and done["exit_code"] in (DONE, INCONCLUSIVE) else "written"

@@ -34,8 +34,8 @@ class Record:
 
     def __init__(self, folder: Path, words: Iterable[str], settings: Iterable[Path]) -> None:
         self._folder, self._entries = folder, _entries(folder / STATE)
-        named = [sorted(path.iterdir()) if path.is_dir() else [path] for path in settings]
-        contents = [_digest(file) for files in named for file in files if file.is_file()]
+        groups = [sorted(path.iterdir()) if path.is_dir() else [path] for path in settings]
+        contents = [_digest(file) for files in groups for file in files if file.is_file()]
         self._options = hashlib.sha256(json.dumps([castsmith.__version__, *words, contents]).encode()).hexdigest()
         self._sources = dict[str, str | None]()
 

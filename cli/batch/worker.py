@@ -87,8 +87,8 @@ def worker_command() -> list[str]:
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment, with a PYTHONPATH in which no empty entry means the current folder."""
     path = os.pathsep.join(filter(None, variables.get("PYTHONPATH", "").split(os.pathsep)))
-    rest = {name: value for name, value in variables.items() if name != "PYTHONPATH"}
-    return {**rest, "PYTHONPATH": path} if path else rest
+    inherited = {name: value for name, value in variables.items() if name != "PYTHONPATH"}
+    return {**inherited, "PYTHONPATH": path} if path else inherited
 
 
 def failed(task: Task, message: str) -> Done:
@@ -114,7 +114,7 @@ def serve() -> None:
 def _answer(tasks: IO[bytes], replies: IO[bytes], errors: IO[bytes]) -> None:
     waiting, busy = SimpleQueue[bytes | None](), threading.Event()
     threading.Thread(target=_read, args=(tasks, waiting, busy), daemon=True).start()
-    seen = 0
+    weight = 0
     while (line := waiting.get()) is not None:
         busy.set()
         done = _run(Task(*json.loads(line)), errors)
@@ -123,11 +123,11 @@ def _answer(tasks: IO[bytes], replies: IO[bytes], errors: IO[bytes]) -> None:
         replies.flush()
         if done["exit_code"] == TERMINATED:
             return
-        seen += 1 + file_size(done["input"]) // _WEIGHTY
-        if seen >= _MODELS:
+        weight += 1 + file_size(done["input"]) // _WEIGHTY
+        if weight >= _MODELS:
             gc.collect()
             gc.freeze()  # what is left is imported, and stays: later collections do not look at it
-            seen = 0
+            weight = 0
 
 
 _MODELS, _WEIGHTY = 32, 1 << 20
@@ -167,9 +167,9 @@ def _run(task: Task, errors: IO[bytes]) -> Done:
     sys.stderr.flush()
     errors.seek(0)
     messages = errors.read().decode(errors="replace").splitlines()
-    told = {"text": text.getvalue(), "report": outcome.report, "page": outcome.page}
+    printed = {"text": text.getvalue(), "report": outcome.report, "page": outcome.page}
     ended = {"exit_code": code, "messages": messages, "error": outcome.error}
-    return {"input": task.source, "output": task.output, **ended, **told}
+    return {"input": task.source, "output": task.output, **ended, **printed}
 
 
 if __name__ == "__main__":

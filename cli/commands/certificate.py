@@ -32,8 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
             lines = [f"refused: {error}"]
     outcome = "refused" if report is None else "certified" if report.certified else "partly"
     if arguments.json:
-        left = [] if report is None else report.left
-        steps = [{"pass": name, "rules": rules, "values": values} for name, rules, values in left]
+        open_steps = [] if report is None else report.left
+        steps = [{"pass": name, "rules": rules, "values": values} for name, rules, values in open_steps]
         codes = [] if report is None else report.codes
         outcomes = {"outcome": outcome, "not_certified": steps, "codes": codes, "text": lines}
         print_json({"a": files[0], "b": files[1], **outcomes})

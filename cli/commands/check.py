@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.outcome is not None:
         return _part(arguments, promotion, target, inputs)
     files = [file for file, _ in models_of(arguments.input)]
-    baseline, also = _baseline(arguments, files), _also(arguments, files)
+    baseline, also = _baseline(arguments, files), _also_formats(arguments, files)
     checked = [_judged(model, rules) for model in _checked(arguments, files, promotion, target, inputs)]
     if baseline is not None and arguments.write_baseline:
         _write_baseline(baseline, checked, rules)
@@ -103,7 +103,7 @@ def _checked(
         for number, file in enumerate(files):
             announce(f"{number + 1} of {len(files)}: {file}")
             if many:
-                yield _one(file, promotion, target, inputs)
+                yield _checked_file(file, promotion, target, inputs)
             else:
                 yield Checked(file, _findings(file, promotion, target, inputs))
 
@@ -114,20 +114,20 @@ def _part(arguments: argparse.Namespace, promotion: PromotionRules, target: Targ
     return DONE
 
 
-def _one(file: str, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> Checked:
+def _checked_file(file: str, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> Checked:
     try:
         return Checked(file, _findings(file, promotion, target, inputs))
     except Exception as error:  # one file of many: it is reported, and the others are checked
         from castsmith.cli.failures import failure_of
 
-        return Checked(file, [], _told(failure_of(error, {"command": "check", "input": file})))
+        return Checked(file, [], _reported(failure_of(error, {"command": "check", "input": file})))
 
 
 def _failure(file: str, error: dict[str, Any]) -> Failure:
-    return _told(Failure(error["code"], error["message"], error["file"] or file, error["exit_code"]))
+    return _reported(Failure(error["code"], error["message"], error["file"] or file, error["exit_code"]))
 
 
-def _told(failure: Failure) -> Failure:
+def _reported(failure: Failure) -> Failure:
     complain(failure.message)
     return failure
 
@@ -197,7 +197,7 @@ def _summarize(checked: Sequence[Checked]) -> None:
     """Print how many errors there are, behind findings that go to a pipe or a file; of one clean model nothing."""
     if len(checked) == 1 and not checked[0].findings:
         return
-    errors = [sum(record.severity is Severity.ERROR for record in each.findings) for each in checked]
+    errors = [sum(record.severity is Severity.ERROR for record in model.findings) for model in checked]
     models = sum(map(bool, errors))
     sys.stdout.flush()  # findings that cannot be written are the failure to tell of
     complain(f"{counted(sum(errors), 'error')} in {models} of {counted(len(checked), 'model')}.")
@@ -207,7 +207,7 @@ _FORMATS = ("json", "sarif", "markdown")
 """Formats of a whole file."""
 
 
-def _also(arguments: argparse.Namespace, files: Sequence[str]) -> dict[Path, str]:
+def _also_formats(arguments: argparse.Namespace, files: Sequence[str]) -> dict[Path, str]:
     """Return the formats of the files that --also names. Raises OptionError or ModelError."""
     formats = dict[Path, str]()
     for text in arguments.also:
@@ -215,8 +215,8 @@ def _also(arguments: argparse.Namespace, files: Sequence[str]) -> dict[Path, str
         if shape not in _FORMATS or not file:
             raise OptionError(f"--also {text} is not FORMAT=FILE with a format of {', '.join(_FORMATS)}.")
         formats[Path(file)] = shape
-    named = {"the baseline": [None if arguments.baseline is None else Path(arguments.baseline)]}
-    require_apart({**settings_files(arguments), **named, "the model": map(Path, files)}, {"--also": formats})
+    baseline_file = {"the baseline": [None if arguments.baseline is None else Path(arguments.baseline)]}
+    require_apart({**settings_files(arguments), **baseline_file, "the model": map(Path, files)}, {"--also": formats})
     for path in formats:
         require_writable(path)
     return formats
@@ -240,9 +240,9 @@ def _data(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: B
     models = [{"input": model.file, **_model_data(model)} for model in checked]
     accepted = None if baseline is None else baseline.data(checked)
     if not means_many(arguments.input):
-        (one,) = models
-        findings = one["findings"]
-        return {"input": one["input"], "target": arguments.target, "findings": findings, "baseline": accepted}
+        (entry,) = models
+        findings = entry["findings"]
+        return {"input": entry["input"], "target": arguments.target, "findings": findings, "baseline": accepted}
     return {"target": arguments.target, "models": models, "baseline": accepted}
 
 

@@ -79,11 +79,13 @@ def _vectors(arguments: argparse.Namespace) -> Iterator[Vector]:
     """Yield the vectors of the directory, or those of the suite; raise OptionError if nothing is left."""
     types = _types(arguments)
     every = suite(types) if arguments.input is None else read_suite(arguments.input, arguments.match)
-    wanted = {type_name(dtype) for dtype in types}
+    requested = {type_name(dtype) for dtype in types}
     any_wrong = False
     for vector in every:
-        named = {type_name(dtype) for dtype in (*(operand.dtype for operand in vector.inputs[:1]), vector.output_type)}
-        if arguments.match in vector.name and named <= wanted:
+        vector_types = {
+            type_name(dtype) for dtype in (*(operand.dtype for operand in vector.inputs[:1]), vector.output_type)
+        }
+        if arguments.match in vector.name and vector_types <= requested:
             any_wrong = True
             yield vector
     if not any_wrong:

@@ -78,10 +78,10 @@ def _with_tried_way_out(arguments: argparse.Namespace, result: ConvertResult) ->
 
 def _as_it_is(model: onnx_ir.Model, why: str) -> Result:
     """Return the result for one of many models that has nothing to convert: it belongs to the others, unchanged."""
-    told = Diagnostic(
+    note = Diagnostic(
         NOTHING_TO_CONVERT.code, Severity.NOTE, Site(model.graph.name or ""), why, "it is written unchanged"
     )
-    return ConvertResult(model, diagnostics=[told])
+    return ConvertResult(model, diagnostics=[note])
 
 
 def _set_name(path: str, name: str) -> str:

@@ -115,10 +115,10 @@ def _git_lines(words: list[str], *, everything: bool, full: bool) -> Iterator[Li
     if len(words) == 1:
         yield Line((("", f"unmerged: {words[0]}"),))
         return
-    (path, old, _, _, new), (renamed, told) = words[:5], words[7:] or ("", "")
+    (path, old, _, _, new), (renamed, header) = words[:5], words[7:] or ("", "")
     names = _ABSENT if old == _ABSENT else f"a/{path}", _ABSENT if new == _ABSENT else f"b/{renamed or path}"
     yield Line((("bold", f"castsmith diff a/{path} b/{renamed or path}"),))
-    for line in told.splitlines():
+    for line in header.splitlines():
         yield Line((("bold", line),))
     if _ABSENT in (old, new):
         yield from _alone(names, old if new == _ABSENT else new, is_new=old == _ABSENT)
@@ -130,11 +130,11 @@ def _alone(names: tuple[str, str], file: str, *, is_new: bool) -> Iterator[Line]
     """Yield the summary of a model that only one side has."""
     yield Line((("red", f"--- {names[0]}"),))
     yield Line((("green", f"+++ {names[1]}"),))
-    what = "new model" if is_new else "deleted model"
+    title = "new model" if is_new else "deleted model"
     try:
-        yield Line((("", f"{what}: {_size(load_structure(file, []))}"),), 2)
+        yield Line((("", f"{title}: {_size(load_structure(file, []))}"),), 2)
     except CastsmithError as error:
-        yield Line((("", f"{what}: not shown: {_named(error, file, names[is_new])}"),), 2)
+        yield Line((("", f"{title}: not shown: {_message(error, file, names[is_new])}"),), 2)
 
 
 def _size(model: onnx_ir.Model) -> str:
@@ -152,7 +152,7 @@ def _compared(names: tuple[str, str], files: tuple[str, str], *, everything: boo
         yield from comparison_lines(*names, diff(a, b, everything=everything), full=full)
     except CastsmithError as error:
         at_fault = 0 if str(error).startswith(f"{files[0]}:") else 1
-        reason = _named(error, files[at_fault], names[at_fault])
+        reason = _message(error, files[at_fault], names[at_fault])
         yield Line((("dim", f"not compared by meaning: {reason}"),), 2)
         yield from _texts_compared(names, files)
 
@@ -168,6 +168,6 @@ def _styled(lines: Iterable[str]) -> Iterator[Line]:
         yield Line(((styles.get(line[0], ""), line),), 4)
 
 
-def _named(error: Exception, file: str, name: str) -> str:
+def _message(error: Exception, file: str, name: str) -> str:
     """Return the text of the error with the name in the repository; the file may be a temporary one of git."""
     return str(error).replace(f"{file}:", f"{name}:", 1)

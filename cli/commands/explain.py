@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
         return DONE
     # Of composed rewrites reports show the codes together: `promote-operands + resolve-promotion`.
     names = [name for word in arguments.codes for name in word.replace(",", " ").split() if name != "+"] or [""]
-    codes = [_known(name) for name in names]
+    codes = [_code_named(name) for name in names]
     if arguments.json:
         print_json({"pages": [code_data(code) for code in codes]})
     else:
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _known(name: str) -> Code:
+def _code_named(name: str) -> Code:
     code = code_named(name)
     if code is None:
         codes = [code.code for code in all_codes()]

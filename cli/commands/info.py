@@ -74,7 +74,7 @@ def _facts_of_file(name: str) -> dict[str, Any]:
     tell_flaws(shown(name), flaws)
     facts = _facts(model) if isinstance(model, onnx_ir.Model) else _facts_of_proto(model)
     facts["file_bytes"] = size_of(source)
-    facts["targets"] = {name: _verdict(here) for name, here in _findings(model, flaws).items()}
+    facts["targets"] = {name: _verdict(findings) for name, findings in _findings(model, flaws).items()}
     return facts
 
 
@@ -185,8 +185,10 @@ def _port_rows(title: str, ports: Sequence[Mapping[str, str]]) -> Iterator[tuple
 
 def _operators(operators: Mapping[str, int]) -> str:
     names = [f"{name} {count}" for name, count in operators.items()]
-    rest = len(names) - _MOST_OPERATORS
-    return ", ".join([*names[:_MOST_OPERATORS], *([f"{counted(rest, 'other operator')}"] if rest > 0 else [])])
+    hidden_count = len(names) - _MOST_OPERATORS
+    return ", ".join(
+        [*names[:_MOST_OPERATORS], *([f"{counted(hidden_count, 'other operator')}"] if hidden_count > 0 else [])]
+    )
 
 
 def _said(verdict: Mapping[str, Any]) -> str:

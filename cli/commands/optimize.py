@@ -118,7 +118,7 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
             data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
             require_no_datafile("--report", report, (*data, *files_read(model)))
         before = measure(model, size_of(source))
-        drawn = _seen(model) if page_wanted(arguments, report) else None
+        drawn = _seen_model(model) if page_wanted(arguments, report) else None
         watched = Watched(model)
         result = work(arguments, model, watched.noting(announce) if _savings_wanted(arguments) else announce)
         rules = watched.amounts(result.rewrites)
@@ -142,7 +142,11 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
 def _tell_refusal(arguments: argparse.Namespace, result: Result, source: Source) -> None:
     """Say that nothing was written, and what was tried that works."""
     reason = f"the result would be invalid for {arguments.target or 'any runtime'}"
-    if all(each.code == "infinite-error" for each in result.diagnostics if each.severity is Severity.ERROR):
+    if all(
+        diagnostic.code == "infinite-error"
+        for diagnostic in result.diagnostics
+        if diagnostic.severity is Severity.ERROR
+    ):
         reason = "the error of the result is infinite"
     if isinstance(result, FitResult):
         reason = f"no way was found to make the model run on {arguments.target}"
@@ -170,11 +174,11 @@ def _verified(arguments: argparse.Namespace, source: Source, result: Result) -> 
     output = file_of(arguments.output)
     beside = None if output is None or arguments.dry_run else output.parent
     with tempfile.TemporaryDirectory(dir=beside, prefix=".castsmith-verify-") as folder:
-        written = Path(folder) / (output.name if output else "model.onnx")
-        save(result.model, written, external_data=arguments.external_data, shard_bytes=arguments.shard_bytes)
+        candidate = Path(folder) / (output.name if output else "model.onnx")
+        save(result.model, candidate, external_data=arguments.external_data, shard_bytes=arguments.shard_bytes)
         verdict = verify(
             read_model(source),
-            written,
+            candidate,
             engine=arguments.engine,
             promotion=replace(promotion_rules(arguments), promote_unsafe=True),
             accept=pipeline.retyped(result.rewrites),
@@ -200,7 +204,7 @@ def _savings_wanted(arguments: argparse.Namespace) -> bool:
 
 def _optimize(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Callable[[str], None]) -> Result:
     require_dims(arguments, model)
-    given = given_inputs(arguments)
+    inputs = given_inputs(arguments)
     chosen = given_options(arguments, OPTIONS)
     if arguments.repair_only:
         chosen["passes"] = list(REPAIR)
@@ -211,8 +215,8 @@ def _optimize(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Cal
         progress=announce,
         verify=arguments.engine if arguments.verify else None,
         ranges=given_ranges(arguments) or None,
-        verify_dims=given["dims"],
-        verify_inputs=given["inputs"],
+        verify_dims=inputs["dims"],
+        verify_inputs=inputs["inputs"],
     )
     result = pipeline.optimize_loaded(model, options, None if arguments.certificate is None else arguments.input)
     return replace(result, diagnostics=list(map(as_command, result.diagnostics)))
@@ -223,14 +227,14 @@ def _write(
 ) -> None:
     """Write the model and the report: if either fails, an older report stays."""
     output = file_of(arguments.output)
-    size, kept = _write_model(arguments, result.model, output)
+    size, unused_files = _write_model(arguments, result.model, output)
     sizes = replace(sizes, after=replace(sizes.after, file_bytes=size))
     page = _page(arguments, drawn, result, sizes) if drawn is not None else None
     if report is not None:
         write_report(report, _data(arguments, arguments.output, result, sizes), page)
     if result.certificate is not None:
         write_file(Path(arguments.certificate), json.dumps(result.certificate, indent=1) + "\n")
-    for file in kept:
+    for file in unused_files:
         remark(kept_note(file), quiet=arguments.quiet)
     arguments.written = output
     _tell(arguments, arguments.output, result, sizes, page)
@@ -238,13 +242,13 @@ def _write(
 
 def _tell(
     arguments: argparse.Namespace,
-    written: str | None,
+    destination: str | None,
     result: Result,
     sizes: ModelSizes,
     page: dict[str, Any] | None = None,
 ) -> None:
     """Print the result, as JSON or as text; what a model on standard output would be mixed with, to stderr."""
-    _tell_data(arguments, written, result, sizes, page)
+    _tell_data(arguments, destination, result, sizes, page)
     if not arguments.json:
         with redirect_stdout(sys.stderr if file_of(arguments.output) is None else sys.stdout):
             print_result(arguments, result, sizes)
@@ -256,26 +260,26 @@ def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Pa
         return _write_stream(model), []
     with progress(quiet=arguments.quiet, verbose=arguments.verbose) as announce:
         announce(f"writing {output.name}")
-        kept = write(
+        unused_files = write(
             model,
             output,
             external_data=arguments.external_data,
             reference_data=arguments.link_data,
             shard_bytes=arguments.shard_bytes,
         )
-    return output.stat().st_size, kept
+    return output.stat().st_size, unused_files
 
 
-def _data(arguments: argparse.Namespace, written: str | None, result: Result, sizes: ModelSizes) -> dict[str, Any]:
+def _data(arguments: argparse.Namespace, destination: str | None, result: Result, sizes: ModelSizes) -> dict[str, Any]:
     """Return the report as data."""
-    report = report_data(arguments.input, written, arguments.target, result, sizes)
-    plan = {"fit": plan_data(result, arguments.input, written)} if isinstance(result, FitResult) else {}
+    report = report_data(arguments.input, destination, arguments.target, result, sizes)
+    plan = {"fit": plan_data(result, arguments.input, destination)} if isinstance(result, FitResult) else {}
     return {**report, **plan}
 
 
 def _tell_data(
     arguments: argparse.Namespace,
-    written: str | None,
+    destination: str | None,
     result: Result,
     sizes: ModelSizes,
     page: dict[str, Any] | None = None,
@@ -283,14 +287,14 @@ def _tell_data(
     """Print the report if JSON is asked for, and give it to a run over many models."""
     if arguments.outcome is None and not arguments.json:
         return
-    data = _data(arguments, written, result, sizes)
+    data = _data(arguments, destination, result, sizes)
     if arguments.outcome is not None:
         arguments.outcome.report, arguments.outcome.page = data, page
     if arguments.json:
         print_json(data)
 
 
-def _seen(model: onnx_ir.Model) -> Seen:
+def _seen_model(model: onnx_ir.Model) -> Seen:
     from castsmith.cli.page.data import seen
 
     return seen(model)
@@ -347,12 +351,12 @@ def _write_stream(model: onnx_ir.Model) -> int:
 
     A temporary file is written first: an error until then leaves standard output empty.
     """
-    with tempfile.TemporaryFile() as whole:
+    with tempfile.TemporaryFile() as file:
         try:
-            size = write_to(model, whole, STDOUT)
-            whole.seek(0)
+            size = write_to(model, file, STDOUT)
+            file.seek(0)
         except OSError as error:
             raise ModelError(f"{STDOUT}: no temporary file of the model can be written ({error.strerror}).") from None
-        shutil.copyfileobj(whole, sys.stdout.buffer)
+        shutil.copyfileobj(file, sys.stdout.buffer)
     sys.stdout.buffer.flush()
     return size

@@ -82,8 +82,8 @@ def _facts(target: Target) -> Iterator[str]:
     if "kernels" in target.unknown:
         yield "  operators by type: unknown"
     if target.held:
-        held = (f"{_names([dtype])[0]} in {_names([holder])[0]}" for dtype, holder in target.held.items())
-        yield f"  holds: {', '.join(held)}"
+        holders = (f"{_names([dtype])[0]} in {_names([holder])[0]}" for dtype, holder in target.held.items())
+        yield f"  holds: {', '.join(holders)}"
     if target.casts is not None:
         yield f"  rejected casts: {', '.join(_refused(target)) or 'none'}"
     since = [f"{name} (opset {opset})" for name, opset in target.operators_on_float8.items()]

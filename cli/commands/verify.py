@@ -42,9 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
 
         return run_pairs(arguments)
     require_one_stdin((arguments.a, arguments.b, arguments.inputs))
-    given, names = given_inputs(arguments), (shown(arguments.a), shown(arguments.b))
+    inputs, names = given_inputs(arguments), (shown(arguments.a), shown(arguments.b))
     with progress(
-        len(given["inputs"]) + 1 if given["inputs"] is not None else arguments.sets + 4, quiet=arguments.quiet
+        len(inputs["inputs"]) + 1 if inputs["inputs"] is not None else arguments.sets + 4, quiet=arguments.quiet
     ) as announce:
         announce(f"reading {names[0]} and {names[1]}")
         models = read_model(source_of(arguments.a)), read_model(source_of(arguments.b))
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             prove=arguments.prove,
             trace=page_wanted(arguments, report),
             progress=announce,
-            **given,
+            **inputs,
         )
     data = {"a": arguments.a, "b": arguments.b, **verdict_data(verdict)}
     page = _page(names, *models, verdict) if page_wanted(arguments, report) else None
@@ -116,7 +116,7 @@ def _tolerances(texts: Sequence[str]) -> dict[str, float]:
 
 def _require_accepted(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
     """Raise OptionError if --allow-type-change names no input or output; of many models each has some of them."""
-    known = ports_of(models)
+    ports = ports_of(models)
     for name in arguments.allow_type_change:
-        if name not in known | {"all"} and arguments.outcome is None:
-            raise OptionError(f"--allow-type-change {name}: {unknown('input or output', known)}.")
+        if name not in ports | {"all"} and arguments.outcome is None:
+            raise OptionError(f"--allow-type-change {name}: {unknown('input or output', ports)}.")

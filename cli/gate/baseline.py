@@ -33,8 +33,8 @@ def fingerprint(finding: Diagnostic) -> str:
     otherwise in another version.
     """
     site = finding.site
-    what = (finding.subject,) if finding.subject else (site.graph, site.name, site.op)
-    return hashlib.sha256("\0".join((finding.code, *what)).encode()).hexdigest()[:16]
+    identity = (finding.subject,) if finding.subject else (site.graph, site.name, site.op)
+    return hashlib.sha256("\0".join((finding.code, *identity)).encode()).hexdigest()[:16]
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Baseline:
         if checked.failure is not None:
             return checked
         name = self._name(checked.file)
-        left = Counter({
+        remaining = Counter({
             entry: count
             for entry, count in self.entries.items()
             if entry.file == name and rules.counts(checked.file, entry.code)
@@ -78,25 +78,25 @@ class Baseline:
 
         def if_new(finding: Diagnostic) -> Diagnostic | None:
             entry = self._entry(name, finding)
-            if not left[entry]:
+            if not remaining[entry]:
                 return finding
-            left[entry] -= 1
+            remaining[entry] -= 1
             return None
 
-        kept = changed(checked.findings, if_new)
-        self.fixed += left
-        return Checked(checked.file, kept, None, len(checked.findings) - len(kept))
+        findings = changed(checked.findings, if_new)
+        self.fixed += remaining
+        return Checked(checked.file, findings, None, len(checked.findings) - len(findings))
 
     def text(self, every: Sequence[Checked], rules: Rules) -> str:
         """Return the file with the findings of this run; entries of files that were not checked stay if those exist."""
         names = {self._name(checked.file): checked for checked in every}
-        kept = Counter({
+        entries_kept = Counter({
             entry: count
             for entry, count in self.entries.items()
             if self._stays(entry, names.get(entry.file), rules)
         })  # fmt: skip
         counts = Counter(self._entry(name, finding) for name, checked in names.items() for finding in checked.findings)
-        rows = [{**entry._asdict(), "count": count} for entry, count in sorted((kept | counts).items())]
+        rows = [{**entry._asdict(), "count": count} for entry, count in sorted((entries_kept | counts).items())]
         return json.dumps({"schema": 1, "findings": rows}, indent=2) + "\n"
 
     def _stays(self, entry: Entry, checked: Checked | None, rules: Rules) -> bool:

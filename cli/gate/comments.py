@@ -87,8 +87,8 @@ def _details(group: Group) -> str:
     lines = [f"- {_code(f'{finding.site}: {finding.code} {finding.message}')}" for finding in every[:_MOST]]
     if len(every) > _MOST:
         lines.append(f"- and {len(every) - _MOST} more")
-    where = html.escape(one_line(f"{shown(group.file)}: {group.first.code}"))
-    title = f"<summary><code>{where}</code>: {html.escape('; '.join(group.more()))}</summary>"
+    summary = html.escape(one_line(f"{shown(group.file)}: {group.first.code}"))
+    title = f"<summary><code>{summary}</code>: {html.escape('; '.join(group.more()))}</summary>"
     return "\n".join(["<details>", title, "", *lines, "", "</details>"])
 
 

@@ -30,12 +30,12 @@ class Group:
 
     def more(self) -> list[str]:
         """Return how many others there are, in words: those alike, and those that follow."""
-        said = [f"{len(self.alike)} more like it"] if self.alike else []
+        texts = [f"{len(self.alike)} more like it"] if self.alike else []
         if self.following:
             codes = Counter(finding.code for finding in self.following)
             listed = ", ".join(f"{count} {code}" for code, count in codes.items())
-            said.append(f"{counted(len(self.following), 'finding follows', 'findings follow')} from it: {listed}")
-        return said
+            texts.append(f"{counted(len(self.following), 'finding follows', 'findings follow')} from it: {listed}")
+        return texts
 
 
 def groups_of(checked: Iterable[Checked]) -> list[Group]:
@@ -72,12 +72,12 @@ def _rank(group: Group) -> int:
 
 def counts_text(checked: Sequence[Checked]) -> str:
     """Return the number of findings by severity and of files: `2 errors, 1 note in 1 of 3 models`."""
-    levels = Counter(finding.severity.value for one in checked for finding in one.findings)
-    said = ", ".join(counted(levels[level], level) for level in reversed(LEVELS) if levels[level])
+    levels = Counter(finding.severity.value for model in checked for finding in model.findings)
+    severities = ", ".join(counted(levels[level], level) for level in reversed(LEVELS) if levels[level])
     having = sum(1 for model in checked if model.findings)
     models = counted(len(checked), "model")
-    where = models if having in (0, len(checked)) else f"{having} of {models}"
-    summary = f"{said or 'no findings'} in {where}"
+    models_text = models if having in (0, len(checked)) else f"{having} of {models}"
+    summary = f"{severities or 'no findings'} in {models_text}"
     old, failed = sum(model.known for model in checked), sum(1 for model in checked if model.failure is not None)
     summary += f"; {counted(old, 'finding')} of the baseline not shown" if old else ""
     return summary + (f"; {counted(failed, 'model')} not checked" if failed else "")

@@ -38,7 +38,7 @@ def sarif_text(checked: Sequence[Checked], target: str | None) -> str:
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
         "columnKind": "unicodeCodePoints",
         "invocations": [
-            {"executionSuccessful": not failures, "toolExecutionNotifications": list(map(_told, failures))}
+            {"executionSuccessful": not failures, "toolExecutionNotifications": list(map(_notification, failures))}
         ],
         "results": list(_results(findings, codes)),
     }
@@ -61,10 +61,10 @@ def _artifact(file: str) -> dict[str, str]:
     return {"uri": quote(place), "uriBaseId": _ROOT}
 
 
-def _told(checked: Checked) -> dict[str, Any]:
+def _notification(checked: Checked) -> dict[str, Any]:
     text = "" if checked.failure is None else checked.failure.message
-    where = [{"physicalLocation": {"artifactLocation": _artifact(checked.file)}}]
-    return {"level": "error", "message": {"text": one_line(text)}, "locations": where}
+    locations = [{"physicalLocation": {"artifactLocation": _artifact(checked.file)}}]
+    return {"level": "error", "message": {"text": one_line(text)}, "locations": locations}
 
 
 def _rule(code: str, level: Severity) -> dict[str, Any]:
@@ -100,11 +100,11 @@ def _help_uri(code: str) -> dict[str, str]:
 
 def _results(findings: Sequence[tuple[str, Diagnostic]], codes: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the results. Equal findings of one file are told apart by their number, as GitHub does."""
-    seen = Counter[tuple[str, str]]()
+    occurrences = Counter[tuple[str, str]]()
     for file, record in findings:
         mark = fingerprint(record)
-        seen[file, mark] += 1
-        number = f"{mark}:{seen[file, mark]}"
+        occurrences[file, mark] += 1
+        number = f"{mark}:{occurrences[file, mark]}"
         site = record.site
         name = "/".join(filter(None, (site.graph, site.name)))
         logical = {"fullyQualifiedName": name, "name": site.name or site.graph, "kind": site.op or "graph"}

@@ -64,11 +64,11 @@ def apply_settings(arguments: argparse.Namespace) -> Settings:
     """
     if arguments.outcome is not None or getattr(arguments, "no_config", False):
         return Settings()
-    named = getattr(arguments, "config", None)
-    path = _find(Path.cwd()) if named is None else Path(named)
+    given_path = getattr(arguments, "config", None)
+    path = _find(Path.cwd()) if given_path is None else Path(given_path)
     if path is None:
         return Settings()
-    table = _table(path, required=named is not None)
+    table = _table(path, required=given_path is not None)
     for key, value in table.items():
         if key not in (*KEYS, _SEVERITY, _PER_FILE):
             raise _wrong(path, key, f"unknown key; {did_you_mean(key, _all_keys(), _expected())}")
@@ -124,10 +124,10 @@ def _apply(arguments: argparse.Namespace, path: Path, key: str, value: object) -
     )
     if action is None:
         return  # of another command
-    read = _value(path, key, value, action)
-    if name in arguments.given or read is False:
+    parsed = _value(path, key, value, action)
+    if name in arguments.given or parsed is False:
         return
-    setattr(arguments, name, read)
+    setattr(arguments, name, parsed)
     arguments.given |= {name}
 
 

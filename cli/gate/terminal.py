@@ -35,10 +35,10 @@ def _group_lines(group: Group, *, everything: bool) -> Iterator[Line]:
     yield Line((("dim", f"    at {first.site}"),), 7)
     if first.help:
         yield Line((("green", f"    {first.help}"),), 4)
-    for said, others in zip(group.more(), filter(None, (group.alike, group.following)), strict=True):
-        yield Line((("dim", f"    {said}"),), 6)
+    for heading, findings in zip(group.more(), filter(None, (group.alike, group.following)), strict=True):
+        yield Line((("dim", f"    {heading}"),), 6)
         if everything:
-            yield from map(_short, others)
+            yield from map(_short, findings)
 
 
 def _short(finding: Diagnostic) -> Line:

@@ -22,13 +22,15 @@ def bounds_page(
     title: str, model: onnx_ir.Model, bounds: Bounds, to: str | None, excess: list[Excess] | None
 ) -> dict[str, Any]:
     """Return the page of one model; `excess` are the values that the type `to` does not hold."""
-    whole = overview(model)
+    model_map = overview(model)
     figures = [("values", str(len(bounds))), *((how, str(bounds.count(how))) for how in get_args(How))]
     figures += [] if excess is None else [(f"beyond {to}", str(len(excess)))]
-    page = page_of(title, "The range of each floating-point value.", figures, [], {}, {}, whole)
-    proposals = [] if excess is None else [f"{one.value}: {one.proposal}" for one in excess if one.first][:_ROWS]
+    page = page_of(title, "The range of each floating-point value.", figures, [], {}, {}, model_map)
+    proposals = (
+        [] if excess is None else [f"{value.value}: {value.proposal}" for value in excess if value.first][:_ROWS]
+    )
     table = {"title": "widest ranges", "table": list(_rows(bounds)), "notes": proposals}
-    return {**page, "error": table, "map": list(_nodes(whole, bounds))}
+    return {**page, "error": table, "map": list(_nodes(model_map, bounds))}
 
 
 def _rows(bounds: Bounds) -> Iterator[tuple[str, ...]]:
@@ -39,12 +41,13 @@ def _rows(bounds: Bounds) -> Iterator[tuple[str, ...]]:
         yield f"{name}{maker}", interval_text(bounds[name]), bounds[name].how
 
 
-def _nodes(whole: Overview, bounds: Bounds) -> Iterator[dict[str, Any]]:
+def _nodes(model_map: Overview, bounds: Bounds) -> Iterator[dict[str, Any]]:
     """Yield the nodes with their types and, where it is known, the magnitude of their results."""
     for name, bound in bounds.items():
-        index = whole.makers.get(name)
+        index = model_map.makers.get(name)
         if index is None or bound.dtype is None:
             continue
-        known = {} if bound.how == "unknown" else {"magnitude": min(bound.magnitude, sys.float_info.max)}  # for JSON
-        operator = whole.names[whole.operators[index]]
-        yield {"name": whole.labels[index], "op": operator, "type": type_name(bound.dtype), **known}
+        operator = model_map.names[model_map.operators[index]]
+        facts = {"name": model_map.labels[index], "op": operator, "type": type_name(bound.dtype)}
+        magnitude = min(bound.magnitude, sys.float_info.max)  # JSON has no infinity
+        yield facts if bound.how == "unknown" else {**facts, "magnitude": magnitude}

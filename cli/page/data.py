@@ -68,7 +68,7 @@ def report_page(title: str, sub: str, before: Seen, result: Result, sizes: Model
     items = [
         *map(_diagnostic, result.diagnostics),
         *(_rewrite(record, before.map) for record in net),
-        *(_refusal(record, kept, before.map) for record, kept in zip(result.refusals, nodes, strict=True)),
+        *(_refusal(record, node, before.map) for record, node in zip(result.refusals, nodes, strict=True)),
     ]
     keys = [(f"d{index}",) for index in range(len(result.diagnostics))]
     _number_forms(items, [*keys, *map(rewrite_form, net), *map(refusal_form, result.refusals)])
@@ -131,18 +131,18 @@ def _map(result: ConvertResult) -> list[dict[str, Any]]:
 
 def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, differences: ModelDiff) -> dict[str, Any]:
     """Return the page of one comparison."""
-    whole = overview(a)
+    model_map = overview(a)
     items: list[Entry] = [
         {
             "kind": "change",
             "group": change.subject.partition(" ")[0],
             "rule": change.kind,
             "place": change.place,
-            "reason": _told(change),
+            "reason": _change_reason(change),
             "detail": change.detail,
             "before": change.before,
             "after": change.after,
-            "at": whole.places((change.removed,), (change.made,)),
+            "at": model_map.places((change.removed,), (change.made,)),
             **drawings((change.removed,), (change.made,), drawn=change.subject in ("node", "operator")),
         }
         for change in differences.changes
@@ -156,7 +156,7 @@ def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, differences: Model
     }
     figures = [("differences", str(len(items))), *((f"nodes {key}", str(count)) for key, count in counts.items())]
     sub = "The models are the same." if not items else counted(len(items), "difference")
-    return page_of(title, sub, figures, items, around(a), around(b), whole)
+    return page_of(title, sub, figures, items, around(a), around(b), model_map)
 
 
 def _number_forms(items: Sequence[Entry], forms: Sequence[tuple[str, ...]]) -> None:
@@ -166,7 +166,7 @@ def _number_forms(items: Sequence[Entry], forms: Sequence[tuple[str, ...]]) -> N
         item["form"] = numbers.setdefault((item["kind"], item["group"], item["rule"], *form), len(numbers))
 
 
-def _told(change: Change) -> str:
+def _change_reason(change: Change) -> str:
     """Return the change in one line: the node, or the old and new text."""
     is_node = change.subject in ("node", "operator")
     sides = [
@@ -184,7 +184,7 @@ def page_of(
     items: Sequence[Entry],
     before: Around,
     after: Around,
-    whole: Overview,
+    model_map: Overview,
 ) -> dict[str, Any]:
     drawn = [item for item in items if item["drawn"]]
     neighbours = {
@@ -198,7 +198,7 @@ def page_of(
         for side, around in (("before", before), ("after", after))
     }
     page = {"schema": 1, "title": title, "sub": sub, "figures": list(figures), "items": items, "around": neighbours}
-    return {**page, "overview": whole.data()}
+    return {**page, "overview": model_map.data()}
 
 
 def around(model: onnx_ir.Model) -> Around:
@@ -237,10 +237,10 @@ def _amount(amount: Amount) -> dict[str, str]:
 
 def _nodes_at(model: onnx_ir.Model, sites: Sequence[Site]) -> list[tuple[NodeItem, ...]]:
     """Return for each site the node there, if it still exists and is unambiguous: by its name, or by its output."""
-    wanted, nodes = set(sites), dict[Site, list[onnx_ir.Node]]()
-    for node in all_nodes(model) if wanted else ():
+    distinct_sites, nodes = set(sites), dict[Site, list[onnx_ir.Node]]()
+    for node in all_nodes(model) if distinct_sites else ():
         site = site_of(node)
-        if site in wanted:
+        if site in distinct_sites:
             nodes.setdefault(site, []).append(node)
     types = known_types(model) if nodes else {}
     layers: list[tuple[NodeItem, ...]] = []
@@ -252,20 +252,20 @@ def _nodes_at(model: onnx_ir.Model, sites: Sequence[Site]) -> list[tuple[NodeIte
     return layers
 
 
-def _rewrite(record: Rewrite, whole: Overview) -> Entry:
+def _rewrite(record: Rewrite, model_map: Overview) -> Entry:
     reason = f"{record.reason} [{effect_text(record)}]"
     drawn = tuple(record.removed) != tuple(record.made)
     entry = _item(
         "rewrite", record.pass_name, record.rule, record.site, reason, record.removed, record.made, drawn=drawn
     )
-    return {**entry, "at": whole.places(record.removed, record.made)}
+    return {**entry, "at": model_map.places(record.removed, record.made)}
 
 
-def _refusal(record: Refusal, nodes: Sequence[Item], whole: Overview) -> Entry:
+def _refusal(record: Refusal, nodes: Sequence[Item], model_map: Overview) -> Entry:
     witness = f" (example value: {record.witness})" if record.witness else ""
     texts = record.pass_name, record.rule, record.site, record.reason + witness
     entry = _item("refusal", *texts, nodes, (), drawn=False)
-    return {**entry, "at": whole.places(nodes, ())}
+    return {**entry, "at": model_map.places(nodes, ())}
 
 
 def _diagnostic(record: Diagnostic) -> Entry:

@@ -21,14 +21,14 @@ from castsmith.verification.verdict import Mismatch, Verdict, evidence_of
 
 def verify_page(names: tuple[str, str], a: onnx_ir.Model, b: onnx_ir.Model, verdict: Verdict) -> dict[str, Any]:
     """Return the page of one comparison; the verdict is traced."""
-    whole, verdict = overview(a), as_command(verdict)
-    items = [] if verdict.mismatch is None else [_departure(names, verdict.mismatch, whole)]
+    model_map, verdict = overview(a), as_command(verdict)
+    items = [] if verdict.mismatch is None else [_departure(names, verdict.mismatch, model_map)]
     figures = [
         ("verdict", evidence_of(verdict)[0] if not verdict.different else "different"),
         ("sets of inputs", str(len(verdict.runs))),
         ("elements compared", f"{verdict.compared} of {verdict.elements}"),
     ]
-    page = page_of(" \u2192 ".join(names), verdict.summary(), figures, items, around(a), around(b), whole)
+    page = page_of(" \u2192 ".join(names), verdict.summary(), figures, items, around(a), around(b), model_map)
     notes = [
         *verdict.interface,
         *verdict.unsure,
@@ -36,25 +36,25 @@ def verify_page(names: tuple[str, str], a: onnx_ir.Model, b: onnx_ir.Model, verd
         *notes_of(verdict),
     ]
     table = {"title": "largest errors by output", "table": _table(verdict), "notes": notes}
-    return {**page, "error": table, "map": list(_nodes(b, whole, verdict))}
+    return {**page, "error": table, "map": list(_nodes(b, model_map, verdict))}
 
 
-def _departure(names: tuple[str, str], found: Mismatch, whole: Overview) -> Entry:
+def _departure(names: tuple[str, str], mismatch: Mismatch, model_map: Overview) -> Entry:
     """Return the first value that differs as an item of the list, with a picture of the nodes that make it."""
-    here = found.difference
-    place = f"{found.value}{list(here.index) if here.index else ''}"
-    reason = f"{place} is {here.a} in {names[0]} and {here.b} in {names[1]}, on inputs {found.inputs}"
-    before, after = ([] if node is None else [node] for node in found.nodes)
+    difference = mismatch.difference
+    place = f"{mismatch.value}{list(difference.index) if difference.index else ''}"
+    reason = f"{place} is {difference.a} in {names[0]} and {difference.b} in {names[1]}, on inputs {mismatch.inputs}"
+    before, after = ([] if node is None else [node] for node in mismatch.nodes)
     return {
         "kind": "change",
-        "group": "output" if found.nodes[1] is None else found.nodes[1].operator,
+        "group": "output" if mismatch.nodes[1] is None else mismatch.nodes[1].operator,
         "rule": "first-difference",
-        "place": str(found.site),
+        "place": str(mismatch.site),
         "reason": reason,
-        "detail": "; ".join(found.operands),
+        "detail": "; ".join(mismatch.operands),
         "before": items_text(before),
         "after": items_text(after),
-        "at": whole.places(before, after),
+        "at": model_map.places(before, after),
         "form": 0,
         **drawings(before, after, drawn=bool(before or after)),
     }
@@ -63,24 +63,24 @@ def _departure(names: tuple[str, str], found: Mismatch, whole: Overview) -> Entr
 def _table(verdict: Verdict) -> list[tuple[str, ...]]:
     rows = [("output", "compared", "absolute", "relative", "allowed")]
     for name, count in verdict.outputs.items():
-        allowed = str(verdict.tolerances.get(name, "nothing"))
-        rows.append((name, str(count.compared), f"{count.absolute:.3g}", f"{count.relative:.3g}", allowed))
+        tolerance = str(verdict.tolerances.get(name, "nothing"))
+        rows.append((name, str(count.compared), f"{count.absolute:.3g}", f"{count.relative:.3g}", tolerance))
     return rows
 
 
-def _nodes(b: onnx_ir.Model, whole: Overview, verdict: Verdict) -> Iterator[dict[str, Any]]:
+def _nodes(b: onnx_ir.Model, model_map: Overview, verdict: Verdict) -> Iterator[dict[str, Any]]:
     """Yield the nodes of A whose results both models have: the type in B, the magnitude, and the error."""
     values, types = {value.name: value for value in all_values(b)}, known_types(b)
     for traced in verdict.traced:
-        index, value = whole.makers.get(traced.value), values.get(traced.value)
+        index, value = model_map.makers.get(traced.value), values.get(traced.value)
         if index is None or value is None:
             continue
         node = value.producer()
         source = node.inputs[0] if node is not None and node.op_type in CASTS else value
         dtype = types.get(source, source.dtype) if source is not None else None
         yield {
-            "name": whole.labels[index],
-            "op": whole.names[whole.operators[index]],
+            "name": model_map.labels[index],
+            "op": model_map.names[model_map.operators[index]],
             "type": "unknown" if dtype is None else type_name(dtype),
             "magnitude": min(traced.magnitude, sys.float_info.max),
             "error": min(traced.error, sys.float_info.max),  # JSON has no infinity

@@ -54,9 +54,9 @@ def _conversion(result: ConvertResult) -> dict[str, Any]:
         for name, (dtype, reason) in result.precisions.items()
     ]
     faults = list(map(fault_data, result.faults))
-    told = {"precisions": precisions, "attempts": result.attempts, "faults": faults, "factors": dict(result.factors)}
+    facts = {"precisions": precisions, "attempts": result.attempts, "faults": faults, "factors": dict(result.factors)}
     errors = {"before": accuracy_data(result.before), "error": accuracy_data(result.error)}
-    return {"conversion": {**told, **errors}}
+    return {"conversion": {**facts, **errors}}
 
 
 def fault_data(fault: Fault) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def accuracy_data(error: Accuracy | None) -> dict[str, Any] | None:
     if error is None:
         return None
     leap = None if error.leap is None else {"node": error.leap[0], "error": _number(error.leap[1])}
-    outputs = [{key: _number(value) for key, value in asdict(each).items()} for each in error.outputs]
+    outputs = [{key: _number(value) for key, value in asdict(output).items()} for output in error.outputs]
     return {
         "sets": list(error.sets),
         "outputs": outputs,
@@ -92,15 +92,15 @@ def _number(value: object) -> object:
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
-def comparison_data(found: ModelDiff) -> dict[str, Any]:
+def comparison_data(differences: ModelDiff) -> dict[str, Any]:
     """Return the result of diff as data."""
     keys = ("kind", "place", "subject", "before", "after", "detail")
     return {
-        "changes": [{key: getattr(change, key) for key in keys} for change in found.changes],
-        "nodes_same": found.nodes_same,
-        "nodes_changed": found.nodes_changed,
-        "nodes_added": found.nodes_added,
-        "nodes_removed": found.nodes_removed,
+        "changes": [{key: getattr(change, key) for key in keys} for change in differences.changes],
+        "nodes_same": differences.nodes_same,
+        "nodes_changed": differences.nodes_changed,
+        "nodes_added": differences.nodes_added,
+        "nodes_removed": differences.nodes_removed,
     }
 
 

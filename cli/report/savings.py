@@ -94,7 +94,7 @@ class Watched:
 
         def note(pass_name: str) -> None:
             announce(pass_name)
-            self.moments.append((pass_name, _held(self.model)))
+            self.moments.append((pass_name, _amounts_of(self.model)))
 
         return note
 
@@ -104,24 +104,24 @@ class Watched:
         Passes that ran twice are counted as one.
         """
         if self.moments:
-            self.moments.append(("", _held(self.model)))
+            self.moments.append(("", _amounts_of(self.model)))
         counts = Counter((record.pass_name, record.rule) for record in rewrites)
         totals = {key: [0, 0, 0, 0] for key in counts}
         for (name, before), (_, after) in zip(self.moments, self.moments[1:], strict=False):
             changed = [value for value in {**before, **after} if before.get(value) != after.get(value)]
             makers, users = _mentions(record for record in rewrites if changed and record.pass_name == name)
             for value in changed:
-                here = totals.setdefault((name, makers.get(value) or users.get(value) or ""), [0, 0, 0, 0])
+                totals_of_rule = totals.setdefault((name, makers.get(value) or users.get(value) or ""), [0, 0, 0, 0])
                 for side, (size, casts) in ((1, before.get(value, _NOTHING)), (0, after.get(value, _NOTHING))):
-                    here[side] += casts
-                    here[2 + side] += size
+                    totals_of_rule[side] += casts
+                    totals_of_rule[2 + side] += size
         return {key: Amount(counts[key], *amounts) for key, amounts in totals.items()}
 
 
 _NOTHING = (0, 0)
 
 
-def _held(model: onnx_ir.Model) -> Amounts:
+def _amounts_of(model: onnx_ir.Model) -> Amounts:
     """Return the tensors and casts now, which are those that `measure` counts; a name may stand in several scopes."""
     amounts: Amounts = {}
     for place, tensor in tensor_places(model):
@@ -147,8 +147,8 @@ def _mentions(rewrites: Iterable[Rewrite]) -> tuple[dict[str, str], dict[str, st
     users: dict[str, tuple[int, str]] = {}
     for rewrite in rewrites:
         for sites, items in ((makers, rewrite.made), (users, rewrite.removed)):
-            here = len(items), rewrite.rule
+            rank = len(items), rewrite.rule
             for name in (name for item in items for name in item.names):
-                if name not in sites or here[0] < sites[name][0]:
-                    sites[name] = here
+                if name not in sites or rank[0] < sites[name][0]:
+                    sites[name] = rank
     return {name: rule for name, (_, rule) in makers.items()}, {name: rule for name, (_, rule) in users.items()}

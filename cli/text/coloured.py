@@ -41,13 +41,13 @@ def wrapped(line: Line, console: Console) -> list[Text]:
     width = max(console.width, line.hang + _NARROWEST)
     if len(text) <= width:
         return [text]
-    text.plain = _UNBROKEN.sub(lambda whole: whole[0].replace(" ", _BLANK), text.plain)
+    text.plain = _UNBROKEN.sub(lambda match: match[0].replace(" ", _BLANK), text.plain)
     longest = max(map(len, text.plain.split()))
     hang = min(line.hang, max(width - longest, 0)) if longest <= width else line.hang  # rather than a broken word
     first = text.wrap(console, width, overflow="fold")[0]
-    rest = text[len(first) :]
-    rest = rest[len(rest) - len(rest.plain.lstrip()) :]
-    pieces = [first, *(Text(" " * hang) + piece for piece in rest.wrap(console, width - hang, overflow="fold"))]
+    tail = text[len(first) :]
+    tail = tail[len(tail) - len(tail.plain.lstrip()) :]
+    pieces = [first, *(Text(" " * hang) + piece for piece in tail.wrap(console, width - hang, overflow="fold"))]
     if line.most and len(pieces) > line.most:
         pieces = pieces[: line.most]
         pieces[-1].truncate(width - len(" ..."))

@@ -38,15 +38,15 @@ def comparison_lines(a: str, b: str, differences: ModelDiff, *, full: bool = Fal
         text = f"{graph}: converted from {before} to {after}: {counted(len(nodes), 'node')}, {nodes[0]} to {nodes[-1]}"
         yield Line((("", f"{text} (shown by --full)"),), 4)
     place = ""
-    for group, others in _folded(places, full=full):
+    for group, similar in _folded(places, full=full):
         if group[0].place != place:
             place = group[0].place
             yield Line((("bold", group[0].place),), 4)
         for change in group:
             yield from _change_lines(change)
-        if others:
+        if similar:
             place = ""
-            yield Line((("dim", f"  and in the same way (shown by --full), {_places(others)}"),), 4)
+            yield Line((("dim", f"  and in the same way (shown by --full), {_places(similar)}"),), 4)
     for text in _operators(differences.changes):
         yield Line((("", text),), 4)
     yield Line((("", differences.summary()),), 2)
@@ -88,15 +88,15 @@ def _without_regions(places: list[list[Change]], *, full: bool) -> tuple[list[li
         if key is None or not runs or runs[-1][0] != key:
             runs.append((key, []))
         runs[-1][1].append(group)
-    left: list[list[Change]] = []
+    remaining: list[list[Change]] = []
     regions: list[Region] = []
     for key, groups in runs:
         if key is None or len(groups) <= _SHOWN:
-            left += groups
+            remaining += groups
         else:
             sites = [group[0].site for group in groups]
             regions.append((*key, [site.name or site.op for site in sites if site is not None]))
-    return left, regions
+    return remaining, regions
 
 
 def _retyped_from(group: list[Change]) -> tuple[str, str, str] | None:
@@ -128,7 +128,7 @@ def _folded(places: list[list[Change]], *, full: bool) -> Iterator[tuple[list[Ch
         count = _SHOWN if len(indexes) > _SHOWN + 1 else len(indexes)
         shown.update((index, []) for index in indexes[:count])
         shown[indexes[count - 1]] = indexes[count:]
-    yield from ((places[index], [places[other] for other in shown[index]]) for index in sorted(shown))
+    yield from ((places[index], [places[hidden] for hidden in shown[index]]) for index in sorted(shown))
 
 
 _ALIKE = ("node-added", "node-removed", "operator-changed", "operand-changed", "type-changed", "attribute-changed")
@@ -167,12 +167,12 @@ def _gist(change: Change, text: str, item: Item | None) -> str:
     return text if change.kind in ("attribute-changed", "constant-changed") else str(bool(text))
 
 
-def _places(others: list[list[Change]]) -> str:
-    sites = [group[0].site for group in others[:_MOST_PLACES]]
+def _places(hidden: list[list[Change]]) -> str:
+    sites = [group[0].site for group in hidden[:_MOST_PLACES]]
     names = [site.name or "(unnamed)" for site in sites if site is not None]
-    more = len(others) - len(names)
-    rest = f" and {counted(more, 'other')}" if more else ""
-    return f"{len(others)} more: {', '.join(names)}{rest}"
+    more = len(hidden) - len(names)
+    more_text = f" and {counted(more, 'other')}" if more else ""
+    return f"{len(hidden)} more: {', '.join(names)}{more_text}"
 
 
 def _operators(changes: Sequence[Change]) -> Iterator[str]:

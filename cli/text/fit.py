@@ -42,8 +42,8 @@ def way_lines(result: FitResult, source: str, target: str) -> Iterator[Line]:
     """Yield all ways that were tried, the best one first, and which of them is taken."""
     yield Line((("", f"{shown(source)} for {target}, now {cost_text(result.before)}"),), 2)
     for number, way in enumerate(result.ways, 1):
-        taken = " (this one is taken)" if result.plan and way.steps == tuple(result.plan) else ""
-        yield Line((("", f"{number}. {_verdict(way)}{taken}"),), 3)
+        note = " (this one is taken)" if result.plan and way.steps == tuple(result.plan) else ""
+        yield Line((("", f"{number}. {_verdict(way)}{note}"),), 3)
         for step, command in zip(way.steps, way.commands(shown(source), OUTPUT), strict=True):
             yield Line((("", f"   {command}"),), 7)
             yield Line((("", f"     {cost_text(step.cost)}"),), 7)
@@ -66,5 +66,5 @@ def cost_text(cost: Cost | None) -> str:
     """Return a cost in words."""
     if cost is None:
         return "not made"
-    moved, held = size_text(cost.moved_bytes), size_text(cost.tensor_bytes)
-    return f"{cost}, {moved} moved per run, {held} of tensors"
+    moved, tensors = size_text(cost.moved_bytes), size_text(cost.tensor_bytes)
+    return f"{cost}, {moved} moved per run, {tensors} of tensors"

@@ -71,20 +71,20 @@ _UNPRINTABLE = (onnx.shape_inference.InferenceError, onnx.checker.ValidationErro
 
 def _put_digest(tensor: onnx.TensorProto) -> None:
     bits = blake2b(tensor.SerializeToString(deterministic=True), digest_size=_DIGITS // 2).hexdigest()
-    kept = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
-    kept.data_location = onnx.TensorProto.EXTERNAL
-    kept.external_data.add(key="digest", value=bits)
-    tensor.CopyFrom(kept)
+    digest_only = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+    digest_only.data_location = onnx.TensorProto.EXTERNAL
+    digest_only.external_data.add(key="digest", value=bits)
+    tensor.CopyFrom(digest_only)
 
 
 def _imports(imports: Mapping[str, int], indent: str) -> Iterator[str]:
-    named = {"ai.onnx" if name in DEFAULT_DOMAINS else name: version for name, version in imports.items()}
-    yield from (f"{indent}opset_import: {name} {named[name]}" for name in sorted(named))
+    versions = {"ai.onnx" if name in DEFAULT_DOMAINS else name: version for name, version in imports.items()}
+    yield from (f"{indent}opset_import: {name} {versions[name]}" for name in sorted(versions))
 
 
-def _entries(what: str, entries: Mapping[str, str | None], indent: str) -> Iterator[str]:
+def _entries(keyword: str, entries: Mapping[str, str | None], indent: str) -> Iterator[str]:
     yield from (
-        f"{indent}{what} {_quoted(key)}: {_quoted(entries[key] or '')}" for key in sorted(entries) if entries[key]
+        f"{indent}{keyword} {_quoted(key)}: {_quoted(entries[key] or '')}" for key in sorted(entries) if entries[key]
     )
 
 

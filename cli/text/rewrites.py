@@ -38,26 +38,26 @@ def rewrite_lines(rewrites: Sequence[Rewrite], *, full: bool = False) -> Iterato
 
     Unless `full`, of rewrites that differ only in names and shapes the first represent all.
     """
-    for record, heading, others in _grouped(rewrites, rewrite_form, full=full):
+    for record, heading, similar in _grouped(rewrites, rewrite_form, full=full):
         yield from heading
         yield Line((("", "  "), ("cyan", str(record.site))), 4)
         ends = _ENDS if record.effect is Effect.CONVERTED and not full else len(record.removed) + len(record.made)
         yield from _side("    - ", "red", record.removed, ends)
         yield from _side("    + ", "green", record.made, ends)
         yield Line((("dim", f"    {record.reason} [{effect_text(record)}]"),), 4)
-        if others:
-            yield Line((("dim", f"    and in the same way (shown by --diff=full), {_places(others)}"),), 4)
+        if similar:
+            yield Line((("dim", f"    and in the same way (shown by --diff=full), {_places(similar)}"),), 4)
 
 
 def _side(mark: str, style: str, items: Iterable[Item], ends: int) -> Iterator[Line]:
     """Yield the items of one side, of many only so many at each end: a region may be a whole model."""
     lines = list(_by_line(items))
-    left = len(lines) - 2 * ends
+    hidden = len(lines) - 2 * ends
     for place, item in enumerate(lines):
-        if left <= 1 or place < ends or place >= len(lines) - ends:
+        if hidden <= 1 or place < ends or place >= len(lines) - ends:
             yield item_line(mark, style, item, _HANG)
         elif place == ends:
-            yield Line(((style, mark), ("dim", f"{left} more (shown by --diff=full)")), 4)
+            yield Line(((style, mark), ("dim", f"{hidden} more (shown by --diff=full)")), 4)
 
 
 def refusal_lines(refusals: Sequence[Refusal], kept_in: str, *, full: bool = False) -> Iterator[Line]:
@@ -65,16 +65,16 @@ def refusal_lines(refusals: Sequence[Refusal], kept_in: str, *, full: bool = Fal
 
     kept_in: The type in which nodes are kept.
     """
-    for record, heading, others in _grouped(refusals, refusal_form, full=full):
+    for record, heading, similar in _grouped(refusals, refusal_form, full=full):
         yield from heading
         yield Line((("", "  "), ("cyan", str(record.site))), 4)
         witness = f" (example value: {record.witness})" if record.witness else ""
-        kept = record.rule == KEPT_NODE
-        done = f"kept in {kept_in}" if kept else "skipped"
+        is_kept = record.rule == KEPT_NODE
+        done = f"kept in {kept_in}" if is_kept else "skipped"
         yield Line((("yellow", f"    {done}: {record.reason}"), ("", witness)), 4)
-        if others:
-            also = "also kept" if kept else "also skipped"
-            yield Line((("dim", f"    {also}, for the same reason (shown by --diff=full), {_places(others)}"),), 4)
+        if similar:
+            also = "also kept" if is_kept else "also skipped"
+            yield Line((("dim", f"    {also}, for the same reason (shown by --diff=full), {_places(similar)}"),), 4)
 
 
 def rewrite_form(record: Rewrite) -> Form:
@@ -105,8 +105,8 @@ def words_of(reason: str) -> Iterator[str]:
 def _places(records: Sequence[Rewrite | Refusal]) -> str:
     names = [record.site.name or record.site.op for record in records[:_MOST_PLACES]]
     more = len(records) - len(names)
-    rest = f" and {counted(more, 'other')}" if more else ""
-    return f"{len(records)} more: {', '.join(names)}{rest}"
+    more_text = f" and {counted(more, 'other')}" if more else ""
+    return f"{len(records)} more: {', '.join(names)}{more_text}"
 
 
 def _grouped(
@@ -123,8 +123,8 @@ def _grouped(
         alike: dict[Form, list[int]] = {}
         for place, record in enumerate(group):
             alike.setdefault((str(len(alike)),) if full else form_of(record), []).append(place)
-        for place, others in _in_order(alike):
-            yield group[place], heading, [group[other] for other in others]
+        for place, similar in _in_order(alike):
+            yield group[place], heading, [group[position] for position in similar]
             heading = []
 
 

@@ -64,12 +64,12 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
         yield from _conversion(result)
     if isinstance(result, FitResult):
         yield from plan_lines(result, arguments.input, arguments.output if "output" in arguments.given else OUTPUT)
-    kept = [record for record in result.refusals if record.rule == KEPT_NODE]
+    kept_records = [record for record in result.refusals if record.rule == KEPT_NODE]
     how = "" if arguments.explain else " (--explain shows why)"
-    if kept:
-        yield f"  {counted(len(kept), 'node')} kept in {_type_kept(result)}{how}"
-    if len(kept) < len(result.refusals):
-        yield f"  {counted(len(result.refusals) - len(kept), 'change')} skipped{how}"
+    if kept_records:
+        yield f"  {counted(len(kept_records), 'node')} kept in {_type_kept(result)}{how}"
+    if len(kept_records) < len(result.refusals):
+        yield f"  {counted(len(result.refusals) - len(kept_records), 'change')} skipped{how}"
     if result.verdict is not None:
         from castsmith.cli.text.verify import as_command
         from castsmith.verification.verdict import evidence_of
@@ -100,7 +100,7 @@ def _changes(before: Measure, after: Measure) -> Iterator[tuple[str, str, str]]:
 
 
 def _differing(
-    before: Mapping[str, int], after: Mapping[str, int], what: str, as_text: Callable[[int], str]
+    before: Mapping[str, int], after: Mapping[str, int], noun: str, as_text: Callable[[int], str]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield a row for each name whose number differs, casts and the largest differences first."""
     numbers = {name: (before.get(name, 0), after.get(name, 0)) for name in {**before, **after}}
@@ -108,10 +108,10 @@ def _differing(
     names = sorted(changed, key=lambda name: (name != "Cast", -abs(changed[name][0] - changed[name][1])))
     for name in names[:_MOST_ROWS]:
         yield f"  {name}", as_text(changed[name][0]), as_text(changed[name][1])
-    rest = [changed[name] for name in names[_MOST_ROWS:]]
-    if rest:
-        first, last = (sum(pair[side] for pair in rest) for side in (0, 1))
-        yield f"  {len(rest)} other {what}", as_text(first), as_text(last)
+    hidden = [changed[name] for name in names[_MOST_ROWS:]]
+    if hidden:
+        first, last = (sum(pair[side] for pair in hidden) for side in (0, 1))
+        yield f"  {len(hidden)} other {noun}", as_text(first), as_text(last)
 
 
 def _rows(rules: Mapping[RuleKey, Amount]) -> Iterator[tuple[str, ...]]:
@@ -131,7 +131,7 @@ def _conversion(result: ConvertResult) -> Iterator[str]:
     regions = len(set(result.regions.values()))
     shares = ", ".join(f"{count} {name}" for name, count in types.most_common())
     yield f"  precision of {counted(len(result.precisions), 'node')}: {shares or 'none'}; {counted(regions, 'region')}"
-    yield from _kept(result)
+    yield from _kept_lines(result)
     yield from fault_lines(result.faults, "rescaled" if result.factors else "in float")
     if result.factors:
         powers = Counter(f"2^{-power}" for power in result.factors.values())
@@ -168,23 +168,23 @@ def _type_kept(result: Result) -> str:
     return types.pop() if len(types) == 1 else "a wider type"
 
 
-def _kept(result: ConvertResult) -> Iterator[str]:
+def _kept_lines(result: ConvertResult) -> Iterator[str]:
     """Yield the reasons to keep nodes in their type, those alike together, and the number of further ones."""
     names = {value.name for value in all_values(result.model)} | {node.name for node in all_nodes(result.model)}
     alike: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for name, (dtype, reason) in result.precisions.items():
         if name not in result.regions:
-            kind, where = _kind(reason), type_name(dtype)
-            key = (where, *(word for word in words_of(kind) if word not in names))
-            alike.setdefault(key, []).append((where, kind))
+            kind, dtype_name = _kind(reason), type_name(dtype)
+            key = (dtype_name, *(word for word in words_of(kind) if word not in names))
+            alike.setdefault(key, []).append((dtype_name, kind))
     groups = sorted(alike.values(), key=len, reverse=True)
     for group in groups[:_MOST_REASONS]:
-        where, kind = group[0]
-        others = sum(reason != kind for _, reason in group)
-        yield f"    {len(group)} kept in {where}: {kind}{f', and {others} like it' if others else ''}"
-    rest = groups[_MOST_REASONS:]
-    if rest:
-        yield f"    {sum(map(len, rest))} kept for {counted(len(rest), 'other reason')} (--explain lists all)"
+        dtype_name, kind = group[0]
+        variants = sum(reason != kind for _, reason in group)
+        yield f"    {len(group)} kept in {dtype_name}: {kind}{f', and {variants} like it' if variants else ''}"
+    hidden = groups[_MOST_REASONS:]
+    if hidden:
+        yield f"    {sum(map(len, hidden))} kept for {counted(len(hidden), 'other reason')} (--explain lists all)"
 
 
 def _kind(reason: str) -> str:

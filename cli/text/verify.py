@@ -36,8 +36,8 @@ def verdict_lines(a: str, b: str, verdict: Verdict) -> Iterator[Line]:
     for name, count in verdict.outputs.items() if listed else ():
         text = f"{count.compared} of {count.elements} elements"
         how = f"proven, {verdict.proven[name]}" if name in verdict.proven else "tested"
-        rest = f", {count.left_out} left out: the standard leaves them undefined" if count.left_out else ""
-        yield Line((("", f"  {name}: {how}, {text}{rest}{_errors(name, verdict)}"),), 4)
+        open_text = f", {count.left_out} left out: the standard leaves them undefined" if count.left_out else ""
+        yield Line((("", f"  {name}: {how}, {text}{open_text}{_errors(name, verdict)}"),), 4)
     if verdict.tolerances:
         yield Line((("", f"  compared in {verdict.seconds:.1f} s"),), 4)
     for text in notes_of(verdict):
@@ -66,9 +66,9 @@ def as_command(verdict: Verdict) -> Verdict:
 
 def mismatch_lines(a: str, b: str, mismatch: Mismatch, how: str = "differs") -> Iterator[Line]:
     """Yield the first value that differs, the nodes that make it, the element, and the operands at its position."""
-    here = mismatch.difference
+    difference = mismatch.difference
     if not mismatch.value:
-        yield Line((("", f"  {b} {here.b}"),), 4)
+        yield Line((("", f"  {b} {difference.b}"),), 4)
         return
     yield Line((("", f"  the first value that {how} is "), ("bold", mismatch.value)), 4)
     if mismatch.site.op:
@@ -78,14 +78,14 @@ def mismatch_lines(a: str, b: str, mismatch: Mismatch, how: str = "differs") -> 
     for mark, style, item in zip(("    - ", "    + "), ("red", "green"), mismatch.nodes, strict=True):
         if item is not None:
             yield item_line(mark, style, item, 8)
-    place = list(here.index) if here.index else ""
+    place = list(difference.index) if difference.index else ""
     much = (
-        f" ({here.elements} of {here.of} elements {'differ' if how == 'differs' else 'exceed it'})"
-        if here.index
+        f" ({difference.elements} of {difference.of} elements {'differ' if how == 'differs' else 'exceed it'})"
+        if difference.index
         else ""
     )
-    yield Line((("", f"  {mismatch.value}{place} is {here.a} in {a}"),), 4)
-    yield Line((("", f"  {mismatch.value}{place} is {here.b} in {b}{much}"),), 4)
+    yield Line((("", f"  {mismatch.value}{place} is {difference.a} in {a}"),), 4)
+    yield Line((("", f"  {mismatch.value}{place} is {difference.b} in {b}{much}"),), 4)
     for text in mismatch.operands:
         yield Line((("dim", f"    where {text}"),), 6)
 
@@ -95,8 +95,8 @@ def notes_of(verdict: Verdict) -> Iterator[str]:
     yield from verdict.accepted
     if verdict.skipped:
         (name, reason), more = verdict.skipped[0], len(verdict.skipped) - 1
-        rest = f", and {more} more" if more else ""
-        yield f"not run on inputs {name}{rest}: {reason}"
+        more_text = f", and {more} more" if more else ""
+        yield f"not run on inputs {name}{more_text}: {reason}"
     for text in verdict.not_reached[:_MOST_NAMES]:
         yield f"not reached: {text}"
     if len(verdict.not_reached) > _MOST_NAMES:
@@ -105,7 +105,8 @@ def notes_of(verdict: Verdict) -> Iterator[str]:
         names = ", ".join(verdict.stood_in)
         yield f"{TITLES[verdict.engine]} cannot run, or would narrow, {names}: the reference implementation ran them"
     if verdict.computed:
-        yield f"computed by {'; by '.join(f'{_WHO[who]}: {_listed(ops)}' for who, ops in verdict.computed.items())}"
+        engines = (f"{_WHO[engine]}: {_listed(operators)}" for engine, operators in verdict.computed.items())
+        yield f"computed by {'; by '.join(engines)}"
     yield from verdict.notes
     for text in verdict.runtime:
         yield f"note: the runtime changes this value, not the model: {text}"
@@ -148,7 +149,7 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
         "not_reached": verdict.not_reached,
         "runtime": verdict.runtime,
         "stood_in": list(verdict.stood_in),
-        "computed": {who: list(operators) for who, operators in verdict.computed.items()},
+        "computed": {engine: list(operators) for engine, operators in verdict.computed.items()},
         "notes": verdict.notes,
         "seconds": round(verdict.seconds, 3),
     }

@@ -106,11 +106,13 @@ Facts = dict[str, tuple[Any, str]]
 
 
 def _bounds(model: onnx_ir.Model, settings: Mapping[str, Any]) -> Facts:
-    held = limits(parse_precision(settings.get("to") or "float16"))
+    edges = limits(parse_precision(settings.get("to") or "float16"))
     facts = Facts()
     for name, bound in castsmith.bounds(model, ranges=_ranges(settings)).items():
         if bound.how != "unknown" and bound.magnitude < float("inf"):
-            fits = _RED if bound.magnitude >= held.overflow else _BLUE if 0 < bound.magnitude < held.normal else _GREEN
+            fits = (
+                _RED if bound.magnitude >= edges.overflow else _BLUE if 0 < bound.magnitude < edges.normal else _GREEN
+            )
             facts[name] = bound.magnitude, fits
     return facts
 

@@ -32,8 +32,8 @@ _NOT_SET = "not set"
 
 def attribute_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str, keys: Keys) -> Iterator[Change]:
     """Yield the attributes that one node lacks, or that are not bit-identical."""
-    kept = keys.attributes(a), keys.attributes(b)
-    for name in sorted(kept[0].keys() | kept[1].keys()):
+    keys_of_attributes = keys.attributes(a), keys.attributes(b)
+    for name in sorted(keys_of_attributes[0].keys() | keys_of_attributes[1].keys()):
         left, right = a.attributes.get(name), b.attributes.get(name)
         subject = f"attribute {name}"
         if left is None or right is None:
@@ -162,9 +162,9 @@ def _in_order(matching: Matching) -> Iterator[tuple[Node | None, Node | None]]:
     partners = {b: a for a, b in matching.partner.items()}
     for node in matching.sides[1]:
         a = partners.get(node)
-        yield from ((gone, None) for gone in removed.get(a, ()) if a is not None)
+        yield from ((removed_node, None) for removed_node in removed.get(a, ()) if a is not None)
         yield a, node
-    yield from ((gone, None) for gone in waiting)
+    yield from ((removed_node, None) for removed_node in waiting)
 
 
 def _compare_nodes(matching: Matching, a: onnx_ir.Node, b: onnx_ir.Node, tally: GraphComparison) -> None:
@@ -203,19 +203,19 @@ def _source_changes(
     """Return the change from the value x to the value y, which take the same place in the two graphs."""
     if x is None or y is None:
         if x is not y:
-            yield Change("operand-changed", place, subject, _named(x), _named(y))
+            yield Change("operand-changed", place, subject, _name_text(x), _name_text(y))
         return
     if _same_value(matching, x, y):
         return
     before, after = constant_tensor(x), constant_tensor(y)
     if before is not None and after is not None:
-        names = _named(x) if x.name == y.name else f"{_named(x)} -> {_named(y)}"
+        names = _name_text(x) if x.name == y.name else f"{_name_text(x)} -> {_name_text(y)}"
         yield _constant_change(place, f"constant {names}", before, after)
     elif x.name != y.name:
-        yield Change("operand-changed", place, subject, _named(x), _named(y))
+        yield Change("operand-changed", place, subject, _name_text(x), _name_text(y))
     else:
         a, b = (ValueItem(value.name or "", role=_source(value)) for value in (x, y))
-        before, after = (f"{_named(value)} ({item.role})" for value, item in ((x, a), (y, b)))
+        before, after = (f"{_name_text(value)} ({item.role})" for value, item in ((x, a), (y, b)))
         yield Change("operand-changed", place, subject, before, after, removed=a, made=b)
 
 
@@ -264,7 +264,7 @@ def _output_type_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str) -> Iterat
             yield Change("type-changed", place, f"type of {left.name}", x.type, y.type, removed=x, made=y)
 
 
-def _named(value: onnx_ir.Value | None) -> str:
+def _name_text(value: onnx_ir.Value | None) -> str:
     return "none" if value is None else value.name or "(unnamed)"
 
 

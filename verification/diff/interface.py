@@ -72,15 +72,15 @@ def pair_by_name(a: Sequence[Value], b: Sequence[Value]) -> Interface:
     """Pair by name; then pair the rest by position and type, as renamed."""
     names = {value.name: value for value in b}
     partner = {value: names[value.name] for value in a if value.name in names}
-    taken = set(partner.values())
+    paired = set(partner.values())
     for left, right in zip(a, b, strict=False):
-        if left not in partner and right not in taken and left.dtype == right.dtype:
+        if left not in partner and right not in paired and left.dtype == right.dtype:
             partner[left] = right
-            taken.add(right)
+            paired.add(right)
     return Interface(
         tuple(partner.items()),
         tuple(value for value in a if value not in partner),
-        tuple(value for value in b if value not in taken),
+        tuple(value for value in b if value not in paired),
         named=True,
     )
 
@@ -92,23 +92,23 @@ def pair_by_index(a: Sequence[Value], b: Sequence[Value]) -> Interface:
 
 
 def interface_changes(
-    what: str, place: str, interface: Interface, a: Sequence[Value], b: Sequence[Value]
+    noun: str, place: str, interface: Interface, a: Sequence[Value], b: Sequence[Value]
 ) -> Iterator[Change]:
-    """Yield inputs or outputs (`what`) that are added, removed, renamed, of another type, or in another order."""
+    """Yield inputs or outputs (`noun`) that are added, removed, renamed, of another type, or in another order."""
     for value in interface.removed:
-        yield Change(f"{what}-removed", place, f"{what} {value.name}", type_text(value), "")
+        yield Change(f"{noun}-removed", place, f"{noun} {value.name}", type_text(value), "")
     for value in interface.added:
-        yield Change(f"{what}-added", place, f"{what} {value.name}", "", type_text(value))
+        yield Change(f"{noun}-added", place, f"{noun} {value.name}", "", type_text(value))
     for left, right in interface.pairs:
         if interface.named and left.name != right.name:
-            yield Change(f"{what}-renamed", place, f"name of {what} {left.name}", f"{left.name}", f"{right.name}")
+            yield Change(f"{noun}-renamed", place, f"name of {noun} {left.name}", f"{left.name}", f"{right.name}")
         if types_differ(left, right, strict=interface.named):
-            yield Change(f"{what}-type-changed", place, f"{what} {left.name}", type_text(left), type_text(right))
+            yield Change(f"{noun}-type-changed", place, f"{noun} {left.name}", type_text(left), type_text(right))
     partner = dict(interface.pairs)
     order = [value for value in b if value not in interface.added]
     if interface.named and [partner[value] for value in a if value in partner] != order:
         before, after = (", ".join(str(value.name) for value in side) for side in (a, b))
-        yield Change(f"{what}-order-changed", place, f"order of {what}s", before, after)
+        yield Change(f"{noun}-order-changed", place, f"order of {noun}s", before, after)
 
 
 def types_differ(a: Value, b: Value, *, strict: bool) -> bool:

@@ -52,14 +52,14 @@ class Matching:
 
     def pair_by(self, key: Callable[[Node], Hashable | None]) -> None:
         """Pair nodes of equal key: those of the same names first, then in order."""
-        for named in (True, False):
+        for by_names in (True, False):
             waiting: dict[Hashable, list[Node]] = {}
             for node in reversed(self.left(0)):
                 if (content := key(node)) is not None:
-                    waiting.setdefault((content, _names(node) if named else ()), []).append(node)
+                    waiting.setdefault((content, _names(node) if by_names else ()), []).append(node)
             for node in self.left(1):
                 content = key(node)
-                candidates = None if content is None else waiting.get((content, _names(node) if named else ()))
+                candidates = None if content is None else waiting.get((content, _names(node) if by_names else ()))
                 if candidates:
                     self.pair(candidates.pop(), node)
 

@@ -169,8 +169,8 @@ def _domain(domain: str) -> str:
     return "ai.onnx" if domain in DEFAULT_DOMAINS else domain
 
 
-def _entry_changes(kind: str, place: str, what: str, a: Mapping[str, str], b: Mapping[str, str]) -> Iterator[Change]:
+def _entry_changes(kind: str, place: str, noun: str, a: Mapping[str, str], b: Mapping[str, str]) -> Iterator[Change]:
     for name in sorted(a.keys() | b.keys()):
         before, after = a.get(name, ""), b.get(name, "")
         if before != after or (name in a) != (name in b):
-            yield Change(kind, place, f"{what} {name}", before, after)
+            yield Change(kind, place, f"{noun} {name}", before, after)

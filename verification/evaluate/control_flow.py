@@ -76,17 +76,17 @@ def run_control_flow(
 def _branches(
     run: Evaluates, node: onnx_ir.Node, condition: Tensor, scope: Contents, imports: Imports
 ) -> list[Content]:
-    taken = bool(np.all(condition.array))
-    chosen, other = ("then_branch", "else_branch") if taken else ("else_branch", "then_branch")
+    is_true = bool(np.all(condition.array))
+    chosen, skipped = ("then_branch", "else_branch") if is_true else ("else_branch", "then_branch")
     run.took(node, chosen)
     outcome = run.graph(node.attributes[chosen].as_graph(), dict(scope), imports)
 
     def join() -> list[DataType | None] | None:
         try:
-            rest = run.graph(node.attributes[other].as_graph(), dict(scope), imports, trial=True)
+            skipped_results = run.graph(node.attributes[skipped].as_graph(), dict(scope), imports, trial=True)
         except EngineError:
             return None  # inputs of a branch may be missing when it is not taken
-        return [_joined(run, a, b) for a, b in zip(outcome, rest, strict=True)]
+        return [_joined(run, a, b) for a, b in zip(outcome, skipped_results, strict=True)]
 
     types = run.joined(node, join) or [None] * len(outcome)
     results = [_as(content, dtype) for content, dtype in zip(outcome, types, strict=True)]

@@ -149,12 +149,12 @@ def _where(
     node: onnx_ir.Node, arrays: Sequence[Array | None], masks: Sequence[Mask], results: Sequence[Array]
 ) -> list[Mask] | None:
     if node.op_type == "Where":
-        chosen, left, right = (
+        chosen, then_mask, else_mask = (
             np.zeros(array.shape, np.bool_) if mask is None else mask
             for array, mask in zip(arrays, masks, strict=True)
             if array is not None
         )
-        picked: NDArray[np.bool_] = np.where(np.asarray(arrays[0], np.bool_), left, right) | chosen
+        picked: NDArray[np.bool_] = np.where(np.asarray(arrays[0], np.bool_), then_mask, else_mask) | chosen
         return [_or_none(np.broadcast_to(picked, results[0].shape))]
     if node.op_type in ("And", "Or") and len(arrays) == 2:
         decided = node.op_type == "Or"  # the operand that decides, whatever the other is
@@ -217,13 +217,13 @@ def _by_trial(
 ) -> list[Mask]:
     """Return the elements that change when the undefined ones do; all of them if that cannot be tried."""
     undefined = [np.zeros(result.shape, np.bool_) for result in results]
-    for other in _OTHERS:
+    for trial in _OTHERS:
         replaced: list[Array | None] = []
         for array, mask in zip(arrays, masks, strict=True):
             if array is None or mask is None or array.dtype.kind in "OSU":
                 replaced.append(array)
                 continue
-            number = 2.0 if np.isnan(other) and element_type(dtype_of(array)).kind is not Kind.FLOATING else other
+            number = 2.0 if np.isnan(trial) and element_type(dtype_of(array)).kind is not Kind.FLOATING else trial
             copy = array.copy()
             copy[mask] = np.float32(number).astype(array.dtype)
             replaced.append(copy)

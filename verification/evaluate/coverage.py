@@ -66,16 +66,16 @@ class Coverage:
 
     def saw(self, node: onnx_ir.Node, place: int, tensor: Tensor) -> None:
         """Note a result of the node."""
-        seen = self.seen.setdefault((node, place), Seen())
-        if (seen.varied and seen.finite) or not tensor.array.size:
+        summary = self.seen.setdefault((node, place), Seen())
+        if (summary.varied and summary.finite) or not tensor.array.size:
             return
         kind = element_type(dtype_of(tensor.array)).kind
-        if not seen.finite:
-            seen.finite = kind not in (Kind.FLOATING, Kind.COMPLEX) or bool(np.isfinite(tensor.array).any())
-        if not seen.varied:
+        if not summary.finite:
+            summary.finite = kind not in (Kind.FLOATING, Kind.COMPLEX) or bool(np.isfinite(tensor.array).any())
+        if not summary.varied:
             bits = bits_of(tensor.array).reshape(-1)
-            first = bits[0] if seen.whole is None else seen.whole
-            seen.whole, seen.varied = first, bool(np.any(bits != first))
+            first = bits[0] if summary.whole is None else summary.whole
+            summary.whole, summary.varied = first, bool(np.any(bits != first))
 
     def read(self, node: onnx_ir.Node, size: int, indices: Array) -> None:
         """Note the rows that a Gather reads of a table."""
@@ -132,12 +132,12 @@ class Coverage:
     def flat(self, nodes: list[onnx_ir.Node]) -> Iterator[tuple[onnx_ir.Node, str]]:
         """Yield those of the nodes whose result was constant, or never finite, with a sentence."""
         for node in nodes:
-            seen = self.seen.get((node, 0))
-            if seen is None or seen.whole is None:
+            summary = self.seen.get((node, 0))
+            if summary is None or summary.whole is None:
                 continue
-            if not seen.finite:
+            if not summary.finite:
                 yield node, f"the result of {site_of(node)} was never finite"
-            elif not seen.varied:
+            elif not summary.varied:
                 yield node, f"the result of {site_of(node)} was always the same"
 
 

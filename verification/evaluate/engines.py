@@ -137,7 +137,7 @@ class Process:
         self._late, self._deadline = False, time.monotonic() + _WALL * seconds
         try:
             send(into, (seconds, *request))
-            done, answer, used = receive(out)
+            done, reply, used = receive(out)
             self.used += used
         except (EOFError, OSError):
             self._deadline = math.inf
@@ -150,8 +150,8 @@ class Process:
         finally:
             self._deadline = math.inf
         if not done:
-            raise EngineError(answer)
-        return answer
+            raise EngineError(reply)
+        return reply
 
     @property
     def is_alive(self) -> bool:
@@ -222,14 +222,14 @@ class Prepared:
 
     def ready(self, seconds: float = _LONGEST_CALL) -> None:
         """Load the model if necessary. Raises EngineError if the engine refuses it."""
-        other = process()
-        with other.lock:
-            if len(other.gone) > _MOST_GONE and other.is_alive:
-                gone = [other.gone.popleft() for _ in range(len(other.gone))]
-                other.ask("forget", gone)
-            if self.turn != other.turn or not other.is_alive:
-                other.ask("prepare", self.key, self.kind, self.model, self.fixed, seconds=seconds)
-                self.turn = other.turn
+        worker = process()
+        with worker.lock:
+            if len(worker.gone) > _MOST_GONE and worker.is_alive:
+                gone = [worker.gone.popleft() for _ in range(len(worker.gone))]
+                worker.ask("forget", gone)
+            if self.turn != worker.turn or not worker.is_alive:
+                worker.ask("prepare", self.key, self.kind, self.model, self.fixed, seconds=seconds)
+                self.turn = worker.turn
 
     def run(self, feeds: Mapping[str, Array], seconds: float = _LONGEST_CALL) -> list[Any]:
         """Return the outputs for the inputs by name."""
@@ -261,13 +261,13 @@ class Engine:
 
     def __post_init__(self) -> None:
         if self.name not in ENGINES:
-            known = f"{', '.join(ENGINES[:-1])} and {ENGINES[-1]}"
-            raise EngineError(f"unknown engine {self.name!r}; expected {known}.")
+            choices = f"{', '.join(ENGINES[:-1])} and {ENGINES[-1]}"
+            raise EngineError(f"unknown engine {self.name!r}; expected {choices}.")
         require_installed(self.name)
 
-    def note(self, who: str, op_type: str) -> None:
+    def note(self, engine: str, op_type: str) -> None:
         """Note which engine ran an operator of the type."""
-        self.ran.setdefault(who, set()).add(op_type)
+        self.ran.setdefault(engine, set()).add(op_type)
 
     def run(
         self,
@@ -292,29 +292,29 @@ class Engine:
         key = (node, *((name, dtype_of(array), array.ndim) for name, array in feeds.items()))
         if fresh or key not in self._runs:
             self._runs[key] = self._prepared(node, operands, imports, feeds, constant, extra or {})
-        who, prepared = self._runs[key]
-        self.note(who, node.op_type)
-        gathered = _gathered(node, operands) if who == "reference" else None
+        engine, prepared = self._runs[key]
+        self.note(engine, node.op_type)
+        gathered = _gathered(node, operands) if engine == "reference" else None
         if gathered is not None:
             return [gathered]
-        given = {name: array for name, array in feeds.items() if name not in prepared.fixed}
+        variable_feeds = {name: array for name, array in feeds.items() if name not in prepared.fixed}
         try:
-            results = _placed(node, prepared.run(given, seconds))
+            results = _placed(node, prepared.run(variable_feeds, seconds))
             if node.op_type in PRODUCTS and _is_half(operands) and self.half_inside(node):
                 results[0] = _added_up_in_half(node, results[0], operands)
             return results
         except CrashError as error:
             if not again and not error.late:
                 return self.run(node, operands, imports, seconds=seconds, fresh=fresh, extra=extra, again=True)
-            self.crashes.append(f"{TITLES.get(who, who)} {error} in {node.op_type} on {_types_text(feeds)}")
+            self.crashes.append(f"{TITLES.get(engine, engine)} {error} in {node.op_type} on {_types_text(feeds)}")
             if error.late:
                 raise LimitError(f"{node.op_type} {error} on {_types_text(feeds)} (`seconds=` allows more).") from None
-            if who == "reference":
+            if engine == "reference":
                 raise EngineError(f"{node.op_type} {error} on {_types_text(feeds)}.") from None
             self._stand_in(node, key, prepared)
             return self.run(node, operands, imports, seconds=seconds, extra=extra)
         except EngineError as error:
-            if who == "onnxruntime" and _OF_TYPES in str(error):
+            if engine == "onnxruntime" and _OF_TYPES in str(error):
                 self._stand_in(node, key, prepared)
                 return self.run(node, operands, imports, seconds=seconds, extra=extra)
             kind = LimitError if any(word in str(error) for word in _OF_MEMORY) else EngineError
@@ -489,8 +489,8 @@ def _placed(node: onnx_ir.Node, results: Sequence[Any]) -> list[Array]:
             "its result is a sequence or a map, which is supported for the sequence operators of ONNX only",
             unsupported=True,
         )
-    left = iter(results)
-    return [np.asarray(next(left)) if value.name else np.zeros(0) for value in node.outputs]
+    remaining = iter(results)
+    return [np.asarray(next(remaining)) if value.name else np.zeros(0) for value in node.outputs]
 
 
 def _types_text(feeds: Mapping[str, Array]) -> str:

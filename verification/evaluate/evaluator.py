@@ -81,18 +81,18 @@ class Evaluator:
         self.budget.steps, self.progress = 0, 0
         graph = self.model.graph
         scope: Contents = {v: _content(feeds[v.name or ""]) for v in graph.inputs if v.name in feeds}
-        missing = [v.name or "" for v in graph.inputs if v not in scope and v.const_value is None]
-        if missing:
-            raise EngineError(f"the input {missing[0]} has no value.")
-        held = sum(map(_bytes, scope.values()))
+        unfed = [v.name or "" for v in graph.inputs if v not in scope and v.const_value is None]
+        if unfed:
+            raise EngineError(f"the input {unfed[0]} has no value.")
+        live_bytes = sum(map(_bytes, scope.values()))
         self._initializers(graph, scope)
         for node in graph:
             self._node_into(node, scope, graph.opset_imports)
             self.progress += 1
-            held += sum(_bytes(scope.get(value)) for value in node.outputs)
-            self.budget.require_memory(held)
+            live_bytes += sum(_bytes(scope.get(value)) for value in node.outputs)
+            self.budget.require_memory(live_bytes)
             for value in self._dropped.get(node, ()):
-                held -= _bytes(scope.pop(value, None))
+                live_bytes -= _bytes(scope.pop(value, None))
         for value in graph.outputs:
             content = scope[value]
             if isinstance(content, Tensor):
@@ -199,15 +199,15 @@ class Evaluator:
             self.engine.note(OURSELVES, node.op_type)
             results, own = [converted.array], converted.undefined
 
-            def run(others: list[Array | None]) -> Sequence[Array]:
-                again = convert(node, others, imports)
+            def run(replaced: list[Array | None]) -> Sequence[Array]:
+                again = convert(node, replaced, imports)
                 return [] if again is None else [again.array]
         else:
             self._require_indices(node, arrays)
             results, own = self._by_engine(node, arrays, imports), None
 
-            def run(others: list[Array | None]) -> Sequence[Array]:
-                return self._by_engine(node, others, imports)
+            def run(replaced: list[Array | None]) -> Sequence[Array]:
+                return self._by_engine(node, replaced, imports)
 
         origin = self._origin.get(node, node)
         if not self._trial:
@@ -326,8 +326,8 @@ def _stored(node: onnx_ir.Node, inputs: Sequence[Array | None]) -> np.dtype[Any]
     """Return the type that numpy lacks whose elements the node only moves, so that any engine can move their codes."""
     if node.op_type not in MOVERS or node.domain not in DEFAULT_DOMAINS:
         return None
-    wanted = traits_of("", node.op_type).elements
-    places = range(len(inputs)) if wanted is None else wanted
+    moved_places = traits_of("", node.op_type).elements
+    places = range(len(inputs)) if moved_places is None else moved_places
     moved = {array.dtype for place, array in enumerate(inputs) if place in places and array is not None}
     if len(moved) != 1:
         return None  # operands that are promoted first
@@ -365,14 +365,14 @@ def _last_uses(graph: onnx_ir.Graph) -> dict[onnx_ir.Node, list[onnx_ir.Value]]:
             if value is not None:
                 last[value] = node
         for attribute in node.attributes.values():
-            for held in graphs_in(attribute):
-                for subgraph in (held, *subgraphs_of(held)):
+            for inner_graph in graphs_in(attribute):
+                for subgraph in (inner_graph, *subgraphs_of(inner_graph)):
                     last.update((value, node) for value in subgraph.outputs)
-                for inner in nodes_of(held):
+                for inner in nodes_of(inner_graph):
                     last.update((value, node) for value in inner.inputs if value is not None)
     dropped: dict[onnx_ir.Node, list[onnx_ir.Value]] = {}
-    kept = set(graph.outputs)
+    outputs = set(graph.outputs)
     for value, node in last.items():
-        if value not in kept and value.producer() is not None:
+        if value not in outputs and value.producer() is not None:
             dropped.setdefault(node, []).append(value)
     return dropped

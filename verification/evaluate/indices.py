@@ -79,12 +79,12 @@ def _rows(shapes: Sequence[Shape], pairs: Iterable[tuple[int, int]]) -> Iterator
 
 def depends_on_inputs(value: onnx_ir.Value | None) -> bool:
     """True if the value depends on the elements of graph inputs, and not on shapes and constants alone."""
-    stack, met = [value], set[onnx_ir.Value]()
+    stack, visited = [value], set[onnx_ir.Value]()
     while stack:
         value = stack.pop()
-        if value is None or value in met:
+        if value is None or value in visited:
             continue
-        met.add(value)
+        visited.add(value)
         node = value.producer()
         if node is None:
             if value.const_value is None or value.is_graph_input():

@@ -112,11 +112,13 @@ class Budget:
         """Leave at least a second, to locate a known difference."""
         self.seconds += max(0.0, _SHORTEST_SEARCH - self.left)
 
-    def turn(self, what: str, nodes: int) -> None:
+    def turn(self, place: str, nodes: int) -> None:
         """Count an iteration of a loop, or a call of a function, with so many nodes. Raises LimitError for too many."""
         self.steps += nodes + 1
         if self.steps > max(self.seconds, SECONDS) * _RUNS_A_SECOND * self.part:
-            raise LimitError(f"{what} does not end within {self.steps} steps on these inputs (`seconds=` allows more).")
+            raise LimitError(
+                f"{place} does not end within {self.steps} steps on these inputs (`seconds=` allows more)."
+            )
 
 
 def seconds_for(models: Sequence[onnx_ir.Model]) -> float:
@@ -132,18 +134,18 @@ class FeedError(ModelError):
 
 def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple[int, ...]], memory: int) -> None:
     """Raise FeedError, before they are allocated, for inputs that take more than an eighth of that many MiB."""
-    taken, most = 0, memory << 17
+    total, most = 0, memory << 17
     for value in values:
         shape = shapes.get(value.name or "", ())
         bits = 8 if value.dtype is None else max(8, element_type(value.dtype).bits)
         size = math.prod(max(dim, 1) for dim in shape) * bits // 8  # an array of no elements has a limit too
         if len(shape) > MOST_DIMENSIONS:
             raise FeedError(f"the input {value.name} has {len(shape)} dimensions, more than verify supports.")
-        taken += size
-        if taken > most:
-            text, whole = ", ".join(map(str, shape)), f", all inputs up to it {taken}" if taken > size else ""
+        total += size
+        if total > most:
+            text, total_text = ", ".join(map(str, shape)), f", all inputs up to it {total}" if total > size else ""
             raise FeedError(
-                f"the input {value.name} of shape [{text}] takes {size} bytes{whole}, more than the limit {most};"
+                f"the input {value.name} of shape [{text}] takes {size} bytes{total_text}, more than the limit {most};"
                 " allow more (`memory=`, eight times as much), give smaller sizes (`dims=`) or the inputs (`inputs=`)."
             )
 
@@ -151,9 +153,9 @@ def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple
 def refuse_huge_operands(node: onnx_ir.Node, operands: Operands, memory: int = MEMORY) -> None:
     """Raise LimitError if the node's operands exceed an eighth of that many MiB; constants have no limit."""
     pairs = zip(node.inputs, operands, strict=False)
-    taken = sum(array.nbytes for value, array in pairs if array is not None and constant_tensor(value) is None)
-    if taken > memory << 17:
-        text = f"{node.op_type} gets {taken} bytes, more than the limit {memory << 17}"
+    size = sum(array.nbytes for value, array in pairs if array is not None and constant_tensor(value) is None)
+    if size > memory << 17:
+        text = f"{node.op_type} gets {size} bytes, more than the limit {memory << 17}"
         raise LimitError(f"{text} (`memory=` allows more).")
 
 
@@ -163,9 +165,9 @@ def refuse_huge_results(
     """Raise LimitError if the node's results would exceed an eighth of that many MiB, or many times its operands."""
     present = [array for array in operands if array is not None]
     widest = max((array.itemsize for array in present), default=1)
-    made, most = _made(node, operands, schema), max(_MOST_MADE, 64 * sum(array.size for array in present))
-    if made > min(most, (memory << 17) // widest):
-        raise LimitError(f"{node.op_type} would make {made:g} elements, which exceeds the limit.")
+    elements, most = _largest_result(node, operands, schema), max(_MOST_MADE, 64 * sum(array.size for array in present))
+    if elements > min(most, (memory << 17) // widest):
+        raise LimitError(f"{node.op_type} would make {elements:g} elements, which exceeds the limit.")
 
 
 _SIZED = operators(lambda row: row.size is not None) | {"MatMul", "Where"}
@@ -175,7 +177,7 @@ _MOST_NUMBERS = 64
 """Elements of an operand that may be a shape."""
 
 
-def _made(node: onnx_ir.Node, operands: Operands, schema: onnx.defs.OpSchema) -> float:
+def _largest_result(node: onnx_ir.Node, operands: Operands, schema: onnx.defs.OpSchema) -> float:
     """Return the elements of the largest result, as onnx infers its shape; of RoiAlign those that it reads."""
     if node.op_type == "RoiAlign" and operands[1] is not None:
         return float(np.square(np.abs(operands[1]).max(initial=1.0)))
@@ -187,9 +189,9 @@ def _made(node: onnx_ir.Node, operands: Operands, schema: onnx.defs.OpSchema) ->
     results = [f"o{index}" for index, _ in enumerate(node.outputs)]
     alone = onnx.NodeProto(op_type=node.op_type, domain=node.domain, attribute=proto.attribute, input=names)
     alone.output.extend(results)
-    given = {name: array for name, array in zip(names, operands, strict=True) if array is not None}
-    types = {name: onnx.helper.make_tensor_type_proto(int(dtype_of(a)), a.shape) for name, a in given.items()}
-    small = {name: a for name, a in given.items() if a.size <= _MOST_NUMBERS and a.dtype.kind in "iuf"}
+    arrays = {name: array for name, array in zip(names, operands, strict=True) if array is not None}
+    types = {name: onnx.helper.make_tensor_type_proto(int(dtype_of(a)), a.shape) for name, a in arrays.items()}
+    small = {name: a for name, a in arrays.items() if a.size <= _MOST_NUMBERS and a.dtype.kind in "iuf"}
     data = {name: onnx.numpy_helper.from_array(array) for name, array in small.items()}
     try:
         inferred = infer_node_outputs(schema, alone, types, data)

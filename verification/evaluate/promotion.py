@@ -75,8 +75,8 @@ def promote_operands(
         dtype = dtype_of(next(iter(arrays.values())))
         bound = any(formal.type_str == variable for formal in schema.outputs)
         declared = node.outputs[0].dtype if bound else None
-        allowed = _allowed(schema.domain, schema.name, schema.since_version, variable)
-        stand_in = _stand_in(dtype, allowed, declared)
+        supported = _allowed(schema.domain, schema.name, schema.since_version, variable)
+        stand_in = _stand_in(dtype, supported, declared)
         if stand_in not in (dtype, declared) and dtype is DataType.BOOL and node.op_type in _LOGIC:
             return Promoted(converted, {}, functools.reduce(_LOGIC[node.op_type], arrays.values()))
         if stand_in not in (dtype, declared) and element_type(dtype).kind is Kind.INTEGER and node.op_type == "Sum":
@@ -124,11 +124,11 @@ def _allowed(domain: str, op_type: str, version: int, variable: str) -> frozense
     return frozenset(parse_type(text[7:-1]) for text in texts if text.startswith("tensor("))
 
 
-def _stand_in(dtype: DataType, allowed: Set[DataType], declared: DataType | None) -> DataType | None:
+def _stand_in(dtype: DataType, supported: Set[DataType], declared: DataType | None) -> DataType | None:
     """Return `dtype`, or a supported type that holds it: the declared one, or the first of lowest kind."""
-    if dtype in allowed or not allowed or dtype is DataType.STRING:
+    if dtype in supported or not supported or dtype is DataType.STRING:
         return dtype
-    holding = [other for other in allowed if other is not DataType.STRING and embeds(dtype, other)]
+    holding = [candidate for candidate in supported if candidate is not DataType.STRING and embeds(dtype, candidate)]
     if declared in holding:
         return declared
     signed = element_type(dtype).signed or dtype is DataType.BOOL

@@ -71,13 +71,13 @@ def _clear_negative(graph: onnx.GraphProto) -> None:
 
 def _shapes_in(graph: onnx_ir.Graph, proto: onnx.GraphProto) -> Iterator[tuple[onnx_ir.Value, onnx_ir.Shape]]:
     """The shapes of a graph and of those inside it: another graph may have the same names."""
-    named = {info.name: info.type.tensor_type for info in proto.value_info if info.type.HasField("tensor_type")}
-    for node, written in zip(graph, proto.node, strict=True):
+    types = {info.name: info.type.tensor_type for info in proto.value_info if info.type.HasField("tensor_type")}
+    for node, node_proto in zip(graph, proto.node, strict=True):
         for value in node.outputs:
-            size = named.get(value.name or "")
+            size = types.get(value.name or "")
             if size is not None and size.HasField("shape"):
                 dims = (dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in size.shape.dim)
                 yield value, onnx_ir.Shape(list(dims))
-        for attribute in written.attribute:
+        for attribute in node_proto.attribute:
             if attribute.HasField("g"):
                 yield from _shapes_in(node.attributes[attribute.name].as_graph(), attribute.g)

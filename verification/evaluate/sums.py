@@ -126,13 +126,13 @@ class _Kernel:
         """Return how many elements a transposed convolution leaves out before and behind each axis; below 0 it adds."""
         automatic, count = self._automatic(), len(sizes)
         more = self.node.attributes.get_ints("output_padding") or [0] * count
-        wanted = self.node.attributes.get_ints("output_shape")
-        if wanted is None and automatic.startswith("SAME"):
-            wanted = [size * step for size, step in zip(sizes, self.strides, strict=True)]
-        if wanted is None:
+        output_sizes = self.node.attributes.get_ints("output_shape")
+        if output_sizes is None and automatic.startswith("SAME"):
+            output_sizes = [size * step for size, step in zip(sizes, self.strides, strict=True)]
+        if output_sizes is None:
             return [(before, behind - extra) for (before, behind), extra in zip(self._stated(count), more, strict=True)]
-        whole = zip(sizes, self.strides, self.spans, more, wanted[-count:], strict=True)
-        totals = [(size - 1) * step + span + extra - want for size, step, span, extra, want in whole]
+        axes = zip(sizes, self.strides, self.spans, more, output_sizes[-count:], strict=True)
+        totals = [(size - 1) * step + span + extra - want for size, step, span, extra, want in axes]
         cut = _halved(totals, upper=automatic == "SAME_UPPER")
         return [(before, behind - extra) for (before, behind), extra in zip(cut, more, strict=True)]
 
@@ -174,7 +174,7 @@ def _of_transposed(kernel: _Kernel, x: Array, weights: Array) -> Array | None:
     spread[(slice(None), slice(None), *(slice(None, None, step) for step in kernel.strides))] = x
     for axis, (span, (before, behind)) in enumerate(zip(kernel.spans, kernel.cut(sizes), strict=True), 2):
         low, high = span - 1 - before, span - 1 - behind
-        spread = np.pad(spread, [(max(low, 0), max(high, 0)) if each == axis else (0, 0) for each in range(x.ndim)])
+        spread = np.pad(spread, [(max(low, 0), max(high, 0)) if dim == axis else (0, 0) for dim in range(x.ndim)])
         spread = np.moveaxis(np.moveaxis(spread, axis, 0)[max(-low, 0) : min(high, 0) or None], 0, axis)
     turned = np.flip(weights, tuple(range(2, weights.ndim)))
     grouped = turned.reshape(kernel.groups, -1, *weights.shape[1:]).swapaxes(1, 2)

@@ -49,25 +49,25 @@ def receive(stream: IO[bytes]) -> Any:
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the input ends."""
     prepared: dict[int, Run] = {}
-    held: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     counted = time.process_time()
     while True:
         try:
-            seconds, what, *words = receive(requests)
+            seconds, request, *words = receive(requests)
         except EOFError:
             return
         limit_seconds(seconds)
         size = sum(map(_size, words))
-        if what == "prepare":
-            held[words[0]] = size
-        elif what == "forget":
-            held = {key: number for key, number in held.items() if key not in words[0]}
-        _limit_memory(_TIMES * (sum(held.values()) + size) + _EACH * len(held))
+        if request == "prepare":
+            sizes[words[0]] = size
+        elif request == "forget":
+            sizes = {key: number for key, number in sizes.items() if key not in words[0]}
+        _limit_memory(_TIMES * (sum(sizes.values()) + size) + _EACH * len(sizes))
         try:
-            answer = _answer(prepared, what, *words)
+            result = _answer(prepared, request, *words)
             words.clear()
             counted, used = time.process_time(), time.process_time() - counted
-            send(answers, (True, answer, used))
+            send(answers, (True, result, used))
         except Exception as error:  # each engine raises classes of its own, ONNX Runtime one for each status code
             text = " ".join((str(error) or type(error).__name__).split())[:200]
             counted, used = time.process_time(), time.process_time() - counted
@@ -104,15 +104,15 @@ def _limit_memory(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
 
 
-def _answer(prepared: dict[int, Run], what: str, *words: Any) -> Any:
-    if what == "prepare":
+def _answer(prepared: dict[int, Run], request: str, *words: Any) -> Any:
+    if request == "prepare":
         key, kind, model, fixed = words
         prepared[key] = _KINDS[kind](model, {name: _aligned(array) for name, array in fixed.items()})
         return None
-    if what == "infer":
+    if request == "infer":
         onnx = import_module("onnx")
         return onnx.shape_inference.infer_shapes(onnx.ModelProto.FromString(words[0])).SerializeToString()
-    if what == "run":
+    if request == "run":
         key, feeds = words
         return list(prepared[key]({name: _aligned(array) for name, array in feeds.items()}))
     for key in words[0]:
@@ -183,15 +183,15 @@ def _openvino(model: bytes, fixed: Mapping[str, Any], ranks: Mapping[str, int] |
     """
     onnx, numpy, openvino = import_module("onnx"), import_module("numpy"), import_module("openvino")
     proto = onnx.ModelProto.FromString(model)
-    left = [value for value in proto.graph.input if value.name not in fixed]
+    free_inputs = [value for value in proto.graph.input if value.name not in fixed]
     del proto.graph.input[:]
-    proto.graph.input.extend(left)
+    proto.graph.input.extend(free_inputs)
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in fixed.items())
     core = openvino.Core()
-    read = core.read_model(proto.SerializeToString())
+    network = core.read_model(proto.SerializeToString())
     if ranks is not None:
-        read.reshape({name: openvino.PartialShape([-1] * rank) for name, rank in ranks.items()})
-    compiled = core.compile_model(read, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1"})
+        network.reshape({name: openvino.PartialShape([-1] * rank) for name, rank in ranks.items()})
+    compiled = core.compile_model(network, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1"})
     if ranks is not None and {"i64", "u64", "f64", "u32"} & {p.element_type.get_type_name() for p in compiled.outputs}:
         raise ValueError("a result would be computed in a narrower type.")
     names = [port.get_any_name() for port in compiled.inputs]

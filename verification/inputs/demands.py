@@ -70,12 +70,12 @@ class Demands:
 
     def values(self, side: int) -> Iterator[tuple[onnx_ir.Value, Demand]]:
         """Yield the values of one of the models that are the source of a demand."""
-        wanted: dict[int, list[Demand]] = {}
+        by_source: dict[int, list[Demand]] = {}
         for demand in self.all:
-            wanted.setdefault(demand.sources[side], []).append(demand)
-        for value, numbers in self.sides[side].values.items() if wanted else ():
+            by_source.setdefault(demand.sources[side], []).append(demand)
+        for value, numbers in self.sides[side].values.items() if by_source else ():
             for number in numbers:
-                yield from ((value, demand) for demand in wanted.get(number, ()))
+                yield from ((value, demand) for demand in by_source.get(number, ()))
 
     def watch(self, coverages: Sequence[Coverage]) -> None:
         """Let the runs of the models note the elements that reach the functions.
@@ -95,8 +95,8 @@ class Demands:
             yield "the time limit ended the search for inputs that expose a difference (`seconds=` allows more)"
         for demand in self.all:
             if not demand.met:
-                what = f"no input gave {demand.place} an element for which the models differ"
-                yield f"{what}, such as {demand.elements[0]}"
+                text = f"no input gave {demand.place} an element for which the models differ"
+                yield f"{text}, such as {demand.elements[0]}"
 
 
 def demands(proof: Proof, *, nan_bits: bool, may_search: Callable[[], bool] = lambda: True) -> Demands:
@@ -110,13 +110,13 @@ def demands(proof: Proof, *, nan_bits: bool, may_search: Callable[[], bool] = la
         return Demands()
     functions, demands = Functions(book), list[Demand]()
     searched: dict[tuple[Program, Program, DataType], Array | None] = {}
-    met = set[tuple[Any, ...]]()
+    visited = set[tuple[Any, ...]]()
     stack = [(n, proof.theirs.outputs[name]) for name, n in proof.ours.outputs.items() if name not in proof.proven]
     while stack and may_search():
         pair = stack.pop()
-        if pair[0] == pair[1] or pair in met:
+        if pair[0] == pair[1] or pair in visited:
             continue
-        met.add(pair)
+        visited.add(pair)
         ours, theirs = (functions.of(number) for number in pair)
         sources, programs = (ours.source, theirs.source), (ours.program, theirs.program)
         dtype = book.types.get(ours.source)
@@ -140,11 +140,11 @@ def _operands(book: Normal, ours: int, theirs: int) -> Iterator[tuple[int, int]]
     a, b = book.keys[ours], book.keys[theirs]
     if a[0] != "operator" or b[0] != "operator" or a[1] != b[1] or a[4:] != b[4:] or len(a[3]) != len(b[3]):
         return
-    held = [[(name, value) for name, value in key[2] if value[:1] == ("graph",)] for key in (a, b)]
+    graphs = [[(name, value) for name, value in key[2] if value[:1] == ("graph",)] for key in (a, b)]
     plain = [[attribute for attribute in key[2] if attribute[1][:1] != ("graph",)] for key in (a, b)]
-    if plain[0] != plain[1] or [name for name, _ in held[0]] != [name for name, _ in held[1]]:
+    if plain[0] != plain[1] or [name for name, _ in graphs[0]] != [name for name, _ in graphs[1]]:
         return
     yield from ((x, y) for x, y in zip(a[3], b[3], strict=True) if x is not None and y is not None)
-    for (_, (_, count, outputs)), (_, (_, other, others)) in zip(*held, strict=True):
-        if count == other and len(outputs) == len(others):
-            yield from zip(outputs, others, strict=True)
+    for (_, (_, count, outputs)), (_, (_, other_count, other_outputs)) in zip(*graphs, strict=True):
+        if count == other_count and len(outputs) == len(other_outputs):
+            yield from zip(outputs, other_outputs, strict=True)

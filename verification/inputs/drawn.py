@@ -145,24 +145,24 @@ class Inputs:
         shapes = {value.name or "": self._shape(value, sizes) for value in self.values}
         require_feedable(self.values, shapes, self.memory)
         try:
-            return self._made(kind, number, shapes)
+            return self._feeds(kind, number, shapes)
         except MemoryError:
             raise FeedError("there is not enough memory for the inputs; give smaller sizes (`dims=`).") from None
 
-    def _made(self, kind: str, number: int, shapes: Mapping[str, tuple[int, ...]]) -> Feeds:
+    def _feeds(self, kind: str, number: int, shapes: Mapping[str, tuple[int, ...]]) -> Feeds:
         feeds: Feeds = {}
         for place, value in enumerate(self.values):
             rng = np.random.default_rng((self.seed, number, place, len(kind)))
             if value.const_value is not None and number % 2 == 0:
                 continue
-            wanted = _Draw(value, _declared(value), shapes[value.name or ""], kind, number, place, rng)
+            draw = _Draw(value, _declared(value), shapes[value.name or ""], kind, number, place, rng)
             if isinstance(value.type, onnx_ir.OptionalType) and number % 2 == 0:
                 feeds[value.name or ""] = None
             elif _is_sequence(value):
-                members = (replace(wanted, number=number * _MEMBERS + m) for m in range(3))
+                members = (replace(draw, number=number * _MEMBERS + m) for m in range(3))
                 feeds[value.name or ""] = list(map(self._array, members))
             else:
-                feeds[value.name or ""] = self._array(wanted)
+                feeds[value.name or ""] = self._array(draw)
         return feeds
 
     def _array(self, draw: _Draw) -> Array:
@@ -177,25 +177,25 @@ class Inputs:
         if row.kind is Kind.BOOLEAN:
             flags = draw.rng.integers(0, 2, shape).astype(np.bool_)
             return np.full(shape, number >> place & 1, np.bool_) if size == 1 or kind == "uniform" else flags
-        must, pool = self._pool(value, dtype)
+        required, pool = self._pool(value, dtype)
         if kind == "uniform":
-            wanted = self._everywhere()[number - 1]
-            if isinstance(wanted, int) and row.kind is Kind.INTEGER and row.min <= wanted <= row.max:
-                return np.full(shape, wanted, dtype.numpy())
-            return self._fitting(value, np.full(shape, float(wanted)), dtype)
+            uniform = self._everywhere()[number - 1]
+            if isinstance(uniform, int) and row.kind is Kind.INTEGER and row.min <= uniform <= row.max:
+                return np.full(shape, uniform, dtype.numpy())
+            return self._fitting(value, np.full(shape, float(uniform)), dtype)
         if kind == "adversarial":
             # Every number of the pool that must be fed comes first, whatever the shape; then the rest of it.
             start = (number - 1) * size + place * 7
-            row = must if (number - 1) * size < len(must) else pool
+            row = required if (number - 1) * size < len(required) else pool
             return row[(np.arange(size) + start) % len(row)].reshape(shape)
         plain = self._plain(draw)
-        wanted = [n for n in self.needs[value.name or ""].wanted if n == round(n)] if kind == "ordinary" else []
-        if wanted and row.kind is Kind.INTEGER and number % 2:
-            return self._fitting(value, np.resize(np.roll(np.array(wanted, np.float64), number // 2), shape), dtype)
+        integers = [n for n in self.needs[value.name or ""].wanted if n == round(n)] if kind == "ordinary" else []
+        if integers and row.kind is Kind.INTEGER and number % 2:
+            return self._fitting(value, np.resize(np.roll(np.array(integers, np.float64), number // 2), shape), dtype)
         if kind == "sparse" and size:
             count = max(1, size // 32)
             places = draw.rng.choice(size, count, replace=False)
-            plain.reshape(-1)[places] = must[(np.arange(count) + number * count + place) % len(must)]
+            plain.reshape(-1)[places] = required[(np.arange(count) + number * count + place) % len(required)]
         return plain
 
     def _plain(self, draw: _Draw) -> Array:
@@ -228,8 +228,8 @@ class Inputs:
                 numbers = np.where(np.nan_to_num(numbers) == 0, 1, numbers) if need.nonzero else numbers
                 numbers = np.clip(np.nan_to_num(numbers), max(float(row.min), need.low), min(float(row.max), need.high))
                 high = numbers >= 2.0**63
-                whole = np.where(high, 0, numbers).astype(np.int64).astype(dtype.numpy())
-                return np.where(high, np.array(int(row.max)).astype(dtype.numpy()), whole).astype(dtype.numpy())
+                integers = np.where(high, 0, numbers).astype(np.int64).astype(dtype.numpy())
+                return np.where(high, np.array(int(row.max)).astype(dtype.numpy()), integers).astype(dtype.numpy())
             return cast(np.asarray(numbers, np.float64), dtype)
 
     def _pool(self, value: onnx_ir.Value, dtype: DataType) -> tuple[Array, Array]:
@@ -245,22 +245,22 @@ class Inputs:
             mixed = np.empty(parts.shape, dtype.numpy())
             mixed.real, mixed.imag = parts, np.random.default_rng(0).permutation(parts)
             return mixed[:64], mixed
-        must, pool = classes_of_values(dtype, self._targets)
-        wanted = neighbourhood([*need.demanded, *need.wanted], dtype)
-        must, pool = np.concatenate([wanted, must]), np.concatenate([wanted, must, pool])
+        required, pool = classes_of_values(dtype, self._targets)
+        needed = neighbourhood([*need.demanded, *need.wanted], dtype)
+        required, pool = np.concatenate([needed, required]), np.concatenate([needed, required, pool])
         if row.kind is Kind.INTEGER and (math.isfinite(need.low) or math.isfinite(need.high)):
-            must, pool = (within(each, need, dtype) for each in (must, pool))
+            required, pool = (within(values, need, dtype) for values in (required, pool))
         if row.kind is Kind.INTEGER and need.nonzero:
-            must, pool = (each[each.astype(np.float64) != 0] for each in (must, pool))
-        return must, pool
+            required, pool = (values[values.astype(np.float64) != 0] for values in (required, pool))
+        return required, pool
 
     def _everywhere(self) -> list[float]:
         """Return the numbers of a uniform set."""
         demanded = [n for need in self.needs.values() for n in need.demanded if not isinstance(n, str)]
-        found = dict.fromkeys(number for reach in self._reaches for number in reach.wanted)
-        near = [sign * (number + step) for number in found for sign, step in ((1, 0), (1, 1), (1, -1))]
-        rest = [0.0, 1.0, -1.0, 2.0, 3.0, 0.25, -0.25, 5.0, 16.0, 100.0, -100.0, 1e4, -1e4, 1e30, -1e30]
-        return list(dict.fromkeys([*demanded, *near[:96], *rest]))
+        constants = dict.fromkeys(number for reach in self._reaches for number in reach.wanted)
+        near = [sign * (number + step) for number in constants for sign, step in ((1, 0), (1, 1), (1, -1))]
+        common = [0.0, 1.0, -1.0, 2.0, 3.0, 0.25, -0.25, 5.0, 16.0, 100.0, -100.0, 1e4, -1e4, 1e30, -1e30]
+        return list(dict.fromkeys([*demanded, *near[:96], *common]))
 
     def _shape(self, value: onnx_ir.Value, sizes: Mapping[str, int]) -> tuple[int, ...]:
         if value.shape is None and value.name not in self.shapes:

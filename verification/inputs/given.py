@@ -45,47 +45,47 @@ def given_sets(model: onnx_ir.Model, inputs: GivenInputs, *, partial: bool = Fal
     """
     names = [value.name or "" for value in model.graph.inputs]
     needed = [value.name or "" for value in model.graph.inputs if value.const_value is None]
-    where = f"{os.fspath(inputs)}: " if isinstance(inputs, str | os.PathLike) else ""
-    for name, feeds in _named(inputs):
-        told = where + (name if name == _ONLY else f"the inputs of {name}")
+    prefix = f"{os.fspath(inputs)}: " if isinstance(inputs, str | os.PathLike) else ""
+    for name, feeds in _sets_by_name(inputs):
+        title = prefix + (name if name == _ONLY else f"the inputs of {name}")
         if not isinstance(feeds, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise OptionError(f"{told} must map names to arrays, not be of type {type(feeds).__name__}.")
+            raise OptionError(f"{title} must map names to arrays, not be of type {type(feeds).__name__}.")
         unknown = sorted(set(feeds) - set(names))
         if unknown:
-            raise OptionError(f"{told} are for {unknown[0]!r}; expected {', '.join(names)}.")
-        missing = [wanted for wanted in needed if wanted not in feeds]
-        if missing and not partial:
-            raise OptionError(f"{told} lack {missing[0]!r}.")
-        contents = {key: _content(value, f"{told}: {key!r}") for key, value in feeds.items()}
+            raise OptionError(f"{title} are for {unknown[0]!r}; expected {', '.join(names)}.")
+        absent = [name for name in needed if name not in feeds]
+        if absent and not partial:
+            raise OptionError(f"{title} lack {absent[0]!r}.")
+        contents = {key: _content(value, f"{title}: {key!r}") for key, value in feeds.items()}
         for value in model.graph.inputs:
-            _require_shape(value, contents.get(value.name or ""), told)
+            _require_shape(value, contents.get(value.name or ""), title)
         yield name, contents
 
 
-def _require_shape(value: onnx_ir.Value, content: object, told: str) -> None:
+def _require_shape(value: onnx_ir.Value, content: object, title: str) -> None:
     """Raise OptionError if an array does not have the shape that the input declares."""
     if value.shape is None or not isinstance(content, np.ndarray):
         return
     shape = list(cast("Array", content).shape)
     declared = [size if isinstance(size, int) else size.value for size in value.shape]
     sizes = zip(declared, shape, strict=False)
-    if len(declared) != len(shape) or any(isinstance(size, int) and size != given for size, given in sizes):
+    if len(declared) != len(shape) or any(isinstance(size, int) and size != actual for size, actual in sizes):
         expected = ", ".join("?" if size is None else str(size) for size in declared)
-        raise OptionError(f"{told}: {value.name!r} has the shape {shape}; expected [{expected}].")
+        raise OptionError(f"{title}: {value.name!r} has the shape {shape}; expected [{expected}].")
 
 
-def _content(value: object, told: str) -> Any:
+def _content(value: object, title: str) -> Any:
     """Return an array, a list of arrays for a sequence, or None for an empty optional; numpy's scalars as arrays."""
     if value is None or isinstance(value, np.ndarray):
         return cast("Any", value)
     if isinstance(value, np.generic):
         return np.asarray(cast("Any", value))
     if isinstance(value, list | tuple):
-        return [_content(element, told) for element in cast("Sequence[object]", value)]
-    raise OptionError(f"{told} must be an array or a list of arrays, not of type {type(value).__name__}.")
+        return [_content(element, title) for element in cast("Sequence[object]", value)]
+    raise OptionError(f"{title} must be an array or a list of arrays, not of type {type(value).__name__}.")
 
 
-def _named(inputs: GivenInputs) -> Iterator[tuple[str, Mapping[str, Array]]]:
+def _sets_by_name(inputs: GivenInputs) -> Iterator[tuple[str, Mapping[str, Array]]]:
     if isinstance(inputs, str | os.PathLike):
         yield from stored_sets(os.fspath(inputs))
     elif isinstance(inputs, Mapping):
@@ -106,15 +106,15 @@ def stored_sets(source: str | IO[bytes]) -> Iterator[tuple[str, dict[str, Array]
         ModelError: The source cannot be read; the message names it, or standard input.
         OptionError: The name is empty.
     """
-    told = source if isinstance(source, str) else "standard input"
-    if not told:
+    title = source if isinstance(source, str) else "standard input"
+    if not title:
         raise OptionError("the name of the file of inputs is empty.")
     try:
         yield from _in_folder(Path(source)) if isinstance(source, str) else _in_npz(source, "given")
     except OSError as error:
-        raise ModelError(f"{told}: the inputs cannot be read ({error.strerror or error}).") from None
+        raise ModelError(f"{title}: the inputs cannot be read ({error.strerror or error}).") from None
     except (ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error, AttributeError, KeyError):
-        raise ModelError(f"{told}: not an .npz file of arrays.") from None
+        raise ModelError(f"{title}: not an .npz file of arrays.") from None
 
 
 def _in_folder(path: Path) -> Iterator[tuple[str, dict[str, Array]]]:

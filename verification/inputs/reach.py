@@ -124,7 +124,7 @@ class Reach:
                 need.narrow(low, high)
 
     def _compare(self, node: onnx_ir.Node) -> None:
-        constants = [_known(value) for value in node.inputs]
+        constants = [_known_array(value) for value in node.inputs]
         places = range(len(node.inputs))
         if node.op_type in _COMPARED:
             numbers = [number for array in constants if array is not None for number in _numbers(array)]
@@ -139,19 +139,19 @@ class Reach:
         self._want(node.inputs[:1], [sign * number for number in floats for sign in (1, -1)])
 
     def _want(self, values: Sequence[onnx_ir.Value | None], numbers: Iterable[float]) -> None:
-        wanted = list(numbers)
-        self.wanted.update(dict.fromkeys(wanted[: 4 * _MOST_CONSTANTS - len(self.wanted)]))
+        listed = list(numbers)
+        self.wanted.update(dict.fromkeys(listed[: 4 * _MOST_CONSTANTS - len(self.wanted)]))
         for need in (need for value in values for need in self._sources(value, bounding=False)):
-            need.wanted.update(dict.fromkeys(wanted[: _MOST_CONSTANTS - len(need.wanted)]))
+            need.wanted.update(dict.fromkeys(listed[: _MOST_CONSTANTS - len(need.wanted)]))
 
     def _sources(self, value: onnx_ir.Value | None, *, bounding: bool, casting: bool = True) -> Iterator[Needs]:
         """Yield what is needed of each graph input whose elements the value holds, through moves and conversions."""
-        stack, met = [value], set[onnx_ir.Value]()
+        stack, visited = [value], set[onnx_ir.Value]()
         while stack:
             value = stack.pop()
-            if value is None or value in met:
+            if value is None or value in visited:
                 continue
-            met.add(value)
+            visited.add(value)
             if value in self._inputs:
                 yield self.needs[value.name or ""]
             stack += self._outer.get(value, ())
@@ -224,7 +224,7 @@ def _shape(value: onnx_ir.Value | None) -> Shape:
     return None if value.shape is None or not value.shape.is_static() else value.shape.numpy()
 
 
-def _known(value: onnx_ir.Value | None) -> np.ndarray[Any, Any] | None:
+def _known_array(value: onnx_ir.Value | None) -> np.ndarray[Any, Any] | None:
     """Return the array of a constant, also after conversions or reshapes; None for anything else or for large ones."""
     for _ in range(4):
         tensor = constant_tensor(value)

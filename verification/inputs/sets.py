@@ -65,7 +65,7 @@ class Sets:
     demands: Demands = field(default_factory=Demands)
     made_up: dict[str, int] = field(default_factory=dict[str, int])
     unread: str = ""
-    _known: tuple[Feeds, dict[str, Content]] | None = None
+    _last_run: tuple[Feeds, dict[str, Content]] | None = None
 
     def made(
         self,
@@ -92,12 +92,12 @@ class Sets:
             for value, demand in self.demands.values(side) if self.demands.all else ():
                 reach.demand(value, demand.elements.astype(object).tolist())
         maker = Inputs((self.a, self.b), reaches, self.seed, self.budget.memory, dims)
-        others = self._fit(maker, reaches, maker.made_up)
+        variants = self._fit(maker, reaches, maker.made_up)
         for kind, number in maker.plan(count, ordinary=ordinary):
             if self._late(f"{kind} {number}"):
                 return
-            elsewhere = others and (kind in ("finite", "ordinary") or (kind, number) == ("mild", 2))
-            sizes = others[number % len(others)] if elsewhere else None
+            elsewhere = variants and (kind in ("finite", "ordinary") or (kind, number) == ("mild", 2))
+            sizes = variants[number % len(variants)] if elsewhere else None
             yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), sizes)
             if f"{kind} {number}" not in runs and self._late(f"{kind} {number}"):
                 return
@@ -122,7 +122,7 @@ class Sets:
 
     def result(self, feeds: Feeds) -> dict[str, Content]:
         """Return the results of the first model on one set. Raises EngineError if it does not run."""
-        return self._known[1] if self._known is not None and self._known[0] is feeds else self.first.run(feeds)
+        return self._last_run[1] if self._last_run is not None and self._last_run[0] is feeds else self.first.run(feeds)
 
     def _may_try(self, part: float) -> bool:
         """True if another size may be tried: the trials take at most that part of the work, and half of the time."""
@@ -136,10 +136,10 @@ class Sets:
         )
         return True
 
-    def _feeds(self, maker: Inputs, reaches: list[Reach], which: Set, sizes: Mapping[str, int] | None) -> Feeds:
+    def _feeds(self, maker: Inputs, reaches: list[Reach], chosen: Set, sizes: Mapping[str, int] | None) -> Feeds:
         """Return the arrays of one set, on which the first model runs if possible: indices are brought into range."""
-        feeds = maker.make(*which, sizes)
-        self.budget.part = _PATIENCE if which[0] == "mild" else _HASTE
+        feeds = maker.make(*chosen, sizes)
+        self.budget.part = _PATIENCE if chosen[0] == "mild" else _HASTE
         for _ in range(8):
             try:
                 expected = self.first.run(feeds)
@@ -147,15 +147,15 @@ class Sets:
                 if not reaches[0].repair(error):
                     break
                 maker.update()
-                feeds = maker.make(*which, sizes)
+                feeds = maker.make(*chosen, sizes)
                 continue
             except EngineError:
                 break
-            self._known = feeds, expected
+            self._last_run = feeds, expected
             return feeds
-        if which[0] == "mild":
+        if chosen[0] == "mild":
             return feeds
-        mild = maker.make("mild", which[1], sizes)
+        mild = maker.make("mild", chosen[1], sizes)
         integers = [
             v.name or "" for v in maker.values if v.dtype is not None and element_type(v.dtype).kind is Kind.INTEGER
         ]
@@ -197,15 +197,15 @@ class Sets:
                 break
             best, maker.sizes = better
         self.made_up = {name: maker.sizes[name] for name in made_up}
-        found: list[dict[str, int]] = []
+        variants: list[dict[str, int]] = []
         if best == float("inf"):
             changes = [dict.fromkeys(made_up, step) for step in (1, -1)]
             changes += [{name: maker.sizes[name]} for name in made_up]
             for change in changes[:_MOST_VARIANTS]:
                 sizes = {name: max(1, size + change.get(name, 0)) for name, size in maker.sizes.items()}
                 if sizes != maker.sizes and self._may_try(0.1) and far(sizes) == float("inf"):
-                    found.append(sizes)
-        return found
+                    variants.append(sizes)
+        return variants
 
 
 _MOST_NAMES = 64
@@ -220,14 +220,14 @@ def _neighbours(sizes: Mapping[str, int], names: list[str], model: onnx_ir.Model
         if value.const_value is not None and len(value.const_value.shape) > 1
         for dim in value.const_value.shape.numpy()
     ]
-    known = list(dict.fromkeys([*_SIZES, *sorted(set(weights), key=weights.count, reverse=True)[:24]]))
+    usual_sizes = list(dict.fromkeys([*_SIZES, *sorted(set(weights), key=weights.count, reverse=True)[:24]]))
     for name in names[:_MOST_NAMES]:
-        others = list(dict.fromkeys(sizes[other] for other in names if other != name))[:_MOST_NAMES]
-        sums = [x + y for i, x in enumerate(others) for y in others[i + 1 :]] + [x + 1 for x in others]
-        for size in dict.fromkeys([*others, *sums, *known]):
+        other_sizes = list(dict.fromkeys(sizes[other_name] for other_name in names if other_name != name))[:_MOST_NAMES]
+        sums = [x + y for i, x in enumerate(other_sizes) for y in other_sizes[i + 1 :]] + [x + 1 for x in other_sizes]
+        for size in dict.fromkeys([*other_sizes, *sums, *usual_sizes]):
             if size != sizes[name]:
                 yield {**sizes, name: size}
-    for size in known:
+    for size in usual_sizes:
         yield {**sizes, **dict.fromkeys(names, size)}
 
 

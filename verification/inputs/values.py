@@ -48,8 +48,8 @@ def classes_of_values(dtype: DataType, targets: tuple[DataType, ...]) -> tuple[A
         small = list(range(-16 if row.signed else 0, 17))
         turns = [int(element_type(target).max) for target in targets if element_type(target).kind is Kind.INTEGER]
         near = [n for turn in turns for n in (turn, turn + 1, -turn - 1, -turn - 2)]
-        wanted = dict.fromkeys(n for n in (*small, *ends, *near) if int(row.min) <= n <= int(row.max))
-        return rng.permutation(np.array(list(wanted), dtype.numpy())), critical[:_MOST_CRITICAL]
+        integers = dict.fromkeys(n for n in (*small, *ends, *near) if int(row.min) <= n <= int(row.max))
+        return rng.permutation(np.array(list(integers), dtype.numpy())), critical[:_MOST_CRITICAL]
     largest_below = 2.0 ** float(row.min_exponent) - float(row.quantum) if row.bits <= 32 else 2.2250738585072e-308
     numbers = [
         0.0,
@@ -87,8 +87,8 @@ def neighbourhood(numbers: Iterable[float | str], dtype: DataType) -> Array:
     """Return the numbers in the type, each with its two neighbours there. Integers are exact."""
     row, plain = element_type(dtype), [number for number in numbers if not isinstance(number, str)]
     if row.kind is Kind.INTEGER:
-        whole = [int(n) + step for n in plain if math.isfinite(n) for step in (0, 1, -1)]
-        return np.array([n for n in whole if int(row.min) <= n <= int(row.max)], dtype.numpy())
+        integers = [int(n) + step for n in plain if math.isfinite(n) for step in (0, 1, -1)]
+        return np.array([n for n in integers if int(row.min) <= n <= int(row.max)], dtype.numpy())
     return neighbours(cast(np.array(plain, np.float64), dtype))
 
 

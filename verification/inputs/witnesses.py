@@ -46,10 +46,10 @@ def witnesses(ours: Program, theirs: Program, dtype: DataType, *, nan_bits: bool
         No element if none was found; None if that cannot be decided.
     """
     domain = _domain((ours, theirs), dtype)
-    both = None if domain is None else _compared(ours, theirs, domain, nan_bits=nan_bits)
-    if domain is None or both is None:
+    masks = None if domain is None else _compared(ours, theirs, domain, nan_bits=nan_bits)
+    if domain is None or masks is None:
         return None
-    apart, undefined = both
+    apart, undefined = masks
     candidates = np.sort(domain[apart if apart.any() else undefined])
     picked = (
         candidates[np.unique(np.linspace(0, len(candidates) - 1, _PICKED).astype(int))]
@@ -66,8 +66,8 @@ def differing(ours: Program, theirs: Program, elements: Array, *, nan_bits: bool
     Returns:
         None if that is unknown.
     """
-    both = _compared(ours, theirs, elements, nan_bits=nan_bits)
-    return None if both is None else both[0] | both[1]
+    masks = _compared(ours, theirs, elements, nan_bits=nan_bits)
+    return None if masks is None else masks[0] | masks[1]
 
 
 def _compared(ours: Program, theirs: Program, elements: Array, *, nan_bits: bool) -> tuple[Mask, Mask] | None:
@@ -98,24 +98,24 @@ def _domain(programs: Sequence[Program], dtype: DataType) -> Array | None:
         return every_value(dtype)
     grid = _grid(dtype)
     points = [grid, critical_values(dtype, *_targets(programs), dtype)]
-    met = set[tuple[Program, Any]]()
+    yielded = set[tuple[Program, Any]]()
     for part in (part for program in programs for part in _parts(program)):
         for operand, targets, key in _turns(part, grid):
-            if (operand, key) not in met:
-                met.add((operand, key))
+            if (operand, key) not in yielded:
+                yielded.add((operand, key))
                 points.append(_crossings(operand, targets, grid))
     return np.concatenate(points)
 
 
 def _parts(program: Program) -> Iterator[Program]:
     """Yield the program and all programs in it, each once."""
-    stack, met = [program], set[Program]()
+    stack, visited = [program], set[Program]()
     while stack:
-        here = stack.pop()
-        if here not in met:
-            met.add(here)
-            yield here
-            stack += here.arguments
+        part = stack.pop()
+        if part not in visited:
+            visited.add(part)
+            yield part
+            stack += part.arguments
 
 
 def _targets(programs: Sequence[Program]) -> list[DataType]:
@@ -136,12 +136,12 @@ def _turns(program: Program, grid: Array) -> Iterator[tuple[Program, Array, Any]
             yield operand, critical_values(dtype, to), to
     if program.op in COMPARING:
         for operand in program.arguments:
-            others = [
+            constants = [
                 argument for argument in program.arguments if argument is not operand and argument.op == "constant"
             ]
-            for other in others if operand.op != "constant" else ():
-                number = np.frombuffer(other.constant, DataType(other.settings[0]).numpy())
-                yield operand, neighbours(number), other
+            for constant in constants if operand.op != "constant" else ():
+                number = np.frombuffer(constant.constant, DataType(constant.settings[0]).numpy())
+                yield operand, neighbours(number), constant
 
 
 def _type_of(program: Program, grid: Array) -> DataType | None:
@@ -192,8 +192,8 @@ def _grid(dtype: DataType) -> Array:
     ends = np.array([int(row.min), int(row.max)] if row.kind is Kind.INTEGER else [-math.inf, math.inf], dtype.numpy())
     first, last = (int(end) for end in _ordered(ends))
     codes = [first + (last - first) * part // (_GRID - 1) for part in range(_GRID)]
-    whole = np.arange(-64 if row.signed else 0, 65).astype(dtype.numpy())
-    grid = np.unique(np.concatenate([np.array(codes, code_dtype(row)), _ordered(whole)]))
+    integers = np.arange(-64 if row.signed else 0, 65).astype(dtype.numpy())
+    grid = np.unique(np.concatenate([np.array(codes, code_dtype(row)), _ordered(integers)]))
     return _elements(grid, dtype)
 
 
@@ -206,8 +206,8 @@ def neighbours(array: Array) -> Array:
     if row.kind is not Kind.FLOATING:
         return array
     codes = array.view(code_dtype(row))
-    one = codes.dtype.type(1)
-    near = np.concatenate([codes, codes + one, codes - one]).view(array.dtype)
+    step_of_code = codes.dtype.type(1)
+    near = np.concatenate([codes, codes + step_of_code, codes - step_of_code]).view(array.dtype)
     with np.errstate(all="ignore"):
         return near[~np.isnan(near)]
 

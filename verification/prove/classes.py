@@ -64,11 +64,11 @@ def classes_of(source: DataType) -> Array:
     return classes
 
 
-def _sees(program: Program, source: DataType, seen: dict[Program, _Sees]) -> _Sees:
+def _sees(program: Program, source: DataType, sights: dict[Program, _Sees]) -> _Sees:
     """Return the dependence of the program on its source of 32 bits."""
-    if program not in seen:
-        seen[program] = _sees_anew(program, source, seen)
-    return seen[program]
+    if program not in sights:
+        sights[program] = _sees_anew(program, source, sights)
+    return sights[program]
 
 
 def _sees_anew(program: Program, source: DataType, sights: dict[Program, _Sees]) -> _Sees:
@@ -76,14 +76,14 @@ def _sees_anew(program: Program, source: DataType, sights: dict[Program, _Sees])
         return _Sees.NOTHING
     if program.op == "source":
         return _Sees.ALL
-    seen = [_sees(argument, source, sights) for argument in program.arguments]
-    if all(sight in (_Sees.NOTHING, _Sees.CLASS) for sight in seen):
+    argument_sights = [_sees(argument, source, sights) for argument in program.arguments]
+    if all(sight in (_Sees.NOTHING, _Sees.CLASS) for sight in argument_sights):
         return _Sees.CLASS
-    others = [value for sight, value in zip(seen, program.arguments, strict=True) if sight is _Sees.NOTHING]
-    number = _scalar(others[0]) if len(others) == 1 else None
-    if seen[0] is _Sees.ALL:
+    blind = [value for sight, value in zip(argument_sights, program.arguments, strict=True) if sight is _Sees.NOTHING]
+    number = _scalar(blind[0]) if len(blind) == 1 else None
+    if argument_sights[0] is _Sees.ALL:
         return _sees_all(program, source, number)
-    if seen[0] is _Sees.SOME and _tells_zero(program, number) and _masks_lower_bits(program.arguments[0]):
+    if argument_sights[0] is _Sees.SOME and _tells_zero(program, number) and _masks_lower_bits(program.arguments[0]):
         return _Sees.CLASS
     return _Sees.UNKNOWN
 

@@ -48,13 +48,13 @@ class Functions:
         """Return the expression as a function; of itself, by no step, if its operator is no function of one element."""
         stack = [number]
         while stack:
-            here = stack[-1]
-            unread = [part for part in self._operands(here) if part not in self._functions]
-            if unread and here not in self._functions:
+            current = stack[-1]
+            unread = [part for part in self._operands(current) if part not in self._functions]
+            if unread and current not in self._functions:
                 stack += unread
                 continue
-            if here not in self._functions:
-                self._functions[here] = self._read(here)
+            if current not in self._functions:
+                self._functions[current] = self._read(current)
             stack.pop()
         return self._functions[number]
 
@@ -62,10 +62,10 @@ class Functions:
         """Return the expressions from the source of the function, which is left out, to the expression."""
         source, stack, leaves = self.of(number).source, [number], set[int]()
         while stack:
-            here = stack.pop()
-            if here != source and here not in leaves:
-                leaves.add(here)
-                stack += self._operands(here)
+            current = stack.pop()
+            if current != source and current not in leaves:
+                leaves.add(current)
+                stack += self._operands(current)
         return leaves
 
     def _operands(self, number: int) -> list[int]:
@@ -166,8 +166,8 @@ def _sigmoid(x: Array) -> Array:
 def _loose(function: Callable[..., Any]) -> Callable[..., Array]:
     """Run the function on operands of any type, folding several into one, with a result of their type."""
 
-    def run(_: tuple[Any, ...], first: Array, *others: Array) -> Array:
-        result = functools.reduce(function, others, first) if others else function(first)
+    def run(_: tuple[Any, ...], first: Array, *further: Array) -> Array:
+        result = functools.reduce(function, further, first) if further else function(first)
         return np.asarray(result).astype(first.dtype)
 
     return run

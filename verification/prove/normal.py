@@ -86,7 +86,7 @@ class Normal(Book):
         domain, kind, _ = op
         first = inputs[0] if inputs else None
         if domain or first is None or not has_schema(op):
-            return self._written(op, attributes, inputs, index, count)
+            return self._recorded(op, attributes, inputs, index, count)
         settings = dict(attributes)
         promoted = self._promoted(op, inputs)
         if promoted is None:
@@ -114,7 +114,7 @@ class Normal(Book):
         program = self.step_of(op, attributes, inputs)
         if program is not None:
             return self._applied(program, op, attributes, inputs, index, count)
-        return self._written(op, attributes, inputs, index, count)
+        return self._recorded(op, attributes, inputs, index, count)
 
     def _promoted(self, op: Op, inputs: Inputs) -> Inputs | None:
         """Return the operands that one type variable binds in their common type, if they differ and it exists.
@@ -167,8 +167,10 @@ class Normal(Book):
         if kind in ("Gather", "GatherElements"):
             data = next(iter(inputs))
             table = self.constants.get(data) if data is not None else None
-            one = table is not None and len(table.shape) == 1 and settings.get("axis", ("INT", "0"))[1] in ("0", "-1")
-            return (kind, ()) if one else None
+            is_vector = (
+                table is not None and len(table.shape) == 1 and settings.get("axis", ("INT", "0"))[1] in ("0", "-1")
+            )
+            return (kind, ()) if is_vector else None
         return None if settings else (kind, ())  # before opset 7 some align their operands by an axis
 
     def _applied(self, program: Any, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
@@ -182,7 +184,7 @@ class Normal(Book):
             if result is not None and result.size <= _LARGEST_FOLDED and result.dtype.kind not in "OSU":
                 return self.constant(onnx_ir.tensor(result))
         if len(values) < len(operands) or not varying or not self._scalars(name, values):
-            return self._written(op, attributes, inputs, index, count)
+            return self._recorded(op, attributes, inputs, index, count)
         pushed = self._pushed(op, attributes, inputs, varying, index, count)
         if pushed is not None:
             return pushed
@@ -204,7 +206,7 @@ class Normal(Book):
             number = self.number(("function", source, text))
             self.types[number] = dtype
             return self._viewed(number, programs)
-        number = self._written(op, attributes, inputs, index, count)
+        number = self._recorded(op, attributes, inputs, index, count)
         return self._viewed(number, programs)
 
     def _scalars(self, name: str, values: list[int]) -> bool:
@@ -321,7 +323,7 @@ class Normal(Book):
             return False
         return not key[2] and key[3] == (self._root(number),)
 
-    def _written(self, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
+    def _recorded(self, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
         number = super().operator(op, attributes, inputs, index, count)
         dtype = result_type(op, attributes, inputs, index, self.types)
         if dtype is not None:

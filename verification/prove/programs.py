@@ -93,8 +93,8 @@ def _run_anew(program: Program, domain: Array, done: dict[Program, Run], operato
         if result is not arrays[0]:
             open_here = cast_status(arrays[0], DataType(to), **how) == Definedness.UNDEFINED
             fresh = open_here if open_here.any() else None
-        both = [mark for mark in (undefined, fresh) if mark is not None]
-        return result, np.logical_or.reduce(both) if both else None
+        masks = [mark for mark in (undefined, fresh) if mark is not None]
+        return result, np.logical_or.reduce(masks) if masks else None
     if program.op == "BitCast":
         return bit_cast(arrays[0], DataType(program.settings[0])), undefined
     with np.errstate(all="ignore"):
@@ -138,9 +138,9 @@ def _whole(function: Callable[..., Any]) -> Callable[..., Array]:
 
 def _add(_: tuple[Any, ...], *arrays: Array) -> Array:
     """Run a sum of integers, or of a number and zero, which is that number except for its -0."""
-    whole = all(array.dtype.kind in "iu" for array in arrays)
+    are_integers = all(array.dtype.kind in "iu" for array in arrays)
     nothing = arrays[1].ndim == 0 and arrays[1].dtype == np.float32 and arrays[1].tobytes() == bytes(4)
-    if not whole and not nothing:
+    if not are_integers and not nothing:
         raise ValueError("a sum that is rounded")
     return np.asarray(arrays[0] + arrays[1])
 

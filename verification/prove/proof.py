@@ -120,17 +120,17 @@ def _alike(a: Expressions, b: Expressions) -> set[str]:
 def _looks_at_nan(book: Book, number: int) -> bool:
     """True if a part of the expression may distinguish NaNs."""
     stack: list[int] = [number]
-    met: set[int] = set()
+    visited: set[int] = set()
     while stack:
-        here = stack.pop()
-        if here in met:
+        part = stack.pop()
+        if part in visited:
             continue
-        met.add(here)
-        key = book.keys[here]
+        visited.add(part)
+        key = book.keys[part]
         if key[0] == "function":
             if key[2].endswith(BITS_OF_NAN):
                 return True
         elif key[0] == "operator" and (key[1][0] or key[1][1] == "BitCast"):
             return True
-        stack += book.parts(here)
+        stack += book.parts(part)
     return False

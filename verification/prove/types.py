@@ -27,10 +27,10 @@ def cast_to(kind: str, settings: Mapping[str, Any], inputs: Inputs, types: Types
     """Return the type to which a Cast or CastLike casts; None if it is unknown."""
     if kind == "CastLike":
         return types.get(inputs[1]) if len(inputs) > 1 and inputs[1] is not None else None
-    return _named(settings)
+    return _type_from_to(settings)
 
 
-def _named(settings: Mapping[str, Any]) -> DataType | None:
+def _type_from_to(settings: Mapping[str, Any]) -> DataType | None:
     """Return the type that the attribute `to` names: by its number, or in opset 1 by its name."""
     text = settings.get("to", ("", ""))[1].strip("b'\"")
     if text.isdigit():
@@ -45,7 +45,7 @@ def result_type(op: Op, attributes: Attributes, inputs: Inputs, index: int, type
     if op[1] in CASTS:
         return cast_to(op[1], dict(attributes), inputs, types)
     if op[1] == "BitCast":
-        return _named(dict(attributes))
+        return _type_from_to(dict(attributes))
     graphs = [value[2] for _, value in attributes if value[:1] == ("graph",)]
     if graphs:
         return _type_of_flow(op, attributes, inputs, [list(outputs) for outputs in graphs], index, types)
@@ -58,11 +58,11 @@ def result_type(op: Op, attributes: Attributes, inputs: Inputs, index: int, type
     last = len(schema.inputs) - 1
     bound = [n for at, n in enumerate(inputs) if schema.inputs[min(at, last)].type_str == variable]
     dtypes = {types.get(number) for number in bound if number is not None}
-    allowed = next((c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == variable), ())
-    if not bound and len(allowed) == 1:
-        return DataType.__members__.get(next(iter(allowed))[7:-1].upper())
+    allowed_texts = next((c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == variable), ())
+    if not bound and len(allowed_texts) == 1:
+        return DataType.__members__.get(next(iter(allowed_texts))[7:-1].upper())
     dtype = dtypes.pop() if len(dtypes) == 1 else None
-    return dtype if dtype is not None and f"tensor({dtype.name.lower()})" in allowed and op[1] != "Pow" else None
+    return dtype if dtype is not None and f"tensor({dtype.name.lower()})" in allowed_texts and op[1] != "Pow" else None
 
 
 def _type_of_flow(

@@ -61,8 +61,8 @@ class Book:
         if key[0] != "operator":
             return []
         operands: tuple[int | None, ...] = key[3]
-        written: tuple[tuple[str, Any], ...] = key[2]
-        graphs: list[tuple[int, ...]] = [value[2] for _, value in written if value[:1] == ("graph",)]
+        attributes: tuple[tuple[str, Any], ...] = key[2]
+        graphs: list[tuple[int, ...]] = [value[2] for _, value in attributes if value[:1] == ("graph",)]
         return [number for numbers in (operands, *graphs) for number in numbers if number is not None]
 
     def input(self, name: str, dtype: onnx_ir.DataType | None, default: tuple[int, ...]) -> int:
@@ -191,10 +191,10 @@ class _Reader:
             if tensor is not None:
                 return [self.book.constant(tensor)]
         if node.op_type == "If" and node.domain in DEFAULT_DOMAINS and inputs[0] in self.book.constants:
-            taken = "then_branch" if np.all(self.book.constants[inputs[0]].numpy()) else "else_branch"
-            return self.body(present[taken].as_graph(), dict(scope), imports, attributes_given, depth)
+            branch = "then_branch" if np.all(self.book.constants[inputs[0]].numpy()) else "else_branch"
+            return self.body(present[branch].as_graph(), dict(scope), imports, attributes_given, depth)
         op = version_of(node.domain, node.op_type, opset_of(imports, node.domain))
-        written = tuple(
+        keys = tuple(
             sorted(
                 (
                     name,
@@ -205,14 +205,14 @@ class _Reader:
                 for name, attribute in present.items()
             )
         )
-        written = _without_defaults(op, opset_of(imports, node.domain), written)
+        keys = _without_defaults(op, opset_of(imports, node.domain), keys)
         mode = _TRAINING.get(op[1], len(inputs))
         training = mode < len(inputs) and inputs[mode] is not None
         if (training or traits_of(node.domain, op[1]).random) and "seed" not in present:
-            written = (*written, ("drawn", ("number", self.book.unique())))
+            keys = (*keys, ("drawn", ("number", self.book.unique())))
         while inputs and inputs[-1] is None:
             inputs = inputs[:-1]
-        return [self.book.operator(op, written, inputs, index, len(node.outputs)) for index in range(len(node.outputs))]
+        return [self.book.operator(op, keys, inputs, index, len(node.outputs)) for index in range(len(node.outputs))]
 
     def _graph(
         self,
@@ -246,7 +246,7 @@ class _Reader:
     def _attribute(self, attribute: onnx_ir.Attr) -> Hashable:
         if attribute.type is AttributeType.TENSOR:
             return "tensor", self.book.constant(attribute.as_tensor())
-        return _written(attribute)
+        return _attribute_key(attribute)
 
 
 def _tensor_of(attributes: Mapping[str, onnx_ir.Attr]) -> onnx_ir.TensorProtocol | None:
@@ -261,13 +261,13 @@ def version_of(domain: str, op_type: str, opset: int | None) -> tuple[str, str, 
     domain = "" if domain in DEFAULT_DOMAINS else domain
     if not opset or not onnx.defs.has(op_type, opset, domain):
         return domain, op_type, opset or 0
-    here = onnx.defs.get_schema(op_type, opset, domain)
-    version, revised = here.since_version, traits_of(domain, op_type).revised
+    schema = onnx.defs.get_schema(op_type, opset, domain)
+    version, revised = schema.since_version, traits_of(domain, op_type).revised
     while not revised and version > 1 and onnx.defs.has(op_type, version - 1, domain):
-        before = onnx.defs.get_schema(op_type, version - 1, domain)
-        if _parameters(before) != _parameters(here):
+        earlier = onnx.defs.get_schema(op_type, version - 1, domain)
+        if _parameters(earlier) != _parameters(schema):
             break
-        version = before.since_version
+        version = earlier.since_version
     return domain, op_type, version
 
 
@@ -275,25 +275,25 @@ def _parameters(schema: onnx.defs.OpSchema) -> Hashable:
     """Return the inputs, outputs and attributes of an operator; its allowed types do not change its meaning."""
     sides = [[(p.type_str, str(p.option)) for p in side] for side in (schema.inputs, schema.outputs)]
     later = traits_of(schema.domain, schema.name).later
-    named = sorted(
+    attributes = sorted(
         (name, a.required, a.default_value.SerializeToString())
         for name, a in schema.attributes.items()
         if name not in later
     )
-    return repr((sides, named))
+    return repr((sides, attributes))
 
 
 @cache
-def _without_defaults(op: tuple[str, str, int], opset: int | None, written: Attributes) -> Attributes:
+def _without_defaults(op: tuple[str, str, int], opset: int | None, attributes: Attributes) -> Attributes:
     """Return the attributes except those at the defaults of the schema."""
     domain, op_type, _ = op
     if not onnx.defs.has(op_type, opset or 1, domain):
-        return written
+        return attributes
     schema, settings = onnx.defs.get_schema(op_type, opset or 1, domain), list[tuple[str, Hashable]]()
-    for name, value in written:
+    for name, value in attributes:
         formal = schema.attributes.get(name)
         default = formal.default_value if formal is not None else None
-        if default is None or not default.name or _written(onnx_ir.from_proto(default)) != value:
+        if default is None or not default.name or _attribute_key(onnx_ir.from_proto(default)) != value:
             settings.append((name, value))
     return tuple(settings)
 
@@ -311,7 +311,7 @@ class _Itself:
         return hash(self.attribute.name)
 
 
-def _written(attribute: onnx_ir.Attr) -> tuple[str, Hashable]:
+def _attribute_key(attribute: onnx_ir.Attr) -> tuple[str, Hashable]:
     """Return an attribute of numbers or text, as its kind and its text; one of another kind is distinct from all."""
     value: Any = attribute.value
     if not attribute.type.name.startswith(("FLOAT", "INT", "STRING")):
