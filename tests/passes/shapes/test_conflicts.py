@@ -15,7 +15,9 @@ import onnxruntime
 import pytest
 
 import castsmith
+from castsmith.passes.shapes.conflicts import conflicts_of
 from tests.graphs.contradictory_shapes import contradictory
+from tests.passes.shapes.test_walk import shapes_of
 
 _LEVELS = (
     onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -65,6 +67,38 @@ def test_what_loads_before_loads_after(first: int) -> None:
     rewrites, conflicts = map(sum, zip(*map(_judge, range(first, first + 20)), strict=True))
     assert rewrites > 20
     assert conflicts
+
+
+CONFLICTS: list[tuple[int, str, list[str]]] = [
+    (21, "y = Add (w, e)", ["w [3, 4] and e [?, 5]"]),
+    (6, "y = Add (w, e)", []),  # the attribute `broadcast` decides there
+    (21, "y = local.Add (w, e)", []),
+    (21, "y = Add (w, o)", []),
+    (21, "y = Add (half, w)", []),
+    (21, "u = Reshape (x, l) y = Add (u, u)", []),
+    (21, "u = Reshape (x, l) y = Sum (w, u, e)", ["w [3, 4] and e [?, 5]"]),
+    (21, "y = Concat <axis = 0> (w, e)", ["w [3, 4] and e [?, 5]"]),
+    (21, "y = Concat <axis = -1> (w, e)", []),
+    (21, "y = Concat <axis = 0> (w, o)", []),
+    (21, "y = Concat <axis = 0> (w, x)", ["w [3, 4] and x [N, 4, M]"]),
+    (21, "u = Reshape (x, l) y = Concat <axis = 0> (w, u, e)", ["w [3, 4] and e [?, 5]"]),
+    (21, "y = local.Concat <axis = 0> (w, e)", []),
+    (21, "y = MatMul (w, z)", ["w [3, 4] and z [7, N]"]),
+    (21, "y = com.microsoft.FusedMatMul (w, z)", []),
+    (21, "k = Constant <value_ints = [1, 2, 3]> () i = Constant <value_ints = [1, 2]> () y = Slice (w, k, i, , i)", ["w [3, 4] and k [3] and i [2] and i [2]"]),
+    (21, "k = Constant <value_ints = [3]> () y = Range (k, k, k)", []),
+    (21, "k = Constant <value_ints = [3, 4]> () y = Range (k, k, k)", ["k [2] and k [2] and k [2]"]),
+    (21, "k = Constant <value_ints = [3]> () i = Constant <value_ints = [100000]> () y = Range (k, i, k)", ["k [1] and i [1] and k [1]"]),
+    (21, "k = Shape <end = 1> (x) i = Constant <value_ints = [1]> () y = Range (i, k, i)", []),
+    (21, "k = Constant <value_ints = [3]> () i = Constant <value_int = 3> () y = Concat <axis = 0> (k, i)", ["k [1] and i []"]),
+    (21, "k = Constant <value_ints = [3]> () i = Constant <value_int = 3> () y = Add (k, i)", []),
+]  # fmt: skip
+
+
+def test_each_condition_decides_a_model() -> None:
+    for opset, nodes, expected in CONFLICTS:
+        model, shapes = shapes_of(str(opset), nodes)
+        assert list(conflicts_of(shapes, list(model.graph)).values()) == expected, nodes
 
 
 def main(count: int, first: int = 0) -> None:
