@@ -86,9 +86,7 @@ def _is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
 
 @cache
 def _extended(chain: Chain, step: CastNode, opset: int) -> Chain | None:
-    while len(chain) > 1 and chain_verdict(type_of(chain[:-1]), chain[-1], step, opset):
-        chain = chain[:-1]
-        if type_of(chain) == step.to:
-            return chain
+    if len(chain) > 1 and chain_verdict(type_of(chain[:-1]), chain[-1], step, opset):
+        return chain[:-1]  # of the two types, it ends in the one that the step leads to
     # For values that come from a narrower type, a cast may be fixed although it is not for all values of the type.
     return (*chain, step) if is_fixed(type_of(chain), step, opset) else None

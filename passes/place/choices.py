@@ -61,7 +61,7 @@ def plan_of(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[
 
 def _plan(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> Plan | None:
     value, given = _chains(casting, history, own)
-    if value is None or given is None:
+    if given is None:
         return None
     line = casting.line(given)
     served = [next((chain for chain in line if _serves(casting, value, wish, chain)), None) for wish in wishes]
@@ -84,8 +84,8 @@ def _chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain
     return casting.extend(given, type_of(history)), given
 
 
-def _serves(casting: Casting, value: Chain, wish: Wish, offered: Chain) -> bool:
-    """True if the offered chain serves the demand on a root that had the chain `value`."""
+def _serves(casting: Casting, value: Chain | None, wish: Wish, offered: Chain) -> bool:
+    """True if the offered chain serves the demand on a root that had the chain `value`, if it can have one."""
     path, other = wish
     wanted = _extended(casting, value, path)
     if wanted is None or other is None or other.mode is Mode.KEEP:

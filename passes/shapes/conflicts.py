@@ -46,7 +46,7 @@ def _conflicts(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> dict[onnx_ir.No
 
 def _is_folded(node: onnx_ir.Node, operation: Operation, shapes: Shapes) -> bool:
     """True of a Range of known numbers: it is folded, and may take them as arrays of one element, as runtimes do."""
-    if node.op_type != "Range" or any(shape is not None and shape not in ((), (1,)) for shape in operation.shapes):
+    if node.op_type != "Range" or any(shape not in ((), (1,)) for shape in operation.shapes):
         return False
     content = shapes.content(node.outputs[0])
     return content is not None and all(is_number(element) for element in content.ravel().tolist())
