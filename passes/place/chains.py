@@ -68,13 +68,9 @@ Castings = dict[tuple[tuple[CastNode, ...], int], Casting]
 """The castings of one run of the pass: similar regions share the results for one of them."""
 
 
-def is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
-    """True if the standard fixes the cast of every value of `source`."""
-    return step.to is not None and _is_fixed(source, step, opset)
-
-
 @cache
-def _is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
+def is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
+    """True if the standard fixes the cast, to a known type, of every value of `source`."""
     if max(element_type(source).kind, element_type(step.target).kind) > Kind.FLOATING:
         return False
     values, saturate, round_mode = critical_values(source, step.target), step.saturate, step.round_mode
