@@ -116,12 +116,13 @@ def test_each_condition_decides_a_model() -> None:
         assert list(conflicts_of(shapes, list(model.graph)).values()) == expected, nodes
 
 
-def test_a_wrong_declaration_conflicts_whether_declarations_were_used_or_not() -> None:
-    text = '<ir_version: 8, opset_import: ["": 21]> g (float[N] p, float[3] q) => (y) <float[2] a>'
-    session = Session(onnx_ir.from_onnx_text(f"{text} {{ a = Neg (p) y = Add (a, q) }}"))
-    shapes = Shapes(session.model, session.inference(PromotionRules()), session.imports, session.holders)
-    for start in (shapes, shapes.restarted(declared=False)):
-        assert list(conflicts_of(start, session.nodes).values()) == ["a [2] and q [3]"]
+def test_declarations_conflict_whether_they_were_used_or_not() -> None:
+    head = '<ir_version: 8, opset_import: ["": 21, "local": 1]> g (float[N] p, float[3] q) => (y) <float[2] a>'
+    for operator in ("Neg", "local.Neg"):  # whose result is inferred to be of [N], and not inferred
+        session = Session(onnx_ir.from_onnx_text(f"{head} {{ a = {operator} (p) y = Add (a, q) }}"))
+        shapes = Shapes(session.model, session.inference(PromotionRules()), session.imports, session.holders)
+        for start in (shapes, shapes.restarted(declared=False)):
+            assert list(conflicts_of(start, session.nodes).values()) == ["a [2] and q [3]"], operator
 
 
 def main(count: int, first: int = 0) -> None:
