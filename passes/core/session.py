@@ -18,7 +18,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.records import Records
 from castsmith.ir.survey import Survey, survey
 from castsmith.ir.validation import require_order
-from castsmith.ir.walks import Scope, graphs_of, imports_by_scope
+from castsmith.ir.walks import Scope, graph_of, graphs_of, imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules
 
 
@@ -153,9 +153,9 @@ class Session:
         types = inference.types
         before = [types.get(value) for value in node.outputs]
         for changed in added if outputs is not None else (*added, node):
-            if changed.graph is None or _reaches_further(changed, inference):
+            if _reaches_further(changed, inference):
                 return False
-            inference.walk((changed,), self.imports[changed.graph])
+            inference.walk((changed,), self.imports[graph_of(changed)])
         after = [types.get(value) for value in node.outputs]
         if outputs is not None:
             after = [inference.type_of(value) for value in outputs]

@@ -68,13 +68,9 @@ Castings = dict[tuple[tuple[CastNode, ...], int], Casting]
 """The castings of one run of the pass: similar regions share the results for one of them."""
 
 
-def is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
-    """True if the standard fixes the cast of every value of `source`."""
-    return step.to is not None and _is_fixed(source, step, opset)
-
-
 @cache
-def _is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
+def is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
+    """True if the standard fixes the cast, to a known type, of every value of `source`."""
     if max(element_type(source).kind, element_type(step.target).kind) > Kind.FLOATING:
         return False
     values, saturate, round_mode = critical_values(source, step.target), step.saturate, step.round_mode
@@ -86,9 +82,7 @@ def _is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
 
 @cache
 def _extended(chain: Chain, step: CastNode, opset: int) -> Chain | None:
-    while len(chain) > 1 and chain_verdict(type_of(chain[:-1]), chain[-1], step, opset):
-        chain = chain[:-1]
-        if type_of(chain) == step.to:
-            return chain
+    if len(chain) > 1 and chain_verdict(type_of(chain[:-1]), chain[-1], step, opset):
+        return chain[:-1]  # of the two types, it ends in the one that the step leads to
     # For values that come from a narrower type, a cast may be fixed although it is not for all values of the type.
     return (*chain, step) if is_fixed(type_of(chain), step, opset) else None

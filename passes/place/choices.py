@@ -61,7 +61,7 @@ def plan_of(casting: Casting, history: Chain, own: Choice | None, demands: tuple
 
 def _plan(casting: Casting, history: Chain, own: Choice | None, demands: tuple[ChosenDemand, ...]) -> Plan | None:
     value, source = _chains(casting, history, own)
-    if value is None or source is None:
+    if source is None:
         return None
     line = casting.line(source)
     served = [next((chain for chain in line if _serves(casting, value, demand, chain)), None) for demand in demands]
@@ -84,8 +84,8 @@ def _chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain
     return casting.extend(source, type_of(history)), source
 
 
-def _serves(casting: Casting, value: Chain, demand: ChosenDemand, offered: Chain) -> bool:
-    """True if the offered chain serves the demand on a root that had the chain `value`."""
+def _serves(casting: Casting, value: Chain | None, demand: ChosenDemand, offered: Chain) -> bool:
+    """True if the offered chain serves the demand on a root that had the chain `value`, if it can have one."""
     path, other = demand
     wanted = _extended(casting, value, path)
     if wanted is None or other is None or other.mode is Mode.KEEP:

@@ -46,7 +46,7 @@ def _conflicts(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> dict[onnx_ir.No
 
 def _is_folded(node: onnx_ir.Node, operation: Operation, shapes: Shapes) -> bool:
     """True of a Range of known numbers: it is folded, and may take them as arrays of one element, as runtimes do."""
-    if node.op_type != "Range" or any(shape is not None and shape not in ((), (1,)) for shape in operation.shapes):
+    if node.op_type != "Range" or any(shape not in ((), (1,)) for shape in operation.shapes):
         return False
     content = shapes.content(node.outputs[0])
     return content is not None and all(is_number(element) for element in content.ravel().tolist())
@@ -56,11 +56,10 @@ def _conflict(node: Operation, imports: Mapping[str, int], names: Names) -> bool
     shapes = [shape for shape in node.shapes if shape is not None]
     if not shapes or any(attribute.is_ref() for attribute in node.node.attributes.values()):
         return False
-    if node.node.domain not in DEFAULT_DOMAINS:
-        return onnx_refuses_shapes(node, imports, names)
-    if node.node.op_type in BROADCAST:
+    standard = node.node.domain in DEFAULT_DOMAINS
+    if standard and node.node.op_type in BROADCAST:
         return node.opset >= NUMPY_OPSET and _differ(_aligned(shapes))
-    if node.node.op_type == "Concat":
+    if standard and node.node.op_type == "Concat":
         return len({len(shape) for shape in shapes}) > 1 or _differ(_beside(shapes, node.integer("axis", 1)))
     return onnx_refuses_shapes(node, imports, names)
 

@@ -15,16 +15,15 @@ def _as_first(node: Operation) -> Dims | None:
 
 def _by_width(node: Operation) -> Dims | None:
     """The product with a matrix of N columns."""
-    first, width = node.shapes[0], node.node.attributes.get_int("N", 0)
+    first, width = node.shapes[0], node.integer("N", 0)
     return None if not first or not width else (*first[:-1], width)
 
 
 def _fused_matmul(node: Operation) -> Dims | None:
-    attributes = node.node.attributes
-    if attributes.get_int("transBatchA", 0) or attributes.get_int("transBatchB", 0):
+    if node.integer("transBatchA", 0) or node.integer("transBatchB", 0):
         return None
     sides = [
-        (*shape[:-2], shape[-1], shape[-2]) if shape and len(shape) > 1 and attributes.get_int(name, 0) else shape
+        (*shape[:-2], shape[-1], shape[-2]) if shape and len(shape) > 1 and node.integer(name, 0) else shape
         for shape, name in zip(node.shapes[:2], ("transA", "transB"), strict=True)
     ]
     a, b = sides
@@ -35,18 +34,18 @@ def _fused_matmul(node: Operation) -> Dims | None:
 
 def _grouped_query(node: Operation) -> Dims | None:
     """The shape of the queries, of which those of keys and values are taken away if all are packed into one."""
-    first, attributes = node.shapes[0], node.node.attributes
-    if not first or _is_given(node, 1):
+    first = node.shapes[0]
+    if not first or node.has(1):
         return first
-    heads, groups, last = attributes.get_int("num_heads", 0), attributes.get_int("kv_num_heads", 0), first[-1]
-    total = (heads or 0) + 2 * (groups or 0)
-    return (*first[:-1], last // total * (heads or 0) if isinstance(last, int) and total else UNKNOWN)
+    heads, groups, last = node.integer("num_heads", 0), node.integer("kv_num_heads", 0), first[-1]
+    total = heads + 2 * groups
+    return (*first[:-1], last // total * heads if isinstance(last, int) and total else UNKNOWN)
 
 
 def _multi_head(node: Operation) -> Dims | None:
     """The shape of the queries, with the width of the values."""
     first = node.shapes[0]
-    if first is None or len(first) != 3 or not _is_given(node, 2):
+    if first is None or len(first) != 3 or not node.has(2):
         return None
     values = node.shapes[2]
     if values is None or len(values) != 3:
@@ -62,10 +61,6 @@ def _attention(node: Operation) -> Dims | None:
     last = weights[-1] if weights else UNKNOWN
     width = sizes[2] if len(sizes) == 3 else last // 3 if isinstance(last, int) else UNKNOWN
     return (*first[:-1], width)
-
-
-def _is_given(node: Operation, index: int) -> bool:
-    return index < len(node.node.inputs) and node.node.inputs[index] is not None
 
 
 RULES: Mapping[str, Callable[[Operation], Dims | None]] = {

@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import castsmith
 from castsmith.ir.errors import ModelError
+from castsmith.ir.io.loading import unloadable
 
 
 def external_model(location: str, *, offset: int = 0, length: int | None = None) -> onnx.ModelProto:
@@ -163,3 +164,13 @@ def test_a_model_in_memory_whose_tensor_lacks_data_is_refused(tmp_path: Path) ->
         for command in (castsmith.optimize, castsmith.check, castsmith.bounds):
             with pytest.raises(ModelError, match=f"tensor 'w' .*{problem}"):
                 command(model)
+
+
+@pytest.mark.parametrize("nodes", ["", "y = Neg (x)"])
+@pytest.mark.parametrize("inputs", ["", "float x"])
+def test_a_model_that_cannot_be_loaded_is_shown_if_it_says_anything(tmp_path: Path, nodes: str, inputs: str) -> None:
+    proto = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 21]> g ({inputs}) => (y) {{ {nodes} }}')
+    data = tmp_path / "a.onnx"
+    data.write_bytes(proto.SerializeToString())
+    for source in (str(data), data.read_bytes()):
+        assert unloadable(source) == (proto if nodes or inputs else None)

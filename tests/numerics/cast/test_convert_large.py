@@ -34,7 +34,8 @@ def test_cast(source: str) -> None:
     targets = [target for target in oracle.TYPES if target != source]
     for target in sampled(f"memory of casts [from {source}]", targets, 3):
         assert extra(lambda to=target: cast(array, to)) < LIMIT, target
-    assert extra(lambda: cast(array[::-1], targets[0])) < LIMIT
+    for layout in (array[::-1], array.reshape(2, -1).T, array.reshape(2, -1)[:, ::-1]):
+        assert extra(lambda turned=layout: cast(turned, targets[0])) < LIMIT, layout.strides
 
 
 @pytest.mark.parametrize("granularity", ["tensor", "axis", "block"])

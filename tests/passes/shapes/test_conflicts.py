@@ -15,7 +15,12 @@ import onnxruntime
 import pytest
 
 import castsmith
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.core.session import Session
+from castsmith.passes.shapes.conflicts import conflicts_of
+from castsmith.passes.shapes.walk import Shapes
 from tests.graphs.contradictory_shapes import contradictory
+from tests.passes.shapes.test_walk import shapes_of
 
 _LEVELS = (
     onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -65,6 +70,59 @@ def test_what_loads_before_loads_after(first: int) -> None:
     rewrites, conflicts = map(sum, zip(*map(_judge, range(first, first + 20)), strict=True))
     assert rewrites > 20
     assert conflicts
+
+
+CONSTANTS = {
+    "one": "value_ints = [3]",
+    "two": "value_ints = [3, 4]",
+    "three": "value_ints = [1, 2, 3]",
+    "i": "value_int = 3",
+    "large": "value_ints = [100000]",
+    "deep": "value = int64[1,1] {3}",
+    "tenth": "value_floats = [0.1]",
+}
+CONFLICTS: list[tuple[int, str, list[str]]] = [
+    (21, "y = Add (w, e)", ["w [3, 4] and e [?, 5]"]),
+    (6, "y = Add (w, e)", []),  # the attribute `broadcast` decides there
+    (21, "y = local.Add (w, e)", []),
+    (21, "y = Add (w, o)", []),
+    (21, "y = Add (half, w)", []),
+    (21, "y = Add (one, i)", []),
+    (21, "u = Reshape (x, l) y = Add (u, u)", []),
+    (21, "u = Reshape (x, l) y = Sum (w, u, e)", ["w [3, 4] and e [?, 5]"]),
+    (21, "y = Concat <axis = 0> (w, e)", ["w [3, 4] and e [?, 5]"]),
+    (21, "y = Concat <axis = -1> (w, e)", []),
+    (21, "y = Concat <axis = 0> (w, o)", []),
+    (21, "y = Concat <axis = 0> (w, x)", ["w [3, 4] and x [N, 4, M]"]),
+    (21, "y = Concat <axis = 0> (one, i)", ["one [1] and i []"]),
+    (21, "u = Reshape (x, l) y = Concat <axis = 0> (w, u, e)", ["w [3, 4] and e [?, 5]"]),
+    (21, "y = local.Concat <axis = 0> (w, e)", []),
+    (21, "y = MatMul (w, z)", ["w [3, 4] and z [7, N]"]),
+    (21, "y = com.microsoft.FusedMatMul (w, z)", []),
+    (21, "y = Slice (w, three, two, , two)", ["w [3, 4] and three [3] and two [2] and two [2]"]),
+    (21, "y = Range (one, one, one)", []),
+    (21, "y = Range (two, two, two)", ["two [2] and two [2] and two [2]"]),
+    (21, "y = Range (deep, deep, deep)", ["deep [1, 1] and deep [1, 1] and deep [1, 1]"]),
+    (21, "y = Range (one, large, one)", ["one [1] and large [1] and one [1]"]),
+    (21, "y = Range (tenth, tenth, tenth)", ["tenth [1] and tenth [1] and tenth [1]"]),
+    (21, "k = Shape <end = 1> (x) y = Range (one, k, one)", []),
+]
+
+
+def test_each_condition_decides_a_model() -> None:
+    constants = " ".join(f"{name} = Constant <{value}> ()" for name, value in CONSTANTS.items())
+    for opset, nodes, expected in CONFLICTS:
+        model, shapes = shapes_of(str(opset), f"{constants} {nodes}")
+        assert list(conflicts_of(shapes, list(model.graph)).values()) == expected, nodes
+
+
+def test_declarations_conflict_whether_they_were_used_or_not() -> None:
+    head = '<ir_version: 8, opset_import: ["": 21, "local": 1]> g (float[N] p, float[3] q) => (y) <float[2] a>'
+    for operator in ("Neg", "local.Neg"):  # whose result is inferred to be of [N], and not inferred
+        session = Session(onnx_ir.from_onnx_text(f"{head} {{ a = {operator} (p) y = Add (a, q) }}"))
+        shapes = Shapes(session.model, session.inference(PromotionRules()), session.imports, session.holders)
+        for start in (shapes, shapes.restarted(declared=False)):
+            assert list(conflicts_of(start, session.nodes).values()) == ["a [2] and q [3]"], operator
 
 
 def main(count: int, first: int = 0) -> None:
