@@ -611,12 +611,13 @@ def _repair(run: Run, target: Target | None) -> None:
 
 def _lower(run: Run, target: Target) -> None:
     """Replace what the target does not support, as `optimize` does; `leftovers` tells of the rest."""
-    count = len(run.records.diagnostics)
+    count, is_legal = len(run.records.diagnostics), not leftovers(run.session, _RULES, target)
     for name in (*filter(needs_target, PIPELINE), "fold-constants"):
-        if not leftovers(run.session, _RULES, target):
+        if is_legal:
             break
-        run.apply(make_pass(name, {"target": target, "promote_unsafe": True}))
+        result = run.apply(make_pass(name, {"target": target, "promote_unsafe": True}))
         del run.records.diagnostics[count:]
+        is_legal = result.modified and not leftovers(run.session, _RULES, target)
 
 
 def _converted(run: Run, step: ConvertPrecision) -> PrecisionResult:
