@@ -11,6 +11,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
+from castsmith.ir.errors import ModelError
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.table import GIVES_BOOL
 from castsmith.ir.records import Effect
@@ -22,6 +23,9 @@ ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
 """Returns a value for a constant array that the nodes may use; equal arrays may share one."""
 
 Operand = onnx_ir.Value | int | float
+
+FIRST_WITH_ROUND = 11
+"""The opset of the first Round, by which arithmetic rounds to even."""
 
 
 def new_constants(into: list[onnx_ir.Value], prefix: str = "") -> ConstantHome:
@@ -54,6 +58,12 @@ def dtype_of(value: onnx_ir.Value) -> DataType:
     if value.dtype is None:
         raise InternalError(f"the value {value.name} declares no element type")
     return value.dtype
+
+
+def need_opset(opset: int, first: int, what: str) -> None:
+    """Raise ModelError if the opset is older than the first that has what is written."""
+    if opset < first:
+        raise ModelError(f"{what} needs opset {first}: raise the opset from {opset}")
 
 
 class Builder:

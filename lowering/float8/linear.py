@@ -15,12 +15,11 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
-from castsmith.lowering.builder import Builder
+from castsmith.lowering.builder import FIRST_WITH_ROUND, Builder, need_opset
 from castsmith.lowering.encodings.choose import encode
 from castsmith.lowering.encodings.integer import clamped, encode_integer, number
 from castsmith.lowering.float8.casts import Context, Encoded, decoded
 from castsmith.lowering.formats import NarrowPolicy
-from castsmith.lowering.opset.raising import FIRST_WITH_ROUND
 from castsmith.numerics.quantize.schema import division_type
 from castsmith.numerics.types import Kind, element_type, type_name
 
@@ -42,8 +41,7 @@ def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onn
     quotient = build.cast(build.op("Div", wide, build.cast(by, DataType.FLOAT)), precision)
     quotient = build.cast(quotient, DataType.FLOAT)
     if element_type(to).kind is Kind.INTEGER:
-        if context.opset < FIRST_WITH_ROUND:
-            raise ModelError(f"Round needs opset {FIRST_WITH_ROUND}: raise the opset from {context.opset}")
+        need_opset(context.opset, FIRST_WITH_ROUND, "Round")
         total = _with_zero_point(build, node, "Add", number(build, build.op("Round", quotient)), x, context)
         return encode_integer(build, total, to) if to in context.coded else _saturated(build, total, to)
     quotient = _with_zero_point(build, node, "Add", quotient, x, context, precision)

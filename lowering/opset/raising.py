@@ -41,14 +41,14 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.casts import cast_target
 from castsmith.ir.ops.schemas import since_version
-from castsmith.lowering.builder import Builder
+from castsmith.lowering.builder import FIRST_WITH_ROUND, Builder
 from castsmith.lowering.opset.adapters import again
 from castsmith.lowering.opset.obstacles import TypeOf, node_obstacle, standard_nodes
 from castsmith.passes.core.rewriting import detach
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
 
-FIRST_WITH_ROUND, FIRST_WITH_BFLOAT16 = 11, 13
+FIRST_WITH_BFLOAT16 = 13
 
 _LAST_WRITTEN_OUT, _LAST_READ = 9, 13
 """The newest opset of which each change has its step, and that up to which operators without one are listed."""

@@ -17,6 +17,7 @@ from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.text import constant_item, site_of
 from castsmith.ir.walks import all_nodes, drop_unused_domains
+from castsmith.lowering.builder import FIRST_WITH_ROUND
 from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.lowering.inlining import BY_CALL, inline_or_refuse
 from castsmith.numerics.errors import TruncError, present
@@ -25,9 +26,6 @@ from castsmith.numerics.types import Kind, element_type, type_name
 from castsmith.passes.core.rewriting import Replacement, place_constant, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
-
-_FIRST_OPSET = 11
-"""Round."""
 
 MAKE_CONSTANT = Rule(
     "make-constant",
@@ -107,8 +105,8 @@ def lower_quantizers(
         parameters = Parameters()
         try:
             opset = opset_of(imports[node.graph], "") or 0
-            if opset < _FIRST_OPSET:
-                raise ModelError(f"rounding needs Round: raise the opset from {opset} to {_FIRST_OPSET}")
+            if opset < FIRST_WITH_ROUND:
+                raise ModelError(f"rounding needs Round: raise the opset from {opset} to {FIRST_WITH_ROUND}")
             _require_numbers(node)
             replacement = lower(node, imports[node.graph], parameters)
         except (ModelError, TruncError) as error:

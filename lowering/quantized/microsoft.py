@@ -16,12 +16,11 @@ from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Effect
-from castsmith.lowering.builder import dtype_of
+from castsmith.lowering.builder import FIRST_WITH_ROUND, dtype_of, need_opset
 from castsmith.lowering.encodings.integer import clamped, number
 from castsmith.lowering.node_builder import NodeBuilder
 from castsmith.lowering.quantized.operands import (
     integers,
-    need_opset,
     operand,
     required,
     required_float,
@@ -34,7 +33,7 @@ from castsmith.passes.core.rewriting import Replacement
 
 _BYTES = (DataType.UINT8, DataType.INT8)
 _WORDS = (DataType.UINT16, DataType.INT16)
-_FIRST_ROUND, _FIRST_AXIS, _FIRST_HALVES, _FIRST_WITH_ALL = 11, 13, 19, 21
+_FIRST_AXIS, _FIRST_HALVES, _FIRST_WITH_ALL = 13, 19, 21
 _FIRST_BLOCKS = {2: 25, 4: 21}
 _SIGNED = {2: DataType.INT2, 4: DataType.INT4}
 _UNSIGNED = {2: DataType.UINT2, 4: DataType.UINT4}
@@ -52,8 +51,8 @@ def quantize_linear(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
         y.type = onnx_ir.TensorType(to)
     else:
         if to not in (*_BYTES, *_WORDS):
-            need_opset(build, _FIRST_WITH_ALL, type_name(to))
-        need_opset(build, _FIRST_ROUND, "Round")
+            need_opset(build.opset, _FIRST_WITH_ALL, type_name(to))
+        need_opset(build.opset, FIRST_WITH_ROUND, "Round")
         total = number(build, build.op("Round", build.op("Div", x, _spread(node, build, x, scale))))
         if zero is not None:
             total = build.op("Add", total, _spread(node, build, x, build.cast(zero, DataType.FLOAT)))
@@ -73,7 +72,7 @@ def dequantize_linear(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
         y.type = onnx_ir.TensorType(gives)
     else:
         if stored not in (*_BYTES, *_WORDS):
-            need_opset(build, first, f"DequantizeLinear of {type_name(stored)}")
+            need_opset(build.opset, first, f"DequantizeLinear of {type_name(stored)}")
         y = build.cast(x, DataType.FLOAT)
         if zero is not None:
             y = build.op("Sub", y, _spread(node, build, x, build.cast(zero, DataType.FLOAT)))
@@ -118,7 +117,7 @@ def matmul_nbits(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
     scales = shaped(build, scales, [width, blocks])
     weight = _blocked(node, build, size, packed, scales)
     if weight is None:
-        need_opset(build, _FIRST_ROUND, "MatMulNBits")
+        need_opset(build.opset, FIRST_WITH_ROUND, "MatMulNBits")
         weight = _transposed(build, _computed(build, size, packed, scales, zero))
     y = build.op("MatMul", a, weight)
     y.shape = None if a.shape is None else onnx_ir.Shape([*a.shape[:-1], width])

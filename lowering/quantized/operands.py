@@ -69,12 +69,6 @@ def read_as(build: NodeBuilder, value: onnx_ir.Value, dtype: DataType) -> onnx_i
     return build.constant(tensor.numpy().view(dtype.numpy()), "codes")
 
 
-def need_opset(build: NodeBuilder, first: int, what: str) -> None:
-    """Raise ModelError if the model is of an older opset."""
-    if build.opset < first:
-        raise ModelError(f"{what} needs opset {first}: raise the opset from {build.opset}")
-
-
 def integers(values: list[int]) -> NDArray[np.int64]:
     """Return the array of a shape or of axes."""
     return np.array(values, np.int64)

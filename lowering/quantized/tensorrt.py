@@ -19,11 +19,10 @@ from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Effect
-from castsmith.lowering.builder import dtype_of
+from castsmith.lowering.builder import dtype_of, need_opset
 from castsmith.lowering.node_builder import NodeBuilder
 from castsmith.lowering.quantized.operands import (
     integers,
-    need_opset,
     read_as,
     required,
     required_float,
@@ -72,7 +71,7 @@ def dequantize(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
         raise ModelError(
             f"input 0 of {node.op_type} is {type_name(stored)}, expected one of {', '.join(map(type_name, _FIRST))}"
         )
-    need_opset(build, _FIRST[stored], f"DequantizeLinear of {type_name(stored)}")
+    need_opset(build.opset, _FIRST[stored], f"DequantizeLinear of {type_name(stored)}")
     y = build.op("DequantizeLinear", x, scale, **_layout(node))
     y.type = onnx_ir.TensorType(dtype_of(scale))
     return build.replace(y, reason=f"{node.op_type} of {DOMAIN} is DequantizeLinear")
@@ -80,7 +79,7 @@ def dequantize(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
 
 def quantize_fp4_dynamically(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
     """Write TRT_FP4DynamicQuantize, which computes scales of float8e4m3fn, given one of float."""
-    need_opset(build, _FIRST[DataType.FLOAT4E2M1], "float4e2m1")
+    need_opset(build.opset, _FIRST[DataType.FLOAT4E2M1], "float4e2m1")
     x, layout = build.cast(required_float(node, 0), DataType.FLOAT), _blocks(node, 1, _FP4_BLOCK)
     tensor_scale = scalar(build, build.cast(required_float(node, 1), DataType.FLOAT))
     if node.attributes.get_int("scale_type", int(DataType.FLOAT8E4M3FN)) != DataType.FLOAT8E4M3FN:
@@ -98,7 +97,7 @@ def quantize_fp4_dynamically(node: onnx_ir.Node, build: NodeBuilder) -> Replacem
 def _quantized(
     build: NodeBuilder, x: onnx_ir.Value, scale: onnx_ir.Value, to: DataType, layout: dict[str, Any]
 ) -> onnx_ir.Value:
-    need_opset(build, _FIRST[to], f"QuantizeLinear to {type_name(to)}")
+    need_opset(build.opset, _FIRST[to], f"QuantizeLinear to {type_name(to)}")
     y = build.op("QuantizeLinear", x, scale, output_dtype=int(to), **layout)
     y.type, y.shape = onnx_ir.TensorType(to), x.shape.copy() if x.shape is not None else None
     return y
