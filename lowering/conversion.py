@@ -656,7 +656,7 @@ def _with_second(first: PrecisionResult, second: PrecisionResult) -> PrecisionRe
 
 
 def _unsupported(session: Session, target: Target | None) -> list[Diagnostic]:
-    """Return a warning for all that the target refuses in the converted model: few operators are replaced in it."""
+    """Return a warning for all that the target still refuses in the converted model."""
     if target is None:
         return []
     return [replace(diagnostic, severity=Severity.WARNING) for diagnostic in leftovers(session, _RULES, target)]
