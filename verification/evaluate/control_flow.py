@@ -11,7 +11,6 @@ from typing import Any, Protocol, cast as typing_cast
 
 import numpy as np
 import onnx_ir
-from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
 from castsmith.ir.ops.schemas import opset_of
@@ -306,6 +305,8 @@ _OF_SEQUENCES = operators(lambda row: row.moves in (Moves.PACK, Moves.UNPACK, Mo
 
 
 def _moved(node: onnx_ir.Node, inputs: Sequence[Content], imports: Imports) -> list[Content]:
+    from onnx.reference import ReferenceEvaluator  # few models have sequences, and all conversions import this module
+
     place = _place_of_position(node)
     position = None if place >= len(inputs) or inputs[place] is None else _tensor(node, inputs[place])
     if node.op_type == "SplitToSequence" and position is not None:
