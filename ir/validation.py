@@ -108,7 +108,8 @@ def _kinds(node: onnx_ir.Node, imports: Mapping[str, int]) -> Iterator[FlawKind]
         if node.domain in DEFAULT_DOMAINS and nonconformity(node, {"": NEWEST_OPSET}, {}) is None:
             yield FlawKind.NEWER
         pairs = ((attribute.type, form.attributes.get(name)) for name, attribute in node.attributes.items())
-        if {pair for pair in pairs if pair[1] not in (None, pair[0])} in _OTHER_NUMBERS:
+        other = [{*pair} for pair in pairs if pair[1] not in (None, pair[0])]
+        if other and all(pair == _NUMBERS for pair in other):
             yield FlawKind.NUMBER
     elif len(node.inputs) >= form.inputs[0] and len(node.outputs) >= form.outputs[0]:
         yield FlawKind.SURPLUS
@@ -119,8 +120,7 @@ def _kinds(node: onnx_ir.Node, imports: Mapping[str, int]) -> Iterator[FlawKind]
         yield FlawKind.RESULTS
 
 
-_NUMBERS = (AttributeType.INT, AttributeType.FLOAT)
-_OTHER_NUMBERS = ({_NUMBERS}, {_NUMBERS[::-1]}, {_NUMBERS, _NUMBERS[::-1]})
+_NUMBERS = {AttributeType.INT, AttributeType.FLOAT}
 
 
 def _has_what_is_required(node: onnx_ir.Node, form: _Form) -> bool:

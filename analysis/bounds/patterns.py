@@ -254,16 +254,14 @@ def rest_of_sums(node: onnx_ir.Node, facts: Intervals) -> tuple[onnx_ir.Node, in
     rounding = is_node(sums, "Cast")
     cumulative = is_node(sums if rounding is None else rounding.inputs[0], "CumSum")
     interval = None if cumulative is None else facts.get(cumulative.outputs[0])
-    (start, _, axis, *steps), along = (
-        map(scalar, last.inputs[1:]),
-        scalar(None if cumulative is None else cumulative.inputs[1]),
-    )
-    if cumulative is None or interval is None or interval.dims is None or axis is None or along is None:
+    if cumulative is None or interval is None or interval.dims is None or int_of(cumulative, "reverse", 0):
+        return None
+    (start, _, axis, *steps), along = map(scalar, last.inputs[1:]), scalar(cumulative.inputs[1])
+    if axis is None or along is None:
         return None
     ahead = not steps or (steps[0] or 0) > 0
     counted = int(along) % len(interval.dims)
-    is_last = start == -1 and ahead and axis % len(interval.dims) == counted
-    return (cumulative, counted) if is_last and not int_of(cumulative, "reverse", 0) else None
+    return (cumulative, counted) if start == -1 and ahead and axis % len(interval.dims) == counted else None
 
 
 @dataclass(frozen=True)

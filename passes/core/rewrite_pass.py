@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import ClassVar, Protocol
 
 import onnx_ir
+from onnx_ir import DataType
 from onnx_ir.passes import InPlacePass, PassResult
 
 from castsmith.ir.codes import Code, Rule
@@ -32,7 +33,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site, TextItem
 from castsmith.ir.validation import nonconformity, require_known_opset
 from castsmith.ir.walks import nodes_of
-from castsmith.numerics.cast.settings import NEWEST_OPSET
+from castsmith.numerics.cast.settings import FIRST_OPSET, NEWEST_OPSET
 from castsmith.passes.core.options import check_options
 from castsmith.passes.core.session import Session
 
@@ -144,8 +145,8 @@ def _import_standard(model: onnx_ir.Model) -> None:
                 scope.opset_imports[""] = next(fitting, _OPSETS[-1])
 
 
-_OPSETS = (13, 19, 21, NEWEST_OPSET)
-"""The first opset with bfloat16, with float8, with types of 4 bits, and the newest."""
+_OPSETS = (*(FIRST_OPSET[dtype] for dtype in (DataType.BFLOAT16, DataType.FLOAT8E4M3FN, DataType.INT4)), NEWEST_OPSET)
+"""The first opset with bfloat16, with float8, with integers of 4 bits, and the newest."""
 
 
 def announce(model: onnx_ir.Model) -> None:

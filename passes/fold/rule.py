@@ -232,7 +232,7 @@ class Folding:
 
     def _twins(self, node: onnx_ir.Node, new: Sequence[Derivation]) -> list[onnx_ir.Node]:
         """Return the other nodes that the constant replaces as well: they too no longer need their operands."""
-        users = dict.fromkeys(user for user, _ in new[0].reading[1][0].uses())
+        users = new[0].reading[1][0].consumers()
         readings = self.reader.read(node)
         alike = [user for user in users if user.op_type == node.op_type and user.domain == node.domain]
         return [user for user in alike if any(_used(user)) and self.reader.read(user) == readings]

@@ -281,7 +281,7 @@ def _root(
 def _casts_of(value: onnx_ir.Value, region: Region, elements: int, inference: Inference) -> tuple[float, int]:
     """Return the bytes that the region's casts of the value read and write, and their number."""
     total, count = 0.0, 0
-    for node in dict.fromkeys(node for node, _ in value.uses()):
+    for node in value.consumers():
         if node in region.casts:
             types = (inference.type_of(value), _to(region.casts[node]))
             moved, casts = _casts_of(node.outputs[0], region, elements, inference)

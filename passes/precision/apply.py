@@ -28,9 +28,6 @@ from castsmith.passes.precision.operators import stash_attribute
 from castsmith.passes.precision.ports import ANYTHING, KEPT, Scope, Use
 from castsmith.passes.precision.problem import Problem
 
-"""The opset from which Cast names its type by number; before, it is text."""
-
-
 CONVERT_REGION = Rule(
     "convert-region",
     "Connected nodes compute in the requested precision.",

@@ -134,7 +134,7 @@ def magnitude(bounds: Known) -> float:
 
 def is_only_added(value: onnx_ir.Value, counts: Callable[[onnx_ir.Node], bool], steps: int = 0) -> bool:
     """True if the value, moved or not, is only an operand of sums and differences that count."""
-    users = list(users_of(value))
+    users = value.consumers()
     hidden = bool(users) and not value.is_graph_output() and steps < _MOST_STEPS
     return hidden and all(_adds(user, counts, steps) for user in users)
 
@@ -143,11 +143,6 @@ def _adds(node: onnx_ir.Node, counts: Callable[[onnx_ir.Node], bool], steps: int
     if traits_of(node.domain, node.op_type).moves in OF_ONE:
         return all(is_only_added(value, counts, steps + 1) for value in node.outputs)
     return node.op_type in ("Add", "Sub") and node.domain in DEFAULT_DOMAINS and counts(node)
-
-
-def users_of(value: onnx_ir.Value) -> Iterator[onnx_ir.Node]:
-    """Yield the nodes that read the value, each once."""
-    yield from dict.fromkeys(user for user, _ in value.uses())
 
 
 def _passed(node: onnx_ir.Node) -> Iterator[tuple[onnx_ir.Value | None, onnx_ir.Value]]:

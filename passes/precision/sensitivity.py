@@ -21,7 +21,7 @@ from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import OF_ONE
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision.constants import RoundingLoss, limits
-from castsmith.passes.precision.evidence import Known, is_only_added, magnitude, users_of
+from castsmith.passes.precision.evidence import Known, is_only_added, magnitude
 from castsmith.passes.precision.operators import (
     GROWING,
     INSIDE,
@@ -140,7 +140,7 @@ def is_raised(node: onnx_ir.Node, value: onnx_ir.Value, loss: RoundingLoss) -> b
     number = _number(value)
     if not loss.lost or number is None or number < 0 or node.domain not in DEFAULT_DOMAINS or node.op_type != "Add":
         return False
-    users = list(users_of(node.outputs[0]))
+    users = node.outputs[0].consumers()
     return bool(users) and all(user.op_type == "Sqrt" and user.domain in DEFAULT_DOMAINS for user in users)
 
 
@@ -179,7 +179,7 @@ def _absorbed(node: onnx_ir.Node) -> bool:
 
 def _saturates(value: onnx_ir.Value, base: onnx_ir.Value | None, size: float, steps: int) -> bool:
     """True if all users give their limit when the value is at least `size`, of the sign of `base`."""
-    users = list(users_of(value))
+    users = value.consumers()
     if not users or value.is_graph_output() or steps > _MOST_STEPS:
         return False
     for user in users:

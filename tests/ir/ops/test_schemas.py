@@ -19,6 +19,7 @@ from castsmith.ir.ops.schemas import first_opset_with, where_defined
 from castsmith.ir.ops.table import GIVES_BOOL, RUNS_GRAPHS, traits_of
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
 from castsmith.numerics.types import type_name
+from tests.ir.ops.models import schemas_by_operator
 from tests.sampling import check_all
 
 FILE = Path(__file__).with_name("operators.txt")
@@ -26,10 +27,8 @@ FILE = Path(__file__).with_name("operators.txt")
 
 def _operators() -> dict[tuple[str, str], list[int]]:
     """Return the versions of each operator, by its domain and name."""
-    versions: dict[tuple[str, str], list[int]] = {}
-    for schema in onnx.defs.get_all_schemas_with_history():
-        versions.setdefault((schema.domain, schema.name), []).append(schema.since_version)
-    return {key: sorted(versions[key]) for key in sorted(versions)}
+    schemas = schemas_by_operator()
+    return {key: sorted(schema.since_version for schema in schemas[key]) for key in sorted(schemas)}
 
 
 def _what_is_known(domain: str, op_type: str) -> str:
