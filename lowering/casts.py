@@ -22,7 +22,6 @@ from onnx_ir import DataType
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.ir.codes import Rule
 from castsmith.ir.ops.schemas import opset_of
-from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement
@@ -93,7 +92,7 @@ class LowerCasts(SessionPass):
         ranges = Ranges(inference)
 
         def lowered(node: onnx_ir.Node) -> Replacement | Refusal | None:
-            step = cast_of(node, inference) if node.op_type in CASTS else None
+            step = cast_of(node, inference)
             if step is None or node.graph is None:
                 return None
             opset = opset_of(session.imports[node.graph], "") or 0
@@ -107,11 +106,13 @@ class LowerCasts(SessionPass):
         needs, fitting, wrong = (0, ""), cast.to, self._wrong(cast)
         why = f"{self.target} casts {type_name(cast.source)} to {type_name(cast.to)} wrongly: {wrong}"
         if self.target.keeps_high_bits(cast.source, cast.to):
-            rule, why = WRAP_BEFORE_CAST, f"{self.target} holds {type_name(cast.to)} in a wider type, and does not wrap"
+            rule, write = WRAP_BEFORE_CAST, _wrapped
+            why = f"{self.target} holds {type_name(cast.to)} in a wider type, and does not wrap"
         elif wrong and cast.to == DataType.BOOL and cast.source not in CODED_TYPES:
-            rule = COMPARE_WITH_ZERO
+            rule, write = COMPARE_WITH_ZERO, _compared
         elif wrong and cast.to in {*HALF_TYPES} - self.target.lacks and cast.source in _ROUNDED_TWICE:
-            rule, fitting, needs = ROUND_IN_PLACE, DataType.FLOAT, rounds_since(cast.source)
+            rule, write = ROUND_IN_PLACE, _rounded
+            fitting, needs = DataType.FLOAT, rounds_since(cast.source)
         else:
             return None
         range_ = ranges.get(cast.x)
@@ -121,7 +122,7 @@ class LowerCasts(SessionPass):
             way_out = f"rounding before it needs {needs[1]}: raise the opset from {cast.opset} to {needs[0]}"
             return Refusal(NAME, rule.code, site_of(node), f"{why}, and {way_out}")
         build = ReplacementBuilder(node, doubles=bool(self.target.as_written))
-        y = _WRITERS[rule.code](build, cast)
+        y = write(build, cast)
         lacking = next((text for new in build.nodes if (text := self._lacks(new, cast.opset))), "")
         if lacking:
             detach(build.nodes)
@@ -159,6 +160,3 @@ def _rounded(build: Builder, cast: _Cast) -> onnx_ir.Value:
     """Return the number rounded in place, so that float holds the result."""
     number = round_in_place(build, wide(build, cast.x), cast.to, NarrowPolicy())
     return build.cast(build.cast(number, DataType.FLOAT), cast.to)
-
-
-_WRITERS = {WRAP_BEFORE_CAST.code: _wrapped, COMPARE_WITH_ZERO.code: _compared, ROUND_IN_PLACE.code: _rounded}

@@ -391,8 +391,8 @@ def _healed(model: ModelLike, original: onnx_ir.Model, options: ConvertOptions) 
         RoundingLosses(DataType.FLOAT),
         options.provenance,
         tell,
+        measured=baseline.measured(),
     )
-    request = replace(request, measured=baseline.measured())
 
     def attempt(work: onnx_ir.Model, step: ConvertPrecision) -> ConvertResult:
         return _attempt(work, request, keep, step).result
@@ -458,8 +458,8 @@ def _scaled(original: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> 
         rounding_losses,
         options.provenance,
         tell,
+        measured=baseline.measured(),
     )
-    request = replace(request, measured=baseline.measured())
     untouched = ConvertPrecision(DataType.FLOAT, sources=(DataType.FLOAT16,), sparing=True) if half else None
     attempt = _attempt(original.clone(), request, keep, untouched)
     plain = unless_tidied(attempt.result, original)

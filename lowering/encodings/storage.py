@@ -58,25 +58,25 @@ def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
     return onnx_ir.Tensor(codes, DataType.UINT8, name=tensor.name, doc_string=tensor.doc_string)
 
 
-def retype_as_codes(value: onnx_ir.Value, coded: Collection[DataType]) -> None:
-    """Declare the value, a tensor or a sequence of tensors, to hold uint8; relabel the tensor it may hold."""
-    retype(value, coded, DataType.UINT8, as_codes)
+def recorded_retyping(
+    model: onnx_ir.Model,
+    value: onnx_ir.Value,
+    dtypes: Collection[DataType],
+    to: DataType,
+    convert: Convert,
+    pass_name: str,
+    rule: Rule,
+    reason: str,
+) -> list[Rewrite]:
+    """Declare the value, a tensor or a sequence of tensors, to be of the type `to`; convert the tensor it may hold.
 
-
-def retype(value: onnx_ir.Value, dtypes: Collection[DataType], to: DataType, convert: Convert) -> None:
-    """Declare the value, a tensor or a sequence of tensors, to be of the type `to`; convert the tensor it may hold."""
+    Return a record if it belongs to the model's interface or is one of its weights.
+    """
+    before = value_item(value)
+    interface = value.graph is model.graph and (value.is_graph_input() or value.is_graph_output())
     set_element_type(value, to)
     if value.const_value is not None and value.const_value.dtype in dtypes:
         value.const_value = convert(value.const_value)
-
-
-def recorded_retyping(
-    model: onnx_ir.Model, value: onnx_ir.Value, retype: Callable[[], None], pass_name: str, rule: Rule, reason: str
-) -> list[Rewrite]:
-    """Retype the value; return a record if it belongs to the model's interface or is one of its weights."""
-    before = value_item(value)
-    interface = value.graph is model.graph and (value.is_graph_input() or value.is_graph_output())
-    retype()
     if not interface and not value.is_initializer():
         return []
     effect = Effect.INTERFACE if interface else Effect.BIT_EXACT

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import partial
 
 import onnx_ir
 from onnx_ir import DataType
@@ -24,7 +23,6 @@ from castsmith.lowering.encodings.storage import (
     can_be_packed,
     packed_tensor,
     recorded_retyping,
-    retype_as_codes,
     retyped_attributes,
     unpacked,
 )
@@ -74,11 +72,10 @@ def apply_plan(
         if dtype is not None and dtype in plan.coded and pack and can_be_packed(value):
             records.rewrites.append(_pack(plan, value, target, namer, reasons[dtype]))
         elif dtype is not None and dtype in plan.coded:
-            retype, reason = (
-                partial(retype_as_codes, value, plan.coded),
-                f"its codes, a byte each, because {reasons[dtype]}",
+            reason = f"its codes, a byte each, because {reasons[dtype]}"
+            records.rewrites += recorded_retyping(
+                model, value, plan.coded, DataType.UINT8, as_codes, NAME, STORE_AS_CODES, reason
             )
-            records.rewrites += recorded_retyping(model, value, retype, NAME, STORE_AS_CODES, reason)
     for node, before in plan.moves.items():
         for attribute in retyped_attributes(node, plan.coded, DataType.UINT8, as_codes):
             node.attributes[attribute.name] = attribute

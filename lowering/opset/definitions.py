@@ -11,7 +11,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.constants import constant_node, constant_tensor
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import ReplacementBuilder
 from castsmith.lowering.inlining import written_out
 from castsmith.lowering.opset.adapters import adapted, equal_parts
 from castsmith.lowering.opset.obstacles import TypeOf, attribute_obstacle, is_legal, node_obstacle
@@ -86,8 +86,7 @@ def _adapt(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
         constant = onnx_ir.node("Constant", [], {"value_ints": axes})
         graph.insert_before(node, constant)
         node.replace_input_with(1, constant.outputs[0])
-    constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    build = ReplacementBuilder(node)
     results = (
         equal_parts(build, node) if node.op_type == "Split" and now >= 18 > to else adapted(build, node, now, to, types)
     )
@@ -95,7 +94,7 @@ def _adapt(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
         return False
     if not all(is_legal(built, now, to, types) for built in (*build.nodes, results)):
         return False
-    graph.insert_before(node, [*map(constant_node, constants), *build.nodes, results])
+    graph.insert_before(node, [*map(constant_node, build.constants), *build.nodes, results])
     for old, new in zip(node.outputs, results.outputs, strict=True):
         dtype = types.get(old)
         new.type = new.type if dtype is None else onnx_ir.TensorType(dtype)

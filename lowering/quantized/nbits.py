@@ -15,7 +15,7 @@ Gemm adds is added by an Add.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement
 from castsmith.lowering.quantized.operands import FLOATS, operand
 from castsmith.lowering.quantized.scene import Scene, constant_array, producer_of, swaps, whole_number
 from castsmith.numerics.types import type_name
@@ -67,25 +67,15 @@ def matmul_nbits(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     user = _other_user(codes)
     if user is not None:
         raise ModelError(f"{codes.name} is also used by {user}, so that it would be stored twice")
-    values = list[onnx_ir.Value]()
-    build = Builder(new_constants(values, f"{codes.name}_"))
+    build = ReplacementBuilder(node, f"{codes.name}_")
     inputs, sizes = layout.operands(scene, build)
     y = build.typed(_OPERATOR, [x, *inputs], dtype, **sizes)
     build.nodes[-1].domain = CONTRIB_DOMAIN
     y.shape = node.outputs[0].shape
     added = operand(node, 2)
     y = y if added is None else build.op("Add", y, added)
-    y.name = node.outputs[0].name
-    home = layout.home()
-    return Replacement(
-        USE_MATMUL_NBITS.code,
-        _REASON,
-        tuple(build.nodes),
-        tuple(values),
-        outputs=(y,),
-        effect=Effect.AS_DEFINED,
-        beside=home,
-    )
+    replacement = as_replacement(build, USE_MATMUL_NBITS.code, _REASON, y, effect=Effect.AS_DEFINED)
+    return replace(replacement, beside=layout.home())
 
 
 USE_MATMUL_NBITS = NodeRule(

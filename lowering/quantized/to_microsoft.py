@@ -15,7 +15,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import LINEAR
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement
 from castsmith.lowering.quantized.operands import operand
 from castsmith.lowering.quantized.scene import Scene, whole_number
 from castsmith.numerics.types import type_name
@@ -44,17 +44,16 @@ def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     scene.require_kernel(node, name, DataType.FLOAT)
     if whole_number(node, "block_size", 0):
         raise ModelError(f"{name} has no blocks")
-    values = list[onnx_ir.Value]()
-    build = Builder(new_constants(values, f"{node.outputs[0].name}_"))
+    build = ReplacementBuilder(node)
     if zero is None and quantizes and codes != DataType.UINT8:
         zero = _zeros(scale, codes, build)
     attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
     inputs = [x, scale] if zero is None else [x, scale, zero]
     y = build.typed(node.op_type, inputs, codes if quantizes else DataType.FLOAT, **attributes)
     build.nodes[-1].domain = CONTRIB_DOMAIN
-    y.name, y.shape = node.outputs[0].name, node.outputs[0].shape
+    y.shape = node.outputs[0].shape
     reason = f"{scene.target} takes opset {scene.target.newest_opset}; {type_name(codes)} needs {first}, or this"
-    return Replacement(USE_MICROSOFT_QDQ.code, reason, tuple(build.nodes), tuple(values), outputs=(y,))
+    return as_replacement(build, USE_MICROSOFT_QDQ.code, reason, y)
 
 
 USE_MICROSOFT_QDQ = NodeRule(

@@ -18,7 +18,7 @@ from onnx_ir import DataType
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import LINEAR
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import ReplacementBuilder, as_replacement
 from castsmith.lowering.quantized.operands import FLOATS, operand
 from castsmith.lowering.quantized.scene import Scene, constant_array, whole_number
 from castsmith.lowering.quantized.tensorrt import DOMAIN
@@ -45,12 +45,12 @@ def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     layout, name = _layout(node), f"{_STEM[codes]}{node.op_type}"
     if codes == DataType.FLOAT8E4M3FN and "block_size" in layout:
         raise ModelError(f"{DOMAIN} has no blocks of float8e4m3fn")
-    build = Builder(new_constants([]))
+    build = ReplacementBuilder(node)
     y = build.typed(name, [x, scale], gives or DataType.UNDEFINED, **layout)
     build.nodes[0].domain = DOMAIN
-    y.name, y.shape = node.outputs[0].name, node.outputs[0].shape
+    y.shape = node.outputs[0].shape
     reason = f"{name} is {node.op_type} of {type_name(codes)}"
-    return Replacement(USE_TENSORRT.code, reason, tuple(build.nodes), outputs=(y,))
+    return as_replacement(build, USE_TENSORRT.code, reason, y)
 
 
 USE_TENSORRT = NodeRule(

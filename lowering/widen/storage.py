@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import onnx_ir
 from onnx_ir import DataType
 
@@ -28,7 +26,7 @@ from castsmith.lowering.builder import (
 )
 from castsmith.lowering.encodings.integer import rounds_since, wide
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE, round_in_place
-from castsmith.lowering.encodings.storage import inferred_declared, recorded_retyping, retype, retyped_attributes
+from castsmith.lowering.encodings.storage import inferred_declared, recorded_retyping, retyped_attributes
 from castsmith.lowering.float8.functions import Functions
 from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, Types, is_coded, touches_coded
 from castsmith.lowering.formats import NarrowPolicy
@@ -98,8 +96,9 @@ def widen_storage(
     reason = f"the same numbers, because {target} has no {type_name(dtype)}"
     with inferred_declared(model, types):
         for value in values:
-            widen = partial(retype, value, (dtype,), DataType.FLOAT, widened_tensor)
-            records.rewrites += recorded_retyping(model, value, widen, NAME, WIDEN_STORAGE, reason)
+            records.rewrites += recorded_retyping(
+                model, value, (dtype,), DataType.FLOAT, widened_tensor, NAME, WIDEN_STORAGE, reason
+            )
         session.changed()
         namer = session.namer()
         shared = shared_constants(model, namer, "castsmith_") if namer.takes_initializers(model.graph) else None
