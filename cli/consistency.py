@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from castsmith.numerics.errors import OptionError
@@ -129,16 +129,28 @@ _OF_TEXT = {"diff": frozenset({"full"}), "check": frozenset({"all"})}
 
 def given_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> frozenset[str]:
     """Return the names of the options that the words give, which have been parsed, abbreviated ones too."""
-    actions = parser._actions  # pyright: ignore[reportPrivateUsage]  # argparse has no public access
-    names = {flag: action.dest for action in actions for flag in action.option_strings}
-    names_of_given = set[str]()
+    every = parser._actions  # pyright: ignore[reportPrivateUsage]  # argparse has no public access
+    actions = {flag: action for action in every for flag in action.option_strings}
+    names = set[str]()
     for word in words[: words.index("--") if "--" in words else None]:
-        flag = word.partition("=")[0] if word.startswith("--") else word[:2]
-        if flag in names:
-            names_of_given.add(names[flag])
-        elif word.startswith("--"):
-            names_of_given |= {name for option, name in names.items() if option.startswith(flag)}
-    return frozenset(names_of_given)
+        if word.startswith("--"):
+            flag = word.partition("=")[0]
+            flags = [flag] if flag in actions else [option for option in actions if option.startswith(flag)]
+        else:
+            flags = _short_flags(word, actions)
+        names.update(actions[flag].dest for flag in flags)
+    return frozenset(names)
+
+
+def _short_flags(word: str, actions: Mapping[str, argparse.Action]) -> Iterator[str]:
+    """Yield the options of one word such as -qj2, up to the first that takes a value."""
+    for letter in word[1:] if word.startswith("-") else "":
+        flag = f"-{letter}"
+        if flag not in actions:
+            return
+        yield flag
+        if actions[flag].nargs != 0:
+            return
 
 
 def require_needed(arguments: argparse.Namespace) -> None:

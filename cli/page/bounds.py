@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any, get_args
 
 import onnx_ir
 
-from castsmith.cli.page.data import page_of
+from castsmith.cli.page.data import finite, page_of
 from castsmith.cli.page.overview import Overview, overview
 from castsmith.cli.text.bounds import interval_text
 from castsmith.numerics.types import type_name
@@ -44,10 +43,8 @@ def _rows(bounds: Bounds) -> Iterator[tuple[str, ...]]:
 def _nodes(model_map: Overview, bounds: Bounds) -> Iterator[dict[str, Any]]:
     """Yield the nodes with their types and, where it is known, the magnitude of their results."""
     for name, bound in bounds.items():
-        index = model_map.makers.get(name)
-        if index is None or bound.dtype is None:
+        maker = model_map.maker_of(name)
+        if maker is None or bound.dtype is None:
             continue
-        operator = model_map.names[model_map.operators[index]]
-        facts = {"name": model_map.labels[index], "op": operator, "type": type_name(bound.dtype)}
-        magnitude = min(bound.magnitude, sys.float_info.max)  # JSON has no infinity
-        yield facts if bound.how == "unknown" else {**facts, "magnitude": magnitude}
+        facts = {**maker, "type": type_name(bound.dtype)}
+        yield facts if bound.how == "unknown" else {**facts, "magnitude": finite(bound.magnitude)}

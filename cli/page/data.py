@@ -125,8 +125,13 @@ def _map(result: ConvertResult) -> list[dict[str, Any]]:
     ]
     for node in nodes:
         if node["name"] in result.magnitudes:
-            node["magnitude"] = min(result.magnitudes[node["name"]], sys.float_info.max)  # JSON has no infinity
+            node["magnitude"] = finite(result.magnitudes[node["name"]])
     return nodes
+
+
+def finite(number: float) -> float:
+    """Return the number, or the largest one for infinity, which JSON does not have."""
+    return min(number, sys.float_info.max)
 
 
 def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, differences: ModelDiff) -> dict[str, Any]:

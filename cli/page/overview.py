@@ -54,6 +54,11 @@ class Overview:
                 beside |= set() if place is None else {place}
         return sorted(beside)[:1]
 
+    def maker_of(self, value: str) -> dict[str, str] | None:
+        """Return the name and the operator of the node that makes the value; None without one."""
+        index = self.makers.get(value)
+        return None if index is None else {"name": self.labels[index], "op": self.names[self.operators[index]]}
+
     def data(self) -> dict[str, Any]:
         """Return what the page draws."""
         nodes = {"depths": self.depths, "operators": self.operators, "labels": self.labels, "modules": self.modules}

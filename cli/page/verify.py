@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import onnx_ir
 
 from castsmith.analysis.inference.walk import known_types
-from castsmith.cli.page.data import Entry, around, drawings, page_of
+from castsmith.cli.page.data import Entry, around, drawings, finite, page_of
 from castsmith.cli.page.overview import Overview, overview
 from castsmith.cli.text.verify import as_command, notes_of
 from castsmith.ir.ops.table import CASTS
@@ -72,16 +71,15 @@ def _nodes(b: onnx_ir.Model, model_map: Overview, verdict: Verdict) -> Iterator[
     """Yield the nodes of A whose results both models have: the type in B, the magnitude, and the error."""
     values, types = {value.name: value for value in all_values(b)}, known_types(b)
     for traced in verdict.traced:
-        index, value = model_map.makers.get(traced.value), values.get(traced.value)
-        if index is None or value is None:
+        maker, value = model_map.maker_of(traced.value), values.get(traced.value)
+        if maker is None or value is None:
             continue
         node = value.producer()
         source = node.inputs[0] if node is not None and node.op_type in CASTS else value
         dtype = types.get(source, source.dtype) if source is not None else None
         yield {
-            "name": model_map.labels[index],
-            "op": model_map.names[model_map.operators[index]],
+            **maker,
             "type": "unknown" if dtype is None else type_name(dtype),
-            "magnitude": min(traced.magnitude, sys.float_info.max),
-            "error": min(traced.error, sys.float_info.max),  # JSON has no infinity
+            "magnitude": finite(traced.magnitude),
+            "error": finite(traced.error),
         }

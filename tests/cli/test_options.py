@@ -252,6 +252,8 @@ def test_options_that_exclude_each_other_are_refused_together(castsmith: Command
         (["check", "in.onnx", "--json", "--format", "sarif"], "--json and --format sarif exclude each other"),
         (["diff", "in.onnx", "in.onnx", "--json", "--format", "html"], "--json and --format html exclude each other"),
         (["diff", "in.onnx", "in.onnx", "--full", "--format", "html"], "--full and --format html exclude each other"),
+        (["optimize", "in.onnx", "-o", "o.onnx", "-qv"], "--quiet and --verbose exclude each other"),
+        (["optimize", "in.onnx", "-o", "o.onnx", "-vj2", "--dask=a:1"], "--jobs and --dask exclude each other"),
         (["check", "in.onnx", "--select=mixed-operand-types", "--ignore=mixed-operand-types"], "both name mixed-op"),
         (["convert", "in.onnx", "-o", "o.onnx", "--to=f16", "--keep=Relu", "--force=Relu"], "both name Relu"),
         (["verify", "in.onnx", "in.onnx", "--dim", "Q=4"], "--dim Q: unknown dimension; expected N"),

@@ -1,6 +1,6 @@
 """The texts of results that are made here: verdicts, conversions and measured errors, at the limits of what is named.
 
-Also what a process says and restores when it ends early.
+Also the exit code of several results, and sentences on a terminal.
 """
 
 from __future__ import annotations
