@@ -563,7 +563,7 @@ class Terms:
             return root
         return self.tabled(root, to, array, defined)
 
-    def applied(self, op: str, attrs: Mapping[str, Any], arrays: list[Array]) -> Results | None:
+    def applied(self, op: str, attrs: Mapping[str, Any], arrays: Sequence[Array]) -> Results | None:
         """Return what an operator gives for elements, and where runtimes agree on it."""
         result = self.computed(op, arrays, attrs)
         return None if result is None else (result, ~ambiguous(op, arrays, result.shape))
@@ -822,10 +822,10 @@ class Followed:
                 error = np.where(np.isinf(exact), 0.0, np.maximum(np.abs(exact), 1.0) * LOG_ERROR)
                 ends = [(exact + sign * error).astype(NUMPY[source]) for sign in (-1, 1)]
             return *ends, np.ones(exact.shape, bool)
+        if x.op not in CHOOSING:
+            return self.terms.applied(x.op, x.attrs, arrays)
         result = self.terms.computed(x.op, arrays, x.attrs)
-        if result is None or x.op not in CHOOSING:
-            return None if result is None else (result, ~ambiguous(x.op, arrays, result.shape))
-        return result, ~reduce(np.logical_or, (array != array for array in arrays))
+        return None if result is None else (result, ~reduce(np.logical_or, (array != array for array in arrays)))
 
     def _split(self, result: Cells, args: Sequence[Term], operands: Sequence[Cells]) -> Cells:
         """Return the cells of total - rest, if rest is total - part, or the lesser of that and of something."""
