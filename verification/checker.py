@@ -1088,9 +1088,9 @@ def types_of(schema: onnx.defs.OpSchema) -> tuple[list[set[int]], list[set[int]]
 
 
 def allowed(formal_types: list[set[int]], values: Operands) -> bool:
-    """True if values, as far as their types are known, are of the allowed ones, of which the last is for all others."""
-    pairs = zip(values, [*formal_types, *formal_types[-1:] * len(values)], strict=False)
-    return all(value is None or not value.dtype or value.dtype in formal_types for value, formal_types in pairs)
+    """True if values, as far as their types are known, are of the allowed ones."""
+    known = ((place, value.dtype) for place, value in enumerate(values) if value is not None and value.dtype)
+    return all(dtype in port_at(formal_types, place) for place, dtype in known)
 
 
 def kind_of(proto: onnx.TypeProto | None, dim_of: Callable[[Any, int], Dim]) -> Kind:
@@ -1826,7 +1826,7 @@ class Checker:
         self.inputs: dict[str, Term] = {}
 
     def _coded(self, x: Term, dtype: int) -> Term | None:
-        """Return the codes of x, if it is of float8, and dtype is that of codes."""
+        """Return the codes of x, if it is of a type that has codes, and dtype is that of codes."""
         return self.terms.bits(x, dtype) if x.dtype in STORED and dtype == TensorProto.UINT8 else None
 
     def read(self, state: State, *, is_first: bool = False) -> Model:
@@ -1907,7 +1907,7 @@ class Checker:
         return old.dtype == new.dtype and bool(np.all(~old_defined | (new_defined & agree(old_array, new_array))))
 
     def _repaired(self, old: str, new: str, after: Model) -> bool:
-        """True if an output is declared as its value is, or an input of float8 is now its code."""
+        """True if an output is declared as its value is, or an input of a small type is now its code."""
         if old.isdecimal() and new.isdecimal():  # the IR version, of which no later one is a restriction
             return int(old) <= int(new) <= onnx.IR_VERSION
         name = new.rpartition(" ")[0]
