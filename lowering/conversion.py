@@ -51,7 +51,7 @@ from castsmith.passes.promote.insert import InsertPromoteTypes
 from castsmith.passes.promote.resolve import ResolvePromoteTypes
 from castsmith.passes.simplify.run import SimplifyCasts
 from castsmith.targets.target import as_target, load_target
-from castsmith.verification.bounds import Bound, bounds_and
+from castsmith.verification.bounds import Bound, bounds_remembering
 
 if TYPE_CHECKING:
     from castsmith.targets.target import Target
@@ -726,7 +726,7 @@ def _bounds_of(
     """
     ranges = {name: ends for value in model.graph.inputs if (ends := stated.get(name := value.name or ""))}
     try:
-        bounds = bounds_and(model, ranges=ranges, promotion=_RULES, remembered=remembered)
+        bounds = bounds_remembering(model, ranges=ranges, promotion=_RULES, remembered=remembered)
     except CastsmithError:  # no bound is needed for a conversion
         return {}
     return {name: bound for name, bound in bounds.items() if bound.how == "proven"}

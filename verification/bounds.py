@@ -151,10 +151,10 @@ def bounds(
         OptionError: A range names an unknown input or is empty.
         EngineError: The model does not run on the given inputs.
     """
-    return bounds_and(model, ranges=ranges, inputs=inputs, promotion=promotion)
+    return bounds_remembering(model, ranges=ranges, inputs=inputs, promotion=promotion)
 
 
-def bounds_and(
+def bounds_remembering(
     model: ModelLike,
     *,
     ranges: Mapping[str, tuple[float, float]] | None = None,
@@ -162,7 +162,7 @@ def bounds_and(
     promotion: PromotionRules | str | None = None,
     remembered: Remembered | None = None,
 ) -> Bounds:
-    """Return the result of `bounds`.
+    """Return the result of `bounds`, and remember what was found of large constants.
 
     Args:
         remembered: What was found of large constants in another model; takes what is found in this one.

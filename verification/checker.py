@@ -563,7 +563,7 @@ class Terms:
             return root
         return self.tabled(root, to, array, defined)
 
-    def applied(self, op: str, attrs: Mapping[str, Any], arrays: list[Array]) -> Results | None:
+    def applied(self, op: str, attrs: Mapping[str, Any], arrays: Sequence[Array]) -> Results | None:
         """Return what an operator gives for elements, and where runtimes agree on it."""
         result = self.computed(op, arrays, attrs)
         return None if result is None else (result, ~ambiguous(op, arrays, result.shape))
@@ -822,10 +822,10 @@ class Followed:
                 error = np.where(np.isinf(exact), 0.0, np.maximum(np.abs(exact), 1.0) * LOG_ERROR)
                 ends = [(exact + sign * error).astype(NUMPY[source]) for sign in (-1, 1)]
             return *ends, np.ones(exact.shape, bool)
+        if x.op not in CHOOSING:
+            return self.terms.applied(x.op, x.attrs, arrays)
         result = self.terms.computed(x.op, arrays, x.attrs)
-        if result is None or x.op not in CHOOSING:
-            return None if result is None else (result, ~ambiguous(x.op, arrays, result.shape))
-        return result, ~reduce(np.logical_or, (array != array for array in arrays))
+        return None if result is None else (result, ~reduce(np.logical_or, (array != array for array in arrays)))
 
     def _split(self, result: Cells, args: Sequence[Term], operands: Sequence[Cells]) -> Cells:
         """Return the cells of total - rest, if rest is total - part, or the lesser of that and of something."""
@@ -1088,9 +1088,9 @@ def types_of(schema: onnx.defs.OpSchema) -> tuple[list[set[int]], list[set[int]]
 
 
 def allowed(formal_types: list[set[int]], values: Operands) -> bool:
-    """True if values, as far as their types are known, are of the allowed ones, of which the last is for all others."""
-    pairs = zip(values, [*formal_types, *formal_types[-1:] * len(values)], strict=False)
-    return all(value is None or not value.dtype or value.dtype in formal_types for value, formal_types in pairs)
+    """True if values, as far as their types are known, are of the allowed ones."""
+    known = ((place, value.dtype) for place, value in enumerate(values) if value is not None and value.dtype)
+    return all(dtype in port_at(formal_types, place) for place, dtype in known)
 
 
 def kind_of(proto: onnx.TypeProto | None, dim_of: Callable[[Any, int], Dim]) -> Kind:
@@ -1826,7 +1826,7 @@ class Checker:
         self.inputs: dict[str, Term] = {}
 
     def _coded(self, x: Term, dtype: int) -> Term | None:
-        """Return the codes of x, if it is of float8, and dtype is that of codes."""
+        """Return the codes of x, if it is of a type that has codes, and dtype is that of codes."""
         return self.terms.bits(x, dtype) if x.dtype in STORED and dtype == TensorProto.UINT8 else None
 
     def read(self, state: State, *, is_first: bool = False) -> Model:
@@ -1907,7 +1907,7 @@ class Checker:
         return old.dtype == new.dtype and bool(np.all(~old_defined | (new_defined & agree(old_array, new_array))))
 
     def _repaired(self, old: str, new: str, after: Model) -> bool:
-        """True if an output is declared as its value is, or an input of float8 is now its code."""
+        """True if an output is declared as its value is, or an input of a small type is now its code."""
         if old.isdecimal() and new.isdecimal():  # the IR version, of which no later one is a restriction
             return int(old) <= int(new) <= onnx.IR_VERSION
         name = new.rpartition(" ")[0]

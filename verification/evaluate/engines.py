@@ -437,15 +437,21 @@ def _kept_by_openvino(array: Array) -> bool:
     return not array.size or (int(array.min()) >= _INT32.min and int(array.max()) <= _INT32.max)
 
 
+def renamed(node: onnx_ir.Node, operands: Sequence[Array | None]) -> onnx.NodeProto:
+    """Return the node with its operands named by their places, `i0` on, absent ones not at all, and no results yet."""
+    proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
+    proto.attribute.extend(onnx_ir.serde.serialize_node(node).attribute)
+    proto.input.extend("" if array is None else f"i{index}" for index, array in enumerate(operands))
+    return proto
+
+
 def _alone(
     node: onnx_ir.Node, operands: Sequence[Array | None], imports: Mapping[str, int], extra: Mapping[str, float]
 ) -> onnx.ModelProto:
     """Return a model of this node alone, with additional attributes."""
-    proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
-    proto.attribute.extend(onnx.helper.make_attribute(name, number) for name, number in extra.items())
-    proto.attribute.extend(onnx_ir.serde.serialize_node(node).attribute)
-    proto.input.extend("" if array is None else f"i{index}" for index, array in enumerate(operands))
+    proto = renamed(node, operands)
     proto.output.extend(f"o{index}" if value.name else "" for index, value in enumerate(node.outputs))
+    proto.attribute.extend(onnx.helper.make_attribute(name, number) for name, number in extra.items())
     inputs = [
         onnx.helper.make_tensor_value_info(f"i{index}", int(dtype_of(array)), [None] * array.ndim)
         for index, array in enumerate(operands)

@@ -27,7 +27,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.table import operators, traits_of
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import MOST_DIMENSIONS, element_type
-from castsmith.verification.evaluate.engines import LimitError, process
+from castsmith.verification.evaluate.engines import LimitError, process, renamed
 from castsmith.verification.evaluate.names import MEMORY
 from castsmith.verification.evaluate.promotion import Array, dtype_of
 
@@ -184,20 +184,17 @@ def _largest_result(node: onnx_ir.Node, operands: Operands, schema: onnx.defs.Op
     row, shapes = traits_of("", node.op_type), [array.shape for array in operands if array is not None]
     if node.op_type not in _SIZED and not (row.elementwise and len(set(shapes)) > 1):
         return 0.0
-    proto = onnx_ir.serde.serialize_node(node)
-    names = ["" if array is None else f"i{index}" for index, array in enumerate(operands)]
-    results = [f"o{index}" for index, _ in enumerate(node.outputs)]
-    alone = onnx.NodeProto(op_type=node.op_type, domain=node.domain, attribute=proto.attribute, input=names)
-    alone.output.extend(results)
-    arrays = {name: array for name, array in zip(names, operands, strict=True) if array is not None}
+    proto = renamed(node, operands)
+    proto.output.extend(f"o{index}" for index in range(len(node.outputs)))
+    arrays = {name: array for name, array in zip(proto.input, operands, strict=True) if array is not None}
     types = {name: onnx.helper.make_tensor_type_proto(int(dtype_of(a)), a.shape) for name, a in arrays.items()}
     small = {name: a for name, a in arrays.items() if a.size <= _MOST_NUMBERS and a.dtype.kind in "iuf"}
     data = {name: onnx.numpy_helper.from_array(array) for name, array in small.items()}
     try:
-        inferred = infer_node_outputs(schema, alone, types, data)
+        inferred = infer_node_outputs(schema, proto, types, data)
     except (InferenceError, ValidationError, RuntimeError, ValueError):  # the engine says what is wrong
         return 0.0
-    return max((_elements(inferred[name]) for name in results if name in inferred), default=0.0)
+    return max((_elements(inferred[name]) for name in proto.output if name in inferred), default=0.0)
 
 
 def _elements(result: onnx.TypeProto) -> float:
