@@ -189,7 +189,7 @@ ENDINGS = {
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize(
     ("words", "closing"),
-    sampled("closed and full streams", itertools.product(ENDINGS, CLOSINGS), 15),
+    sampled("closed and full streams", itertools.product(ENDINGS, CLOSINGS), 7, cover=enumerate),
 )
 def test_streams_that_are_closed_or_full_give_no_traceback(tmp_path: Path, words: str, closing: str) -> None:
     write_model(tmp_path / "A", MIXED)

@@ -173,7 +173,8 @@ def test_a_refused_model_writes_nothing(tmp_path: Path) -> None:
     sampled(
         "commands that cannot print",
         itertools.product(("--help", "--version", "cast --help", "passes"), ("", "1")),
-        6,
+        4,
+        cover=enumerate,
     ),
 )
 def test_what_cannot_be_printed_is_an_error(words: str, unbuffered: str) -> None:
