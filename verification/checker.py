@@ -596,11 +596,13 @@ class Terms:
         return self.pointwise([x], viewed, to)
 
     def decoded(self, x: Term, to: int) -> Term | None:
-        """Return the values of which a byte holds the codes, in its low bits; its others are to be 0."""
-        bits = 4 if to == FLOAT4 else INTEGERS.get(to, (True, 8))[1]
+        """Return the values of which integers hold the codes, in their low bits; their others are to be 0."""
+        bits = 4 if to == FLOAT4 else INTEGERS.get(to, (True, 8 * NUMPY[to].itemsize))[1]
+        if x.op == "BitCast" and x.args[0] is not None and x.args[0].dtype == to:
+            return x.args[0]
 
         def decode(arrays: list[Array]) -> Results:
-            return arrays[0].view(NUMPY[to]) if to in CODED else wrapped(arrays[0], to), arrays[0] >> bits == 0
+            return arrays[0].view(NUMPY[to]) if to in FLOATS else wrapped(arrays[0], to), arrays[0] >> bits == 0
 
         return self.pointwise([x], decode, to)
 
@@ -618,7 +620,7 @@ class Terms:
                 bits = values.view(np.uint32)
                 places = np.where(bits & 0xFFFF, (bits >> 16) + (1 << 16), bits >> 16)
                 return self.tabled(root.args[0], to, array[places], root_defined & defined[places] & (same | ~nan))
-        term = self.term("Table", [root], {}, (to, root.shape), key=table_key(to, array, defined))
+        term = self.term("Table", [root], {"table": table_key(to, array, defined)}, (to, root.shape))
         return self.tables.setdefault(term, (array, defined)) and term
 
     def move(self, op: str, args: Operands, attrs: Mapping[str, Any], kind: Kind, out: int = 0) -> Term:
@@ -775,7 +777,7 @@ class Followed:
             array, defined = self.terms.tables[x]
             return Cells(array, array, defined) if args[0] is self.root else None
         operands = [cells for arg in args if (cells := self.cells(arg)) is not None] if x.op in CHAINED else []
-        if not operands or len(operands) < len(args) or (x.op in BINARY and x.attrs["@"] < 7):
+        if not operands or len(operands) < len(args) or (x.op in BINARY and x.attrs.keys() & {"axis", "broadcast"}):
             return None
         if x.op == "Where":
             condition, then, otherwise = operands
@@ -1425,6 +1427,7 @@ class Call:
     def cast(self, x: Term) -> Term | None:
         like = self.args[1] if self.node.op_type == "CastLike" else None
         to = self.attrs.get("to") if like is None else like.dtype
+        to = TensorProto.DataType.Value(to.decode()) if isinstance(to, bytes) else to  # before opset 6
         if not isinstance(to, int) or not to or "round_mode" in self.attrs:
             return None
         x = self.unsigned(x) if to in INTEGERS else x
@@ -1606,7 +1609,7 @@ class Reader:
             schema = None  # a runtime may honour what the version does not have, or not
         if domain == "" and node.op_type == "Constant" and schema is not None:
             return [self._constant(protos)]
-        attrs: dict[str, Any] = {"@": -scope.opsets.get(domain, 0) if schema is None else meaning_of(schema)}
+        attrs: dict[str, Any] = {"@": -scope.opsets.get(domain, 0) if schema is None else self.meaning(schema)}
         bodies = list[Term]()
         for name, proto in sorted(protos.items()):
             if proto.type == onnx.AttributeProto.GRAPH:
@@ -1624,17 +1627,15 @@ class Reader:
             value = protos["value"].t if "value" in protos else zero
             args.append(self.terms.constant(elements_of(value), value.data_type))
         elif schema is not None and domain == "" and len({arg.dtype for arg in args if arg is not None}) > 1:
-            args = self._promoted(args, schema)
+            args = self.promoted(args, schema)
         types = [] if scope.path else [self.types.get(name) for name in node.output]
         kinds = [declared(kind, (node.output[0], out)) for out, kind in enumerate(types or [None] * len(node.output))]
-        place = (*scope.path, *node.output)
-        call = Call(
-            self.terms, node, domain, schema, protos, args, attrs, bodies, scope.opsets.get("", 0), place, kinds
-        )
+        place, opset = self.place(node, scope), scope.opsets.get("", 0)
+        call = Call(self.terms, node, domain, schema, protos, args, attrs, bodies, opset, place, kinds)
         key = call.key()
         if key not in self.call_results:
             self.terms.fails = False
-            self.call_results[key] = call.results()
+            self.call_results[key] = self.results(call)
             self.failing |= {key} if self.terms.fails else set()
         self.doubts |= {key: node.op_type} if key in self.failing else {}
         operands = args[: len(node.input)]
@@ -1647,7 +1648,17 @@ class Reader:
         kind = then.dtype if then.dtype == otherwise.dtype else 0, then.shape if then.shape == otherwise.shape else None
         return self.terms.move("If", [condition, then, otherwise], {}, kind)
 
-    def _promoted(self, args: list[Term | None], schema: onnx.defs.OpSchema) -> list[Term | None]:
+    def place(self, node: onnx.NodeProto, scope: Scope) -> tuple[str, ...]:
+        """Return what tells the node from others that look the same, if its operator may draw random numbers."""
+        return *scope.path, *node.output
+
+    def meaning(self, schema: onnx.defs.OpSchema) -> int:
+        return meaning_of(schema)
+
+    def results(self, call: Call) -> list[Term]:
+        return call.results()
+
+    def promoted(self, args: list[Term | None], schema: onnx.defs.OpSchema) -> list[Term | None]:
         """Return the operands, those that the schema wants to have one type in their common type."""
         formals = [port_at(schema.inputs, place).type_str for place in range(len(args))]
         for formal in {formal for formal in formals if formal.startswith("T")}:

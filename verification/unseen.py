@@ -8,24 +8,28 @@ chose, bounds that never applied, and different numbers without effect on an out
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import onnx_ir
+from onnx_ir import DataType
 
 from castsmith.ir.ops.table import CONVERSIONS, GIVES_BOOL, LINEAR, RUNS_GRAPHS, operators
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import Kind, element_type
+from castsmith.verification.checker import Term
 from castsmith.verification.evaluate.coverage import held_nodes
 from castsmith.verification.evaluate.evaluator import Evaluator
 from castsmith.verification.evaluate.indices import depends_on_inputs
 from castsmith.verification.prove.proof import Proof
-from castsmith.verification.prove.values import Book
 
 _BY_ELEMENT = operators(lambda row: row.elementwise)
 
 _OF_THE_SHAPE = {"axis", "keepdims", "start", "end", "to", "dtype", "auto_pad", "noop_with_empty_axes"}
 """Attributes that may differ between equivalent models; their effect shows in shapes, types or positions."""
+
+_OF_THE_TERM = {"@", "how", "table", "shape", "outputs"}
+"""What terms have that nodes do not."""
 
 
 def open_ends(proof: Proof, first: Evaluator, second: Evaluator, *, exact: bool = True) -> list[str]:
@@ -44,21 +48,20 @@ def open_ends(proof: Proof, first: Evaluator, second: Evaluator, *, exact: bool 
         texts += [f"{text} in the {title} model" for text in _untaken(own_nodes, evaluator, exact=exact)]
         if not exact:
             continue
-        tables = {table for number in shared if (table := _table(proof.book, number)) is not None}
+        tables = {table for term in shared if (table := _table(term)) is not None}
         for node in own_nodes:
             rows = evaluator.coverage.rows.get(node)
-            same = all(_table(proof.book, number) in tables for number in own_expressions.of(node))
+            same = all(_table(term) in tables for term in own_expressions.of(node))
             if rows is not None and not rows.all() and not same:
                 count = int(rows.sum())
                 texts.append(f"{count} of the {rows.size} rows of {site_of(node)} in the {title} model were read")
     return [*texts, *(_numbers_apart(proof, (first.model, second.model)) if exact else ())]
 
 
-def _table(book: Book, number: int) -> tuple[object, ...] | None:
-    """Return the operator and the constant from which a Gather or GatherElements takes elements; None for others."""
-    key = book.keys[number]
-    gathers = key[0] == "operator" and key[1][1] in ("Gather", "GatherElements") and key[3][0] in book.constants
-    return (*key[1:3], key[3][0]) if gathers else None
+def _table(term: Term) -> Term | None:
+    """Return the constant from which a Gather or GatherElements takes elements; None for others."""
+    table = term.args[0] if term.op in ("Gather", "GatherElements") else None
+    return table if table is not None and table.is_constant else None
 
 
 def _untaken(own_nodes: list[onnx_ir.Node], evaluator: Evaluator, *, exact: bool) -> Iterator[str]:
@@ -90,67 +93,61 @@ def _untaken(own_nodes: list[onnx_ir.Node], evaluator: Evaluator, *, exact: bool
 
 def _numbers_apart(proof: Proof, models: tuple[onnx_ir.Model, onnx_ir.Model]) -> Iterator[str]:
     """Yield operators that are alike except for a number: an attribute, or a constant among their operands."""
-    book, sides = proof.book, (proof.ours, proof.theirs)
-    reached = [_reached(book, side.outputs.values()) for side in sides]
+    sides = proof.ours, proof.theirs
+    reached = [_reached(side.outputs.values()) for side in sides]
     nodes = [
-        Counter(_place(book, n) for node in all_nodes(model) for n in side.of(node))
+        Counter(_place(term) for node in all_nodes(model) for term in side.of(node))
         for side, model in zip(sides, models, strict=True)
     ]
-    for side_index, (own_numbers, other_numbers) in enumerate((reached, reached[::-1])):
-        places: dict[object, list[int]] = {}
-        for number in sorted(other_numbers):
-            places.setdefault(_place(book, number), []).append(number)
-        for number in sorted(own_numbers - other_numbers):
-            place = _place(book, number)
+    for side_index, (own_terms, other_terms) in enumerate((reached, reached[::-1])):
+        places: dict[object, list[Term]] = {}
+        for term in other_terms:
+            places.setdefault(_place(term), []).append(term)
+        for term in (term for term in own_terms if term not in other_terms):
+            place = _place(term)
             as_often = nodes[0][place] == nodes[1][place]
-            candidates = [n for n in places.get(place, ()) if place and (as_often or n not in own_numbers)]
-            text = next((text for candidate in candidates if (text := _apart(book, number, candidate))), "")
+            candidates = [other for other in places.get(place, ()) if place and (as_often or other not in own_terms)]
+            text = next((text for candidate in candidates if (text := _apart(term, candidate))), "")
             node = next(
-                (node for node in all_nodes(models[side_index]) if text and number in sides[side_index].of(node)), None
+                (node for node in all_nodes(models[side_index]) if text and term in sides[side_index].of(node)), None
             )
             if text:
                 location = f" at {site_of(node)}" if node is not None else ""
                 yield f"the models differ in {text}{location}, but no output changed"
 
 
-def _reached(book: Book, numbers: object) -> set[int]:
-    """Return the expressions of which these are made, including those in graphs within nodes."""
-    stack: list[int] = [*numbers]  # type: ignore[misc]
-    visited: set[int] = set()
+def _reached(outputs: Iterable[Term]) -> dict[Term, None]:
+    """Return the terms of which these are made, including those in graphs within nodes."""
+    stack, visited = [*outputs], dict[Term, None]()
     while stack:
-        number = stack.pop()
-        if number not in visited:
-            visited.add(number)
-            stack += book.parts(number)
+        term = stack.pop()
+        if term not in visited:
+            visited[term] = None
+            stack += (arg for arg in term.args if arg is not None)
     return visited
 
 
-def _place(book: Book, number: int) -> tuple[object, ...]:
+def _place(term: Term) -> tuple[object, ...]:
     """Return the operator with its operands, constants only by type and shape; empty for no operator."""
-    if book.keys[number][0] != "operator":
+    if not term.args:
         return ()
-    _, op, _, inputs, index, count = book.keys[number]
-    operands: tuple[int | None, ...] = inputs
-    operand_keys: list[object] = [book.keys[i][:3] if i is not None and i in book.constants else i for i in operands]
-    return (*op[:2], *operand_keys, index, count)
+    operands = [(arg.dtype, arg.shape) if arg is not None and arg.is_constant else arg for arg in term.args]
+    return term.op, *operands, term.out
 
 
-def _apart(book: Book, number: int, other: int) -> str:
+def _apart(term: Term, other: Term) -> str:
     """Return the attribute or operand in which two corresponding operators differ; empty if without effect."""
-    _, op, attributes, inputs, _, _ = book.keys[number]
-    _, _, other_attributes, other_inputs, _, _ = book.keys[other]
-    if op != book.keys[other][1] and op[1] not in CONVERSIONS | LINEAR:
-        return f"version of {op[1]}"
-    own_values, other_values = dict(attributes), dict(other_attributes)
-    for name in sorted(own_values.keys() | other_values.keys()):
-        kind = str((own_values.get(name) or other_values[name])[0])
-        matters = kind.startswith(("FLOAT", "STRING")) or (kind == "INT" and name not in _OF_THE_SHAPE)
-        if matters and own_values.get(name) != other_values.get(name):
-            return f"{name} of {op[1]}"
-    for place, (left, right) in enumerate(zip(inputs, other_inputs, strict=True)):
-        if left == right or left not in book.constants:
+    if term.attrs.get("@") != other.attrs.get("@") and term.op not in CONVERSIONS | LINEAR:
+        return f"version of {term.op}"
+    for name in sorted((term.attrs.keys() | other.attrs.keys()) - _OF_THE_TERM):
+        values = term.attrs.get(name), other.attrs.get(name)
+        is_text, is_number = (any(isinstance(value, kind) for value in values) for kind in (bytes, int))
+        if values[0] != values[1] and (is_text or (is_number and name not in _OF_THE_SHAPE)):
+            return f"{name} of {term.op}"
+    for place, (left, right) in enumerate(zip(term.args, other.args, strict=True)):
+        if left is right or left is None or not left.is_constant:
             continue
-        row = element_type(book.constants[left].dtype)
-        if row.kind is not Kind.INTEGER or op[1] in _BY_ELEMENT:
-            return f"constant as operand {place + 1} of {op[1]}"
+        row = element_type(DataType(left.dtype))
+        if row.kind is not Kind.INTEGER or term.op in _BY_ELEMENT:
+            return f"constant as operand {place + 1} of {term.op}"
     return ""

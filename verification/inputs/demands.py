@@ -1,7 +1,7 @@
 """Elements that have to reach parts of two models which differ: those on which the parts give different results.
 
 The unproven outputs of both models are followed back in step, operand by operand, as long as the operators are the
-same. Where both are functions of one element (`prove.elements`), the elements that tell them apart (`witnesses`) are
+same. Where both are functions of one element (`prove.functions`), the elements that tell them apart (`witnesses`) are
 demanded: they are fed to the inputs, and a demand that no run meets leaves the verdict inconclusive.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import onnx_ir
 from onnx_ir import DataType
@@ -17,14 +16,12 @@ from onnx_ir import DataType
 from castsmith.ir.records import Site
 from castsmith.ir.text import site_of
 from castsmith.numerics.cast.codec import Array
+from castsmith.verification.checker import Term, Terms
 from castsmith.verification.evaluate.coverage import Coverage
 from castsmith.verification.evaluate.promotion import dtype_of
 from castsmith.verification.inputs.witnesses import differing, witnesses
-from castsmith.verification.prove.elements import Functions
-from castsmith.verification.prove.normal import Normal
-from castsmith.verification.prove.programs import Program
-from castsmith.verification.prove.proof import Proof
-from castsmith.verification.prove.values import Expressions
+from castsmith.verification.prove.functions import Functions
+from castsmith.verification.prove.proof import Expressions, Proof
 
 _MOST_NOTED = 1 << 20
 """Elements of an array that are looked at: about those of the largest input that is drawn, which repeat after that."""
@@ -35,17 +32,18 @@ class Demand:
     """Elements that tell two functions apart, one in each model.
 
     Attributes:
-        sources: The expressions of whose elements they are functions, in the first model and in the second.
-        paths: The expressions from there to the functions.
-        programs: The functions.
+        sources: The terms of whose elements they are functions, in the first model and in the second.
+        paths: The terms from there to the functions.
+        functions: The functions.
         elements: Elements of the type of the sources.
         place: The operator, in one of the models, that gets them.
         met: An element reached one of the sources for which the functions differ.
     """
 
-    sources: tuple[int, int]
-    paths: tuple[set[int], set[int]]
-    programs: tuple[Program, Program]
+    terms: Terms
+    sources: tuple[Term, Term]
+    paths: tuple[set[Term], set[Term]]
+    functions: tuple[Term, Term]
     elements: Array
     nan_bits: bool
     place: Site | None = None
@@ -55,7 +53,7 @@ class Demand:
         """Note elements that reached a source."""
         if self.met or dtype_of(array) != dtype_of(self.elements):
             return
-        apart = differing(*self.programs, array.reshape(-1)[:_MOST_NOTED], nan_bits=self.nan_bits)
+        apart = differing(self.terms, *self.functions, array.reshape(-1)[:_MOST_NOTED], nan_bits=self.nan_bits)
         self.met = apart is None or bool(apart.any())
 
 
@@ -70,12 +68,8 @@ class Demands:
 
     def values(self, side: int) -> Iterator[tuple[onnx_ir.Value, Demand]]:
         """Yield the values of one of the models that are the source of a demand."""
-        by_source: dict[int, list[Demand]] = {}
-        for demand in self.all:
-            by_source.setdefault(demand.sources[side], []).append(demand)
-        for value, numbers in self.sides[side].values.items() if by_source else ():
-            for number in numbers:
-                yield from ((value, demand) for demand in by_source.get(number, ()))
+        for value, terms in self.sides[side].values.items() if self.all else ():
+            yield from ((value, demand) for demand in self.all if demand.sources[side] in terms)
 
     def watch(self, coverages: Sequence[Coverage]) -> None:
         """Let the runs of the models note the elements that reach the functions.
@@ -105,46 +99,32 @@ def demands(proof: Proof, *, nan_bits: bool, may_search: Callable[[], bool] = la
     Args:
         may_search: True while there is time to search for elements.
     """
-    book = proof.book
-    if not isinstance(book, Normal):
-        return Demands()
-    functions, demands = Functions(book), list[Demand]()
-    searched: dict[tuple[Program, Program, DataType], Array | None] = {}
-    visited = set[tuple[Any, ...]]()
+    functions, demands = Functions(proof.terms), list[Demand]()
+    searched: dict[tuple[Term, Term], Array | None] = {}
+    visited = set[tuple[Term, Term]]()
     stack = [(n, proof.theirs.outputs[name]) for name, n in proof.ours.outputs.items() if name not in proof.proven]
     while stack and may_search():
         pair = stack.pop()
-        if pair[0] == pair[1] or pair in visited:
+        if pair[0] is pair[1] or pair in visited:
             continue
         visited.add(pair)
-        ours, theirs = (functions.of(number) for number in pair)
-        sources, programs = (ours.source, theirs.source), (ours.program, theirs.program)
-        dtype = book.types.get(ours.source)
-        elements: Array | None = None
-        if dtype is not None and dtype == book.types.get(theirs.source) and programs[0] is not programs[1]:
-            key = (*programs, dtype)
+        (source, ours), (other_source, theirs) = map(functions.of, pair)
+        key, sources, elements = (ours, theirs), (source, other_source), None
+        if source.dtype and source.dtype == other_source.dtype and ours is not theirs:
             if key not in searched:
-                searched[key] = witnesses(*programs, dtype, nan_bits=nan_bits)
-            elements = searched.get(key)
+                searched[key] = witnesses(proof.terms, *key, DataType(source.dtype), nan_bits=nan_bits)
+            elements = searched[key]
             if elements is not None and len(elements):
                 paths = functions.path(pair[0]), functions.path(pair[1])
-                demands.append(Demand(sources, paths, programs, elements, nan_bits))
-        if elements is None or sources[0] != sources[1]:
-            stack += _operands(book, *pair)
-            stack.append(sources)
+                demands.append(Demand(proof.terms, sources, paths, key, elements, nan_bits))
+        if elements is None or source is not other_source:
+            stack += [*_operands(*pair), sources]
     return Demands(demands, (proof.ours, proof.theirs), not stack)
 
 
-def _operands(book: Normal, ours: int, theirs: int) -> Iterator[tuple[int, int]]:
-    """Yield the corresponding operands of two expressions of one operator, and results of graphs within them."""
-    a, b = book.keys[ours], book.keys[theirs]
-    if a[0] != "operator" or b[0] != "operator" or a[1] != b[1] or a[4:] != b[4:] or len(a[3]) != len(b[3]):
-        return
-    graphs = [[(name, value) for name, value in key[2] if value[:1] == ("graph",)] for key in (a, b)]
-    plain = [[attribute for attribute in key[2] if attribute[1][:1] != ("graph",)] for key in (a, b)]
-    if plain[0] != plain[1] or [name for name, _ in graphs[0]] != [name for name, _ in graphs[1]]:
-        return
-    yield from ((x, y) for x, y in zip(a[3], b[3], strict=True) if x is not None and y is not None)
-    for (_, (_, count, outputs)), (_, (_, other_count, other_outputs)) in zip(*graphs, strict=True):
-        if count == other_count and len(outputs) == len(other_outputs):
-            yield from zip(outputs, other_outputs, strict=True)
+def _operands(ours: Term, theirs: Term) -> list[tuple[Term, Term]]:
+    """Return the corresponding operands of two terms of one operator, and results of graphs within them."""
+    alike = ours.op == theirs.op and ours.attrs == theirs.attrs and ours.out == theirs.out
+    if not alike or len(ours.args) != len(theirs.args):
+        return []
+    return [(x, y) for x, y in zip(ours.args, theirs.args, strict=True) if x is not None and y is not None]

@@ -16,14 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.ir.ops.table import operators
+from castsmith.ir.ops.traits import Answer
 from castsmith.numerics.cast.codec import Array, code_dtype
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.critical import critical_values, every_value
 from castsmith.numerics.types import Kind, element_type
+from castsmith.verification.checker import Term, Terms, cells_of
 from castsmith.verification.evaluate.conversions import bits_of
 from castsmith.verification.evaluate.promotion import dtype_of
-from castsmith.verification.prove.elements import COMPARING, OPERATORS
-from castsmith.verification.prove.programs import FAILURES, Program, run
+from castsmith.verification.prove.functions import FAILURES, run
 
 _GRID = 1 << 10
 """Elements between which bisection starts. On 25 random pairs of chains 64 found as much; 1,024 take no longer."""
@@ -34,10 +36,12 @@ _PICKED = 6
 _LEAST_TEXT, _LARGEST_TEXT = 2.0**-20, 2.0**66
 """Numbers as texts: what is outside is rounded alike by all types but double, and is written with many digits."""
 
+COMPARING = operators(lambda row: row.answer is Answer.COMPARISON) | {"Min", "Max", "Clip"}
+
 Mask = NDArray[np.bool_]
 
 
-def witnesses(ours: Program, theirs: Program, dtype: DataType, *, nan_bits: bool = False) -> Array | None:
+def witnesses(terms: Terms, ours: Term, theirs: Term, dtype: DataType, *, nan_bits: bool = False) -> Array | None:
     """Return elements of the type for which the first gives a defined result and the second another, spread out.
 
     Only where there are none, elements for which the second alone is undefined.
@@ -45,8 +49,8 @@ def witnesses(ours: Program, theirs: Program, dtype: DataType, *, nan_bits: bool
     Returns:
         No element if none was found; None if that cannot be decided.
     """
-    domain = _domain((ours, theirs), dtype)
-    masks = None if domain is None else _compared(ours, theirs, domain, nan_bits=nan_bits)
+    domain = _domain(terms, (ours, theirs), dtype)
+    masks = None if domain is None else _compared(terms, ours, theirs, domain, nan_bits=nan_bits)
     if domain is None or masks is None:
         return None
     apart, undefined = masks
@@ -60,21 +64,21 @@ def witnesses(ours: Program, theirs: Program, dtype: DataType, *, nan_bits: bool
     return picked[np.argsort(sizes, kind="stable")]
 
 
-def differing(ours: Program, theirs: Program, elements: Array, *, nan_bits: bool = False) -> Mask | None:
+def differing(terms: Terms, ours: Term, theirs: Term, elements: Array, *, nan_bits: bool = False) -> Mask | None:
     """Return for which of the elements the first gives a defined result and the second another or an undefined one.
 
     Returns:
         None if that is unknown.
     """
-    masks = _compared(ours, theirs, elements, nan_bits=nan_bits)
+    masks = _compared(terms, ours, theirs, elements, nan_bits=nan_bits)
     return None if masks is None else masks[0] | masks[1]
 
 
-def _compared(ours: Program, theirs: Program, elements: Array, *, nan_bits: bool) -> tuple[Mask, Mask] | None:
+def _compared(terms: Terms, ours: Term, theirs: Term, elements: Array, *, nan_bits: bool) -> tuple[Mask, Mask] | None:
     """Return for which elements the first is defined and the bits differ, and for which only the first is defined."""
-    done: dict[Program, Any] = {}
+    done: dict[Term, Any] = {}
     try:
-        (a, open_in_a), (b, open_in_b) = (run(program, elements, done, OPERATORS) for program in (ours, theirs))
+        (a, open_in_a), (b, open_in_b) = (run(terms, function, elements, done) for function in (ours, theirs))
         a, b = (np.broadcast_to(array, elements.shape) for array in (a, b))
     except FAILURES:
         return None
@@ -87,75 +91,64 @@ def _compared(ours: Program, theirs: Program, elements: Array, *, nan_bits: bool
     return apart & defined, np.broadcast_to(np.False_ if open_in_b is None else open_in_b & defined, elements.shape)
 
 
-def _domain(programs: Sequence[Program], dtype: DataType) -> Array | None:
+def _domain(terms: Terms, functions: Sequence[Term], dtype: DataType) -> Array | None:
     """Return the elements to try; None for a type of which none are known."""
     row = element_type(dtype)
     if row.kind is Kind.STRING:
-        return _texts(programs)
+        return _texts(functions)
     if row.kind > Kind.FLOATING:
         return None
     if row.bits <= 16:
         return every_value(dtype)
     grid = _grid(dtype)
-    points = [grid, critical_values(dtype, *_targets(programs), dtype)]
-    yielded = set[tuple[Program, Any]]()
-    for part in (part for program in programs for part in _parts(program)):
-        for operand, targets, key in _turns(part, grid):
-            if (operand, key) not in yielded:
-                yielded.add((operand, key))
-                points.append(_crossings(operand, targets, grid))
+    points = [grid, critical_values(dtype, *_targets(functions), dtype)]
+    visited = set[tuple[Term, Any]]()
+    for part in (part for function in functions for part in _parts(function)):
+        cells = cells_of(int(dtype)) if part.op == "Table" else None
+        points += [] if cells is None else [cells.low]
+        for operand, targets, key in _turns(part):
+            if (operand, key) not in visited:
+                visited.add((operand, key))
+                points.append(_crossings(terms, operand, targets, grid))
     return np.concatenate(points)
 
 
-def _parts(program: Program) -> Iterator[Program]:
-    """Yield the program and all programs in it, each once."""
-    stack, visited = [program], set[Program]()
+def _parts(function: Term) -> Iterator[Term]:
+    """Yield the function and all functions in it, each once."""
+    stack, visited = [function], set[Term]()
     while stack:
         part = stack.pop()
         if part not in visited:
             visited.add(part)
             yield part
-            stack += part.arguments
+            stack += (arg for arg in part.args if arg is not None)
 
 
-def _targets(programs: Sequence[Program]) -> list[DataType]:
-    """Return the numeric types that the programs cast to."""
-    casts = [part for program in programs for part in _parts(program) if part.op == "Cast"]
-    types = dict.fromkeys(DataType(part.settings[0]) for part in casts)
+def _targets(functions: Sequence[Term]) -> list[DataType]:
+    """Return the numeric types that the functions cast to."""
+    parts = [part for function in functions for part in _parts(function) if part.op == "Cast"]
+    types = dict.fromkeys(DataType(part.dtype) for part in parts)
     return [dtype for dtype in types if element_type(dtype).kind <= Kind.FLOATING]
 
 
-def _turns(program: Program, grid: Array) -> Iterator[tuple[Program, Array, Any]]:
+def _turns(function: Term) -> Iterator[tuple[Term, Array, Any]]:
     """Yield the operands of the last step, the numbers of each at which its result turns, and a key for these."""
-    if program.op == "Cast" and program.arguments[0].op != "source":
-        operand = program.arguments[0]
-        to = DataType(program.settings[0])
-        dtype = _type_of(operand, grid)
-        numeric = dtype is not None and max(element_type(side).kind for side in (dtype, to)) <= Kind.FLOATING
-        if dtype is not None and numeric:
-            yield operand, critical_values(dtype, to), to
-    if program.op in COMPARING:
-        for operand in program.arguments:
-            constants = [
-                argument for argument in program.arguments if argument is not operand and argument.op == "constant"
-            ]
-            for constant in constants if operand.op != "constant" else ():
-                number = np.frombuffer(constant.constant, DataType(constant.settings[0]).numpy())
-                yield operand, neighbours(number), constant
+    operands = [arg for arg in function.args if arg is not None]
+    if function.op in ("Cast", "Table") and operands[0].op != "source":
+        types = DataType(operands[0].dtype), DataType(function.dtype)
+        if max(element_type(dtype).kind for dtype in types) <= Kind.FLOATING:
+            yield operands[0], critical_values(*types), types[1]
+    if function.op in COMPARING:
+        constants = {arg: arg.array.reshape(-1) for arg in operands if arg.array is not None and arg.is_constant}
+        for operand in (arg for arg in operands if arg not in constants):
+            yield from ((operand, neighbours(array), constant) for constant, array in constants.items())
 
 
-def _type_of(program: Program, grid: Array) -> DataType | None:
-    try:
-        return dtype_of(run(program, grid[:1], {}, OPERATORS)[0])
-    except FAILURES:
-        return None
-
-
-def _texts(programs: Sequence[Program]) -> Array:
-    """Return the numbers that matter to the types that the programs cast to, as texts; few of very many digits."""
+def _texts(functions: Sequence[Term]) -> Array:
+    """Return the numbers that matter to the types that the functions cast to, as texts; few of very many digits."""
     texts = {"-0", "nan", "inf", "-inf", "1e3"}
-    for dtype in (DataType.INT64, DataType.UINT64, DataType.DOUBLE) if _targets(programs) else ():
-        numbers = critical_values(dtype, *_targets(programs))
+    for dtype in (DataType.INT64, DataType.UINT64, DataType.DOUBLE) if _targets(functions) else ():
+        numbers = critical_values(dtype, *_targets(functions))
         size = np.abs(numbers.astype(np.float64))
         texts.update(
             cast(numbers[(size == 0) | ((size > _LEAST_TEXT) & (size < _LARGEST_TEXT))], DataType.STRING).tolist()
@@ -212,12 +205,12 @@ def neighbours(array: Array) -> Array:
         return near[~np.isnan(near)]
 
 
-def _crossings(program: Program, targets: Array, grid: Array) -> Array:
-    """Return the elements where the result of the program passes a target, with their neighbours."""
+def _crossings(terms: Terms, function: Term, targets: Array, grid: Array) -> Array:
+    """Return the elements where the result of the function passes a target, with their neighbours."""
 
     def results(ordered: NDArray[Any]) -> Array:
         elements = _elements(ordered, dtype_of(grid))
-        return np.broadcast_to(run(program, elements, {}, OPERATORS)[0], ordered.shape)
+        return np.broadcast_to(run(terms, function, elements, {})[0], ordered.shape)
 
     def reached(ordered: NDArray[Any]) -> Mask:
         with np.errstate(all="ignore"):

@@ -12,11 +12,11 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith.numerics.cast.convert import cast
-from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.critical import critical_values, every_value
 from castsmith.numerics.types import NUMERIC_TYPES, Kind, element_type, type_name
+from castsmith.verification.checker import Conversion, Term, Terms
 from castsmith.verification.inputs.witnesses import differing, witnesses
-from castsmith.verification.prove.programs import SOURCE, Program, step
+from castsmith.verification.prove.functions import source_of_type
 from tests.sampling import check_all, sampled, shortened
 
 TYPES = (*NUMERIC_TYPES, DataType.STRING)
@@ -27,11 +27,17 @@ Settings = tuple[bool, str]
 SETTINGS: tuple[Settings, ...] = ((True, "up"), (False, "up"), (True, "down"), (True, "nearest"))
 
 
-def program(chain: Chain, settings: Settings) -> Program:
-    made = SOURCE
+TERMS = Terms(0)
+
+
+def function(source: DataType, chain: Chain, settings: Settings) -> Term:
+    """Return casts in a row, none of them left out, as a function of one element."""
+    term, (saturate, mode) = source_of_type(TERMS, int(source)), settings
     for to in chain:
-        made = step("Cast", (int(to), *settings, NEWEST_OPSET), [made])
-    return made
+        how = {"to": int(to), "saturate": int(saturate), "round_mode": mode.encode()}
+        attrs = {"how": Conversion(int(to), saturate)} if mode == "up" else how
+        term = TERMS.term("Cast", [term], attrs, (int(to), ()))
+    return term
 
 
 def elements(source: DataType) -> Any:
@@ -54,13 +60,13 @@ def elements(source: DataType) -> Any:
 
 def telling(source: DataType, ours: Chain, theirs: Chain, settings: Settings) -> None:
     """Where any element tells two chains apart, one of the witnesses does."""
-    pair = program(ours, settings), program(theirs, settings)
-    expected = differing(*pair, elements(source))
-    found = witnesses(*pair, source)
+    pair = function(source, ours, settings), function(source, theirs, settings)
+    expected = differing(TERMS, *pair, elements(source))
+    fed = witnesses(TERMS, *pair, source)
     assert expected is not None
-    assert found is not None
-    assert bool(len(found)) >= bool(expected.any())
-    told = differing(*pair, found)
+    assert fed is not None
+    assert bool(len(fed)) >= bool(expected.any())
+    told = differing(TERMS, *pair, fed)
     assert told is not None
     assert told.all()
 
@@ -164,7 +170,9 @@ def test_a_difference_that_no_input_reaches_is_not_equality() -> None:
 
 def test_types_that_have_no_numbers() -> None:
     for dtype in (DataType.COMPLEX64, DataType.COMPLEX128):
-        assert witnesses(SOURCE, step("Neg", (), [SOURCE]), dtype) is None, type_name(dtype)
+        source = source_of_type(TERMS, int(dtype))
+        negated = TERMS.term("Neg", [source], {"@": 13}, (int(dtype), ()))
+        assert witnesses(TERMS, source, negated, dtype) is None, type_name(dtype)
 
 
 def test_a_cast_to_the_type_of_a_value_whose_type_is_unknown() -> None:
