@@ -1,8 +1,7 @@
 """Conversions in Castsmith's own arithmetic, and the elements of a result that the standard leaves undefined.
 
-Undefined elements are tracked one by one: moves of elements move their marks, `Where` takes the mark of
-the element that it chooses, and for any other operator the undefined elements are replaced by others to find the
-results that depend on them.
+Undefined elements are tracked one by one: arithmetic on each element spreads them in their places, and for any other
+operator they are replaced by others to find the results that depend on them.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from onnx_ir import DataType
 from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.qonnx import QONNX_DOMAINS, flag, is_trunc, read_trunc, trunc_operands
 from castsmith.ir.ops.schemas import op_formals
-from castsmith.ir.ops.table import LINEAR, MOVERS, operators, traits_of
-from castsmith.ir.ops.traits import OF_ONE, Moves
+from castsmith.ir.ops.table import LINEAR, operators
+from castsmith.ir.ops.traits import Answer
 from castsmith.numerics.cast.convert import bit_cast, cast
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import CastsmithError, present
@@ -47,10 +46,8 @@ class Tensor:
 Content = Tensor | list["Content"] | None
 """The content of a value: a tensor, a sequence, or an empty optional."""
 
-_BY_ELEMENT = operators(lambda row: row.elementwise)
-
-_MOVED = operators(lambda row: row.moves in OF_ONE | {Moves.FILL} and row.elements == (0,)) & MOVERS
-"""Operators that only move elements of their first operand."""
+_BY_ELEMENT = operators(lambda row: row.elementwise and row.answer is not Answer.LOGIC) - {"Where"}
+"""Operators of which each element depends on those of all operands in its place."""
 
 
 def convert(node: onnx_ir.Node, inputs: Sequence[Array | None], imports: Mapping[str, int]) -> Tensor | None:
@@ -131,79 +128,20 @@ def spread(
     results: Sequence[Array],
     run: Callable[[list[Array | None]], Sequence[Array]],
 ) -> list[Mask]:
-    """Return the elements of each result that depend on undefined ones; `run` computes the node on other operands."""
+    """Return the elements of each result that depend on undefined ones; `run` computes the node on other operands.
+
+    Arithmetic depends on each operand: trials with a few numbers need not show that, as the greater of two does not.
+    """
     masks = [None if operand is None else operand.undefined for operand in operands]
     if all(mask is None for mask in masks):
         return [None] * len(results)
-    arrays = [None if operand is None else operand.array for operand in operands]
-    if node.domain in ("", "ai.onnx"):
-        undefined = _where(node, arrays, masks, results) or _by_place(node, arrays, masks, results)
-        if undefined is None and all(mask is None or index == 0 for index, mask in enumerate(masks)):
-            undefined = _moved(node, arrays, masks, results, run)
-        if undefined is not None:
-            return undefined
-    return _by_trial(arrays, masks, results, run)
-
-
-def _where(
-    node: onnx_ir.Node, arrays: Sequence[Array | None], masks: Sequence[Mask], results: Sequence[Array]
-) -> list[Mask] | None:
-    if node.op_type == "Where":
-        chosen, then_mask, else_mask = (
-            np.zeros(array.shape, np.bool_) if mask is None else mask
-            for array, mask in zip(arrays, masks, strict=True)
-            if array is not None
-        )
-        picked: NDArray[np.bool_] = np.where(np.asarray(arrays[0], np.bool_), then_mask, else_mask) | chosen
-        return [_or_none(np.broadcast_to(picked, results[0].shape))]
-    if node.op_type in ("And", "Or") and len(arrays) == 2:
-        decided = node.op_type == "Or"  # the operand that decides, whatever the other is
-        (a, b), (x, y) = arrays, masks
-        a = present(a, "the left operand")
-        b = present(b, "the right operand")
-        x, y = (np.zeros(array.shape, np.bool_) if mask is None else mask for array, mask in ((a, x), (b, y)))
-        settled = ((a == decided) & ~x) | ((b == decided) & ~y)
-        return [_or_none((x | y) & ~settled)]
-    return None
-
-
-def _by_place(
-    node: onnx_ir.Node, arrays: Sequence[Array | None], masks: Sequence[Mask], results: Sequence[Array]
-) -> list[Mask] | None:
-    if node.op_type == "Concat":
-        axis = node.attributes.get_int("axis", 0) or 0
-        parts = [
-            np.zeros(array.shape, np.bool_) if mask is None else mask
-            for array, mask in zip(arrays, masks, strict=True)
-            if array is not None
-        ]
-        return [_or_none(np.concatenate(parts, axis))]
-    if node.op_type not in _BY_ELEMENT:
-        return None
-    present = [mask for mask in masks if mask is not None]
-    try:
-        return [_or_none(np.broadcast_to(np.logical_or.reduce(np.broadcast_arrays(*present)), results[0].shape).copy())]
-    except ValueError:
-        return None
-
-
-def _moved(
-    node: onnx_ir.Node,
-    arrays: Sequence[Array | None],
-    masks: Sequence[Mask],
-    results: Sequence[Array],
-    run: Callable[[list[Array | None]], Sequence[Array]],
-) -> list[Mask] | None:
-    if node.op_type not in _MOVED or masks[0] is None or arrays[0] is None:
-        return None
-    if traits_of("", node.op_type).moves is Moves.KEEP and masks[0].size == results[0].size:
-        return [_or_none(masks[0].reshape(results[0].shape))]
-    try:
-        moved = run([masks[0].astype(arrays[0].dtype), *arrays[1:]])
-    except EngineError:
-        return None
-    texts = arrays[0].dtype.kind not in "biufcV"  # whose marks are texts too
-    return [_or_none(np.asarray(marks == "True" if texts else marks.astype(np.float32) != 0)) for marks in moved]
+    if node.domain in ("", "ai.onnx") and node.op_type in _BY_ELEMENT:
+        try:
+            undefined = np.logical_or.reduce(np.broadcast_arrays(*(mask for mask in masks if mask is not None)))
+            return [_or_none(np.broadcast_to(undefined, results[0].shape).copy())]
+        except ValueError:  # before opset 7 an axis may align them
+            pass
+    return _by_trial([None if operand is None else operand.array for operand in operands], masks, results, run)
 
 
 _OTHERS: tuple[float, ...] = (np.nan, 0.0, 1.0)
@@ -220,12 +158,12 @@ def _by_trial(
     for trial in _OTHERS:
         replaced: list[Array | None] = []
         for array, mask in zip(arrays, masks, strict=True):
-            if array is None or mask is None or array.dtype.kind in "OSU":
+            if array is None or mask is None:
                 replaced.append(array)
                 continue
-            number = 2.0 if np.isnan(trial) and element_type(dtype_of(array)).kind is not Kind.FLOATING else trial
-            copy = array.copy()
-            copy[mask] = np.float32(number).astype(array.dtype)
+            dtype, copy = dtype_of(array), array.copy()
+            number = 2.0 if np.isnan(trial) and element_type(dtype).kind is not Kind.FLOATING else trial
+            copy[mask] = str(trial) if dtype is DataType.STRING else np.float32(number).astype(array.dtype)
             replaced.append(copy)
         try:
             again = run(replaced)
