@@ -1136,8 +1136,9 @@ class Call:
         operands = tuple(map(id, (*self.args, None, *self.bodies)))
         named_attrs = tuple(sorted(self.attrs.items()))
         pure = self.schema is not None and self.domain in ("", "ai.onnx.ml") and self.node.op_type not in RANDOM
-        place = () if pure else self.place
-        return self.node.op_type, self.domain, operands, named_attrs, len(self.node.output), self.opset >= 24, place
+        op, place = self.node.op_type, () if pure else self.place
+        late = op in ("Cast", "CastLike", "QuantizeLinear") and self.opset >= 24  # what infinities become
+        return op, self.domain, operands, named_attrs, len(self.node.output), late, place
 
     def results(self) -> list[Term]:
         first, op = self.args[0] if self.args else None, self.node.op_type
@@ -1633,16 +1634,16 @@ class Reader:
         place, opset = self.place(node, scope), scope.opsets.get("", 0)
         call = Call(self.terms, node, domain, schema, protos, args, attrs, bodies, opset, place, kinds)
         key = call.key()
-        if key not in self.call_results:
+        if (key, opset) not in self.call_results:
             self.terms.fails = False
-            self.call_results[key] = self.results(call)
+            self.call_results[key, opset] = self.results(call)
             self.failing |= {key} if self.terms.fails else set()
         self.doubts |= {key: node.op_type} if key in self.failing else {}
-        operands = args[: len(node.input)]
-        if schema and not all(map(allowed, types_of(schema), (operands, self.call_results[key]))):
+        operands, results = args[: len(node.input)], self.call_results[key, opset]
+        if schema and not all(map(allowed, types_of(schema), (operands, results))):
             self.doubts["types", key] = node.op_type
-        self.terms.defined |= {*self.call_results[key]} if self.terms.is_first and node.op_type == "Where" else set()
-        return self.call_results[key]
+        self.terms.defined |= {*results} if self.terms.is_first and node.op_type == "Where" else set()
+        return results
 
     def _if(self, condition: Term, then: Term, otherwise: Term) -> Term:
         kind = then.dtype if then.dtype == otherwise.dtype else 0, then.shape if then.shape == otherwise.shape else None
