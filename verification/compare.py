@@ -76,7 +76,7 @@ def distances(a: Array, b: Array) -> tuple[Array, Array]:
         apart = np.where(np.asarray(a != b), np.inf, 0.0)
         return apart, apart
     with np.errstate(all="ignore"):
-        if dtype_of(a) in (DataType.INT64, DataType.UINT64):
+        if a.dtype.kind in "iu" and b.dtype.kind in "iu":
             apart = np.where(
                 a > b, a.astype(np.uint64) - b.astype(np.uint64), b.astype(np.uint64) - a.astype(np.uint64)
             )
