@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from castsmith.numerics.errors import ElementTypeError
-from castsmith.numerics.status import Definedness, Finding, cast_spans, cast_status, status_reason
+from castsmith.numerics.status import Definedness, Finding, cast_status, judge_cast, status_reason
 from castsmith.numerics.types import parse_type
 from tests.numerics import oracle
 from tests.numerics.samples import samples
@@ -141,7 +141,7 @@ def test_status_has_the_shape_of_the_array_and_refuses_what_cast_refuses() -> No
 
 def test_spans_cover_what_the_status_does_not_call_defined() -> None:
     array = np.array([[1.0, 300.0, 300.5], [NAN, 0.75, 2.0]])
-    found = cast_spans(array, "int4")
+    found = judge_cast(array, "int4").spans()
     assert [(span.start, span.stop, span.standing) for span in found] == [
         (1, 3, UNDEFINED),
         (3, 4, UNDEFINED),
@@ -149,13 +149,13 @@ def test_spans_cover_what_the_status_does_not_call_defined() -> None:
     ]
     assert "NaN" in found[1].reason
     assert found[0].reason == "the number is out of range for int4, which holds -8 to 7"
-    assert cast_spans([1.0, 2.0], "int4") == []
-    assert cast_spans(np.zeros((0,)), "int4") == []
-    assert [span.start for span in cast_spans([1.0, 300.0], "float8e4m3fn", saturate=False, opset=21)] == []
+    assert judge_cast([1.0, 2.0], "int4").spans() == []
+    assert judge_cast(np.zeros((0,)), "int4").spans() == []
+    assert [span.start for span in judge_cast([1.0, 300.0], "float8e4m3fn", saturate=False, opset=21).spans()] == []
     for source in ("float", "float16"):
         numbers = np.array([0.5, -9.0, 7.0, INF, 7.5], parse_type(source).numpy())
         status = cast_status(numbers, "int4")
         spread = np.zeros(len(numbers), np.uint8)
-        for span in cast_spans(numbers, "int4"):
+        for span in judge_cast(numbers, "int4").spans():
             spread[span.start : span.stop] = span.standing
         assert spread.tolist() == status.tolist()
