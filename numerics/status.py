@@ -224,7 +224,7 @@ class Judgement:
         index = tuple(int(i) for i in np.unravel_index(place, self._elements.shape))
         element = self._elements[index]
         shown = repr(texts_of(np.array(element))[0]) if self._elements.dtype.kind in "OUST" else str(element)
-        return Finding(index, shown, *self._verdicts[self._causes[place]])
+        return Finding(index, shown, *self._verdicts[int(self._causes[place])])
 
     def spans(self) -> list[Span]:
         """Return the spans of elements that the standard does not fix, with the reasons."""
