@@ -15,6 +15,7 @@ from castsmith.ir.ops.table import CONVERSIONS, operators
 from castsmith.ir.ops.traits import Moves
 from castsmith.ir.walks import tensor_of
 from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import type_name
@@ -73,12 +74,13 @@ def constant_nodes(value: onnx_ir.Value, opset: int) -> list[onnx_ir.Node]:
     tensor = present(tensor, "the tensor of the constant")
     if tensor.dtype in allowed:
         return [constant_node(value)]
-    held_as = next((dtype for dtype in _HOLDING if dtype in allowed and _holds(dtype, tensor, opset)), None)
-    if held_as is None:
+    in_types = (round_trip(tensor, dtype, opset) for dtype in _HOLDING if dtype in allowed)
+    held_tensor = next((held for held in in_types if held is not None), None)
+    if held_tensor is None:
         what = f"{type_name(tensor.dtype)}, which its Constant does not support"
         raise ModelError(f"opset {opset} cannot express the constant {value.name} of {what}; raise the opset.")
-    name = f"{value.name}_{type_name(held_as)}"
-    held = new_constant(name, onnx_ir.tensor(cast(tensor.numpy(), held_as, opset=opset), dtype=held_as, name=name))
+    held_tensor.name = f"{value.name}_{type_name(held_tensor.dtype)}"
+    held = new_constant(held_tensor.name, held_tensor)
     value.const_value = None
     to = onnx_ir.AttrInt64("to", int(tensor.dtype))
     return [constant_node(held), onnx_ir.Node("", "Cast", [held], [to], outputs=[value])]
@@ -88,16 +90,27 @@ _HOLDING = (DataType.FLOAT, DataType.DOUBLE)
 """The types in which a constant is stated that Constant does not give, the smaller one first."""
 
 
-def _holds(dtype: DataType, tensor: onnx_ir.TensorProtocol, opset: int) -> bool:
-    """True if the constant round-trips through the type."""
+def round_trip(tensor: onnx_ir.TensorProtocol, dtype: DataType, opset: int) -> onnx_ir.TensorProtocol | None:
+    """Return a constant in another type, from which a cast leads back to its bits; None if none does."""
     if tensor.dtype == DataType.STRING:
-        return False
+        return None
     array = tensor.numpy()
     converted = cast(array, dtype, opset=opset)
     if cast_status(array, dtype, opset=opset).any() or cast_status(converted, tensor.dtype, opset=opset).any():
-        return False
+        return None
     back = cast(converted, tensor.dtype, opset=opset)
-    return np.ascontiguousarray(back).tobytes() == np.ascontiguousarray(array).tobytes()
+    same = np.ascontiguousarray(back).tobytes() == np.ascontiguousarray(array).tobytes()
+    return onnx_ir.Tensor(converted, dtype) if same else None
+
+
+SMALL = 1024
+"""The most elements of a constant that is cast to a narrower type while a model is optimized."""
+
+
+def narrowed(tensor: onnx_ir.TensorProtocol, to: DataType, opset: int) -> onnx_ir.TensorProtocol | None:
+    """Return a small constant in a type that its own type holds; None if that does not hold each of its elements."""
+    small = tensor.size <= SMALL and embeds(to, tensor.dtype)
+    return round_trip(tensor, to, opset) if small else None
 
 
 def drop_if_unused(value: onnx_ir.Value) -> None:

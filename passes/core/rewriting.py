@@ -229,7 +229,7 @@ def _hand_over_graph_output(
     others an Identity is inserted.
     """
     name, nodes = old.name, list[onnx_ir.Node]()
-    if not _can_be_renamed(new, node):
+    if not can_be_renamed(new, node):
         identity = onnx_ir.node("Identity", [new], name=namer.fresh(f"castsmith_output_{name}"))
         identity.outputs[0].type, identity.outputs[0].shape = new.type, new.shape
         node.prepend(identity)
@@ -243,7 +243,7 @@ def _hand_over_graph_output(
     return nodes
 
 
-def _can_be_renamed(value: onnx_ir.Value, node: onnx_ir.Node) -> bool:
+def can_be_renamed(value: onnx_ir.Value, node: onnx_ir.Node) -> bool:
     """True if the value can take over the name of an output of the node."""
     producer = value.producer()
     return producer is not None and producer.graph is node.graph and not value.is_graph_output()
@@ -293,7 +293,7 @@ def lacking_identity(
             continue
         dtype = inference.type_of(old)
         producer = None if new is None else new.producer()
-        renamed = new is not None and producer is not None and (producer in added or _can_be_renamed(new, node))
+        renamed = new is not None and producer is not None and (producer in added or can_be_renamed(new, node))
         if dtype is not None and not renamed and not takes_identity(dtype, imports, target):
             lacks = f"an Identity of {type_name(dtype)}, for which the target has no kernel"
             return f"the output {old.name} would need {lacks}"

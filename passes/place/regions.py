@@ -6,21 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.constants import constant_tensor
+from castsmith.ir.constants import SMALL, constant_tensor, narrowed
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import CastNode
 from castsmith.ir.ops.schemas import opset_of
-from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
-from castsmith.numerics.status import cast_status
 from castsmith.passes.core.casts import cast_before, held
 from castsmith.passes.core.cost import Legality
 from castsmith.passes.place.chains import Casting, Castings, Chain, is_fixed, start
@@ -33,10 +30,6 @@ from castsmith.passes.place.movable import (
 )
 from castsmith.passes.place.problem import Demand, MovingNode, Problem, Root
 from castsmith.passes.place.sizes import Sizes
-
-_SMALL = 1024
-"""Largest number of elements of a constant that is cast at optimization time."""
-
 
 _MEMBERS = PASSED | {"Cast"}
 
@@ -243,22 +236,11 @@ def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Cast
     dtype = present(dtype, "the element type")
     tensor = constant_tensor(value)
     for narrow in sorted(casting.types(), key=lambda dtype: dtype.itemsize):
-        if narrow == dtype or not embeds(narrow, dtype):
+        if narrow == dtype:
             continue
-        if tensor is not None and survives_in(tensor, narrow, casting.opset):
+        if tensor is not None and narrowed(tensor, narrow, casting.opset) is not None:
             return casting.extend(start(narrow), dtype) or start(dtype)
     return start(dtype)
-
-
-def survives_in(tensor: onnx_ir.TensorProtocol, narrow: DataType, opset: int) -> bool:
-    """True if a small constant round-trips through `narrow`."""
-    if tensor.size > _SMALL or not embeds(narrow, tensor.dtype):
-        return False
-    array = tensor.numpy()
-    if cast_status(array, narrow, opset=opset).any():
-        return False
-    back = cast(cast(array, narrow, opset=opset), tensor.dtype, opset=opset)
-    return np.ascontiguousarray(back).tobytes() == np.ascontiguousarray(array).tobytes()
 
 
 def _root(
@@ -272,7 +254,7 @@ def _root(
 ) -> Root:
     producer = value.producer()
     tensor = constant_tensor(value)
-    free = cast_now and tensor is not None and tensor.size <= _SMALL
+    free = cast_now and tensor is not None and tensor.size <= SMALL
     demands = tuple(_demands(value, (), region, numbers))
     number = None if producer is None else numbers.get(producer)
     return Root(value, chain, number, sizes.of(value), demands, price=0 if free else 1)
