@@ -10,8 +10,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from onnx_ir import DataType
 
@@ -51,15 +52,9 @@ class Plan:
     unit: float
 
 
+@lru_cache(maxsize=4096)  # similar regions have similar roots
 def plan_of(casting: Casting, history: Chain, own: Choice | None, demands: tuple[ChosenDemand, ...]) -> Plan | None:
     """Return the cheapest way to serve all demands; None if there is none."""
-    key = history, own, demands
-    if key not in casting.plans:
-        casting.plans[key] = _plan(casting, history, own, demands)
-    return cast("Plan | None", casting.plans[key])
-
-
-def _plan(casting: Casting, history: Chain, own: Choice | None, demands: tuple[ChosenDemand, ...]) -> Plan | None:
     value, source = _chains(casting, history, own)
     if source is None:
         return None

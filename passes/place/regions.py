@@ -20,7 +20,7 @@ from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.passes.core.casts import cast_before, held
 from castsmith.passes.core.cost import Legality
-from castsmith.passes.place.chains import Casting, Castings, Chain, is_fixed, start
+from castsmith.passes.place.chains import Casting, Chain, is_fixed, start
 from castsmith.passes.place.choices import Choice, Mode
 from castsmith.passes.place.movable import (
     PASSED,
@@ -97,7 +97,6 @@ def pose(
     inference: Inference,
     imports: Mapping[str, int],
     sizes: Sizes,
-    castings: Castings,
     *,
     legality: Legality,
     namer: Namer,
@@ -113,7 +112,7 @@ def pose(
         return steps
     if len(steps) != 2:
         return None
-    casting = castings.setdefault((steps, opset), Casting(steps, opset))
+    casting = Casting(steps, opset)
     numbers = {node: number for number, node in enumerate(region.moves)}
     histories: dict[onnx_ir.Value, Chain] = {}
     moves: list[MovingNode] = []
