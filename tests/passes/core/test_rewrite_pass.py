@@ -19,7 +19,7 @@ from castsmith.passes.core.rewrite_pass import (
     FROM,
     PASS,
     RULE,
-    Listener,
+    Recorder,
     SessionPass,
     listening,
     note_provenance,
@@ -128,10 +128,11 @@ def test_a_pass_returns_a_result_with_records() -> None:
             run()
 
 
-class Heard(Listener):
+class Heard(Recorder):
     """A listener that keeps what it is told."""
 
     def __init__(self, name: str, calls: list[tuple[Any, ...]]) -> None:
+        super().__init__()
         self.name, self.calls = name, calls
 
     def begins(self, model: onnx_ir.Model) -> None:
