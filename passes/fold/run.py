@@ -30,7 +30,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_tensors, graph_of
+from castsmith.ir.walks import constant_bytes, graph_of
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.status import Definedness
 from castsmith.passes.core.options import FoldAs, shared
@@ -151,7 +151,7 @@ class FoldConstants(SessionPass):
         return Refusal(NAME, FOLD_QUANTIZED.code, site_of(node), reason)
 
     def _largest(self, model: onnx_ir.Model) -> int:
-        return sum(tensor.nbytes for tensor in all_tensors(model)) + self.max_growth + _SCRATCH
+        return constant_bytes(model) + self.max_growth + _SCRATCH
 
     def _folding(self, session: Session, namer: Namer) -> Folding:
         inference = session.follow(PromotionRules(promote_unsafe=True))
