@@ -51,9 +51,8 @@ def constant_node(value: onnx_ir.Value) -> onnx_ir.Node:
 
     The node gets a tensor of its own: a shared one would be renamed through the value, in clones of the model too.
     """
-    tensor, value.const_value = value.const_value, None
-    tensor = present(tensor, "the tensor of the constant")
-    tensor.name = value.name
+    tensor = present(value.const_value, "the tensor of the constant")
+    tensor.name, value.const_value = value.name, None
     attribute = onnx_ir.AttrTensor("value", tensor)
     return onnx_ir.Node("", "Constant", [], [attribute], outputs=[value], name=value.name)
 
@@ -70,8 +69,7 @@ def constant_nodes(value: onnx_ir.Value, opset: int) -> list[onnx_ir.Node]:
     Raises:
         ModelError: No type that Constant supports holds the value.
     """
-    tensor, allowed = value.const_value, constant_types(opset)
-    tensor = present(tensor, "the tensor of the constant")
+    tensor, allowed = present(value.const_value, "the tensor of the constant"), constant_types(opset)
     if tensor.dtype in allowed:
         return [constant_node(value)]
     in_types = (round_trip(tensor, dtype, opset) for dtype in _HOLDING if dtype in allowed)

@@ -31,7 +31,7 @@ from castsmith.ir.ops.table import FLOW, RUNS_GRAPHS, type_attributes
 from castsmith.ir.ops.value_types import named_type
 from castsmith.ir.records import Flaw, FlawKind, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import graphs_in
+from castsmith.ir.walks import Scope, graphs_in
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 
 
@@ -262,8 +262,6 @@ def require_order(nodes: Iterable[onnx_ir.Node]) -> None:
                 )
         seen.add(node)
 
-
-Scope = onnx_ir.Graph | onnx_ir.Function
 
 _TEXT = (str, type(None))
 

@@ -30,10 +30,8 @@ from castsmith.numerics.arguments import whole_number
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.libraries import library_type
-from castsmith.numerics.promotion.rules import PRESETS, PromotionRules, Rank
+from castsmith.numerics.promotion.rules import PromotionRules, Rank
 from castsmith.numerics.types import ELEMENT_TYPES, NUMERIC_TYPES, Kind, TypeLike, element_type, parse_type, type_name
-
-__all__ = ["PRESETS", "Operand", "PromotionRules", "Rank", "common_type", "promote_types"]
 
 Operand = tuple[TypeLike, Rank]
 

@@ -17,24 +17,11 @@ from castsmith.ir.constants import constant_nodes, drop_if_unused
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.text import Types, constant_item, node_item, site_of
-from castsmith.ir.walks import all_nodes, graph_of
+from castsmith.ir.walks import graph_of
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.session import Session
 from castsmith.targets.kernels import takes_identity
 from castsmith.targets.target import Target
-
-__all__ = [
-    "NodeRule",
-    "Replacement",
-    "all_nodes",
-    "apply_replacement",
-    "first_of",
-    "lacking_identity",
-    "place_constant",
-    "replace_nodes",
-    "rewire",
-    "take_declaration",
-]
 
 
 @dataclass(frozen=True)

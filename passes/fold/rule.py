@@ -199,8 +199,7 @@ class Folding:
         refusal = None if derivation.constant.tensor is not None else self._refusal(node, (derivation,), (), dropped)
         if refusal is not None:
             return refusal
-        tensor = derivation.constant.tensor
-        tensor = present(tensor, "the tensor of the constant")
+        tensor = present(derivation.constant.tensor, "the tensor of the constant")
         self.grown += tensor.nbytes - dropped
         value = new_constant(f"{node.outputs[0].name}_value", tensor)
         reason = _reason([derivation], {derivation.constant: derivation}) + self._runtime_note([derivation.constant])

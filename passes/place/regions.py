@@ -15,6 +15,7 @@ from castsmith.ir.constants import SMALL, constant_tensor, narrowed
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import CastNode
 from castsmith.ir.ops.schemas import opset_of
+from castsmith.ir.walks import graph_of
 from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
@@ -104,8 +105,7 @@ def pose(
     """Return the problem of a region, or the reason why it is skipped; None for one that is not of two types."""
     if _longest_row(region) > _IN_A_ROW:
         return f"chain of more than {_IN_A_ROW} casts; skipped"
-    opset, graph = opset_of(imports, "") or 1, next(iter(region.nodes)).graph
-    graph = present(graph, "the graph of the value")
+    opset, graph = opset_of(imports, "") or 1, graph_of(next(iter(region.nodes)))
     types = {dtype for node, indexes in region.inputs.items() for dtype in _types_of(node, indexes, inference)}
     steps = _steps(region.casts.values(), types, opset)
     if isinstance(steps, str):
@@ -131,8 +131,7 @@ def pose(
                 histories[node.outputs[0]] = extended
             continue
         sizes.note_move(operands, node.outputs)
-        dtype = inference.type_of(operands[0])
-        dtype = present(dtype, "the element type")
+        dtype = present(inference.type_of(operands[0]), "the element type")
         alike = len({histories[value] for value in operands}) == 1
         for output in node.outputs:
             histories[output] = histories[operands[0]] if alike else start(dtype)
@@ -231,8 +230,7 @@ def _choices(
 
 def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Casting) -> Chain:
     """Return the history of an outer value: a small constant may fit a narrower type."""
-    dtype = inference.type_of(value)
-    dtype = present(dtype, "the element type")
+    dtype = present(inference.type_of(value), "the element type")
     tensor = constant_tensor(value)
     for narrow in sorted(casting.types(), key=lambda dtype: dtype.itemsize):
         if narrow == dtype:
