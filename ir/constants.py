@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 
 import numpy as np
 import onnx_ir
@@ -126,7 +126,7 @@ def drop_if_unused(value: onnx_ir.Value) -> None:
         node = value.producer()
         if node is None or node.graph is None or not _removable(node):
             continue
-        if not _is_read(node):
+        if not any(use_count(output) or output.is_graph_output() for output in node.outputs):
             values += [operand for operand in node.inputs if operand is not None]
             node.graph.remove(node, safe=True)
 
@@ -167,14 +167,10 @@ def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Valu
                     for output in producer.outputs
                 )
             ):
-                total += sum(tensor.nbytes for tensor in _own_tensors(producer))
+                tensors = map(constant_tensor, producer.outputs)
+                total += sum(tensor.nbytes for tensor in tensors if tensor is not None)
                 leaving.append(producer)
     return total
-
-
-def _is_read(node: onnx_ir.Node) -> bool:
-    """True if a result of the node has a use, or is an output of the graph."""
-    return any(use_count(value) or value.is_graph_output() for value in node.outputs)
 
 
 def use_count(value: onnx_ir.Value) -> int:
@@ -184,13 +180,6 @@ def use_count(value: onnx_ir.Value) -> int:
 
 def _removable(node: onnx_ir.Node) -> bool:
     return node.domain in DEFAULT_DOMAINS and node.op_type in _REMOVABLE
-
-
-def _own_tensors(node: onnx_ir.Node) -> Iterator[onnx_ir.TensorProtocol]:
-    for attribute in node.attributes.values():
-        tensor = _attribute_tensor(attribute, None) if node.op_type == "Constant" else None
-        if tensor is not None:
-            yield tensor
 
 
 def _attribute_tensor(attribute: onnx_ir.Attr, name: str | None) -> onnx_ir.TensorProtocol | None:

@@ -70,7 +70,9 @@ def rules_for(source: DataType, target: DataType, policy: Policy) -> tuple[Rule,
     if source is target:
         return ()
     if to_row.kind is Kind.STRING:
-        return (Rule(_DISPUTED, "runtimes print the digits of a number differently", _always),)
+        return (
+            Rule(_DISPUTED, "runtimes print the digits of a number differently", lambda x: np.ones(x.shape, np.bool_)),
+        )
     if to_row.kind is Kind.INTEGER:
         return tuple(_to_integer(to_row)) if from_row.kind is not Kind.INTEGER else ()
     return tuple(_to_float(to_row, policy)) if to_row.kind is Kind.FLOATING else ()
@@ -147,10 +149,6 @@ def _to_e8m0(row: ElementType, policy: Policy) -> Iterator[Rule]:
         yield Rule(_DISPUTED, "float8e8m0 has no infinity", np.isposinf)
     if not policy.saturate:
         yield Rule(_DISPUTED, "the number is above the largest float8e8m0", lambda x: (x > high) & np.isfinite(x))
-
-
-def _always(x: Numbers) -> Mask:
-    return np.ones(x.shape, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,13 +275,9 @@ def judge_cast(
     saturate = flag("saturate", saturate, CastError)
     target = check_cast(source, to, round_mode=round_mode, opset=opset)
     policy = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
-    return Judgement(elements, _marks(elements, source, target, policy))
-
-
-def _marks(elements: Array, source: DataType, target: DataType, policy: Policy) -> Iterator[Mark]:
     if source is DataType.STRING:
-        return _text_marks(texts_of(elements), target, policy)
-    return _number_marks(elements, source, target, policy)
+        return Judgement(elements, _text_marks(texts_of(elements), target, policy))
+    return Judgement(elements, _number_marks(elements, source, target, policy))
 
 
 def _number_marks(elements: Array, source: DataType, target: DataType, policy: Policy) -> Iterator[Mark]:

@@ -289,12 +289,12 @@ class Target:
         """True if a row of the kernels has the operator, or says nothing of it; the fallback is left out."""
         row = self.kernels.get(dtype)
         if row is None or op_type in row:
-            return row is None or row[op_type] <= opset or self._is_older_form(op_type, opset)
+            return (
+                row is None
+                or row[op_type] <= opset
+                or (opset < self.probed_from and since_version(op_type, opset) is not None)
+            )
         return bool(self.probed) and op_type not in self.probed and _HAS_ARITHMETIC in row
-
-    def _is_older_form(self, op_type: str, opset: int) -> bool:
-        """True for a definition of the operator that is too old to have been measured."""
-        return opset < self.probed_from and since_version(op_type, opset) is not None
 
     def lacks_domain(self, domain: str) -> bool:
         """True if the target has no operators of the domain, as far as its custom operators are known."""

@@ -44,10 +44,8 @@ ModelLike = onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str] | bytes | M
 """What every function takes as a model: an onnx_ir.Model, a ModelProto, a path, or an object that holds a model."""
 
 
-def _errors_of_formats() -> tuple[type[Exception], ...]:
-    """Return the errors raised for a file that is not in the format of its suffix."""
-    return DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError, ValueError
-
+_NOT_OF_FORMAT = (DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError, ValueError)
+"""The errors raised for a file that is not in the format of its suffix."""
 
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|#[^\n]*+|=>|([<({\[])|[>)}\]]')
 """Tokens that open or close a bracket in ONNX text, and those that are skipped because they may contain one."""
@@ -314,7 +312,7 @@ def _read(path: Path) -> tuple[onnx.ModelProto, _OwnWeights | None]:
         raise ModelError(f"{path}: the file is nested too deeply.") from None
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be read ({error.strerror}).") from None
-    except _errors_of_formats():
+    except _NOT_OF_FORMAT:
         raise ModelError(f"{path}: {_foreign_kind(path) or 'not an ONNX model, or truncated'}.") from None
     except (IndexError, RuntimeError):  # of the parser of ONNX text
         raise ModelError(f"{path}: the text has a number that is out of range.") from None

@@ -189,8 +189,7 @@ def whole_proto(model: onnx_ir.Model) -> onnx.ModelProto:
 def light_proto(model: onnx_ir.Model) -> tuple[onnx.ModelProto, dict[str, onnx_ir.TensorProtocol]]:
     """Return the model as a ModelProto in which the large initializers of its graph have no elements, and these."""
     model = _settled(model)
-    initializers = model.graph.initializers.values()
-    layout = _inline(model, {value for value in initializers if not _is_text(value)})
+    layout = _inline(model, {*model.graph.initializers.values()})
     return _proto(model, layout), _by_name(layout.copied)
 
 
@@ -198,7 +197,8 @@ def _inline(model: onnx_ir.Model, past: Container[Place] = ()) -> _Layout:
     """Lay out a model whose weights are in its message, or past it: those that are large or in data files."""
     layout = _Layout()
     for place, tensor in tensor_places(model):
-        if place in past and (tensor.nbytes >= _LARGE or is_external(tensor)):
+        is_text = tensor.dtype == onnx_ir.DataType.STRING
+        if place in past and not is_text and (tensor.nbytes >= _LARGE or is_external(tensor)):
             layout.copied[place] = tensor
         elif is_external(tensor):
             layout.stand_ins[place] = _inlined(tensor)
@@ -271,10 +271,6 @@ def _read_by_name(tensors: Iterable[ExternalTensor]) -> set[Path]:
     return {
         file_of(tensor) for tensor in tensors if not (isinstance(tensor, StoredTensor) and tensor.range.file.stays_open)
     }
-
-
-def _is_text(value: onnx_ir.Value) -> bool:
-    return value.const_value is not None and value.const_value.dtype == onnx_ir.DataType.STRING
 
 
 def _has_bytes(place: Place, tensor: onnx_ir.TensorProtocol) -> bool:

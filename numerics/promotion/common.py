@@ -103,7 +103,8 @@ def common_type(operands: Sequence[Operand], rules: PromotionRules | None = None
     if len(types) == 1:
         return types[0]
     _refuse_unordered_kinds(types)
-    top = _of_highest_kind(types)
+    highest = max(element_type(dtype).kind for dtype in types)
+    top = [dtype for dtype in types if element_type(dtype).kind is highest]
     if rules.library != "openvino":
         common = library_type(rules.library, ranks, scalars_give_way=rules.pytorch_scalar_promotion)
         return common if common is None or rules.promote_unsafe else _safe_type(types, top, common)
@@ -133,11 +134,6 @@ def _scalar_or_not(rank: Rank) -> Rank:
     if whole_number("a rank", rank, "an integer or None") < 0:
         raise PromotionError(f"a rank must be at least 0, not {rank}.", rule="operands")
     return min(rank, 1)
-
-
-def _of_highest_kind(types: Sequence[DataType]) -> list[DataType]:
-    highest = max(element_type(dtype).kind for dtype in types)
-    return [dtype for dtype in types if element_type(dtype).kind is highest]
 
 
 def _narrowest_holding(types: Sequence[DataType]) -> DataType | None:

@@ -150,9 +150,6 @@ class FoldConstants(SessionPass):
         )
         return Refusal(NAME, FOLD_QUANTIZED.code, site_of(node), reason)
 
-    def _largest(self, model: onnx_ir.Model) -> int:
-        return constant_bytes(model) + self.max_growth + _SCRATCH
-
     def _folding(self, session: Session, namer: Namer) -> Folding:
         inference = session.follow(PromotionRules(promote_unsafe=True))
         held, imports = session.holders, session.imports
@@ -160,7 +157,7 @@ class FoldConstants(SessionPass):
         for graph, node in held.items():
             outer = node.graph
             depths[graph] = 1 + (depths.get(outer, 0) if isinstance(outer, onnx_ir.Graph) else 0)
-        constants = Constants(depths, imports, lambda: self._largest(session.model))
+        constants = Constants(depths, imports, lambda: constant_bytes(session.model) + self.max_growth + _SCRATCH)
         reader = Reader(constants, inference, imports, called_with_several_types(inference))
         tolerated = Definedness.DISPUTED if self.fold_disputed else Definedness.DEFINED
         limits = self.max_growth, self.max_total_growth

@@ -124,7 +124,7 @@ def pose(
             if value not in histories:
                 histories[value] = _history_of_source(value, inference, casting)
         if node in region.casts:
-            extended = casting.extend(histories[operands[0]], _to(region.casts[node]))
+            extended = casting.extend(histories[operands[0]], region.casts[node].target)
             if extended is None:
                 unmoved.append(node)
             else:
@@ -197,9 +197,9 @@ def _steps(casts: Iterable[CastNode], types: set[DataType], opset: int) -> tuple
     """Return one cast to each type of the region."""
     steps: dict[DataType, CastNode] = {}
     for step in casts:
-        other = steps.setdefault(_to(step), step)
+        other = steps.setdefault(step.target, step)
         policies = {
-            policy_for(_to(step), saturate=s.saturate, round_mode=s.round_mode, opset=opset) for s in (step, other)
+            policy_for(step.target, saturate=s.saturate, round_mode=s.round_mode, opset=opset) for s in (step, other)
         }
         if len(policies) > 1:
             return "casts to one type have different settings"
@@ -262,7 +262,7 @@ def _casts_of(value: onnx_ir.Value, region: Region, elements: int, inference: In
     total, count = 0.0, 0
     for node in value.consumers():
         if node in region.casts:
-            types = (inference.type_of(value), _to(region.casts[node]))
+            types = (inference.type_of(value), region.casts[node].target)
             moved, casts = _casts_of(node.outputs[0], region, elements, inference)
             total += elements * sum(dtype.itemsize for dtype in types if dtype is not None) + moved
             count += 1 + casts
@@ -276,12 +276,8 @@ def _demands(
         yield Demand(path, value, None, 0, None)
     for node, index in value.uses():
         if node in region.casts:
-            yield from _demands(node.outputs[0], (*path, _to(region.casts[node])), region, numbers)
+            yield from _demands(node.outputs[0], (*path, region.casts[node].target), region, numbers)
         elif node in numbers and moves_input(node, index):
             yield Demand(path, value, node, index, numbers[node])
         else:
             yield Demand(path, value, node, index, None)
-
-
-def _to(step: CastNode) -> DataType:
-    return step.target
