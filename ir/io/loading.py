@@ -301,7 +301,9 @@ def _read(path: Path) -> tuple[onnx.ModelProto, _OwnWeights | None]:
         raise ModelError(f"{path}: not an ordinary file.")
     try:
         if path.stat().st_size > _LARGE_FILE and file_format(path) == "protobuf":
-            return _read_skeleton(path)
+            own = _OwnWeights(DataFile(Path(os.path.realpath(path))), token_hex())
+            whole = own.file.view(0, path.stat().st_size)
+            return onnx.ModelProto.FromString(skeleton(whole, own.location, _LARGE_WEIGHT)), own
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # onnx calls its own text format experimental
             _require_shallow_text(path)
@@ -337,12 +339,6 @@ def _require_shallow_text(path: Path) -> None:
                 raise ModelError(f"{path}: brackets are nested more than {_DEEPEST_TEXT} levels deep.")
         elif bracket[0] in ">)}]":
             depth = max(0, depth - 1)
-
-
-def _read_skeleton(path: Path) -> tuple[onnx.ModelProto, _OwnWeights]:
-    own = _OwnWeights(DataFile(Path(os.path.realpath(path))), token_hex())
-    whole = own.file.view(0, path.stat().st_size)
-    return onnx.ModelProto.FromString(skeleton(whole, own.location, _LARGE_WEIGHT)), own
 
 
 NO_IR_VERSION = "the model has no IR version"

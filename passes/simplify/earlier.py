@@ -32,7 +32,7 @@ class Earlier:
         """
         by_scope = self.results.get(key)
         while by_scope and scope is not None:
-            if scope in by_scope and all(is_in_model(value) for value in by_scope[scope]):
+            if scope in by_scope and is_in_model(by_scope[scope][0]):
                 return by_scope[scope]
             holder = self.holders.get(scope) if isinstance(scope, onnx_ir.Graph) else None
             scope = None if holder is None else holder.graph
