@@ -164,7 +164,7 @@ def test_all_who_listen_are_told() -> None:
     ]
     last = [call for call in turn if call[0] == "outer"]
     assert calls == [*turn, *turn, *last]
-    assert [len(each.rewrites) for each in (first, second, third)] == [2, 2, 1]
+    assert [len(records.rewrites) for records in (first, second, third)] == [2, 2, 1]
 
 
 def test_a_block_that_fails_listens_no_more() -> None:
@@ -188,8 +188,8 @@ def test_nodes_keep_the_rewrite_that_made_them() -> None:
     nodes = list(model.graph)
     old = {nodes[2]}
     note_provenance(model, nodes, old, [makes, takes])
-    found = [dict(node.metadata_props) for node in nodes]
-    assert found == [
+    metadata = [dict(node.metadata_props) for node in nodes]
+    assert metadata == [
         {RULE: "makes", PASS: "p", FROM: str(makes.site)},
         {RULE: "takes", PASS: "p", FROM: str(takes.site)},
         {},
@@ -197,7 +197,7 @@ def test_nodes_keep_the_rewrite_that_made_them() -> None:
     ]
     assert old == set(nodes)
     note_provenance(model, nodes, old, [takes])
-    assert [dict(node.metadata_props) for node in nodes] == found
+    assert [dict(node.metadata_props) for node in nodes] == metadata
     older = model_of(text.replace("ir_version: 10", "ir_version: 9"))
     note_provenance(older, older.graph, set(), [makes])
     assert not any(node.metadata_props for node in older.graph)
