@@ -13,7 +13,7 @@ from onnx_ir import DataType
 from castsmith.conformance.values import WHOLE_BITS, values_for
 from castsmith.numerics.cast.convert import bit_cast, cast
 from castsmith.numerics.cast.settings import FIRST_OPSET, NEWEST_OPSET, policy_for
-from castsmith.numerics.status import Definedness, Span, cast_spans
+from castsmith.numerics.status import Definedness, Span, judge_cast
 from castsmith.numerics.types import ELEMENT_TYPES, ElementType, Kind, Specials, element_type, type_name
 
 Array = npt.NDArray[Any]
@@ -194,7 +194,7 @@ def _cast_vector(op: str, source: DataType, target: DataType, setting: _Setting,
         attributes,
         inputs,
         cast(data, target, **settings),
-        _same_type_spans(data, setting) if source is target else cast_spans(data, target, **settings),
+        _same_type_spans(data, setting) if source is target else judge_cast(data, target, **settings).spans(),
         clause_of(element_type(source), element_type(target), saturate=setting.saturate, round_mode=setting.round_mode),
     )
 

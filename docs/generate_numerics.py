@@ -15,7 +15,6 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.cast.settings import FIRST_OPSET, NEWEST_OPSET, policy_for
 from castsmith.numerics.exactness import Reason, chain_collapses, is_exact
 from castsmith.numerics.quantize.schema import ATTRIBUTES, TYPES
-from castsmith.numerics.runtimes.differences import DIFFERENCES
 from castsmith.numerics.status import Definedness, rules_for, text_rules_for
 from castsmith.numerics.types import (
     ELEMENT_TYPES,
@@ -27,6 +26,7 @@ from castsmith.numerics.types import (
     type_name,
 )
 from tests.numerics.cast.backend_differences import DIFFERENT
+from tests.numerics.runtimes.runtime_differences import DIFFERENCES
 
 HERE = Path(__file__).parent
 PAGE = HERE / "numerics.md"

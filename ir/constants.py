@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 
 import numpy as np
 import onnx_ir
@@ -15,6 +15,7 @@ from castsmith.ir.ops.table import CONVERSIONS, operators
 from castsmith.ir.ops.traits import Moves
 from castsmith.ir.walks import tensor_of
 from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import type_name
@@ -50,9 +51,8 @@ def constant_node(value: onnx_ir.Value) -> onnx_ir.Node:
 
     The node gets a tensor of its own: a shared one would be renamed through the value, in clones of the model too.
     """
-    tensor, value.const_value = value.const_value, None
-    tensor = present(tensor, "the tensor of the constant")
-    tensor.name = value.name
+    tensor = present(value.const_value, "the tensor of the constant")
+    tensor.name, value.const_value = value.name, None
     attribute = onnx_ir.AttrTensor("value", tensor)
     return onnx_ir.Node("", "Constant", [], [attribute], outputs=[value], name=value.name)
 
@@ -69,16 +69,16 @@ def constant_nodes(value: onnx_ir.Value, opset: int) -> list[onnx_ir.Node]:
     Raises:
         ModelError: No type that Constant supports holds the value.
     """
-    tensor, allowed = value.const_value, constant_types(opset)
-    tensor = present(tensor, "the tensor of the constant")
+    tensor, allowed = present(value.const_value, "the tensor of the constant"), constant_types(opset)
     if tensor.dtype in allowed:
         return [constant_node(value)]
-    held_as = next((dtype for dtype in _HOLDING if dtype in allowed and _holds(dtype, tensor, opset)), None)
-    if held_as is None:
+    in_types = (round_trip(tensor, dtype, opset) for dtype in _HOLDING if dtype in allowed)
+    held_tensor = next((held for held in in_types if held is not None), None)
+    if held_tensor is None:
         what = f"{type_name(tensor.dtype)}, which its Constant does not support"
         raise ModelError(f"opset {opset} cannot express the constant {value.name} of {what}; raise the opset.")
-    name = f"{value.name}_{type_name(held_as)}"
-    held = new_constant(name, onnx_ir.tensor(cast(tensor.numpy(), held_as, opset=opset), dtype=held_as, name=name))
+    held_tensor.name = f"{value.name}_{type_name(held_tensor.dtype)}"
+    held = new_constant(held_tensor.name, held_tensor)
     value.const_value = None
     to = onnx_ir.AttrInt64("to", int(tensor.dtype))
     return [constant_node(held), onnx_ir.Node("", "Cast", [held], [to], outputs=[value])]
@@ -88,16 +88,27 @@ _HOLDING = (DataType.FLOAT, DataType.DOUBLE)
 """The types in which a constant is stated that Constant does not give, the smaller one first."""
 
 
-def _holds(dtype: DataType, tensor: onnx_ir.TensorProtocol, opset: int) -> bool:
-    """True if the constant round-trips through the type."""
+def round_trip(tensor: onnx_ir.TensorProtocol, dtype: DataType, opset: int) -> onnx_ir.TensorProtocol | None:
+    """Return a constant in another type, from which a cast leads back to its bits; None if none does."""
     if tensor.dtype == DataType.STRING:
-        return False
+        return None
     array = tensor.numpy()
     converted = cast(array, dtype, opset=opset)
     if cast_status(array, dtype, opset=opset).any() or cast_status(converted, tensor.dtype, opset=opset).any():
-        return False
+        return None
     back = cast(converted, tensor.dtype, opset=opset)
-    return np.ascontiguousarray(back).tobytes() == np.ascontiguousarray(array).tobytes()
+    same = np.ascontiguousarray(back).tobytes() == np.ascontiguousarray(array).tobytes()
+    return onnx_ir.Tensor(converted, dtype) if same else None
+
+
+SMALL = 1024
+"""The most elements of a constant that is cast to a narrower type while a model is optimized."""
+
+
+def narrowed(tensor: onnx_ir.TensorProtocol, to: DataType, opset: int) -> onnx_ir.TensorProtocol | None:
+    """Return a small constant in a type that its own type holds; None if that does not hold each of its elements."""
+    small = tensor.size <= SMALL and embeds(to, tensor.dtype)
+    return round_trip(tensor, to, opset) if small else None
 
 
 def drop_if_unused(value: onnx_ir.Value) -> None:
@@ -115,7 +126,7 @@ def drop_if_unused(value: onnx_ir.Value) -> None:
         node = value.producer()
         if node is None or node.graph is None or not _removable(node):
             continue
-        if not _is_read(node):
+        if not any(use_count(output) or output.is_graph_output() for output in node.outputs):
             values += [operand for operand in node.inputs if operand is not None]
             node.graph.remove(node, safe=True)
 
@@ -156,14 +167,10 @@ def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Valu
                     for output in producer.outputs
                 )
             ):
-                total += sum(tensor.nbytes for tensor in _own_tensors(producer))
+                tensors = map(constant_tensor, producer.outputs)
+                total += sum(tensor.nbytes for tensor in tensors if tensor is not None)
                 leaving.append(producer)
     return total
-
-
-def _is_read(node: onnx_ir.Node) -> bool:
-    """True if a result of the node has a use, or is an output of the graph."""
-    return any(use_count(value) or value.is_graph_output() for value in node.outputs)
 
 
 def use_count(value: onnx_ir.Value) -> int:
@@ -173,13 +180,6 @@ def use_count(value: onnx_ir.Value) -> int:
 
 def _removable(node: onnx_ir.Node) -> bool:
     return node.domain in DEFAULT_DOMAINS and node.op_type in _REMOVABLE
-
-
-def _own_tensors(node: onnx_ir.Node) -> Iterator[onnx_ir.TensorProtocol]:
-    for attribute in node.attributes.values():
-        tensor = _attribute_tensor(attribute, None) if node.op_type == "Constant" else None
-        if tensor is not None:
-            yield tensor
 
 
 def _attribute_tensor(attribute: onnx_ir.Attr, name: str | None) -> onnx_ir.TensorProtocol | None:

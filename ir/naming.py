@@ -18,9 +18,7 @@ from castsmith.ir.constants import constant_types
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.survey import Survey, survey
-from castsmith.ir.walks import graphs_in, subgraphs_of
-
-Scope = onnx_ir.Graph | onnx_ir.Function
+from castsmith.ir.walks import Scope, graphs_in, subgraphs_of
 
 
 def name_bodies(model: onnx_ir.Model) -> None:

@@ -6,7 +6,7 @@ one survey as long as the model stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -14,7 +14,7 @@ import onnx_ir
 
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS
-from castsmith.ir.walks import graphs_in, tensors_in
+from castsmith.ir.walks import graphs_in
 
 
 @dataclass(slots=True)
@@ -46,21 +46,6 @@ class Survey:
     def count_casts(self) -> int:
         """Return the number of the standard's casts."""
         return sum(node.domain in DEFAULT_DOMAINS for node in self.of(CASTS))
-
-    def constants(self) -> Iterator[onnx_ir.TensorProtocol]:
-        """Yield all tensors of the model, in initializers and attributes."""
-        for scope in (*self.roots, *self.holders):
-            for value in scope.initializers.values() if isinstance(scope, onnx_ir.Graph) else ():
-                if value.const_value is not None:
-                    yield value.const_value
-        functions = (root for root in self.roots if isinstance(root, onnx_ir.Function))
-        for owner in (*functions, *self.nodes):
-            for attribute in owner.attributes.data.values() if owner.attributes.data else ():
-                yield from tensors_in(attribute)
-
-    def constant_bytes(self) -> int:
-        """Return the bytes of all tensors of the model."""
-        return sum(tensor.nbytes for tensor in self.constants())
 
     def add(self, scope: onnx_ir.Graph | onnx_ir.Function) -> None:
         """Add the nodes of the scope, each followed by those of its subgraphs."""

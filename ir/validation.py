@@ -31,7 +31,7 @@ from castsmith.ir.ops.table import FLOW, RUNS_GRAPHS, type_attributes
 from castsmith.ir.ops.value_types import named_type
 from castsmith.ir.records import Flaw, FlawKind, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import graphs_in
+from castsmith.ir.walks import Scope, graphs_in
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 
 
@@ -263,8 +263,6 @@ def require_order(nodes: Iterable[onnx_ir.Node]) -> None:
         seen.add(node)
 
 
-Scope = onnx_ir.Graph | onnx_ir.Function
-
 _TEXT = (str, type(None))
 
 DEEPEST_GRAPHS = 33
@@ -308,7 +306,10 @@ def require_sound(model: onnx_ir.Model, place: str, *, sort: bool = False, flaws
                 raise ModelError(
                     f"{place}: nodes of graph {scope.name!r} are out of order; its sort() puts them in order."
                 )
-            _put_in_order(scope, place)
+            try:
+                scope.sort()
+            except ValueError:
+                raise OrderError(f"{place}: nodes of graph {scope.name!r} form a cycle.") from None
 
 
 def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: int = 0) -> bool:
@@ -372,13 +373,6 @@ def _require_names(scope: Scope, place: str) -> None:
         if value.name in names:
             raise ModelError(f"{place}: graph {scope.name!r} has two inputs of the name {value.name!r}.")
         names.add(value.name)
-
-
-def _put_in_order(scope: Scope, place: str) -> None:
-    try:
-        scope.sort()
-    except ValueError:
-        raise OrderError(f"{place}: nodes of graph {scope.name!r} form a cycle.") from None
 
 
 def _require_shallow(depth: int, place: str) -> None:

@@ -168,6 +168,11 @@ def all_tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.TensorProtocol]:
     return (tensor for _, tensor in tensor_places(model))
 
 
+def constant_bytes(model: onnx_ir.Model) -> int:
+    """Return the bytes of all tensors of the model."""
+    return sum(tensor.nbytes for tensor in all_tensors(model))
+
+
 def is_external(tensor: onnx_ir.TensorProtocol) -> TypeGuard[onnx_ir.ExternalTensor]:
     """True if the data of the tensor is in a data file."""
     # isinstance takes a microsecond for tensors of other classes than the one asked for, as their base is a protocol.

@@ -14,6 +14,7 @@ from castsmith.collection import paused_collection
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.io.loading import ModelLike, own_model
 from castsmith.ir.records import Diagnostic, Effect, Rewrite, Severity, Site
+from castsmith.ir.walks import constant_bytes
 from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, make_pass, name_of, needs_target
 from castsmith.lowering.results import Result
 from castsmith.lowering.running import Run, leftovers
@@ -172,12 +173,12 @@ class _Growth:
 
     def before(self, name: str) -> None:
         if self.counted is None and name in _GROWING:
-            self.counted = self.session.survey.constant_bytes()
+            self.counted = constant_bytes(self.session.model)
 
     def after(self, name: str) -> None:
         """Count the growth of a pass that changed the model."""
         if self.counted is not None and name in _GROWING:
-            now = self.session.survey.constant_bytes()
+            now = constant_bytes(self.session.model)
             self.allowance, self.counted = self.allowance - min(max(now - self.counted, 0), self.allowance), now
         else:
             self.counted = None

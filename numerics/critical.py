@@ -12,15 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.types import ElementType, Kind, element_type
-
-Array = NDArray[Any]
 
 _ENUMERATED_BITS = 8
 _POINT = 1080

@@ -28,7 +28,7 @@ def embeds(a: DataType, b: DataType) -> bool:
         return True
     if max(source.kind, target.kind) > Kind.FLOATING or source.kind > target.kind:
         return False
-    if not _holds_range(source, target):
+    if not target.min <= source.min <= source.max <= target.max:
         return False
     return target.kind is not Kind.FLOATING or _float_holds(source, target)
 
@@ -36,10 +36,6 @@ def embeds(a: DataType, b: DataType) -> bool:
 def has_zero(row: ElementType) -> bool:
     """True if +0 is a value of the type: true of all types except float8e8m0."""
     return row.specials is not Specials.E8M0
-
-
-def _holds_range(source: ElementType, target: ElementType) -> bool:
-    return target.min <= source.min and source.max <= target.max
 
 
 def _float_holds(source: ElementType, target: ElementType) -> bool:

@@ -31,15 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.numerics.cast.codec import code_dtype
+from castsmith.numerics.cast.codec import Array, code_dtype
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.cast.settings import NEWEST_OPSET, policy_for, require_settings, require_type
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type, parse_type
-
-Array = NDArray[Any]
 
 
 class Reason(enum.Enum):

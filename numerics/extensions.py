@@ -89,9 +89,8 @@ def _found(group: str, path: tuple[str, ...]) -> tuple[Extension, ...]:
     from importlib.metadata import entry_points
 
     del path  # another path has other packages
-    named = [Extension(entry, _package(entry)) for entry in entry_points(group=group)]
+    named = [
+        Extension(entry, f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "(unnamed)")
+        for entry in entry_points(group=group)
+    ]
     return tuple(sorted(named, key=lambda entry: entry.name))
-
-
-def _package(entry: EntryPoint) -> str:
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "(unnamed)"

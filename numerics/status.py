@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +70,9 @@ def rules_for(source: DataType, target: DataType, policy: Policy) -> tuple[Rule,
     if source is target:
         return ()
     if to_row.kind is Kind.STRING:
-        return (Rule(_DISPUTED, "runtimes print the digits of a number differently", _always),)
+        return (
+            Rule(_DISPUTED, "runtimes print the digits of a number differently", lambda x: np.ones(x.shape, np.bool_)),
+        )
     if to_row.kind is Kind.INTEGER:
         return tuple(_to_integer(to_row)) if from_row.kind is not Kind.INTEGER else ()
     return tuple(_to_float(to_row, policy)) if to_row.kind is Kind.FLOATING else ()
@@ -148,10 +151,6 @@ def _to_e8m0(row: ElementType, policy: Policy) -> Iterator[Rule]:
         yield Rule(_DISPUTED, "the number is above the largest float8e8m0", lambda x: (x > high) & np.isfinite(x))
 
 
-def _always(x: Numbers) -> Mask:
-    return np.ones(x.shape, np.bool_)
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One element whose cast the standard does not fix: its position, its value, and the reason."""
@@ -164,26 +163,19 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The elements of one part of a tensor to which one rule applies.
+    """The elements of one part of a tensor, in C order, to which one rule applies.
 
     Attributes:
-        where: The part: a slice, or one slice for each axis.
+        where: The part.
         standing: The best status that the elements have.
         reason: The reason for it.
-        caught: A mask of the elements, in the shape of the part.
+        caught: A mask of the elements of the part, in any shape.
     """
 
-    where: slice | tuple[slice, ...]
+    where: slice
     standing: Definedness
     reason: str
     caught: Mask
-
-
-def note_worst(marks: Iterable[Mark], status: npt.NDArray[np.uint8]) -> None:
-    """Store the worst status of each element in `status`, which the marks cut."""
-    for mark in marks:
-        part = status[mark.where]
-        np.maximum(part, np.uint8(mark.standing), out=part, where=mark.caught)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,47 +188,48 @@ class Span:
     reason: str
 
 
-def spans_of(marks: Iterable[Mark], causes: npt.NDArray[np.int32], whole: npt.NDArray[np.int32]) -> list[Span]:
-    """Return the spans that are not DEFINED, each with the worst status of its elements and the first reason for it.
+class Judgement:
+    """What the standard says of each element of a result: an array, the first of the worst status, or spans."""
 
-    Args:
-        marks: The marks.
-        causes: Zeros in the shape of the tensor that the marks cut; changed.
-        whole: The same elements in the shape of the result.
-    """
-    statuses: list[tuple[Definedness, str]] = [(Definedness.DEFINED, "")]
-    worst = np.zeros(1, np.uint8)
-    for mark in marks:
-        if (mark.standing, mark.reason) not in statuses:
-            statuses.append((mark.standing, mark.reason))
-            worst = np.array([standing for standing, _ in statuses], np.uint8)
-        part = causes[mark.where]
-        part[mark.caught & (worst[part] < mark.standing)] = statuses.index((mark.standing, mark.reason))
-    flat = whole.reshape(-1)
-    starts: list[int] = np.flatnonzero(np.diff(flat, prepend=-1)).tolist()
-    stops = [*starts[1:], flat.size][: len(starts)]
-    values: list[int] = flat[starts].tolist()
-    return [Span(a, b, *statuses[cause]) for a, b, cause in zip(starts, stops, values, strict=True) if cause]
+    def __init__(self, elements: Array, marks: Iterable[Mark]) -> None:
+        """Judge a result by the marks of its operand's elements; the first that gives the worst status counts."""
+        self._elements = elements
+        self._verdicts: list[tuple[Definedness, str]] = [(Definedness.DEFINED, "")]
+        self._causes = np.zeros(elements.size, np.uint8)
+        for mark in marks:
+            if not mark.caught.any():
+                continue
+            if (mark.standing, mark.reason) not in self._verdicts:
+                self._verdicts.append((mark.standing, mark.reason))
+            part = self._causes[mark.where]
+            worse = mark.caught.reshape(-1) & (self._worst[part] < mark.standing)
+            part[worse] = self._verdicts.index((mark.standing, mark.reason))
 
+    @property
+    def _worst(self) -> npt.NDArray[np.uint8]:
+        return np.array([standing for standing, _ in self._verdicts], np.uint8)
 
-def first_of_worst(marks: Iterable[Mark], shape: tuple[int, ...]) -> tuple[int, Mark] | None:
-    """Return the place, in C order, of the first element of the worst status, and its mark; None if nothing is caught.
+    def status(self) -> npt.NDArray[np.uint8]:
+        """Return the status of each element, as values of Definedness, in the shape of the operand."""
+        status = self._causes if len(self._verdicts) == 1 else self._worst[self._causes]
+        return status.reshape(self._elements.shape)
 
-    Args:
-        marks: The marks.
-        shape: The shape of the tensor that they cut.
-    """
-    worst: tuple[int, Mark] | None = None
-    for mark in marks:
-        if not mark.caught.any():
-            continue
-        slices = mark.where if isinstance(mark.where, tuple) else (mark.where,)
-        first = np.unravel_index(int(mark.caught.argmax()), mark.caught.shape)
-        index = tuple(int(at) + part.start for at, part in zip(first, slices, strict=True))
-        place = int(np.ravel_multi_index(index, shape))
-        if worst is None or (mark.standing, -place) > (worst[1].standing, -worst[0]):
-            worst = place, mark
-    return worst
+    def finding(self) -> Finding | None:
+        """Return the first element, in C order, of the worst status; None if all elements are DEFINED."""
+        if len(self._verdicts) == 1:
+            return None
+        place = int(self._worst[self._causes].argmax())
+        index = tuple(int(i) for i in np.unravel_index(place, self._elements.shape))
+        element = self._elements[index]
+        shown = repr(texts_of(np.array(element))[0]) if self._elements.dtype.kind in "OUST" else str(element)
+        return Finding(index, shown, *self._verdicts[int(self._causes[place])])
+
+    def spans(self) -> list[Span]:
+        """Return the spans of elements that the standard does not fix, with the reasons."""
+        starts: list[int] = np.flatnonzero(np.diff(self._causes.astype(np.int16), prepend=-1)).tolist()
+        stops = [*starts[1:], self._causes.size][: len(starts)]
+        causes: list[int] = self._causes[starts].tolist()
+        return [Span(a, b, *self._verdicts[cause]) for a, b, cause in zip(starts, stops, causes, strict=True) if cause]
 
 
 def cast_status(
@@ -263,65 +256,28 @@ def cast_status(
         ElementTypeError: Cast does not support a type at `opset`.
         CastError: Cast does not have these settings.
     """
-    elements, source, target, policy = _resolve(input, to, saturate, round_mode, opset)
-    status = np.zeros(elements.size, np.uint8)
-    note_worst(_marks(elements, source, target, policy), status)
-    return status.reshape(elements.shape)
+    return judge_cast(input, to, saturate=saturate, round_mode=round_mode, opset=opset).status()
 
 
-def status_reason(
-    input: npt.ArrayLike,
-    to: TypeLike,
-    *,
-    saturate: bool = True,
-    round_mode: str = "up",
-    opset: int = NEWEST_OPSET,
-) -> Finding | None:
+def status_reason(input: npt.ArrayLike, to: TypeLike, **settings: Any) -> Finding | None:
     """Return the first element, in C order, of the worst status in `cast`; None if all are DEFINED.
 
-    Raises as `cast` does.
+    Arguments and errors are those of `cast_status`.
     """
-    elements, source, target, policy = _resolve(input, to, saturate, round_mode, opset)
-    worst = first_of_worst(_marks(elements, source, target, policy), (elements.size,))
-    if worst is None:
-        return None
-    place, mark = worst
-    index = tuple(int(i) for i in np.unravel_index(place, elements.shape))
-    element = elements[index]
-    shown = repr(texts_of(np.array(element))[0]) if source is DataType.STRING else str(element)
-    return Finding(index, shown, mark.standing, mark.reason)
+    return judge_cast(input, to, **settings).finding()
 
 
-def cast_spans(
-    input: npt.ArrayLike,
-    to: TypeLike,
-    *,
-    saturate: bool = True,
-    round_mode: str = "up",
-    opset: int = NEWEST_OPSET,
-) -> list[Span]:
-    """Return the spans of `input`, in C order, whose cast the standard does not fix, each with the reason.
-
-    Raises as `cast_status` does.
-    """
-    elements, source, target, policy = _resolve(input, to, saturate, round_mode, opset)
-    causes = np.zeros(elements.size, np.int32)
-    return spans_of(_marks(elements, source, target, policy), causes, causes)
-
-
-def _resolve(
-    array: npt.ArrayLike, to: TypeLike, saturate: bool, round_mode: str, opset: int
-) -> tuple[Array, DataType, DataType, Policy]:
-    elements, source = elements_of(array)
+def judge_cast(
+    input: npt.ArrayLike, to: TypeLike, *, saturate: bool = True, round_mode: str = "up", opset: int = NEWEST_OPSET
+) -> Judgement:
+    """Return the judgement of `cast` with the same arguments; raises as it does."""
+    elements, source = elements_of(input)
     saturate = flag("saturate", saturate, CastError)
     target = check_cast(source, to, round_mode=round_mode, opset=opset)
-    return elements, source, target, policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
-
-
-def _marks(elements: Array, source: DataType, target: DataType, policy: Policy) -> Iterator[Mark]:
+    policy = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
     if source is DataType.STRING:
-        return _text_marks(texts_of(elements), target, policy)
-    return _number_marks(elements, source, target, policy)
+        return Judgement(elements, _text_marks(texts_of(elements), target, policy))
+    return Judgement(elements, _number_marks(elements, source, target, policy))
 
 
 def _number_marks(elements: Array, source: DataType, target: DataType, policy: Policy) -> Iterator[Mark]:

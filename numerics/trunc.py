@@ -40,27 +40,15 @@ Array = NDArray[Any]
 Rounding = Callable[[Array], Array]
 
 
-def _up(x: Array) -> Array:
-    return np.sign(x) * np.ceil(np.abs(x))
-
-
-def _half_up(x: Array) -> Array:
-    return np.sign(x) * np.floor(np.abs(x) + 0.5)
-
-
-def _half_down(x: Array) -> Array:
-    return np.sign(x) * np.ceil(np.abs(x) - 0.5)
-
-
 ROUNDING_MODES: dict[str, Rounding] = {
     "ROUND": np.round,
     "HALF_EVEN": np.round,
     "CEIL": np.ceil,
     "FLOOR": np.floor,
-    "UP": _up,
+    "UP": lambda x: np.sign(x) * np.ceil(np.abs(x)),
     "DOWN": np.trunc,
-    "HALF_UP": _half_up,
-    "HALF_DOWN": _half_down,
+    "HALF_UP": lambda x: np.sign(x) * np.floor(np.abs(x) + 0.5),
+    "HALF_DOWN": lambda x: np.sign(x) * np.ceil(np.abs(x) - 0.5),
 }
 """Each mode under its name in capitals."""
 

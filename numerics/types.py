@@ -118,7 +118,8 @@ class ElementType:
             return Fraction(1)
         if self.kind is Kind.INTEGER:
             return Fraction(2 ** (self.bits - self.signed) - 1)
-        self._require_float()
+        if self.kind is not Kind.FLOATING:
+            raise ElementTypeError(f"{self.name} has no numeric extremes.")
         top_exponent, top_mantissa = 2**self.exponent_bits - 1, 2**self.mantissa_bits - 1
         if self.specials in (Specials.IEEE, Specials.E8M0):
             top_exponent -= 1
@@ -147,10 +148,6 @@ class ElementType:
     @property
     def has_negative_zero(self) -> bool:
         return self.kind is Kind.FLOATING and self.specials not in (Specials.FNUZ, Specials.E8M0)
-
-    def _require_float(self) -> None:
-        if self.kind is not Kind.FLOATING:
-            raise ElementTypeError(f"{self.name} has no numeric extremes.")
 
 
 _FIRST = Since()

@@ -15,7 +15,7 @@ from castsmith.ir.errors import OrderError
 from castsmith.ir.records import Records, RewriteResult
 from castsmith.ir.validation import require_order
 from castsmith.ir.walks import all_nodes
-from castsmith.passes.core.rewrite_pass import RewritePass, announce, listening, recording, tell
+from castsmith.passes.core.rewrite_pass import Recorder, RewritePass, announce, listening, recording, tell
 
 
 class Sequential(onnx_ir.passes.Sequential):
@@ -47,14 +47,12 @@ def run_recorded(rewrite_pass: PassBase, model: onnx_ir.Model, name: str) -> Rew
         model: The model to run it on.
         name: The name of the pass in records made by comparison.
     """
-    with recording() as records:
-        result = _telling(rewrite_pass, name)(model)
-    return RewriteResult(result.model, result.modified, records)
+    return _recorded(_telling(rewrite_pass, name), model)
 
 
-def _recorded(manager: onnx_ir.passes.Sequential, model: onnx_ir.Model) -> RewriteResult:
+def _recorded(telling: PassBase, model: onnx_ir.Model) -> RewriteResult:
     with recording() as records:
-        result = manager.call(model)
+        result = telling(model)
     return RewriteResult(result.model, result.modified, records)
 
 
@@ -100,7 +98,7 @@ class _Compared(PassBase):
         return PassResult(result.model, result.modified or comparison.changed)
 
 
-class _Comparison:
+class _Comparison(Recorder):
     """Compares the model at the start of each pass of Castsmith with its state at the end of the previous one.
 
     Attributes:
@@ -109,6 +107,7 @@ class _Comparison:
     """
 
     def __init__(self, model: onnx_ir.Model, name: str) -> None:
+        super().__init__()
         self._last, self._name = _copied(model), name
         self.changed = self.heard = False
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, field
+from typing import Any, TypeVar, cast
 
 from onnx_ir import DataType
 
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.types import ELEMENT_TYPES, TypeLike, parse_type
+
+T = TypeVar("T")
 
 QUANTIZATION_RULES = {
     "constant-zero-points-of-zero": "the zero point must be a constant of zeros",
@@ -87,7 +89,28 @@ def _listed(entries: object) -> tuple[Any, ...] | None:
     return tuple(cast("Iterable[Any]", entries)) if is_list else None
 
 
-def read_types(names: Iterable[TypeLike]) -> frozenset[DataType]:
+def stated(read: Callable[[str, Any], object], empty: object = ()) -> Any:
+    """Return a field of a target.
+
+    Args:
+        read: Reads what is stated under the name of the field. Raises TypeError or ValueError.
+        empty: What counts where nothing is stated.
+    """
+    return field(metadata={"read": read, "empty": empty})
+
+
+def read_statement(owner: Field[Any], statement: object) -> Any:
+    """Return the value of a field from what is stated, None if nothing is; None if that cannot be known."""
+    statement = owner.metadata["empty"] if statement is None else statement
+    return None if statement is None else owner.metadata["read"](owner.name, statement)
+
+
+def read_text(_: str, text: object) -> str:
+    """Return a text."""
+    return str(text)
+
+
+def read_types(_: str, names: Iterable[TypeLike]) -> frozenset[DataType]:
     """Return the types that the names name. Raises ElementTypeError or ArgumentTypeError for anything else."""
     listed = _listed(names)
     if listed is None:
@@ -103,11 +126,26 @@ def read_names(key: str, names: Iterable[str]) -> tuple[str, ...]:
     return listed
 
 
-def read_object(key: str, statement: object) -> Mapping[Any, Any]:
-    """Return the statement, empty for None. Raises TypeError for anything but an object."""
-    if statement is None or isinstance(statement, Mapping):
-        return cast("Mapping[Any, Any] | None", statement) or {}
+def read_name_set(key: str, names: Iterable[str]) -> frozenset[str]:
+    """Return the names, in no order."""
+    return frozenset(read_names(key, names))
+
+
+def read_object(key: str, statement: object) -> dict[Any, Any]:
+    """Return what is stated of each name. Raises TypeError for anything but an object."""
+    if isinstance(statement, Mapping):
+        return dict(cast("Mapping[Any, Any]", statement))
     raise TypeError(f"{key} must map names to what is stated of each, as an object of JSON does, not {statement!r}")
+
+
+def entries_by(read: Callable[[str, Any], T]) -> Callable[[str, object], tuple[T, ...]]:
+    """Return what reads a list of objects, each by `read`."""
+    return lambda key, entries: tuple(read(key, entry) for entry in read_entries(key, entries))
+
+
+def read_each(read: Callable[[str, Any], object]) -> Callable[[str, object], dict[Any, Any]]:
+    """Return what reads an object, and by `read` what is stated of each name."""
+    return lambda key, statement: {name: read(key, value) for name, value in read_object(key, statement).items()}
 
 
 def read_entries(key: str, entries: object) -> tuple[Any, ...]:
@@ -119,7 +157,7 @@ def read_entries(key: str, entries: object) -> tuple[Any, ...]:
 
 
 def read_opsets(key: str, row: Mapping[str, int]) -> dict[str, int]:
-    """Return the first opset of each operator. Raises TypeError or ValueError for anything else."""
+    """Return the first opset of each operator, or of each domain. Raises TypeError or ValueError for anything else."""
     if not isinstance(row, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without types
         raise TypeError(f"{key} must state the first opset of each operator, as {{'Add': 7}}, not {row!r}")
     return {str(name): read_number(f"the first opset of {name} in {key}", opset) or 1 for name, opset in row.items()}
@@ -145,30 +183,30 @@ def read_rows(key: str, rows: Rows) -> dict[DataType, Mapping[str, int]]:
     entries = read_entries(key, rows)
     by_type = dict[DataType, dict[str, int]]()
     for entry in entries:
-        for dtype in read_types(entry["types"]):
+        for dtype in read_types(key, entry["types"]):
             by_type.setdefault(dtype, {}).update(read_opsets(key, entry["operators"]))
     return dict(by_type)
 
 
-def read_pairs(pairs: Pairs) -> dict[DataType, frozenset[DataType]]:
+def read_pairs(key: str, pairs: Pairs) -> dict[DataType, frozenset[DataType]]:
     """Return the types to which each type is cast."""
     if isinstance(pairs, Mapping):
         by_source = cast("Mapping[Any, Iterable[TypeLike]]", pairs)
-        return {parse_type(source): read_types(to) for source, to in by_source.items()}
-    entries = read_entries("casts", pairs)
-    return {source: read_types(entry["to"]) for entry in entries for source in read_types(entry["from"])}
+        return {parse_type(source): read_types(key, to) for source, to in by_source.items()}
+    entries = read_entries(key, pairs)
+    return {source: read_types(key, entry["to"]) for entry in entries for source in read_types(key, entry["from"])}
 
 
-def read_wrong_cast(entry: WrongCast | Entry) -> WrongCast:
+def read_wrong_cast(key: str, entry: WrongCast | Entry) -> WrongCast:
     """Return an entry of `wrong_casts`."""
     if isinstance(entry, WrongCast):
         return entry
     keys = ("from", "to", "wrong", "evidence", "saturate", "before_opset", "disputed", "inherent")
-    _require_known(entry, keys, "wrong_casts")
+    _require_known(entry, keys, key)
     saturate = entry.get("saturate")
     return WrongCast(
-        sources=read_types(entry["from"]),
-        targets=read_types(entry["to"]),
+        sources=read_types(key, entry["from"]),
+        targets=read_types(key, entry["to"]),
         wrong=str(entry["wrong"]),
         evidence=str(entry["evidence"]),
         saturate=None if saturate is None else bool(saturate),
@@ -178,27 +216,27 @@ def read_wrong_cast(entry: WrongCast | Entry) -> WrongCast:
     )
 
 
-def read_wrong_fusion(entry: WrongFusion | Entry) -> WrongFusion:
+def read_wrong_fusion(key: str, entry: WrongFusion | Entry) -> WrongFusion:
     """Return an entry of `wrong_fusions`."""
     if isinstance(entry, WrongFusion):
         return entry
-    _require_known(entry, ("types", "operators", "how"), "wrong_fusions")
-    operators = frozenset(read_names("operators", entry["operators"]))
-    return WrongFusion(read_types(entry["types"]), operators, str(entry["how"]))
+    _require_known(entry, ("types", "operators", "how"), key)
+    operators = read_name_set("operators", entry["operators"])
+    return WrongFusion(read_types(key, entry["types"]), operators, str(entry["how"]))
 
 
-def read_rules(rules: Mapping[str, str] | None) -> dict[str, str]:
+def read_rules(key: str, rules: object) -> dict[str, str]:
     """Return the rules of quantization, each with its source."""
-    rules = read_object("quantization", rules)
-    _require_known(rules, tuple(QUANTIZATION_RULES), "quantization", "rule")
-    return {name: str(source) for name, source in rules.items()}
+    stated_rules = read_object(key, rules)
+    _require_known(stated_rules, tuple(QUANTIZATION_RULES), key, "rule")
+    return {name: str(source) for name, source in stated_rules.items()}
 
 
-def read_evidence(evidence: str | Mapping[str, str]) -> Mapping[str, str]:
+def read_evidence(key: str, evidence: str | Mapping[str, str]) -> Mapping[str, str]:
     """Return the evidence by the key of what it is for; a text is for all of them, under the empty key."""
     if isinstance(evidence, str):
         return {"": evidence} if evidence else {}
-    return {str(key): str(text) for key, text in read_object("evidence", evidence).items()}
+    return {str(name): str(text) for name, text in read_object(key, evidence).items()}
 
 
 def read_values(key: str, values: object) -> tuple[str | int, ...]:

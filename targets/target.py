@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,17 +20,16 @@ from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import did_you_mean
 from castsmith.numerics.extensions import TARGETS, extension, extensions
 from castsmith.numerics.json_files import read_json
-from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, Kind, TypeLike, element_type, parse_type
+from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, Kind, element_type, parse_type
 from castsmith.targets.registry import known_registry
 from castsmith.targets.statements import (
-    Entry,
-    Pairs,
-    Rows,
     TargetError,
     WrongCast,
     WrongFusion,
-    read_entries,
+    entries_by,
+    read_each,
     read_evidence,
+    read_name_set,
     read_names,
     read_number,
     read_object,
@@ -37,15 +37,19 @@ from castsmith.targets.statements import (
     read_pairs,
     read_rows,
     read_rules,
+    read_statement,
+    read_text,
     read_types,
     read_values,
     read_wrong_cast,
     read_wrong_fusion,
+    stated,
     stated_types,
 )
 
 _HAS_ARITHMETIC = "Add"
 _NEWEST_IR = 14
+_UNKNOWN_UNLESS_STATED = ("newest_opset", "newest_ir_version", "kernels", "types")
 TARGETS_FOLDER = Path(__file__).parent / "data"
 
 ALIASES = {
@@ -119,41 +123,43 @@ class Target:
         path: The user's own file from which it was read, as it was typed; empty for other targets.
     """
 
-    name: str
-    description: str
-    newest_opset: int
-    newest_ir_version: int
-    types: frozenset[DataType]
-    kernels: Mapping[DataType, Mapping[str, int]]
-    casts: Mapping[DataType, frozenset[DataType]] | None
-    held: Mapping[DataType, DataType]
-    fallback: Target | None
-    off_device: frozenset[DataType]
-    quantization: Mapping[str, str]
-    one_type: Mapping[str, str]
-    sums: Mapping[str, DataType]
-    dropped: Mapping[DataType, Mapping[str, int]]
-    wrong_fusions: tuple[WrongFusion, ...]
-    wrong_casts: tuple[WrongCast, ...]
-    sequence_operators: Mapping[str, int]
-    as_written: str
-    hazards: Mapping[str, str]
-    probed: frozenset[str]
-    probed_from: int
-    operators: Mapping[str, frozenset[str]]
-    extension: str
-    registry: str
-    opsets: Mapping[str, int]
-    attributes: Mapping[str, Mapping[str, tuple[str | int, ...]]]
-    unchecked_types: Mapping[DataType, Mapping[str, int]]
-    counts_operands: frozenset[str]
-    mixes_operands: frozenset[str]
-    domains: frozenset[str]
-    unknown: tuple[str, ...]
-    evidence: Mapping[str, str]
-    release: str
-    newest_release: str
-    path: str
+    name: str = stated(read_text)
+    description: str = stated(read_text)
+    newest_opset: int = stated(read_number, NEWEST_OPSET)
+    newest_ir_version: int = stated(read_number, _NEWEST_IR)
+    types: frozenset[DataType] = stated(read_types, stated_types())
+    kernels: Mapping[DataType, Mapping[str, int]] = stated(read_rows)
+    casts: Mapping[DataType, frozenset[DataType]] | None = stated(read_pairs, None)
+    held: Mapping[DataType, DataType] = stated(
+        lambda key, types: {parse_type(dtype): parse_type(held) for dtype, held in read_object(key, types).items()}, {}
+    )
+    fallback: Target | None = stated(lambda _, target: as_target(target), None)
+    off_device: frozenset[DataType] = stated(read_types)
+    quantization: Mapping[str, str] = stated(read_rules, {})
+    one_type: Mapping[str, str] = stated(read_object, {})
+    sums: Mapping[str, DataType] = stated(read_each(lambda _, dtype: parse_type(dtype)), {})
+    dropped: Mapping[DataType, Mapping[str, int]] = stated(read_rows)
+    wrong_fusions: tuple[WrongFusion, ...] = stated(entries_by(read_wrong_fusion))
+    wrong_casts: tuple[WrongCast, ...] = stated(entries_by(read_wrong_cast))
+    sequence_operators: Mapping[str, int] = stated(read_opsets, {})
+    as_written: str = stated(read_text, "")
+    hazards: Mapping[str, str] = stated(read_object, {})
+    probed: frozenset[str] = stated(read_name_set)
+    probed_from: int = stated(lambda key, opset: read_number(key, opset or None) or 0, 0)
+    operators: Mapping[str, frozenset[str]] = stated(read_each(read_name_set), {})
+    extension: str = stated(read_text, "")
+    registry: str = stated(lambda _, name: known_registry(name), "")
+    opsets: Mapping[str, int] = stated(read_opsets, {})
+    attributes: Mapping[str, Mapping[str, tuple[str | int, ...]]] = stated(read_each(read_each(read_values)), {})
+    unchecked_types: Mapping[DataType, Mapping[str, int]] = stated(read_rows)
+    counts_operands: frozenset[str] = stated(read_name_set)
+    mixes_operands: frozenset[str] = stated(read_name_set)
+    domains: frozenset[str] = stated(read_name_set)
+    unknown: tuple[str, ...] = stated(read_names)
+    evidence: Mapping[str, str] = stated(read_evidence, "")
+    release: str = stated(read_text, "")
+    newest_release: str = stated(read_text, "")
+    path: str = stated(read_text, "")
 
     def __init__(
         self,
@@ -161,105 +167,38 @@ class Target:
         description: str = "",
         newest_opset: int | None = None,
         newest_ir_version: int | None = None,
-        *,
-        types: Iterable[TypeLike] | None = None,
-        lacks: Iterable[TypeLike] | None = None,
-        kernels: Rows | None = None,
-        casts: Pairs | None = None,
-        held: Mapping[Any, TypeLike] | None = None,
-        fallback: str | Target | None = None,
-        off_device: Iterable[TypeLike] | None = None,
-        quantization: Mapping[str, str] | None = None,
-        one_type: Mapping[str, str] | None = None,
-        sums: Mapping[str, TypeLike] | None = None,
-        dropped: Rows = (),
-        wrong_fusions: Iterable[WrongFusion | Entry] = (),
-        wrong_casts: Iterable[WrongCast | Entry] = (),
-        sequence_operators: Mapping[str, int] | None = None,
-        as_written: str = "",
-        hazards: Mapping[str, str] | None = None,
-        probed: Iterable[str] = (),
-        probed_from: int = 0,
-        operators: Mapping[str, Iterable[str]] | None = None,
-        extension: str = "",
-        registry: str = "",
-        opsets: Mapping[str, int] | None = None,
-        attributes: Mapping[str, Mapping[str, Iterable[str | int]]] | None = None,
-        unchecked_types: Rows = (),
-        counts_operands: Iterable[str] = (),
-        mixes_operands: Iterable[str] = (),
-        domains: Iterable[str] = (),
-        unknown: Iterable[str] = (),
-        evidence: str | Mapping[str, str] = "",
-        release: str = "",
-        newest_release: str = "",
-        path: str = "",
+        **statements: Any,
     ) -> None:
         """Make a target of its statements; `lacks` names unsupported types, and is subtracted from `types`.
 
         Raises:
             TargetError: A statement is not valid, such as a type that does not exist.
         """
-        stated = {
+        statements |= {
+            "name": name,
+            "description": description,
             "newest_opset": newest_opset,
             "newest_ir_version": newest_ir_version,
-            "kernels": kernels,
-            "types": lacks if types is None else types,
         }
         try:
-            away = read_types(off_device or ())
-            supported = (stated_types() if types is None else read_types(types)) - read_types(lacks or ()) - away
-            rows = read_rows("kernels", kernels or {})
-            device = as_target(fallback)
-            if off_device is None and device is not None:
-                away = frozenset(dtype for dtype in ELEMENT_TYPES.keys() - supported if _falls_back(dtype, device))
-            values: dict[str, Any] = {
-                "name": str(name),
-                "description": str(description),
-                "newest_opset": read_number("newest_opset", newest_opset) or NEWEST_OPSET,
-                "newest_ir_version": read_number("newest_ir_version", newest_ir_version) or _NEWEST_IR,
-                "types": supported,
-                "kernels": {dtype: row for dtype, row in rows.items() if dtype in supported},
-                "casts": None if casts is None else read_pairs(casts),
-                "held": {parse_type(dtype): parse_type(holder) for dtype, holder in read_object("held", held).items()},
-                "fallback": device,
-                "off_device": away,
-                "quantization": read_rules(quantization),
-                "one_type": dict(read_object("one_type", one_type)),
-                "sums": {op_type: parse_type(dtype) for op_type, dtype in read_object("sums", sums).items()},
-                "dropped": read_rows("dropped", dropped),
-                "wrong_fusions": tuple(map(read_wrong_fusion, read_entries("wrong_fusions", wrong_fusions))),
-                "wrong_casts": tuple(map(read_wrong_cast, read_entries("wrong_casts", wrong_casts))),
-                "sequence_operators": read_opsets("sequence_operators", sequence_operators or {}),
-                "as_written": str(as_written),
-                "hazards": dict(read_object("hazards", hazards)),
-                "probed": frozenset(read_names("probed", probed)),
-                "probed_from": read_number("probed_from", probed_from or None) or 0,
-                "operators": {
-                    domain: frozenset(read_names("operators", row))
-                    for domain, row in read_object("operators", operators).items()
-                },
-                "extension": str(extension),
-                "registry": known_registry(registry),
-                "opsets": read_opsets("opsets", opsets or {}),
-                "attributes": {
-                    op_type: {
-                        name: read_values("attributes", row) for name, row in read_object("attributes", rows).items()
-                    }
-                    for op_type, rows in read_object("attributes", attributes).items()
-                },
-                "unchecked_types": read_rows("unchecked_types", unchecked_types),
-                "counts_operands": frozenset(read_names("counts_operands", counts_operands)),
-                "mixes_operands": frozenset(read_names("mixes_operands", mixes_operands)),
-                "domains": frozenset(read_names("domains", domains)).union(() if device is None else device.domains),
-                "unknown": tuple(
-                    dict.fromkeys([*(key for key in stated if stated[key] is None), *read_names("unknown", unknown)])
-                ),
-                "evidence": read_evidence(evidence),
-                "release": str(release),
-                "newest_release": str(newest_release),
-                "path": path,
-            }
+            for key in statements:
+                if key not in (*KEYS, "off_device", "path"):
+                    raise ValueError(f"unknown key {key!r}; expected {', '.join(KEYS)}")
+            lacks = statements.pop("lacks", None)
+            values = {field.name: read_statement(field, statements.get(field.name)) for field in fields(self)}
+            supported = values["types"] - read_types("lacks", lacks or ()) - values["off_device"]
+            fallback: Target | None = values["fallback"]
+            if fallback is not None:
+                values["domains"] |= fallback.domains
+                if statements.get("off_device") is None:
+                    lacked = ELEMENT_TYPES.keys() - supported
+                    values["off_device"] = frozenset(dtype for dtype in lacked if _falls_back(dtype, fallback))
+            values["types"] = supported
+            values["kernels"] = {dtype: row for dtype, row in values["kernels"].items() if dtype in supported}
+            if lacks is not None:
+                statements["types"] = lacks
+            unstated = [key for key in _UNKNOWN_UNLESS_STATED if statements.get(key) is None]
+            values["unknown"] = tuple(dict.fromkeys([*unstated, *values["unknown"]]))
         except KeyError as error:
             raise TargetError(f"the target {name!r} is not valid: {error.args[0]!r} is missing.") from None
         except (TypeError, ValueError, AttributeError) as error:
@@ -350,12 +289,12 @@ class Target:
         """True if a row of the kernels has the operator, or says nothing of it; the fallback is left out."""
         row = self.kernels.get(dtype)
         if row is None or op_type in row:
-            return row is None or row[op_type] <= opset or self._is_older_form(op_type, opset)
+            return (
+                row is None
+                or row[op_type] <= opset
+                or (opset < self.probed_from and since_version(op_type, opset) is not None)
+            )
         return bool(self.probed) and op_type not in self.probed and _HAS_ARITHMETIC in row
-
-    def _is_older_form(self, op_type: str, opset: int) -> bool:
-        """True for a definition of the operator that is too old to have been measured."""
-        return opset < self.probed_from and since_version(op_type, opset) is not None
 
     def lacks_domain(self, domain: str) -> bool:
         """True if the target has no operators of the domain, as far as its custom operators are known."""
@@ -507,11 +446,8 @@ def _merged(data: dict[str, Any]) -> dict[str, Any]:
         if base not in _own_names():
             raise ValueError(f"unknown target {base!r}; expected {', '.join(_own_names())}")
         inherited = cast("dict[str, Any]", read_json(TARGETS_FOLDER / f"{base}.json", TargetError))
-        evidence = {**read_evidence(inherited.get("evidence", "")), **read_evidence(data.get("evidence", ""))}
-        data = {**inherited, **data, "evidence": evidence}
-    for key in data:
-        if key not in KEYS:
-            raise ValueError(f"unknown key {key!r}; expected {', '.join(KEYS)}")
+        evidence = [read_evidence("evidence", file.get("evidence", "")) for file in (inherited, data)]
+        data = {**inherited, **data, "evidence": {**evidence[0], **evidence[1]}}
     if "name" not in data:
         raise ValueError("'name' is missing")
     return data
@@ -519,3 +455,10 @@ def _merged(data: dict[str, Any]) -> dict[str, Any]:
 
 KEYS = (*(name for name in Target.__annotations__ if name not in ("off_device", "path")), "lacks")
 """The statements that a file may have."""
+
+_POSITIONAL, _NAMED = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
+# What `help` shows: each statement by its name, the first four also by their place.
+cast("Any", Target).__signature__ = Signature([
+    *(p for p in signature(Target.__init__).parameters.values() if p.kind is _POSITIONAL and p.name != "self"),
+    *(Parameter(name, _NAMED, default=None) for name in (*KEYS[4:], "off_device", "path")),
+])  # fmt: skip

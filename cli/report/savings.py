@@ -18,7 +18,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Rewrite
 from castsmith.ir.survey import survey
-from castsmith.ir.walks import Held, nodes_of, tensor_places
+from castsmith.ir.walks import Held, all_tensors, nodes_of, tensor_places
 from castsmith.numerics.types import type_name
 
 # ModelSizes of a model, for the line that compares before and after.
@@ -62,7 +62,7 @@ class Measure:
 def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
     """Count the nodes and the bytes of the tensors of `model`."""
     nodes, types = survey(model), Counter[str]()
-    for tensor in nodes.constants():
+    for tensor in all_tensors(model):
         types[type_name(tensor.dtype)] += tensor.nbytes
     operators = Counter(node.op_type for node in nodes.nodes)
     counts = len(nodes.nodes), nodes.count_casts(), dict(operators.most_common())

@@ -44,10 +44,8 @@ ModelLike = onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str] | bytes | M
 """What every function takes as a model: an onnx_ir.Model, a ModelProto, a path, or an object that holds a model."""
 
 
-def _errors_of_formats() -> tuple[type[Exception], ...]:
-    """Return the errors raised for a file that is not in the format of its suffix."""
-    return DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError, ValueError
-
+_NOT_OF_FORMAT = (DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError, ValueError)
+"""The errors raised for a file that is not in the format of its suffix."""
 
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|#[^\n]*+|=>|([<({\[])|[>)}\]]')
 """Tokens that open or close a bracket in ONNX text, and those that are skipped because they may contain one."""
@@ -303,7 +301,9 @@ def _read(path: Path) -> tuple[onnx.ModelProto, _OwnWeights | None]:
         raise ModelError(f"{path}: not an ordinary file.")
     try:
         if path.stat().st_size > _LARGE_FILE and file_format(path) == "protobuf":
-            return _read_skeleton(path)
+            own = _OwnWeights(DataFile(Path(os.path.realpath(path))), token_hex())
+            whole = own.file.view(0, path.stat().st_size)
+            return onnx.ModelProto.FromString(skeleton(whole, own.location, _LARGE_WEIGHT)), own
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # onnx calls its own text format experimental
             _require_shallow_text(path)
@@ -314,7 +314,7 @@ def _read(path: Path) -> tuple[onnx.ModelProto, _OwnWeights | None]:
         raise ModelError(f"{path}: the file is nested too deeply.") from None
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be read ({error.strerror}).") from None
-    except _errors_of_formats():
+    except _NOT_OF_FORMAT:
         raise ModelError(f"{path}: {_foreign_kind(path) or 'not an ONNX model, or truncated'}.") from None
     except (IndexError, RuntimeError):  # of the parser of ONNX text
         raise ModelError(f"{path}: the text has a number that is out of range.") from None
@@ -339,12 +339,6 @@ def _require_shallow_text(path: Path) -> None:
                 raise ModelError(f"{path}: brackets are nested more than {_DEEPEST_TEXT} levels deep.")
         elif bracket[0] in ">)}]":
             depth = max(0, depth - 1)
-
-
-def _read_skeleton(path: Path) -> tuple[onnx.ModelProto, _OwnWeights]:
-    own = _OwnWeights(DataFile(Path(os.path.realpath(path))), token_hex())
-    whole = own.file.view(0, path.stat().st_size)
-    return onnx.ModelProto.FromString(skeleton(whole, own.location, _LARGE_WEIGHT)), own
 
 
 NO_IR_VERSION = "the model has no IR version"

@@ -65,13 +65,12 @@ def spelled_out(proto: onnx.ModelProto) -> onnx.ModelProto:
         del graph.sparse_initializer[:]
     for nodes in _node_lists(copy):
         if any(_sparse_value(node) is not None for node in nodes):
-            _replace(nodes, [new for node in nodes for new in _spell_out(node)])
+            spelled = [
+                _nodes(value, node.output[0]) if (value := _sparse_value(node)) is not None else [node]
+                for node in nodes
+            ]
+            _replace(nodes, [node for parts in spelled for node in parts])
     return copy
-
-
-def _spell_out(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    value = _sparse_value(node)
-    return [node] if value is None else _nodes(value, node.output[0])
 
 
 def _nodes(tensor: onnx.SparseTensorProto, name: str) -> list[onnx.NodeProto]:
@@ -80,7 +79,9 @@ def _nodes(tensor: onnx.SparseTensorProto, name: str) -> list[onnx.NodeProto]:
     if zero.data_type == TensorProto.STRING:
         zero.string_data.append(b"")
     else:
-        zero.raw_data = bytes(16 if zero.data_type == TensorProto.COMPLEX128 else _width(zero.data_type))
+        zero.raw_data = bytes(
+            16 if zero.data_type == TensorProto.COMPLEX128 else make.tensor_dtype_to_np_dtype(zero.data_type).itemsize
+        )
     count, flat = tensor.values.dims[0] if tensor.values.dims else 0, len(tensor.indices.dims) == 1
     indices = TensorProto()
     indices.CopyFrom(tensor.indices)
@@ -99,10 +100,6 @@ def _nodes(tensor: onnx.SparseTensorProto, name: str) -> list[onnx.NodeProto]:
     if flat:
         nodes.append(make.make_node("Reshape", [scattered, f"{name}/dims"], [name]))
     return nodes
-
-
-def _width(data_type: int) -> int:
-    return make.tensor_dtype_to_np_dtype(data_type).itemsize
 
 
 def _integers(numbers: list[int]) -> TensorProto:

@@ -296,10 +296,6 @@ def _held(attribute: AttributeProto) -> list[str]:
     return [descriptor.name for descriptor, _ in attribute.ListFields() if descriptor.name in VALUE_FIELDS]
 
 
-def _tensor(tensor: TensorProto, _around: Path, _survey: Survey) -> str | None:
-    return fault_of_tensor(tensor)
-
-
 def fault_of_tensor(tensor: TensorProto) -> str | None:
     """Return what keeps the tensor from being read, as the end of a sentence that begins with its name."""
     if tensor.data_type not in NUMBERS_OF_TYPES or not tensor.data_type:
@@ -408,7 +404,7 @@ _CHECKS: dict[str, Callable[[Any, Path, Survey], str | None]] = {
     "GraphProto": _graph,
     "NodeProto": _node,
     "AttributeProto": _attribute,
-    "TensorProto": _tensor,
+    "TensorProto": lambda tensor, _around, _survey: fault_of_tensor(tensor),
     "SparseTensorProto": _sparse,
     "TypeProto": _type,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -169,14 +169,8 @@ def write_to(model: onnx_ir.Model, stream: IO[bytes], name: str) -> int:
         ModelError: The model is too large for one file; the message calls the stream `name`.
     """
     model = _settled(model)
-    tensors, path = dict(tensor_places(model)), Path(name)
-    _require_inline(tensors, name, "write it to a named file, which can keep its weights in a separate file")
-    layout, streamable = _Layout(), _streamable(model, path)
-    for place, tensor in tensors.items():
-        if place in streamable and tensor.nbytes >= _LARGE:
-            layout.copied[place] = tensor
-        elif is_external(tensor):
-            layout.stand_ins[place] = _inlined(tensor)
+    _require_inline(model, name, "write it to a named file, which can keep its weights in a separate file")
+    layout = _inline(model, _streamable(model, Path(name)))
     return write_model(stream, _proto(model, layout), _by_name(layout.copied))
 
 
@@ -187,28 +181,33 @@ def whole_proto(model: onnx_ir.Model) -> onnx.ModelProto:
         ModelError: The weights are too large for one message.
     """
     model = _settled(model)
-    tensors, name = dict(tensor_places(model)), model.graph.name or "the model"
-    _require_inline(tensors, name, "save it to a file, which can keep its weights in a separate file")
-    return _proto(model, _Layout({place: _inlined(tensor) for place, tensor in tensors.items() if is_external(tensor)}))
+    name = model.graph.name or "the model"
+    _require_inline(model, name, "save it to a file, which can keep its weights in a separate file")
+    return _proto(model, _inline(model))
 
 
 def light_proto(model: onnx_ir.Model) -> tuple[onnx.ModelProto, dict[str, onnx_ir.TensorProtocol]]:
     """Return the model as a ModelProto in which the large initializers of its graph have no elements, and these."""
     model = _settled(model)
-    initializers = set(model.graph.initializers.values())
-    layout = _Layout()
-    for place, tensor in tensor_places(model):
-        large = tensor.nbytes >= _LARGE or is_external(tensor)
-        if large and place in initializers and tensor.dtype != onnx_ir.DataType.STRING:
-            layout.copied[place] = tensor
-        elif is_external(tensor):
-            layout.stand_ins[place] = _inlined(tensor)
+    layout = _inline(model, {*model.graph.initializers.values()})
     return _proto(model, layout), _by_name(layout.copied)
 
 
-def _require_inline(tensors: Tensors, name: str, way_out: str) -> None:
+def _inline(model: onnx_ir.Model, past: Container[Place] = ()) -> _Layout:
+    """Lay out a model whose weights are in its message, or past it: those that are large or in data files."""
+    layout = _Layout()
+    for place, tensor in tensor_places(model):
+        is_text = tensor.dtype == onnx_ir.DataType.STRING
+        if place in past and not is_text and (tensor.nbytes >= _LARGE or is_external(tensor)):
+            layout.copied[place] = tensor
+        elif is_external(tensor):
+            layout.stand_ins[place] = _inlined(tensor)
+    return layout
+
+
+def _require_inline(model: onnx_ir.Model, name: str, way_out: str) -> None:
     """Raise ModelError if the weights exceed one message."""
-    size = sum(tensor.nbytes for place, tensor in tensors.items() if _has_bytes(place, tensor))
+    size = sum(tensor.nbytes for place, tensor in tensor_places(model) if _has_bytes(place, tensor))
     if size > _INLINE_LIMIT:
         raise ModelError(
             f"{name}: the model has {size} bytes of weights, more than the 2 GiB of an ONNX file: {way_out}."

@@ -8,18 +8,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import prod
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import numpy as np
 import onnx_ir
-from numpy.typing import NDArray
 
-from castsmith.ir.io.stored import FileTensor, Range, range_of
+from castsmith.ir.io.stored import Array, FileTensor, Range, range_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-Array = NDArray[Any]
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 

@@ -20,6 +20,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS, operators
 from castsmith.ir.ops.traits import Moves
 from castsmith.ir.survey import survey
+from castsmith.ir.walks import constant_bytes
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import element_type
 from castsmith.passes.place.problem import LAUNCH_BYTES
@@ -72,7 +73,7 @@ def cost_of(model: onnx_ir.Model) -> Cost:
     sizes = _Sizes(infer_element_types(model, PromotionRules(promote_unsafe=True)))
     loaded = [node for node in surveyed.nodes if _is_loaded(node)]
     moved = sum(map(sizes.moved, surveyed.nodes)) - sum(map(sizes.moved, loaded))
-    return Cost(len(surveyed.nodes), surveyed.count_casts(), moved, surveyed.constant_bytes(), len(loaded))
+    return Cost(len(surveyed.nodes), surveyed.count_casts(), moved, constant_bytes(model), len(loaded))
 
 
 def _is_loaded(node: onnx_ir.Node) -> bool:

@@ -98,10 +98,6 @@ def _round_to_odd(text: str) -> float:
         says_zero = not re.search("[1-9]", re.split("[eE]", text)[0])
         return nearest if says_zero else math.copysign(math.ulp(0.0), nearest)
     exact, held = Decimal(text), Decimal(nearest)
-    if exact == held or _is_odd(nearest):
+    if exact == held or np.float64(nearest).view(np.uint64) & np.uint64(1):
         return nearest
     return math.nextafter(nearest, math.inf if exact > held else -math.inf)
-
-
-def _is_odd(value: float) -> bool:
-    return bool(np.float64(value).view(np.uint64) & np.uint64(1))

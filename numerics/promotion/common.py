@@ -30,10 +30,8 @@ from castsmith.numerics.arguments import whole_number
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.libraries import library_type
-from castsmith.numerics.promotion.rules import PRESETS, PromotionRules, Rank
+from castsmith.numerics.promotion.rules import PromotionRules, Rank
 from castsmith.numerics.types import ELEMENT_TYPES, NUMERIC_TYPES, Kind, TypeLike, element_type, parse_type, type_name
-
-__all__ = ["PRESETS", "Operand", "PromotionRules", "Rank", "common_type", "promote_types"]
 
 Operand = tuple[TypeLike, Rank]
 
@@ -105,7 +103,8 @@ def common_type(operands: Sequence[Operand], rules: PromotionRules | None = None
     if len(types) == 1:
         return types[0]
     _refuse_unordered_kinds(types)
-    top = _of_highest_kind(types)
+    highest = max(element_type(dtype).kind for dtype in types)
+    top = [dtype for dtype in types if element_type(dtype).kind is highest]
     if rules.library != "openvino":
         common = library_type(rules.library, ranks, scalars_give_way=rules.pytorch_scalar_promotion)
         return common if common is None or rules.promote_unsafe else _safe_type(types, top, common)
@@ -135,11 +134,6 @@ def _scalar_or_not(rank: Rank) -> Rank:
     if whole_number("a rank", rank, "an integer or None") < 0:
         raise PromotionError(f"a rank must be at least 0, not {rank}.", rule="operands")
     return min(rank, 1)
-
-
-def _of_highest_kind(types: Sequence[DataType]) -> list[DataType]:
-    highest = max(element_type(dtype).kind for dtype in types)
-    return [dtype for dtype in types if element_type(dtype).kind is highest]
 
 
 def _narrowest_holding(types: Sequence[DataType]) -> DataType | None:

@@ -175,8 +175,7 @@ def library_type(
         raise PromotionError(text, lhs=first, rhs=last, rule=library, option="library")
     if len(answers) > 1:
         return None
-    (least,) = answers
-    least = present(least, "the common type of the library")
+    least = present(answers.pop(), "the common type of the library")
     return parse_type(library_of(library).star if least == STAR else least)
 
 

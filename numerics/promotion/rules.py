@@ -20,6 +20,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, cast
 
@@ -115,21 +116,11 @@ def _rows(table: object) -> Mapping[str, str]:
         for name_above in above:
             if name_above not in rows:
                 raise ValueError(f"{name_above}, which is above {name}, has no row")
-    _refuse_cycles(rows)
+    try:
+        TopologicalSorter(rows).prepare()
+    except CycleError as error:
+        raise ValueError(f"{error.args[1][0]} is above itself, which is a cycle") from None
     return {name: " ".join(above) for name, above in rows.items()}
-
-
-def _refuse_cycles(rows: Mapping[str, list[str]]) -> None:
-    """Raise ValueError for a cycle.
-
-    Types without a type above them are removed; types that remain form a cycle.
-    """
-    left = dict(rows)
-    while top := [name for name, above in left.items() if not any(name_above in left for name_above in above)]:
-        for name in top:
-            del left[name]
-    if left:
-        raise ValueError(f"{next(iter(left))} is above itself, which is a cycle")
 
 
 def _short(name: str) -> str:

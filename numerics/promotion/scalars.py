@@ -80,15 +80,12 @@ def _kept(dtype: DataType, rank: Rank, value: Scalar, base: DataType, rules: Pro
     kind, base_kind = element_type(dtype).kind, element_type(base).kind
     if kind not in _NUMERIC or base_kind not in _NUMERIC:
         return dtype, rank
-    stand_in = _default(kind, rules) if kind > base_kind else base
+    library = library_of("torch" if rules.library == "openvino" else rules.library)
+    default = parse_type(library.weak_float if kind is Kind.FLOATING else library.weak_integer)
+    stand_in = default if kind > base_kind else base
     if holds(value, dtype, stand_in):
         return (stand_in, rank) if kind > base_kind else None
     return dtype, int(bool(rank) or kind is base_kind is Kind.INTEGER)
-
-
-def _default(kind: Kind, rules: PromotionRules) -> DataType:
-    library = library_of("torch" if rules.library == "openvino" else rules.library)
-    return parse_type(library.weak_float if kind is Kind.FLOATING else library.weak_integer)
 
 
 def holds(value: Scalar, dtype: DataType, target: DataType) -> bool:

@@ -16,7 +16,7 @@ from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import CHUNK
 from castsmith.numerics.errors import QuantizeError
 
-Box = tuple[slice, slice, slice]
+_Box = tuple[slice, slice, slice]
 
 
 def folded_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
@@ -62,20 +62,16 @@ def require_shapes(x: Array, scale: Array, zero: Array | None, axis: int, block_
         )
 
 
-def folded(x: Array, scale: Array, axis: int) -> Array:
-    """Return `x` in the three dimensions that `pieces` cuts; a view if the layout allows it."""
-    return x.reshape(1, 1, -1) if is_scalar(scale) else x.reshape(folded_shape(x.shape, axis))
-
-
-def pieces(x: Array, axis: int, block_size: int, *parameters: Array) -> Iterator[tuple[Box, list[Array]]]:
-    """Yield the boxes of at most CHUNK elements into which a `folded` `x` is cut, in C order.
+def pieces(x: Array, axis: int, block_size: int, *parameters: Array) -> Iterator[list[Array]]:
+    """Yield parts of `x` of at most CHUNK elements, in C order and three dimensions.
 
     Each comes with the parts of `parameters` (scale, zero point; of one granularity) that broadcast against it.
     """
     blocked = bool(block_size) and parameters[0].ndim == x.ndim
     cubes = [_cube(parameter, x.shape, axis) for parameter in parameters]
-    for box in _boxes(*folded(x, parameters[0], axis).shape):
-        yield box, [_part(cube, box, block_size if blocked else 1) for cube in cubes]
+    cube = x.reshape(1, 1, -1) if is_scalar(parameters[0]) else x.reshape(folded_shape(x.shape, axis))
+    for box in _boxes(*cube.shape):
+        yield [cube[box], *(_part(parameter, box, block_size if blocked else 1) for parameter in cubes)]
 
 
 def _cube(parameter: Array, shape: tuple[int, ...], axis: int) -> Array:
@@ -86,14 +82,14 @@ def _cube(parameter: Array, shape: tuple[int, ...], axis: int) -> Array:
     return parameter.reshape(folded_shape(parameter.shape, axis))
 
 
-def _part(cube: Array, box: Box, block_size: int) -> Array:
+def _part(cube: Array, box: _Box, block_size: int) -> Array:
     outer, along, inner = (at if size > 1 else slice(None) for at, size in zip(box, cube.shape, strict=True))
     if block_size == 1 or cube.shape[1] == 1:
         return cube[outer, along, inner]
     return cube[outer, np.arange(along.start, along.stop) // block_size, inner]
 
 
-def _boxes(outer: int, along: int, inner: int) -> Iterator[Box]:
+def _boxes(outer: int, along: int, inner: int) -> Iterator[_Box]:
     wide = max(min(inner, CHUNK), 1)
     long = max(min(along, CHUNK // wide), 1)
     high = max(min(outer, CHUNK // (wide * long)), 1)

@@ -29,7 +29,6 @@ from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.cast.narrowing import narrow
 from castsmith.numerics.cast.settings import NEWEST_OPSET, Policy
-from castsmith.numerics.quantize.granularity import Box
 from castsmith.numerics.quantize.schema import Operands, Settings, dequantize_operands, quantize_operands
 from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type
 
@@ -125,40 +124,36 @@ def quantized_pieces(
     x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
 ) -> Iterator[Array]:
     """Yield the elements of `quantize_linear` with the same arguments in C order, in one-dimensional arrays."""
-    return (part.reshape(-1) for _, part in _quantized(quantize_operands(x, scale, zero_point, Settings(**settings))))
+    return _quantized(quantize_operands(x, scale, zero_point, Settings(**settings)))
 
 
 def dequantized_pieces(
     x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
 ) -> Iterator[Array]:
     """Yield the elements of `dequantize_linear` as `quantized_pieces` does."""
-    return (
-        part.reshape(-1) for _, part in _dequantized(dequantize_operands(x, scale, zero_point, Settings(**settings)))
-    )
+    return _dequantized(dequantize_operands(x, scale, zero_point, Settings(**settings)))
 
 
-def _quantized(operands: Operands) -> Iterator[tuple[Box, Array]]:
-    source = operands.folded(operands.x)
-    for box, divisor, zero in operands.pieces():
+def _quantized(operands: Operands) -> Iterator[Array]:
+    for part, divisor, zero in operands.pieces():
         with np.errstate(all="ignore"):
-            part = quantize_piece(source[box], divisor, zero, operands, operands.compute)
-        yield box, part
+            quantized = quantize_piece(part, divisor, zero, operands, operands.compute)
+        yield quantized.reshape(-1)
 
 
-def _dequantized(operands: Operands) -> Iterator[tuple[Box, Array]]:
-    source = operands.folded(operands.x)
-    for box, factor, zero in operands.pieces():
+def _dequantized(operands: Operands) -> Iterator[Array]:
+    for part, factor, zero in operands.pieces():
         with np.errstate(all="ignore"):
-            part = product(difference(source[box], zero), factor, operands.compute)
-        yield box, part
+            dequantized = product(difference(part, zero), factor, operands.compute)
+        yield dequantized.reshape(-1)
 
 
-def _joined(operands: Operands, parts: Iterable[tuple[Box, Array]]) -> Array:
-    result = np.empty(operands.x.shape, operands.output.numpy())
-    out = operands.folded(result)
-    for box, part in parts:
-        out[box] = part
-    return result
+def _joined(operands: Operands, parts: Iterable[Array]) -> Array:
+    result, end = np.empty(operands.x.size, operands.output.numpy()), 0
+    for part in parts:
+        result[end : end + part.size] = part
+        end += part.size
+    return result.reshape(operands.x.shape)
 
 
 def quantize_piece(x: Array, scale: Array, zero: Array | None, operands: Operands, compute: DataType) -> Array:

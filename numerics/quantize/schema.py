@@ -16,7 +16,7 @@ from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import elements_of
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import ElementTypeError, QuantizeError
-from castsmith.numerics.quantize.granularity import Box, folded, pieces, require_shapes
+from castsmith.numerics.quantize.granularity import pieces, require_shapes
 from castsmith.numerics.types import ELEMENT_TYPES, TypeLike, parse_type, type_name
 
 FIRST_OPSET = 10
@@ -137,19 +137,11 @@ class Operands:
     output: DataType
     stated: bool
 
-    def pieces(self) -> Iterator[tuple[Box, Array, Array | None]]:
-        """Yield the boxes into which `x` is cut, each with the scale and the zero point of its elements."""
-        axis, block_size = self.settings.axis, self.settings.block_size
-        if self.zero_point is None:
-            for box, (scale,) in pieces(self.x, axis, block_size, self.scale):
-                yield box, scale, None
-            return
-        for box, (scale, zero) in pieces(self.x, axis, block_size, self.scale, self.zero_point):
-            yield box, scale, zero
-
-    def folded(self, array: Array) -> Array:
-        """Return a view of an array of the shape of `x` in the form that `pieces` cuts."""
-        return folded(array, self.scale, self.settings.axis)
+    def pieces(self) -> Iterator[tuple[Array, Array, Array | None]]:
+        """Yield parts of `x` in C order, each with the scales and the zero points of its elements."""
+        parameters = [parameter for parameter in (self.scale, self.zero_point) if parameter is not None]
+        for part, scale, *zero in pieces(self.x, self.settings.axis, self.settings.block_size, *parameters):
+            yield part, scale, zero[0] if zero else None
 
 
 def quantize_operands(

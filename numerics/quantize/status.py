@@ -7,7 +7,6 @@ unless `precision` states the type; they are found by computing both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,77 +18,38 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.quantize.linear import add, difference, product, quantize_piece, quotient
 from castsmith.numerics.quantize.schema import Operands, Settings, dequantize_operands, quantize_operands
-from castsmith.numerics.status import (
-    Definedness,
-    Finding,
-    Mark,
-    Mask,
-    Span,
-    first_of_worst,
-    note_worst,
-    rules_for,
-    spans_of,
-)
+from castsmith.numerics.status import Definedness, Judgement, Mark, Mask, rules_for
 from castsmith.numerics.types import FLOAT8_TYPES, Kind, element_type, type_name
 
 Rules = Iterator[tuple[Definedness, str, Mask]]
-"""The findings of a rule for the elements of one box: the best status they have, the reason, and a mask."""
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What the standard says of each element that a node gives: an array, the first of the worst status, or spans.
-
-    Attributes:
-        operands: The operands of the node.
-        rules: Takes a part of x with its scale and zero point.
-    """
-
-    operands: Operands
-    rules: Callable[[Operands, Array, Array, Array | None], Rules]
-
-    def status(self) -> npt.NDArray[np.uint8]:
-        """Return the status of each element, as values of Definedness, in the shape of x."""
-        status = np.zeros(self.operands.x.shape, np.uint8)
-        note_worst(self._marks(), self.operands.folded(status))
-        return status
-
-    def finding(self) -> Finding | None:
-        """Return the first element, in C order, of the worst status; None if all elements are DEFINED."""
-        x = self.operands.x
-        worst = first_of_worst(self._marks(), self.operands.folded(x).shape)
-        if worst is None:
-            return None
-        place, mark = worst
-        index = tuple(int(at) for at in np.unravel_index(place, x.shape))
-        return Finding(index, str(x[index]), mark.standing, mark.reason)
-
-    def spans(self) -> list[Span]:
-        """Return the spans of elements that the standard does not fix, with the reasons."""
-        causes = np.zeros(self.operands.x.shape, np.int32)
-        return spans_of(self._marks(), self.operands.folded(causes), causes)
-
-    def _marks(self) -> Iterator[Mark]:
-        source = self.operands.folded(self.operands.x)
-        source = source.astype(source.dtype.newbyteorder("="), copy=False)
-        for box, scale, zero in self.operands.pieces():
-            with np.errstate(all="ignore"):
-                marked_here = [Mark(box, *rule) for rule in self.rules(self.operands, source[box], scale, zero)]
-            yield from marked_here
+"""The findings of a rule for some elements: the best status they have, the reason, and a mask."""
 
 
 def judge_quantize(
     x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
 ) -> Judgement:
     """Return the judgement of `quantize_linear` with the same arguments. Raises as it does."""
-    return Judgement(quantize_operands(x, scale, zero_point, Settings(**settings)), _quantize_rules)
+    return _judged(quantize_operands(x, scale, zero_point, Settings(**settings)), _quantize_rules)
 
 
 def judge_dequantize(
     x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
 ) -> Judgement:
     """Return the judgement of `dequantize_linear` with the same arguments. Raises as it does."""
-    return Judgement(dequantize_operands(x, scale, zero_point, Settings(**settings)), _dequantize_rules)
+    return _judged(dequantize_operands(x, scale, zero_point, Settings(**settings)), _dequantize_rules)
+
+
+def _judged(operands: Operands, rules: Callable[[Operands, Array, Array, Array | None], Rules]) -> Judgement:
+    def marks() -> Iterator[Mark]:
+        end = 0
+        for part, scale, zero in operands.pieces():
+            where = slice(end, end := end + part.size)
+            native = part.astype(part.dtype.newbyteorder("="), copy=False)
+            with np.errstate(all="ignore"):
+                marked_here = [Mark(where, *rule) for rule in rules(operands, native, scale, zero)]
+            yield from marked_here
+
+    return Judgement(operands.x, marks())
 
 
 _DISPUTED, _UNDEFINED = Definedness.DISPUTED, Definedness.UNDEFINED

@@ -3,7 +3,7 @@
     onnxruntime    the CPU kernel of ONNX Runtime 1.32, one Cast at a time, on x86-64
     reference      the reference evaluator of onnx 1.23, on numpy 2 and ml_dtypes 0.6
 
-`castsmith.numerics.runtimes.differences` lists how each departs from the schema. A result that differs between the body
+docs/numerics.md lists how each departs from the schema. A result that differs between the body
 and the tail of a vectorised loop is not reproducible and is refused: a floating-point number out of range of an integer
 of 8 bits or more. The sign and payload of a NaN also depend on the lane; here every NaN has the bits that `cast` gives.
 """

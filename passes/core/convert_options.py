@@ -33,19 +33,15 @@ def _precision(_: str, value: object) -> object:
     return parse_precision(cast("TypeLike", value))
 
 
-def _texts(name: str, value: object) -> object:
-    """Return a text as it is, or the texts of a sequence."""
-    if isinstance(value, str):
+def _texts(name: str, value: object, *, or_flag: bool = False) -> object:
+    """Return a text as it is, or the texts of a sequence; with `or_flag` None, True and False too."""
+    if isinstance(value, str) or (or_flag and (value is None or isinstance(value, bool))):
         return value
     if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
         texts = tuple(cast("Iterable[object]", value))
         if all(isinstance(text, str) for text in texts):
             return texts
     raise invalid(name, cast("object", value), "a str, or several", of_type=True)
-
-
-def _kept(name: str, value: object) -> object:
-    return value if value is None or isinstance(value, bool) else _texts(name, value)
 
 
 def _ranges(name: str, value: object) -> dict[str, tuple[float, float]]:
@@ -55,14 +51,10 @@ def _ranges(name: str, value: object) -> dict[str, tuple[float, float]]:
         raise invalid(name, value, "a mapping of names to two numbers", of_type=True)
     from castsmith.numerics.arguments import range_of
 
-    ranges = {_name(name, key): ends for key, ends in cast("Mapping[object, object]", value).items()}
-    return {key: range_of(key, ends) for key, ends in ranges.items()}
-
-
-def _name(name: str, key: object) -> str:
-    if isinstance(key, str):
-        return key
-    raise invalid(name, key, "the name of a value", of_type=True)
+    for key in cast("Mapping[object, object]", value):
+        if not isinstance(key, str):
+            raise invalid(name, key, "the name of a value", of_type=True)
+    return {key: range_of(key, ends) for key, ends in cast("Mapping[str, object]", value).items()}
 
 
 def _error(name: str, value: object) -> float | None:
@@ -112,7 +104,7 @@ class ConvertOptions:
     to: TypeLike = required(OptionInfo("float16, bfloat16 or float", _precision, metavar="TYPE"))
     target: str | Target | None = shared("target")
     keep_io_types: bool | str | Sequence[str] | None = option(
-        None, OptionInfo("leave the types of inputs and outputs, or of those named", _kept)
+        None, OptionInfo("leave the types of inputs and outputs, or of those named", partial(_texts, or_flag=True))
     )
     keep: str | Sequence[str] = option((), OptionInfo("patterns of nodes that keep their type", _texts))
     lower: str | Sequence[str] = option(

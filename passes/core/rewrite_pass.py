@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import onnx_ir
 from onnx_ir import DataType
@@ -46,19 +46,22 @@ DROP_UNUSED = Rule(
 )
 
 
-class Listener(Protocol):
-    """Receiver of what the passes of Castsmith do that run inside a block of `listening`."""
+class Recorder:
+    """Collects the records of the passes of Castsmith that run inside a block of `listening`."""
+
+    def __init__(self) -> None:
+        self.records = Records()
 
     def begins(self, model: onnx_ir.Model) -> None:
         """Note that a pass is about to run on the model."""
-        ...
 
     def ended(self, model: onnx_ir.Model, records: Records) -> None:
         """Note the model that a pass returned, and its records."""
-        ...
+        del model
+        self.records.extend(records)
 
 
-_LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("castsmith_listeners", default=())
+_LISTENERS: ContextVar[tuple[Recorder, ...]] = ContextVar("castsmith_listeners", default=())
 
 
 class RewritePass(InPlacePass):
@@ -181,7 +184,7 @@ def _dropped(class_name: str, model: onnx_ir.Model, before: list[str]) -> Rewrit
 
 
 @contextmanager
-def listening(listener: Listener) -> Generator[None]:
+def listening(listener: Recorder) -> Generator[None]:
     """Tell `listener` of every pass of Castsmith that the block runs, in whatever pass manager it does.
 
     Blocks may be nested; each belongs to the thread or task that opened it.
@@ -199,24 +202,9 @@ def recording() -> Generator[Records]:
 
     One recording may be inside another; each belongs to the thread or task that opened it.
     """
-    recorder = _Recorder()
+    recorder = Recorder()
     with listening(recorder):
         yield recorder.records
-
-
-class _Recorder:
-    """Collects the records of passes."""
-
-    def __init__(self) -> None:
-        self.records = Records()
-
-    def begins(self, model: onnx_ir.Model) -> None:
-        """As of Listener."""
-
-    def ended(self, model: onnx_ir.Model, records: Records) -> None:
-        """As of Listener."""
-        del model
-        self.records.extend(records)
 
 
 RULE, PASS, FROM = "castsmith.rule", "castsmith.pass", "castsmith.from"

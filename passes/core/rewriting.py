@@ -17,24 +17,11 @@ from castsmith.ir.constants import constant_nodes, drop_if_unused
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.text import Types, constant_item, node_item, site_of
-from castsmith.ir.walks import all_nodes, graph_of
+from castsmith.ir.walks import graph_of
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.session import Session
 from castsmith.targets.kernels import takes_identity
 from castsmith.targets.target import Target
-
-__all__ = [
-    "NodeRule",
-    "Replacement",
-    "all_nodes",
-    "apply_replacement",
-    "first_of",
-    "lacking_identity",
-    "place_constant",
-    "replace_nodes",
-    "rewire",
-    "take_declaration",
-]
 
 
 @dataclass(frozen=True)
@@ -229,7 +216,7 @@ def _hand_over_graph_output(
     others an Identity is inserted.
     """
     name, nodes = old.name, list[onnx_ir.Node]()
-    if not _can_be_renamed(new, node):
+    if not can_be_renamed(new, node):
         identity = onnx_ir.node("Identity", [new], name=namer.fresh(f"castsmith_output_{name}"))
         identity.outputs[0].type, identity.outputs[0].shape = new.type, new.shape
         node.prepend(identity)
@@ -243,7 +230,7 @@ def _hand_over_graph_output(
     return nodes
 
 
-def _can_be_renamed(value: onnx_ir.Value, node: onnx_ir.Node) -> bool:
+def can_be_renamed(value: onnx_ir.Value, node: onnx_ir.Node) -> bool:
     """True if the value can take over the name of an output of the node."""
     producer = value.producer()
     return producer is not None and producer.graph is node.graph and not value.is_graph_output()
@@ -293,7 +280,7 @@ def lacking_identity(
             continue
         dtype = inference.type_of(old)
         producer = None if new is None else new.producer()
-        renamed = new is not None and producer is not None and (producer in added or _can_be_renamed(new, node))
+        renamed = new is not None and producer is not None and (producer in added or can_be_renamed(new, node))
         if dtype is not None and not renamed and not takes_identity(dtype, imports, target):
             lacks = f"an Identity of {type_name(dtype)}, for which the target has no kernel"
             return f"the output {old.name} would need {lacks}"

@@ -153,8 +153,8 @@ class Session:
         types = inference.types
         before = [types.get(value) for value in node.outputs]
         for changed in added if outputs is not None else (*added, node):
-            if _reaches_further(changed, inference):
-                return False
+            if graphs_of(changed) or changed.op_identifier() in inference.functions:
+                return False  # the types depend on subgraphs, or on a function
             inference.walk((changed,), self.imports[graph_of(changed)])
         after = [types.get(value) for value in node.outputs]
         if outputs is not None:
@@ -167,11 +167,6 @@ class Session:
 def _is_the_same_under_all_rules(inference: Inference) -> bool:
     """True if no value must be converted, and each function has one set of types."""
     return not inference.to_convert and all(len(calls) < 2 for calls in inference.signatures.values())
-
-
-def _reaches_further(node: onnx_ir.Node, inference: Inference) -> bool:
-    """True if the node's results depend on a function, or on subgraphs."""
-    return bool(graphs_of(node)) or node.op_identifier() in inference.functions
 
 
 def _is_gone(value: onnx_ir.Value) -> bool:

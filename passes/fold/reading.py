@@ -14,13 +14,12 @@ from castsmith.ir.ops.promote_types import is_convert_promote_types, promotion_r
 from castsmith.ir.ops.qonnx import is_trunc, read_trunc, trunc_operands
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_formals, opset_of
 from castsmith.ir.ops.table import CASTS, CONVERSIONS, LINEAR
+from castsmith.ir.walks import Scope
 from castsmith.numerics.promotion.common import common_type
 from castsmith.passes.fold.conversions import BitCastTo, CastTo, Reading, TruncOf, read_quantize
 from castsmith.passes.fold.values import Constants
 
 CONVERTING = CONVERSIONS | {"Trunc"}
-
-Scope = onnx_ir.Graph | onnx_ir.Function
 
 
 @dataclass(frozen=True)

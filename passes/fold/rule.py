@@ -120,7 +120,9 @@ class Folding:
             if plan.constant in new and plan.constant.value is None:
                 # An output of the graph keeps its name, so its replacement needs another one.
                 name = f"{output.name}_value" if output.is_graph_output() else output.name
-                self._give_value(plan.constant, name or "folded")
+                tensor = present(plan.constant.tensor, "the tensor of the folded constant")
+                plan.constant.value = new_constant(name or "folded", tensor)
+                self.constants.by_value[plan.constant.value] = plan.constant
         outputs = tuple(derivation.stands or derivation.constant.value for derivation in derivations)
         values = tuple(constant.value for constant in new if constant.value is not None)
         return Replacement(
@@ -199,8 +201,7 @@ class Folding:
         refusal = None if derivation.constant.tensor is not None else self._refusal(node, (derivation,), (), dropped)
         if refusal is not None:
             return refusal
-        tensor = derivation.constant.tensor
-        tensor = present(tensor, "the tensor of the constant")
+        tensor = present(derivation.constant.tensor, "the tensor of the constant")
         self.grown += tensor.nbytes - dropped
         value = new_constant(f"{node.outputs[0].name}_value", tensor)
         reason = _reason([derivation], {derivation.constant: derivation}) + self._runtime_note([derivation.constant])
@@ -270,10 +271,6 @@ class Folding:
         if not any(constant in new for constant in self.as_runtime):
             return ""
         return f"; what the standard leaves open as {self.fold_as} computes it"
-
-    def _give_value(self, constant: Known, name: str) -> None:
-        constant.value = new_constant(name, present(constant.tensor, "the tensor of the folded constant"))
-        self.constants.by_value[constant.value] = constant
 
     def _within(self, node: onnx_ir.Node, home: onnx_ir.Graph | None) -> onnx_ir.Node:
         """Return the node of the graph `home` that is, or contains, the node; later users see nodes inserted there."""

@@ -30,7 +30,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_tensors, graph_of
+from castsmith.ir.walks import constant_bytes, graph_of
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.status import Definedness
 from castsmith.passes.core.options import FoldAs, shared
@@ -150,9 +150,6 @@ class FoldConstants(SessionPass):
         )
         return Refusal(NAME, FOLD_QUANTIZED.code, site_of(node), reason)
 
-    def _largest(self, model: onnx_ir.Model) -> int:
-        return sum(tensor.nbytes for tensor in all_tensors(model)) + self.max_growth + _SCRATCH
-
     def _folding(self, session: Session, namer: Namer) -> Folding:
         inference = session.follow(PromotionRules(promote_unsafe=True))
         held, imports = session.holders, session.imports
@@ -160,7 +157,7 @@ class FoldConstants(SessionPass):
         for graph, node in held.items():
             outer = node.graph
             depths[graph] = 1 + (depths.get(outer, 0) if isinstance(outer, onnx_ir.Graph) else 0)
-        constants = Constants(depths, imports, lambda: self._largest(session.model))
+        constants = Constants(depths, imports, lambda: constant_bytes(session.model) + self.max_growth + _SCRATCH)
         reader = Reader(constants, inference, imports, called_with_several_types(inference))
         tolerated = Definedness.DISPUTED if self.fold_disputed else Definedness.DEFINED
         limits = self.max_growth, self.max_total_growth

@@ -59,12 +59,8 @@ class Known:
 
     @property
     def nbytes(self) -> int:
-        return bytes_of(self.dtype, self.shape)
-
-
-def bytes_of(dtype: DataType, shape: Dims) -> int:
-    """Return the bytes of a tensor in a file."""
-    return ceil(prod(shape) * element_bytes(dtype))
+        """The bytes of the tensor in a file."""
+        return ceil(prod(self.shape) * element_bytes(self.dtype))
 
 
 @dataclass

@@ -117,9 +117,8 @@ def _serve(
 
 def _cast_constant(value: onnx_ir.Value, chain: Chain, problem: Problem, namer: Namer) -> onnx_ir.Value:
     """Cast a small constant immediately."""
-    step, dtype, tensor = problem.casting.step_to(type_of(chain)), type_of(chain), constant_tensor(value)
-    tensor = present(tensor, "the tensor of the constant")
-    opset = problem.casting.opset
+    step, dtype, opset = problem.casting.step_to(type_of(chain)), type_of(chain), problem.casting.opset
+    tensor = present(constant_tensor(value), "the tensor of the constant")
     array = cast(tensor.numpy(), dtype, saturate=step.saturate, round_mode=step.round_mode, opset=opset)
     name = namer.fresh(f"{value.name}_{type_name(dtype)}")
     constant = new_constant(name, onnx_ir.tensor(array, dtype=dtype, name=name))
@@ -133,5 +132,4 @@ def _place(node: onnx_ir.Node, base: onnx_ir.Value, first: onnx_ir.Node | None, 
     if first is not None and producer not in placed:
         first.prepend(node)
         return
-    producer = present(producer, "the node that makes the value")
-    producer.append(node)
+    present(producer, "the node that makes the value").append(node)

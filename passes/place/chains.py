@@ -8,7 +8,7 @@ value of its source is not a step: moving it would change its result in a runtim
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 from onnx_ir import DataType
@@ -38,8 +38,6 @@ class Casting:
 
     steps: tuple[CastNode, ...]
     opset: int
-    plans: dict[object, object] = field(default_factory=dict[object, object], compare=False, repr=False)
-    """Results of `castsmith.passes.place.choices` for these casts."""
 
     def types(self) -> list[DataType]:
         return [step.to for step in self.steps if step.to is not None]
@@ -62,10 +60,6 @@ class Casting:
                 break
             chains.append(longer)
         return tuple(chains)
-
-
-Castings = dict[tuple[tuple[CastNode, ...], int], Casting]
-"""The castings of one run of the pass: similar regions share the results for one of them."""
 
 
 @cache

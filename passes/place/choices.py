@@ -8,10 +8,10 @@ similar roots.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from onnx_ir import DataType
 
@@ -51,15 +51,9 @@ class Plan:
     unit: float
 
 
+@lru_cache(maxsize=4096)  # similar regions have similar roots
 def plan_of(casting: Casting, history: Chain, own: Choice | None, demands: tuple[ChosenDemand, ...]) -> Plan | None:
     """Return the cheapest way to serve all demands; None if there is none."""
-    key = history, own, demands
-    if key not in casting.plans:
-        casting.plans[key] = _plan(casting, history, own, demands)
-    return cast("Plan | None", casting.plans[key])
-
-
-def _plan(casting: Casting, history: Chain, own: Choice | None, demands: tuple[ChosenDemand, ...]) -> Plan | None:
     value, source = _chains(casting, history, own)
     if source is None:
         return None
@@ -87,15 +81,11 @@ def _chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain
 def _serves(casting: Casting, value: Chain | None, demand: ChosenDemand, offered: Chain) -> bool:
     """True if the offered chain serves the demand on a root that had the chain `value`, if it can have one."""
     path, other = demand
-    wanted = _extended(casting, value, path)
+    wanted = value
+    for dtype in path:
+        wanted = None if wanted is None else casting.extend(wanted, dtype)
     if wanted is None or other is None or other.mode is Mode.KEEP:
         return offered == wanted
     if other.mode is Mode.AFTER:
         return offered == casting.extend(wanted, other.dtype)
     return type_of(offered) == other.dtype and casting.extend(offered, type_of(wanted)) == wanted
-
-
-def _extended(casting: Casting, chain: Chain | None, path: Sequence[DataType]) -> Chain | None:
-    for dtype in path:
-        chain = None if chain is None else casting.extend(chain, dtype)
-    return chain

@@ -10,7 +10,7 @@ so a choice is valid if every input can be made, by at most two casts, from the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -113,22 +113,17 @@ class Problem:
 
     def cost(self, chosen: Sequence[Choice]) -> float:
         """Return the time of the moves and the casts of the region; IMPOSSIBLE for an invalid choice."""
-        return self.cost_of_moves(chosen) + sum(self.cost_of_root(number, chosen) for number in range(len(self.roots)))
-
-    def cost_of_moves(self, chosen: Iterable[Choice]) -> float:
-        return sum(self.cost_of_move(number, choice) for number, choice in enumerate(chosen))
+        plans = (self.price(number, self.plan(number, chosen)) for number in range(len(self.roots)))
+        return sum(self.cost_of_move(number, choice) for number, choice in enumerate(chosen)) + sum(plans)
 
     def cost_of_move(self, number: int, choice: Choice) -> float:
         change = 0 if choice.mode is Mode.KEEP else _CHANGE
         return _TIME * self.moves[number].elements * choice.dtype.itemsize + change
 
-    def cost_of_root(self, number: int, chosen: Sequence[Choice]) -> float:
-        return self._price(number, self.plan(number, chosen))
-
     def cost_of_serving(self, number: int, own: Choice | None, demand: Demand, other: Choice | None) -> float:
         """Return the cost of the cast that one demand alone needs; IMPOSSIBLE if no single cast serves it."""
         plan = plan_of(self.casting, self.roots[number].history, own, ((demand.path, other),))
-        return self._price(number, plan if plan is not None and len(plan.casts) < 2 else None)
+        return self.price(number, plan if plan is not None and len(plan.casts) < 2 else None)
 
     def bytes_and_casts(self, chosen: Sequence[Choice]) -> tuple[float, int]:
         """Return the bytes that moves and casts read and write, and the number of casts of non-constant values."""
@@ -147,7 +142,8 @@ class Problem:
         demands = tuple((demand.path, other) for demand, other in zip(root.demands, others, strict=True))
         return plan_of(self.casting, root.history, own, demands)
 
-    def _price(self, number: int, plan: Plan | None) -> float:
+    def price(self, number: int, plan: Plan | None) -> float:
+        """Return the cost of the casts of a root; IMPOSSIBLE without a plan."""
         if plan is None:
             return IMPOSSIBLE
         root, casts = self.roots[number], len(plan.casts)

@@ -6,24 +6,22 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference
-from castsmith.ir.constants import constant_tensor
+from castsmith.ir.constants import SMALL, constant_tensor, narrowed
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import CastNode
 from castsmith.ir.ops.schemas import opset_of
-from castsmith.numerics.cast.convert import cast
+from castsmith.ir.walks import graph_of
 from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
-from castsmith.numerics.status import cast_status
 from castsmith.passes.core.casts import cast_before, held
 from castsmith.passes.core.cost import Legality
-from castsmith.passes.place.chains import Casting, Castings, Chain, is_fixed, start
+from castsmith.passes.place.chains import Casting, Chain, is_fixed, start
 from castsmith.passes.place.choices import Choice, Mode
 from castsmith.passes.place.movable import (
     PASSED,
@@ -33,10 +31,6 @@ from castsmith.passes.place.movable import (
 )
 from castsmith.passes.place.problem import Demand, MovingNode, Problem, Root
 from castsmith.passes.place.sizes import Sizes
-
-_SMALL = 1024
-"""Largest number of elements of a constant that is cast at optimization time."""
-
 
 _MEMBERS = PASSED | {"Cast"}
 
@@ -104,7 +98,6 @@ def pose(
     inference: Inference,
     imports: Mapping[str, int],
     sizes: Sizes,
-    castings: Castings,
     *,
     legality: Legality,
     namer: Namer,
@@ -112,15 +105,14 @@ def pose(
     """Return the problem of a region, or the reason why it is skipped; None for one that is not of two types."""
     if _longest_row(region) > _IN_A_ROW:
         return f"chain of more than {_IN_A_ROW} casts; skipped"
-    opset, graph = opset_of(imports, "") or 1, next(iter(region.nodes)).graph
-    graph = present(graph, "the graph of the value")
+    opset, graph = opset_of(imports, "") or 1, graph_of(next(iter(region.nodes)))
     types = {dtype for node, indexes in region.inputs.items() for dtype in _types_of(node, indexes, inference)}
     steps = _steps(region.casts.values(), types, opset)
     if isinstance(steps, str):
         return steps
     if len(steps) != 2:
         return None
-    casting = castings.setdefault((steps, opset), Casting(steps, opset))
+    casting = Casting(steps, opset)
     numbers = {node: number for number, node in enumerate(region.moves)}
     histories: dict[onnx_ir.Value, Chain] = {}
     moves: list[MovingNode] = []
@@ -132,15 +124,14 @@ def pose(
             if value not in histories:
                 histories[value] = _history_of_source(value, inference, casting)
         if node in region.casts:
-            extended = casting.extend(histories[operands[0]], _to(region.casts[node]))
+            extended = casting.extend(histories[operands[0]], region.casts[node].target)
             if extended is None:
                 unmoved.append(node)
             else:
                 histories[node.outputs[0]] = extended
             continue
         sizes.note_move(operands, node.outputs)
-        dtype = inference.type_of(operands[0])
-        dtype = present(dtype, "the element type")
+        dtype = present(inference.type_of(operands[0]), "the element type")
         alike = len({histories[value] for value in operands}) == 1
         for output in node.outputs:
             histories[output] = histories[operands[0]] if alike else start(dtype)
@@ -206,9 +197,9 @@ def _steps(casts: Iterable[CastNode], types: set[DataType], opset: int) -> tuple
     """Return one cast to each type of the region."""
     steps: dict[DataType, CastNode] = {}
     for step in casts:
-        other = steps.setdefault(_to(step), step)
+        other = steps.setdefault(step.target, step)
         policies = {
-            policy_for(_to(step), saturate=s.saturate, round_mode=s.round_mode, opset=opset) for s in (step, other)
+            policy_for(step.target, saturate=s.saturate, round_mode=s.round_mode, opset=opset) for s in (step, other)
         }
         if len(policies) > 1:
             return "casts to one type have different settings"
@@ -239,26 +230,14 @@ def _choices(
 
 def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Casting) -> Chain:
     """Return the history of an outer value: a small constant may fit a narrower type."""
-    dtype = inference.type_of(value)
-    dtype = present(dtype, "the element type")
+    dtype = present(inference.type_of(value), "the element type")
     tensor = constant_tensor(value)
     for narrow in sorted(casting.types(), key=lambda dtype: dtype.itemsize):
-        if narrow == dtype or not embeds(narrow, dtype):
+        if narrow == dtype:
             continue
-        if tensor is not None and survives_in(tensor, narrow, casting.opset):
+        if tensor is not None and narrowed(tensor, narrow, casting.opset) is not None:
             return casting.extend(start(narrow), dtype) or start(dtype)
     return start(dtype)
-
-
-def survives_in(tensor: onnx_ir.TensorProtocol, narrow: DataType, opset: int) -> bool:
-    """True if a small constant round-trips through `narrow`."""
-    if tensor.size > _SMALL or not embeds(narrow, tensor.dtype):
-        return False
-    array = tensor.numpy()
-    if cast_status(array, narrow, opset=opset).any():
-        return False
-    back = cast(cast(array, narrow, opset=opset), tensor.dtype, opset=opset)
-    return np.ascontiguousarray(back).tobytes() == np.ascontiguousarray(array).tobytes()
 
 
 def _root(
@@ -272,7 +251,7 @@ def _root(
 ) -> Root:
     producer = value.producer()
     tensor = constant_tensor(value)
-    free = cast_now and tensor is not None and tensor.size <= _SMALL
+    free = cast_now and tensor is not None and tensor.size <= SMALL
     demands = tuple(_demands(value, (), region, numbers))
     number = None if producer is None else numbers.get(producer)
     return Root(value, chain, number, sizes.of(value), demands, price=0 if free else 1)
@@ -283,7 +262,7 @@ def _casts_of(value: onnx_ir.Value, region: Region, elements: int, inference: In
     total, count = 0.0, 0
     for node in value.consumers():
         if node in region.casts:
-            types = (inference.type_of(value), _to(region.casts[node]))
+            types = (inference.type_of(value), region.casts[node].target)
             moved, casts = _casts_of(node.outputs[0], region, elements, inference)
             total += elements * sum(dtype.itemsize for dtype in types if dtype is not None) + moved
             count += 1 + casts
@@ -297,12 +276,8 @@ def _demands(
         yield Demand(path, value, None, 0, None)
     for node, index in value.uses():
         if node in region.casts:
-            yield from _demands(node.outputs[0], (*path, _to(region.casts[node])), region, numbers)
+            yield from _demands(node.outputs[0], (*path, region.casts[node].target), region, numbers)
         elif node in numbers and moves_input(node, index):
             yield Demand(path, value, node, index, numbers[node])
         else:
             yield Demand(path, value, node, index, None)
-
-
-def _to(step: CastNode) -> DataType:
-    return step.target

@@ -18,7 +18,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import onnx_ir
 
@@ -26,7 +26,6 @@ from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference, called_with_several_types
 from castsmith.ir.codes import Rule
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops.casts import CastNode
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.text import node_items, site_of
 from castsmith.ir.walks import subgraphs_of
@@ -37,7 +36,6 @@ from castsmith.passes.core.options import count_info, narrowed_types, option, sh
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.session import Session
 from castsmith.passes.place.apply import apply, needs_identity
-from castsmith.passes.place.chains import Casting, Castings
 from castsmith.passes.place.choices import Choice
 from castsmith.passes.place.cut import minimum_cut, two_sides
 from castsmith.passes.place.problem import IMPOSSIBLE, LAUNCH_BYTES, Problem
@@ -105,21 +103,12 @@ class _Work:
     sizes: Sizes
     ranges: Ranges
     legality: Legality
-    castings: Castings = field(default_factory=dict[tuple[tuple[CastNode, ...], int], Casting])
 
     def place_regions(self, graph: onnx_ir.Graph, records: Records) -> None:
         """Solve each region of the graph."""
         inference, imports = self.inference, self.imports[graph]
         for region in find_regions(graph, inference, imports, self.ranges):
-            problem = pose(
-                region,
-                inference,
-                imports,
-                self.sizes,
-                self.castings,
-                legality=self.legality,
-                namer=self.namer,
-            )
+            problem = pose(region, inference, imports, self.sizes, legality=self.legality, namer=self.namer)
             outcome = place(region, problem, inference, self.namer) if isinstance(problem, Problem) else problem
             if isinstance(outcome, Rewrite):
                 records.rewrites.append(outcome)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -38,7 +38,10 @@ class Sizes:
         if value in self._noted:
             return self._noted[value]
         shape = self._shape(value)
-        return self.default if shape is None else self._count(shape)
+        if shape is None:
+            return self.default
+        known = [dim if isinstance(dim, int) else dim.at(self._size) for dim in shape if isinstance(dim, int | Poly)]
+        return min(prod(known), _MOST)
 
     def dims(self, value: onnx_ir.Value) -> tuple[int | None, ...] | None:
         """Return the sizes of the axes, None for one that is not a number; None if the shape is unknown."""
@@ -55,9 +58,6 @@ class Sizes:
             if shape is None or any(isinstance(dim, Poly) and dim.has_nameless for dim in shape):
                 self._noted[output] = max(self.of(value) for value in operands)
 
-    def _count(self, shape: Dims) -> int:
-        return min(prod(dim if isinstance(dim, int) else dim.at(self._size) for dim in _known(shape)), _MOST)
-
     def _size(self, symbol: Symbol) -> int:
         return self.named.get(symbol.name, self.default)
 
@@ -68,10 +68,6 @@ class Sizes:
             value = source
         self._before_casts.update(dict.fromkeys(passed, value))
         return self.shapes.shape(value)
-
-
-def _known(shape: Dims) -> Iterator[int | Poly]:
-    return (dim for dim in shape if isinstance(dim, int | Poly))
 
 
 def _before_cast(value: onnx_ir.Value) -> onnx_ir.Value | None:

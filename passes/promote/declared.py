@@ -119,8 +119,7 @@ def _keep_declared(
     pass_name: str, graph: onnx_ir.Graph, index: int, dtype: DataType, namer: Namer, types: Types
 ) -> Rewrite:
     output = graph.outputs[index]
-    declared, name = output.dtype, output.name
-    declared = present(declared, "the declared type")
+    declared, name = present(output.dtype, "the declared type"), output.name
     set_element_type(output, dtype)
     output.name = namer.fresh(f"{name}_{type_name(dtype)}")
     cast = conversion(output, declared, graph.opset_imports)

@@ -22,6 +22,7 @@ from castsmith.ir.ops.casts import cast_node
 from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN, drop_unused_bodies, is_convert_promote_types
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.text import site_of
+from castsmith.ir.walks import Scope
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
@@ -30,8 +31,6 @@ from castsmith.passes.core.rewriting import Replacement, replace_nodes
 from castsmith.passes.core.session import Session
 
 NAME = "resolve-promote-types"
-
-Scope = onnx_ir.Graph | onnx_ir.Function
 
 
 RESOLVE_PROMOTION = Rule(
@@ -75,8 +74,7 @@ def resolve(
         return Refusal(NAME, RESOLVE_PROMOTION.code, site_of(node), "the type of an operand is unknown")
     casts: list[onnx_ir.Node] = []
     results: list[onnx_ir.Value] = []
-    for operand in node.inputs:
-        operand = present(operand, "the operand")
+    for operand in (present(value, "the operand") for value in node.inputs):
         key = (node.graph, operand, common)
         if inference.type_of(operand) == common:
             casts_made[key] = operand

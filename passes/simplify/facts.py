@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -14,13 +14,13 @@ from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.casts import CastNode, cast_node, chain_verdict, not_cast, read_cast
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.walks import Scope, graph_of
+from castsmith.numerics.cast.settings import policy_for
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.casts import cast_before, harmless
 from castsmith.passes.core.cost import Legality
 from castsmith.passes.core.rewriting import Replacement
-from castsmith.passes.simplify.cast_table import CastTable
-from castsmith.passes.simplify.equal import EqualNodes
+from castsmith.passes.simplify.earlier import Earlier
 from castsmith.passes.simplify.savings import reads_more
 
 NAME = "simplify-casts"
@@ -66,9 +66,17 @@ class Chain:
         return self.facts.inference.type_of(self.origin.value) == self.to
 
     @cached_property
+    def key(self) -> Hashable:
+        """What determines the result; settings that the target type ignores do not count."""
+        meaning = self.meaning
+        policy = policy_for(self.to, saturate=meaning.saturate, round_mode=meaning.round_mode, opset=self.opset)
+        return self.origin.value, self.to, policy
+
+    @cached_property
     def twin(self) -> onnx_ir.Value | None:
         """The result of an earlier cast that gives the same."""
-        return self.facts.casts.find(self.node.graph, self.origin.value, self.meaning, self.opset)
+        results = self.facts.earlier.find(self.node.graph, self.key)
+        return None if results is None else results[0]
 
     @cached_property
     def stays(self) -> bool:
@@ -85,7 +93,7 @@ class Chain:
 
     def note(self, result: onnx_ir.Value) -> None:
         """Remember the result of the cast, for equal casts that follow."""
-        self.facts.casts.note(graph_of(self.node), self.origin.value, self.meaning, self.opset, result)
+        self.facts.earlier.note(graph_of(self.node), self.key, (result,))
 
     def one_cast(self, rule: str, reason: str) -> Replacement:
         """Return the replacement of the chain by one Cast from its start."""
@@ -104,8 +112,8 @@ class Facts:
         inference: The element types.
         imports: The opset imports of each graph.
         ranges: The known ranges of integers.
-        casts: The casts visited so far.
-        equal: The nodes before casts visited so far.
+        earlier: The results of the casts, and of the nodes before casts, visited so far.
+        before_casts: The nodes from whose results a cast is computed; none if there are fewer than two casts.
         legality: The types that a node may be given.
         undefined_free: Shorten chains that the standard leaves open.
     """
@@ -113,8 +121,8 @@ class Facts:
     inference: Inference
     imports: Mapping[Scope, Mapping[str, int]]
     ranges: Ranges
-    casts: CastTable
-    equal: EqualNodes
+    earlier: Earlier
+    before_casts: Container[onnx_ir.Node]
     legality: Legality
     undefined_free: bool
     _chain: Chain | None = None

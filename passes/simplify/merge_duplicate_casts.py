@@ -7,6 +7,7 @@ import onnx_ir
 from castsmith.ir.ops.table import CASTS
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import NodeRule, Replacement
+from castsmith.passes.simplify.earlier import hand_over
 from castsmith.passes.simplify.facts import Facts
 
 
@@ -16,21 +17,11 @@ def merge(node: onnx_ir.Node, facts: Facts) -> Replacement | None:
     if chain is None or chain.is_round_trip:
         return None
     twin = chain.twin
-    if twin is None or not _hands_over(node, twin):
+    if twin is None or not hand_over(node, (twin,)):
         chain.note(node.outputs[0])
         return None
     reason = f"{twin.name} already is the same value as {type_name(chain.to)}"
     return Replacement(MERGE_DUPLICATE_CASTS.code, reason, outputs=(twin,))
-
-
-def _hands_over(node: onnx_ir.Node, twin: onnx_ir.Value) -> bool:
-    """True unless the result is a graph output that cannot take over the name of its twin.
-
-    It would need an Identity, which moves as many bytes.
-    """
-    producer = twin.producer()
-    takes_name = producer is not None and producer.graph is node.graph and not twin.is_graph_output()
-    return takes_name or not node.outputs[0].is_graph_output()
 
 
 MERGE_DUPLICATE_CASTS = NodeRule(

@@ -35,13 +35,12 @@ from castsmith.passes.core.rewriting import NodeRule, Replacement, first_of, lac
 from castsmith.passes.core.session import Session
 from castsmith.passes.place.sizes import parse_sizes
 from castsmith.passes.simplify.cast_constant_of_shape import CAST_CONSTANT_OF_SHAPE
-from castsmith.passes.simplify.cast_table import CastTable
 from castsmith.passes.simplify.castlike_to_cast import CASTLIKE_TO_CAST
 from castsmith.passes.simplify.collapse_chain import COLLAPSE_CHAIN
-from castsmith.passes.simplify.equal import EqualNodes
+from castsmith.passes.simplify.earlier import Earlier
 from castsmith.passes.simplify.facts import NAME, Facts
 from castsmith.passes.simplify.merge_duplicate_casts import MERGE_DUPLICATE_CASTS
-from castsmith.passes.simplify.merge_equal_nodes import MERGE_EQUAL_NODES
+from castsmith.passes.simplify.merge_equal_nodes import MERGE_EQUAL_NODES, nodes_before
 from castsmith.passes.simplify.remove_identity_cast import REMOVE_IDENTITY_CAST
 from castsmith.passes.simplify.savings import Savings
 from castsmith.passes.simplify.see_through import SEE_THROUGH_CAST
@@ -86,8 +85,8 @@ class SimplifyCasts(SessionPass):
             inference,
             imports,
             Ranges(inference, self.largest_dim) if self.largest_dim else Ranges(inference),
-            CastTable(session.holders),
-            EqualNodes(session.holders, session.nodes_of(CASTS)),
+            Earlier(session.holders),
+            nodes_before(session.nodes_of(CASTS)),
             Legality(self.target, narrowed_types("narrow", self.narrow)),
             self.undefined_free,
         )

@@ -81,8 +81,7 @@ def reads_more(node: onnx_ir.Node, origin: onnx_ir.Value, inference: Inference, 
     It does if the operand stays for other users. If all users are casts that can start from the origin, the operand and
     its own cast are removed once all of them have been changed: worthwhile for few users.
     """
-    source = node.inputs[0]
-    source = present(source, "the operand")
+    source = present(node.inputs[0], "the operand")
     wide, narrow = inference.type_of(origin), inference.type_of(source)
     if wide is None or narrow is None or element_bytes(wide) <= element_bytes(narrow):
         return False

@@ -17,7 +17,7 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_tensor, new_constant
+from castsmith.ir.constants import constant_tensor, narrowed, new_constant
 from castsmith.ir.ops.casts import CastNode
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import operators
@@ -134,9 +134,6 @@ def _first(values: NDArray[Any], failing: NDArray[np.bool_]) -> int | float | bo
     return values[int(failing.argmax())].item()
 
 
-_SMALL = 1024
-"""Elements up to which a constant is narrowed to match the other operand."""
-
 _BLIND = SHAPE_ONLY | QUESTIONS | ORDER
 
 SEEING_THROUGH = frozenset(_BLIND | INDICES.keys() | COMPARISONS)
@@ -222,13 +219,5 @@ class _Bypass:
 def _narrowed(value: onnx_ir.Value | None, to: DataType, imports: Mapping[str, int]) -> onnx_ir.Value | None:
     """Return a small constant in the type `to`; None if `to` does not hold each of its elements."""
     tensor = constant_tensor(value)
-    if value is None or tensor is None or tensor.size > _SMALL or not embeds(to, tensor.dtype):
-        return None
-    opset, array = opset_of(imports, "") or 1, tensor.numpy()
-    if (cast_status(array, to, opset=opset) != 0).any():
-        return None
-    narrow = cast(array, to, opset=opset)
-    back = cast(narrow, tensor.dtype, opset=opset)
-    if not np.array_equal(np.ascontiguousarray(back).view(np.uint8), np.ascontiguousarray(array).view(np.uint8)):
-        return None
-    return new_constant(f"{value.name}_{type_name(to)}", onnx_ir.tensor(narrow, dtype=to))
+    narrow = None if tensor is None else narrowed(tensor, to, opset_of(imports, "") or 1)
+    return None if value is None or narrow is None else new_constant(f"{value.name}_{type_name(to)}", narrow)

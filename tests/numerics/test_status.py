@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from castsmith.numerics.errors import ElementTypeError
-from castsmith.numerics.status import Definedness, Finding, cast_spans, cast_status, status_reason
+from castsmith.numerics.status import Definedness, Finding, cast_status, judge_cast, status_reason
 from castsmith.numerics.types import parse_type
 from tests.numerics import oracle
 from tests.numerics.samples import samples
@@ -87,8 +87,8 @@ E8M0_STANDINGS = {
 
 @pytest.mark.parametrize(("saturate", "round_mode"), E8M0_STANDINGS)
 def test_corners_of_e8m0(saturate: bool, round_mode: str) -> None:
-    got = cast_status(np.array(E8M0), "float8e8m0", saturate=saturate, round_mode=round_mode)
-    assert got.tolist() == E8M0_STANDINGS[saturate, round_mode]
+    status = cast_status(np.array(E8M0), "float8e8m0", saturate=saturate, round_mode=round_mode)
+    assert status.tolist() == E8M0_STANDINGS[saturate, round_mode]
 
 
 def test_integers_to_e8m0() -> None:
@@ -103,12 +103,12 @@ def test_text_inherits_the_standing_of_its_number() -> None:
 
 
 def test_the_reason_names_the_first_of_the_worst() -> None:
-    found = status_reason(np.array([[0.5, 3.0], [300.0, NAN]]), "int4")
-    assert found == Finding((1, 0), "300.0", UNDEFINED, "the number is out of range for int4, which holds -8 to 7")
-    found = status_reason([1.0, 0.75], "int4")
-    assert found is not None
-    assert (found.index, found.value, found.standing) == ((1,), "0.75", DISPUTED)
-    assert "truncation and rounding differ" in found.reason
+    finding = status_reason(np.array([[0.5, 3.0], [300.0, NAN]]), "int4")
+    assert finding == Finding((1, 0), "300.0", UNDEFINED, "the number is out of range for int4, which holds -8 to 7")
+    finding = status_reason([1.0, 0.75], "int4")
+    assert finding is not None
+    assert (finding.index, finding.value, finding.standing) == ((1,), "0.75", DISPUTED)
+    assert "truncation and rounding differ" in finding.reason
     assert status_reason([1.0, 2.0], "int4") is None
     assert status_reason(np.zeros((0, 3)), "int4") is None
     assert status_reason("Hello World!", "float") == Finding(
@@ -124,11 +124,11 @@ def test_the_reason_lies_beyond_the_first_chunk_if_it_must() -> None:
     array[1, 5] = 0.5
     array[2, 99_999] = INF
     array.T[7, 2] = NAN
-    found = status_reason(array, "uint4")
-    assert found is not None
-    assert (found.index, found.standing) == ((2, 7), UNDEFINED)
-    assert found.reason == "NaN has no value in uint4"
-    assert status_reason(array.T, "uint4") == Finding((7, 2), "nan", UNDEFINED, found.reason)
+    finding = status_reason(array, "uint4")
+    assert finding is not None
+    assert (finding.index, finding.standing) == ((2, 7), UNDEFINED)
+    assert finding.reason == "NaN has no value in uint4"
+    assert status_reason(array.T, "uint4") == Finding((7, 2), "nan", UNDEFINED, finding.reason)
 
 
 def test_status_has_the_shape_of_the_array_and_refuses_what_cast_refuses() -> None:
@@ -141,21 +141,21 @@ def test_status_has_the_shape_of_the_array_and_refuses_what_cast_refuses() -> No
 
 def test_spans_cover_what_the_status_does_not_call_defined() -> None:
     array = np.array([[1.0, 300.0, 300.5], [NAN, 0.75, 2.0]])
-    found = cast_spans(array, "int4")
-    assert [(span.start, span.stop, span.standing) for span in found] == [
+    spans = judge_cast(array, "int4").spans()
+    assert [(span.start, span.stop, span.standing) for span in spans] == [
         (1, 3, UNDEFINED),
         (3, 4, UNDEFINED),
         (4, 5, DISPUTED),
     ]
-    assert "NaN" in found[1].reason
-    assert found[0].reason == "the number is out of range for int4, which holds -8 to 7"
-    assert cast_spans([1.0, 2.0], "int4") == []
-    assert cast_spans(np.zeros((0,)), "int4") == []
-    assert [span.start for span in cast_spans([1.0, 300.0], "float8e4m3fn", saturate=False, opset=21)] == []
+    assert "NaN" in spans[1].reason
+    assert spans[0].reason == "the number is out of range for int4, which holds -8 to 7"
+    assert judge_cast([1.0, 2.0], "int4").spans() == []
+    assert judge_cast(np.zeros((0,)), "int4").spans() == []
+    assert [span.start for span in judge_cast([1.0, 300.0], "float8e4m3fn", saturate=False, opset=21).spans()] == []
     for source in ("float", "float16"):
         numbers = np.array([0.5, -9.0, 7.0, INF, 7.5], parse_type(source).numpy())
         status = cast_status(numbers, "int4")
         spread = np.zeros(len(numbers), np.uint8)
-        for span in cast_spans(numbers, "int4"):
+        for span in judge_cast(numbers, "int4").spans():
             spread[span.start : span.stop] = span.standing
         assert spread.tolist() == status.tolist()

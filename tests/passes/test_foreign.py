@@ -25,10 +25,10 @@ def turn(before: str, after: str) -> Step:
     """Return a step that changes operators without a record."""
 
     def step(changed: onnx_ir.Model) -> bool:
-        found = [node for node in changed.graph if node.op_type == before]
-        for node in found:
+        nodes = [node for node in changed.graph if node.op_type == before]
+        for node in nodes:
             node.op_type = after
-        return bool(found)
+        return bool(nodes)
 
     return step
 
@@ -52,15 +52,15 @@ class Known(Foreign):
     """Gives a record of its own with its result."""
 
     def call(self, model: onnx_ir.Model) -> PassResult:
-        made = super().call(model)
+        result = super().call(model)
         rewrite = Rewrite("known", "rule", Site("g"), "before", "after", "because")
-        return RewriteResult(model, made.modified, Records([rewrite] if made.modified else []))
+        return RewriteResult(model, result.modified, Records([rewrite] if result.modified else []))
 
 
 class Copying(FunctionalPass):
     def call(self, model: onnx_ir.Model) -> PassResult:
-        made = model.clone()
-        return PassResult(made, turn("Neg", "Abs")(made))
+        copy = model.clone()
+        return PassResult(copy, turn("Neg", "Abs")(copy))
 
 
 @dataclass
@@ -90,8 +90,8 @@ CASES = {
 
 def names(result: PassResult) -> list[str]:
     assert isinstance(result, RewriteResult)
-    found = [each.pass_name for each in result.records.rewrites]
-    return [name for index, name in enumerate(found) if index == 0 or found[index - 1] != name]
+    pass_names = [rewrite.pass_name for rewrite in result.records.rewrites]
+    return [name for index, name in enumerate(pass_names) if index == 0 or pass_names[index - 1] != name]
 
 
 def test_changes_of_a_foreign_pass_and_of_ours_in_it() -> None:
@@ -126,11 +126,11 @@ def test_managers_of_others_become_ours() -> None:
         assert names(run_recorded(manager, model(), "mine")) == ["Foreign"]
         assert names(OurSequential(manager)(model())) == ["Foreign"]
     back_and_forth = [Foreign(turn("Sin", "Tan"), turn("Abs", "Sin"), turn("Tan", "Abs"))]
-    for turns, early, made in ((1, True, 1), (3, True, 3), (3, False, 3)):
+    for turns, early, count_of_rewrites in ((1, True, 1), (3, True, 3), (3, False, 3)):
         for manager in (PassManager(back_and_forth, steps=turns, early_stop=early),
                         OurPassManager(back_and_forth, steps=turns, early_stop=early)):  # fmt: skip
             result = run_recorded(manager, model(), "mine")
-            assert len(result.records.rewrites) == made
+            assert len(result.records.rewrites) == count_of_rewrites
     counted: list[int] = []
 
     def count(_model: onnx_ir.Model) -> bool:

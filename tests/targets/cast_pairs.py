@@ -31,7 +31,7 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.cast.settings import FIRST_OPSET
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.embedding import embeds
-from castsmith.numerics.status import cast_spans
+from castsmith.numerics.status import judge_cast
 from castsmith.numerics.types import NUMERIC_TYPES, Kind, element_type, type_name
 from castsmith.targets.target import TARGETS_FOLDER, Target, load_target
 
@@ -159,7 +159,7 @@ def vectors(pair: Pair, target: Target, engine: str) -> Iterator[Vector]:
         if dtype is not pair.source:  # the model makes the values of a wider type
             data = cast(values, dtype)
             values = cast(data, pair.source, opset=OPSET)
-        result, spans = cast(values, pair.to, **settings), cast_spans(values, pair.to, **settings)
+        result, spans = cast(values, pair.to, **settings), judge_cast(values, pair.to, **settings).spans()
         to = nodes[-1].outputs[0].dtype or pair.to
         expected = result if to is pair.to else cast(result, to)
         operand = Operand("input", data, "")

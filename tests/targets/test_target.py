@@ -146,7 +146,7 @@ def test_mod_of_floats_is_asked_about_with_fmod(target: str, dtype: str) -> None
     text = f"g ({dtype}[2] a, {dtype}[2] b) => ({dtype}[2] y) {{ y = Mod <fmod = 1> (a, b) }}"
     text = f'<ir_version: 8, opset_import: ["": 16]> {text}'
     findings = castsmith.check(onnx.parser.parse_model(text), target=target)
-    assert [each.code for each in findings if each.code == "target-lacks-kernel"] == []
+    assert [finding.code for finding in findings if finding.code == "target-lacks-kernel"] == []
     assert "fmod = 1" in model_text("Mod", DataType[dtype.upper()], 16, 8)
 
 
@@ -175,12 +175,17 @@ def test_wrong_casts_are_those_that_the_conformance_suite_found(name: str, engin
     )
     shown = set[int]()
     for case in record["details"]:
-        found = re.fullmatch(r"cast_(\w+?)_to_(\w+?)(_no_saturate)?(?:_up|_down|_nearest)?_opset(\d+)", case)
-        if found is None or "string" in (found[1], found[2]):
+        named = re.fullmatch(r"cast_(\w+?)_to_(\w+?)(_no_saturate)?(?:_up|_down|_nearest)?_opset(\d+)", case)
+        if named is None or "string" in (named[1], named[2]):
             continue
-        source, to, saturate, opset = parse_type(found[1]), parse_type(found[2]), found[3] is None, int(found[4])
+        source, to, saturate, opset = (
+            parse_type(named[1]),
+            parse_type(named[2]),
+            named[3] is None,
+            int(named[4]),
+        )
         entries = enumerate(target.wrong_casts)
-        covering = {i for i, each in entries if each.covers(source, to, saturate=saturate, opset=opset)}
+        covering = {i for i, entry in entries if entry.covers(source, to, saturate=saturate, opset=opset)}
         assert covering or target.leaves_unrounded(source, to) or {source, to} & target.narrowed.keys(), case
         shown |= covering
     assert record["version"] == version
@@ -210,9 +215,9 @@ def test_openvino_computes_mod_of_floats_by_a_quotient():
     text = '<ir_version: 8, opset_import: ["": 13]> g (float[1] a, float[1] b) => (float[1] y)'
     model = onnx.parser.parse_model(text + " { y = Mod <fmod = 1> (a, b) }").SerializeToString()
     feeds = {"a": np.array([1e4], np.float32), "b": np.array([0.3], np.float32)}
-    (found,), (right,) = (Prepared(name, model).run(feeds) for name in ("openvino whole", "onnxruntime"))
+    (quotient_based,), (right,) = (Prepared(name, model).run(feeds) for name in ("openvino whole", "onnxruntime"))
     assert right == np.fmod(feeds["a"], feeds["b"])
-    assert found != right
+    assert quotient_based != right
 
 
 def test_what_cannot_be_probed_is_said():
@@ -236,7 +241,7 @@ def test_the_kernels_of_a_runtime_probed_elsewhere_are_of_probed_operators(name:
 
 
 def test_the_models_of_other_engines_have_constants_for_optional_inputs() -> None:
-    clip = [onnx.load_from_string(each.model).graph for each in models() if each.op_type == "Clip"]
+    clip = [onnx.load_from_string(probe.model).graph for probe in models() if probe.op_type == "Clip"]
     assert len(clip) == 12
     assert all([value.name for value in graph.input] == ["x"] for graph in clip)
 
@@ -300,12 +305,14 @@ def test_a_target_in_python_is_the_one_that_the_same_file_describes(tmp_path: Pa
     model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21]>
         g (double[2] x) => (float16[2] y, float8e4m3fn[2] z) {
             a = Cast <to = 1> (x) b = Cast <to = 10> (a) y = Add (b, b) z = Cast <to = 17> (a) }""")
-    made, read = castsmith.Target(**data), load_target(str(path))
-    assert made == replace(read, path="")
-    told = [[each.code, each.message] for each in castsmith.check(model, target=made)]
-    assert [[c, m.replace(str(path), "npu")] for c, m in told] == told
-    assert [[each.code, each.message.replace(str(path), "npu")] for each in castsmith.check(model, target=read)] == told
-    assert told
+    target, read = castsmith.Target(**data), load_target(str(path))
+    assert target == replace(read, path="")
+    findings = [[finding.code, finding.message] for finding in castsmith.check(model, target=target)]
+    assert [[c, m.replace(str(path), "npu")] for c, m in findings] == findings
+    assert [
+        [finding.code, finding.message.replace(str(path), "npu")] for finding in castsmith.check(model, target=read)
+    ] == findings
+    assert findings
 
 
 @pytest.mark.parametrize("key", ["types", "lacks"])
@@ -354,16 +361,16 @@ ODD: list[Any] = [5, "x", ["x"], [5], [["x"]], {"x": 5}, {"x": ["y"]}, {"x": {"y
 
 
 def test_an_odd_value_of_any_statement_is_refused_in_words() -> None:
-    told = list[str]()
+    messages = list[str]()
     for key, value in product(KEYS, ODD):
         stated: dict[str, Any] = {"name": "npu", key: value}
         try:
             castsmith.Target(**stated)
         except TargetError as error:
-            told.append(f"{key}={value!r}: {error}")
+            messages.append(f"{key}={value!r}: {error}")
     words = r"no attribute|iterable|subscript|indices|unpack|update sequence|NoneType|Errno"
-    assert told
-    assert not [each for each in told if re.search(words, each)]
+    assert messages
+    assert not [message for message in messages if re.search(words, message)]
 
 
 def test_the_files_name_what_is_supported() -> None:
@@ -412,8 +419,8 @@ def test_operators_of_a_type_that_a_device_has_in_part_run_on_its_fallback() -> 
     assert not webgpu.strict().has_kernel("Mul", DataType.INT64, 21)
     model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21]>
         g (int64[2] x) => (int64[2] y) { a = Add (x, x) y = Mul (a, a) }""")
-    (found,) = (each for each in castsmith.check(model, target=webgpu) if each.code == "leaves-device")
-    assert found.message.startswith(
+    (finding,) = (reported for reported in castsmith.check(model, target=webgpu) if reported.code == "leaves-device")
+    assert finding.message.startswith(
         "1 of 2 nodes run on onnxruntime-cpu and not on the device, which has no Mul of int64"
     )
 
@@ -422,8 +429,8 @@ def test_operators_of_a_type_that_a_device_has_in_part_run_on_its_fallback() -> 
 def test_grouped_convolutions_of_float16_in_tensorrt(dtype: str, group: int, told: bool) -> None:
     text = f"""<ir_version: 10, opset_import: ["": 21]> g ({dtype}[1,4,8,8] x, {dtype}[4,{4 // group},3,3] w)
         => ({dtype}[1,4,6,6] y) {{ [c] y = Conv <group = {group}> (x, w) }}"""
-    found = [each.message for each in castsmith.check(onnx.parser.parse_model(text), target="trt")]
-    assert found == ["tensorrt-11 may have no kernel for this Conv of float16 in groups"] * told
+    messages = [finding.message for finding in castsmith.check(onnx.parser.parse_model(text), target="trt")]
+    assert messages == ["tensorrt-11 may have no kernel for this Conv of float16 in groups"] * told
 
 
 def test_a_name_that_people_use_leads_to_a_target() -> None:

@@ -15,7 +15,7 @@ from castsmith.analysis.inference.walk import Inference, infer_element_types
 from castsmith.ir.naming import has_clashes
 from castsmith.ir.survey import survey
 from castsmith.ir.validation import require_order
-from castsmith.ir.walks import all_tensors, imports_by_scope
+from castsmith.ir.walks import imports_by_scope
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes import FoldConstants, InsertPromoteTypes, PlaceCasts, ResolvePromoteTypes, SimplifyCasts
@@ -56,7 +56,6 @@ def kept(model: onnx_ir.Model) -> tuple[int, int]:
         assert not has_clashes(model), each
         if session.in_order:
             require_order(now.nodes)
-        assert session.survey.constant_bytes() == sum(tensor.nbytes for tensor in all_tensors(model)), each
     return found, after_rewrites
 
 

@@ -199,9 +199,21 @@ def test_pieces_are_the_tensor_in_order(chunk: int, monkeypatch: pytest.MonkeyPa
                 scale = np.arange(1, np.prod(size, dtype=int) + 1, dtype=np.float32).reshape(size) / 8
                 zero = (scale * 8 % 5).astype(np.uint8)
                 settings: dict[str, Any] = {"axis": axis, "block_size": block, "opset": 25}
-                whole = quantize_linear(x, scale, zero, **settings)
+                scales, zeros = (
+                    spread(parameter, shape, axis, block).astype(np.float64) for parameter in (scale, zero)
+                )
+                whole = np.clip(np.rint(x / scales) + zeros, 0, 255).astype(np.uint8)
                 parts = list(quantized_pieces(x, scale, zero, **settings))
                 assert max(part.size for part in parts) <= chunk
                 assert np.concatenate(parts).tolist() == whole.reshape(-1).tolist(), (shape, axis, block)
                 back = np.concatenate([*dequantized_pieces(whole, scale, zero, **settings)])
-                assert back.tolist() == dequantize_linear(whole, scale, zero, **settings).reshape(-1).tolist()
+                assert back.tolist() == ((whole - zeros) * scales).reshape(-1).tolist()
+
+
+def spread(parameter: np.ndarray, shape: tuple[int, ...], axis: int, block: int) -> np.ndarray:
+    """The scale or zero point of each element of a tensor of the shape."""
+    if parameter.ndim == 0:
+        return np.broadcast_to(parameter, shape)
+    if not block:
+        return np.broadcast_to(parameter.reshape([-1 if dim == axis else 1 for dim in range(len(shape))]), shape)
+    return np.repeat(parameter, block, axis).take(range(shape[axis]), axis)

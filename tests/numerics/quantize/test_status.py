@@ -70,17 +70,17 @@ def test_dequantize() -> None:
 def test_the_reason_names_the_first_of_the_worst() -> None:
     x = np.ones((3, CHUNK), F32)
     x[2, 5], x[1, CHUNK - 1] = NAN, NAN
-    found = quantize_reason(x, np.ones(3, F32), axis=0)
-    assert found is not None
-    assert (found.index, found.value, found.reason) == ((1, CHUNK - 1), "nan", "NaN has no value in uint8")
+    finding = quantize_reason(x, np.ones(3, F32), axis=0)
+    assert finding is not None
+    assert (finding.index, finding.value, finding.reason) == ((1, CHUNK - 1), "nan", "NaN has no value in uint8")
     assert quantize_status(x, np.ones(3, F32), axis=0).sum() == 4
     transposed = quantize_reason(x.T, np.ones(3, F32), axis=1)
     assert transposed is not None
     assert transposed.index == (5, 2)
     assert quantize_reason(x[0], f32(1)) is None
-    found = dequantize_reason(np.array([5], np.int32), f32(1), np.array(1, np.int32))
-    assert found is not None
-    assert found.reason == "the zero point of int32 should be 0"
+    finding = dequantize_reason(np.array([5], np.int32), f32(1), np.array(1, np.int32))
+    assert finding is not None
+    assert finding.reason == "the zero point of int32 should be 0"
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from onnx.reference.ops.op_cast import cast_to
 
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.errors import CastError
-from castsmith.numerics.runtimes.differences import DIFFERENCES, Difference
 from castsmith.numerics.runtimes.dispatch import RUNTIMES, cast_as
 from castsmith.numerics.types import parse_type, type_name
 from tests.numerics import oracle
 from tests.numerics.runtimes.onnxruntime_node import run_node
+from tests.numerics.runtimes.runtime_differences import DIFFERENCES, Difference
 from tests.numerics.runtimes.test_dispatch import VERSION, attributes, given, same
 from tests.numerics.settings import settings_of
 

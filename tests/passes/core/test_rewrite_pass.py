@@ -19,7 +19,7 @@ from castsmith.passes.core.rewrite_pass import (
     FROM,
     PASS,
     RULE,
-    Listener,
+    Recorder,
     SessionPass,
     listening,
     note_provenance,
@@ -128,10 +128,11 @@ def test_a_pass_returns_a_result_with_records() -> None:
             run()
 
 
-class Heard(Listener):
+class Heard(Recorder):
     """A listener that keeps what it is told."""
 
     def __init__(self, name: str, calls: list[tuple[Any, ...]]) -> None:
+        super().__init__()
         self.name, self.calls = name, calls
 
     def begins(self, model: onnx_ir.Model) -> None:
@@ -163,7 +164,7 @@ def test_all_who_listen_are_told() -> None:
     ]
     last = [call for call in turn if call[0] == "outer"]
     assert calls == [*turn, *turn, *last]
-    assert [len(each.rewrites) for each in (first, second, third)] == [2, 2, 1]
+    assert [len(records.rewrites) for records in (first, second, third)] == [2, 2, 1]
 
 
 def test_a_block_that_fails_listens_no_more() -> None:
@@ -187,8 +188,8 @@ def test_nodes_keep_the_rewrite_that_made_them() -> None:
     nodes = list(model.graph)
     old = {nodes[2]}
     note_provenance(model, nodes, old, [makes, takes])
-    found = [dict(node.metadata_props) for node in nodes]
-    assert found == [
+    metadata = [dict(node.metadata_props) for node in nodes]
+    assert metadata == [
         {RULE: "makes", PASS: "p", FROM: str(makes.site)},
         {RULE: "takes", PASS: "p", FROM: str(takes.site)},
         {},
@@ -196,7 +197,7 @@ def test_nodes_keep_the_rewrite_that_made_them() -> None:
     ]
     assert old == set(nodes)
     note_provenance(model, nodes, old, [takes])
-    assert [dict(node.metadata_props) for node in nodes] == found
+    assert [dict(node.metadata_props) for node in nodes] == metadata
     older = model_of(text.replace("ir_version: 10", "ir_version: 9"))
     note_provenance(older, older.graph, set(), [makes])
     assert not any(node.metadata_props for node in older.graph)

@@ -34,7 +34,7 @@ def problems(model: onnx_ir.Model) -> list[Problem]:
     sizes = Sizes(Shapes(model, inference, imports, holders(model)), 64, {})
     ranges = Ranges(inference)
     posed = [
-        pose(region, inference, imports[graph], sizes, {}, legality=Legality(), namer=Namer(model))
+        pose(region, inference, imports[graph], sizes, legality=Legality(), namer=Namer(model))
         for graph in (model.graph, *model.graph.subgraphs())
         for region in find_regions(graph, inference, imports[graph], ranges)
     ]
@@ -53,13 +53,13 @@ def least(problem: Problem) -> float:
     costs_of_roots: list[dict[tuple[Choice, ...], float]] = [{} for _ in near]
     best = IMPOSSIBLE
     for chosen in product(*(move.choices for move in problem.moves)):
-        cost = problem.cost_of_moves(chosen)
+        cost = sum(problem.cost_of_move(number, choice) for number, choice in enumerate(chosen))
         for number, (moves, costs) in enumerate(zip(near, costs_of_roots, strict=True)):
             if cost >= best:
                 break
             key = tuple(chosen[move] for move in moves)
             if key not in costs:
-                costs[key] = problem.cost_of_root(number, chosen)
+                costs[key] = problem.price(number, problem.plan(number, chosen))
             cost += costs[key]
         best = min(best, cost)
     return best
@@ -93,8 +93,6 @@ def regions() -> list[Problem]:
 def test_costs() -> None:
     """The time in bytes first, then casts, then changes."""
     for problem in regions():
-        moved = sum(move.elements * move.dtype.itemsize for move in problem.moves)
-        assert problem.cost_of_moves(problem.kept) == TIME * moved
         total, casts = problem.bytes_and_casts(problem.kept)
         assert problem.cost(problem.kept) == TIME * (total + LAUNCH_BYTES * casts) + CAST * casts
         if (total, casts) == (problem.bytes_before, problem.casts_before):
