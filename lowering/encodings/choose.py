@@ -15,7 +15,7 @@ from castsmith.lowering.builder import Builder, dtype_of
 from castsmith.lowering.encodings.bitcast import encode_bitcast
 from castsmith.lowering.encodings.integer import EXACT_IN_FLOAT, WIDE_INTEGERS, encode_integer, wide
 from castsmith.lowering.encodings.ladder import encode_ladder
-from castsmith.lowering.encodings.table import encode_scale_bits, encode_scale_ladder, encode_table
+from castsmith.lowering.encodings.table import encode_scale_ladder, encode_table
 from castsmith.lowering.formats import NarrowPolicy, all_codes, encode_array, top_exponent
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import CODED_TYPES, Kind, Specials, element_type, type_name
@@ -50,7 +50,7 @@ _ENCODERS = {
     Encoding.LADDER: encode_ladder,
 }
 _SCALE_ENCODERS = {
-    Encoding.BITCAST: encode_scale_bits,
+    Encoding.BITCAST: encode_scale_ladder,
     Encoding.TABLE: encode_table,
     Encoding.LADDER: encode_scale_ladder,
 }
