@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -94,13 +95,12 @@ def once(code: FindingCode, severity: Severity, node: onnx_ir.Node, message: str
 
 
 def merged(findings: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """Yield the findings; those made by `once` after the others, one for each message, with the number of nodes."""
-    repeated = dict[tuple[str, str], list[Diagnostic]]()
-    for finding in findings:
-        if finding.subject == finding.message:
-            repeated.setdefault((finding.code, finding.message), []).append(finding)
-        else:
+    """Yield the findings; one for each message of those made by `once`, with the number of nodes."""
+    told = list(findings)
+    counts = Counter((finding.code, finding.message) for finding in told if finding.subject == finding.message)
+    for finding in told:
+        if finding.subject != finding.message:
             yield finding
-    for same in repeated.values():
-        more = "" if len(same) == 1 else f", in {len(same)} nodes; this is the first"
-        yield replace(same[0], message=same[0].message + more)
+        elif count := counts.pop((finding.code, finding.message), 0):
+            more = "" if count == 1 else f", in {count} nodes; this is the first"
+            yield replace(finding, message=finding.message + more)
