@@ -220,8 +220,9 @@ def _report_what_is_left(session: Session, rules: PromotionRules, target: Target
     diagnostics += leftovers(session, rules, target)
     if target is not None:
         from castsmith.lowering.check.device import device_findings
+        from castsmith.lowering.check.scene import Scene
 
-        diagnostics += device_findings(session.model, session.inference(rules), target)
+        diagnostics += device_findings(Scene(session.model, session.inference(rules), target))
 
 
 def rules_of(options: Options) -> PromotionRules:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import faulthandler
+import multiprocessing
 import os
 import signal
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from multiprocessing.connection import Connection
 
 import onnx.checker
 import onnx.shape_inference
@@ -25,24 +27,22 @@ def asked_apart(question: Callable[[], object]) -> str:
     """
     if sys.platform == "win32":
         return error_of(question)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            _limit()
-            with os.fdopen(writing, "wb") as pipe:
-                pipe.write(error_of(question).encode(errors="replace")[:_MOST])
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        text = pipe.read().decode(errors="replace")
-    os.waitpid(child, 0)
-    return text
+    forked = multiprocessing.get_context("fork")
+    receiver, sender = forked.Pipe(duplex=False)
+    process = forked.Process(target=_answer, args=(question, sender))
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv()
+    except EOFError:
+        return ""
+    finally:
+        process.join()
 
 
-_MOST = 1 << 22
-"""Bytes of a message: onnx lists the errors of all nodes in one."""
+def _answer(question: Callable[[], object], sender: Connection) -> None:
+    _limit()
+    sender.send(error_of(question).encode(errors="replace").decode())
 
 
 def error_of(question: Callable[[], object]) -> str:

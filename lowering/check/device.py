@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import chain
 
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Outcome
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key, opset_of, since_version, with_formals
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, op_key, since_version, with_formals
 from castsmith.ir.ops.table import CASTS, operators
 from castsmith.ir.ops.traits import Conversion, Moves
-from castsmith.ir.records import Diagnostic, Severity, Site
-from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
+from castsmith.ir.records import Diagnostic, Severity
+from castsmith.ir.walks import Scope
+from castsmith.lowering.check.scene import Scene
 from castsmith.numerics.types import element_type, type_name
 from castsmith.targets.kernels import varied_input
-from castsmith.targets.target import Target
 
 _LISTED = 4
 """Operators that the message names, the most frequent ones first."""
@@ -47,25 +48,22 @@ LEAVES_DEVICE = FindingCode(
 )
 
 
-def device_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+def device_findings(scene: Scene) -> Iterator[Diagnostic]:
     """Yield one warning with the number of nodes that run on the fallback, and the bytes that go between the two."""
+    target = scene.target
     if target.fallback is None:
         return
-    imports, nodes = imports_by_scope(model), [node for node in all_nodes(model) if node.op_type != "Constant"]
-    away, lacking = set[onnx_ir.Node](), dict[str, None]()
-    for node in nodes:
-        if causes := list(_causes(node, inference, target, imports)):
-            away.add(node)
-            lacking.update(dict.fromkeys(causes))
+    nodes = [node for node in scene.nodes if node.op_type != "Constant"]
+    away = {node: causes for node in nodes if (causes := list(_causes(node, scene)))}
     if away:
-        size, unknown = _crossing(nodes, away, inference)
+        lacking, (size, unknown) = dict.fromkeys(chain.from_iterable(away.values())), _crossing(nodes, away, scene)
         more = f", and {unknown} of unknown size" if unknown else ""
         message = (
             f"{len(away)} of {len(nodes)} nodes run on {target.fallback} and not on the device, which has no"
             f" {', '.join(lacking)}: {_listed(away)}; tensors of {size} bytes{more} go between the two"
         )
-        site, way_out = Site(model.graph.name or ""), "`strict_device` makes the types that the device lacks an error"
-        yield Diagnostic(LEAVES_DEVICE.code, Severity.WARNING, site, message, way_out, target.name)
+        way_out = "`strict_device` makes the types that the device lacks an error"
+        yield Diagnostic(LEAVES_DEVICE.code, Severity.WARNING, scene.site, message, way_out, target.name)
 
 
 def values_varied(node: onnx_ir.Node) -> list[onnx_ir.Value | None]:
@@ -77,13 +75,13 @@ def values_varied(node: onnx_ir.Node) -> list[onnx_ir.Value | None]:
     return list(node.inputs)[varied_input(node.op_type) :][:1]
 
 
-def _causes(node: onnx_ir.Node, inference: Inference, target: Target, imports: Imports) -> Iterator[str]:
+def _causes(node: onnx_ir.Node, scene: Scene) -> Iterator[str]:
     """Yield what the device lacks of the node."""
-    if node.domain not in DEFAULT_DOMAINS or node.graph is None:
+    if node.domain not in DEFAULT_DOMAINS:
         return
-    opset = opset_of(imports[node.graph], "") or 1
+    target, opset = scene.target, scene.opset(node) or 1
     operands = node.inputs if node.op_type in CASTS else ()
-    for dtype in map(inference.type_of, (*operands, *values_varied(node))):
+    for dtype in map(scene.type_of, (*operands, *values_varied(node))):
         if dtype is not None and dtype in target.off_device:
             yield type_name(dtype)
         elif dtype is not None and not target.runs_itself(node.op_type, dtype, opset):
@@ -93,28 +91,25 @@ def _causes(node: onnx_ir.Node, inference: Inference, target: Target, imports: I
         yield f"{node.op_type} of opset {since}"
 
 
-def _listed(nodes: set[onnx_ir.Node]) -> str:
+def _listed(nodes: Iterable[onnx_ir.Node]) -> str:
     counts = sorted(Counter(node.op_type for node in nodes).items(), key=lambda pair: (-pair[1], pair[0]))
     others = len(counts) - _LISTED
     more = f" and {others} other operator{'s' if others > 1 else ''}" if others > 0 else ""
     return ", ".join(f"{op_type} ({count})" for op_type, count in counts[:_LISTED]) + more
 
 
-def _crossing(nodes: list[onnx_ir.Node], away: set[onnx_ir.Node], inference: Inference) -> tuple[int, int]:
+def _crossing(nodes: list[onnx_ir.Node], away: Container[onnx_ir.Node], scene: Scene) -> tuple[int, int]:
     """Return the bytes of the tensors that one side makes and the other uses, and the number of unknown size."""
     size = unknown = 0
     for node in nodes:
         for value in node.outputs:
             if all((user in away) == (node in away) for user in value.consumers() if user.op_type != "Constant"):
                 continue
-            dtype, shape = inference.type_of(value), value.shape
+            dtype, shape = scene.type_of(value), value.shape
             if dtype is None or dtype == DataType.STRING or shape is None or not shape.is_static():
                 unknown += 1
             else:
-                count = 1
-                for dim in shape.numpy():
-                    count *= dim
-                size += -(-count * element_type(dtype).bits // 8)
+                size += -(-math.prod(shape.numpy()) * element_type(dtype).bits // 8)
     return size, unknown
 
 
@@ -139,12 +134,3 @@ def _is_fixed(node: onnx_ir.Node, value: onnx_ir.Value, imports: Imports) -> boo
         for operand, formal in with_formals(node, key)
         if operand is value
     )
-
-
-def unused_nodes(model: onnx_ir.Model) -> set[onnx_ir.Node]:
-    """Return the nodes on which no output depends."""
-    unused = set[onnx_ir.Node]()
-    for node in reversed(list(all_nodes(model))):
-        if not any(value.is_graph_output() or {*value.consumers()} - unused for value in node.outputs):
-            unused.add(node)
-    return unused

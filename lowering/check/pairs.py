@@ -7,15 +7,14 @@ from collections.abc import Iterator
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Outcome
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.ir.records import Diagnostic, Severity
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, all_values, imports_by_scope
+from castsmith.ir.walks import all_values
 from castsmith.lowering.check.device import is_prescribed
-from castsmith.lowering.check.occurrences import Occurrences, note, noted
+from castsmith.lowering.check.scene import Scene, once
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import HALF_TYPES, Kind, element_type, type_name
 from castsmith.passes.core.casts import cast_before, cast_of
@@ -50,41 +49,43 @@ TARGET_MISCOMPUTES_CAST = FindingCode(
 )
 
 
-def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+def pair_findings(scene: Scene) -> Iterator[Diagnostic]:
     """Yield casts that are wrong, each at its place; and those that do not load or are left to the target, by kind."""
-    imports, ranges = imports_by_scope(model), Ranges(inference)
-    refused, inherent = dict[str, Occurrences](), dict[str, Occurrences]()
-    replaced = f"`optimize(target={str(target)!r})` replaces it"
-    for node in all_nodes(model):
-        opset = 1 if node.graph is None else opset_of(imports[node.graph], "") or target.newest_opset
+    target, inference, replaced = scene.target, scene.inference, f"{scene.lowering} replaces it"
+    for node in scene.nodes:
+        opset = scene.opset(node) or target.newest_opset
         if wrong := _divides_in_float(node, inference, target, opset):
             yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), wrong, replaced)
         step = cast_of(node, inference)
-        if step is None or node.graph is None:
+        if step is None:
             continue
         x, source, meaning = step
-        to, range_ = meaning.target, ranges.get(x)
+        to, range_ = meaning.target, scene.ranges.get(x)
         pair = f"{type_name(source)} to {type_name(to)}"
         if not target.loads_cast(source, to):
-            note(refused, f"{target} has no Cast of {pair}", node)
+            way_out = f"{replaced} if there is an exact replacement"
+            yield once(TARGET_LACKS_KERNEL, Severity.ERROR, node, f"{target} has no Cast of {pair}", way_out)
             continue
         if (range_ is not None and range_.fits(to)) or _is_widened(x, to, inference):
             continue
+        inherent = list[str]()
         entry = target.wrong_cast(source, to, saturate=meaning.saturate, opset=opset, inherent=True)
+        wrong = ""
         if entry is not None and entry.inherent:
-            note(inherent, f"{target} casts {pair} differently: it {entry.wrong}", node)
+            inherent.append(f"{target} casts {pair} differently: it {entry.wrong}")
         elif entry is not None:
-            message = f"{target} computes {pair} wrongly: it {entry.wrong}"
-            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), message, replaced)
+            wrong = f"it {entry.wrong}"
         elif target.keeps_high_bits(source, to):
-            message = f"{target} computes {pair} wrongly: it holds {type_name(to)} in a wider type, and does not wrap"
+            wrong = f"it holds {type_name(to)} in a wider type, and does not wrap"
+        if wrong:
+            message = f"{target} computes {pair} wrongly: {wrong}"
             yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), message, replaced)
         if "casts-are-merged" in target.hazards and _follows_wide_integer(x, source, to, inference):
-            note(inherent, f"{target} merges this cast with the one before it, so numbers beyond int32 change", node)
+            inherent.append(f"{target} merges this cast with the one before it, so numbers beyond int32 change")
         if target.leaves_unrounded(source, to):
-            note(inherent, f"{target} holds {type_name(to)} in a wider type, so this cast does not round", node)
-    yield from noted(refused, TARGET_LACKS_KERNEL, Severity.ERROR, f"{replaced} if there is an exact replacement")
-    yield from noted(inherent, TARGET_MISCOMPUTES_CAST, Severity.NOTE, LEFT)
+            inherent.append(f"{target} holds {type_name(to)} in a wider type, so this cast does not round")
+        for message in inherent:
+            yield once(TARGET_MISCOMPUTES_CAST, Severity.NOTE, node, message, LEFT)
 
 
 def _is_widened(x: onnx_ir.Value, to: DataType, inference: Inference) -> bool:
@@ -101,21 +102,21 @@ def _follows_wide_integer(x: onnx_ir.Value, source: DataType, to: DataType, infe
     return step is not None and element_type(step[1]).kind is Kind.FLOATING
 
 
-def narrowed_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+def narrowed_findings(scene: Scene) -> Iterator[Diagnostic]:
     """Yield one note per type that the target holds in a smaller one, at the first value that may not fit there."""
-    missing, ranges = dict(target.narrowed), Ranges(inference)
-    imports = imports_by_scope(model) if missing else {}
-    for value in all_values(model) if missing else ():
-        dtype = inference.type_of(value) or value.dtype
-        if dtype is None or dtype not in missing or is_prescribed(value, imports):
+    missing = dict(scene.target.narrowed)
+    for value in all_values(scene.model) if missing else ():
+        dtype = scene.type_of(value) or value.dtype
+        if dtype is None or dtype not in missing or is_prescribed(value, scene.imports):
             continue
-        range_, holder = ranges.get(value), missing[dtype]
+        range_, holder = scene.ranges.get(value), missing[dtype]
         if range_ is None or not range_.fits(holder):
             del missing[dtype]
             wide, small = type_name(dtype), type_name(holder)
-            message = f"{target} holds {wide} in {small}: numbers that {small} lacks change, first in {value.name}"
-            site = Site(model.graph.name or "")
-            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.NOTE, site, message, LEFT, type_name(dtype))
+            message = (
+                f"{scene.target} holds {wide} in {small}: numbers that {small} lacks change, first in {value.name}"
+            )
+            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.NOTE, scene.site, message, LEFT, wide)
 
 
 def _divides_in_float(node: onnx_ir.Node, inference: Inference, target: Target, opset: int) -> str:

@@ -12,7 +12,6 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, ContribSchema, contrib_schema
 from castsmith.ir.ops.qonnx import is_quantizer
@@ -24,7 +23,6 @@ from castsmith.ir.ops.schemas import (
     actual_outputs,
     is_function,
     op_formals,
-    opset_of,
     since_version,
     where_defined,
     with_formals,
@@ -32,11 +30,10 @@ from castsmith.ir.ops.schemas import (
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.validation import nonconformity, requires_input
-from castsmith.ir.walks import all_nodes, imports_by_scope, nodes_of
+from castsmith.ir.walks import nodes_of
 from castsmith.lowering.check.attributes import attribute_fault
-from castsmith.lowering.check.device import unused_nodes
-from castsmith.lowering.check.occurrences import Occurrences, note, noted
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
+from castsmith.lowering.check.scene import Scene, once, unused_nodes
 from castsmith.numerics.types import type_name
 from castsmith.targets.registry import Registry, read_registry
 from castsmith.targets.target import Target
@@ -71,64 +68,60 @@ Typed = tuple[str, str]
 """The name of a type variable, or of a parameter, and the type that it has."""
 
 
-def registered_findings(
-    model: onnx_ir.Model, inference: Inference | None, target: Target, reported: Collection[Site]
-) -> Iterator[Diagnostic]:
+def registered_findings(scene: Scene, reported: Collection[Site]) -> Iterator[Diagnostic]:
     """Yield the domains, operators and kernels that the target does not list; nothing if it lists none.
 
     reported: Places of which something else is already reported.
     """
+    target = scene.target
     if not target.registry:
-        yield from _unconverted(model, target)
+        yield from _unconverted(scene)
         return
-    yield from _bodies_at_other_opsets(model, target)
-    imports, registry, lacking = imports_by_scope(model), read_registry(target.registry), dict[str, Occurrences]()
-    bodies = {function.graph for function in model.functions.values()}
-    implied = {"": target.newest_opset, **target.opsets}
-    for domain, version in model.opset_imports.items():
+    yield from _bodies_at_other_opsets(scene)
+    registry, implied = read_registry(target.registry), {"": target.newest_opset, **target.opsets}
+    bodies = {function.graph for function in scene.model.functions.values()}
+    for domain, version in scene.model.opset_imports.items():
         newest = target.opsets.get(domain, version)
         if version > newest:
             message = f"the model is of version {version} of {domain} and {target} accepts at most {newest}"
-            way_out, site = f"import version {newest} of {domain}", Site(model.graph.name or "")
-            yield Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, site, message, way_out, domain)
-    for node in all_nodes(model):
-        if node.graph is None or node.domain in _INTERNAL or site_of(node) in reported:
-            continue
+            way_out = f"import version {newest} of {domain}"
+            yield Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, scene.site, message, way_out, domain)
+    for node in scene.nodes:
+        # A Constant of the main graph becomes a weight, whatever its domain is.
         is_constant = node.op_type == "Constant"
-        if is_constant and node.graph is model.graph:  # which becomes a weight, whatever its domain is
+        if node.domain in _INTERNAL or (is_constant and node.graph is scene.model.graph) or site_of(node) in reported:
             continue
-        if node.op_identifier() in model.functions:
-            if opset_of(imports[node.graph], node.domain) is None and node.domain not in DEFAULT_DOMAINS:
+        domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+        if (function := scene.model.functions.get(node.op_identifier())) is not None:
+            if domain and scene.opset(node, domain) is None:
                 yield _unregistered(node, None, target)
-            if missing := _missing_argument(node, model.functions[node.op_identifier()]):
+            if missing := _missing_argument(node, function):
                 message = f"{target} does not load this call of {node.op_type}: it lacks the input {missing}"
                 yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, "pass the input")
             continue
-        domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
-        opset = opset_of(imports[node.graph], domain) or implied.get(domain)
+        opset = scene.opset(node, domain) or implied.get(domain)
         since = None if opset is None else _since(domain, node.op_type, opset, registry)
         if since is None or opset is None:
             if not is_quantizer(node):  # which has a finding of its own
                 yield _unregistered(node, opset, target)
-        elif (fault := _fault(node, domain, opset, inference, target)) is not None and not (
-            is_constant and node.graph in bodies
-        ):
-            message = f"{target} does not load {node.op_type}{domain and f' of {domain}'}: {fault}"
-            way_out = "correct the node, or export the model again"
-            yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
-        elif (
-            inference is not None
-            and not is_constant
-            and not _has_kernel(node, since, opset, inference, registry, target)
-        ):
-            types = dict.fromkeys(_name(inference.type_of(value)) for value in (*node.inputs, *node.outputs) if value)
-            note(lacking, f"{target} has no kernel for {node.op_type} of {', '.join(types)} at opset {opset}", node)
-    way_out = "choose types that it has a kernel for, or keep the node out of the model"
-    yield from noted(lacking, TARGET_LACKS_KERNEL, Severity.ERROR, way_out)
+        elif (fault := _fault(node, domain, opset, scene)) and not (is_constant and node.graph in bodies):
+            yield _malformed(node, domain, fault, target)
+        elif not is_constant and not _has_kernel(node, since, opset, scene, registry):
+            types = dict.fromkeys(_name(scene.type_of(value)) for value in (*node.inputs, *node.outputs) if value)
+            message = f"{target} has no kernel for {node.op_type} of {', '.join(types)} at opset {opset}"
+            way_out = "choose types that it has a kernel for, or keep the node out of the model"
+            yield once(TARGET_LACKS_KERNEL, Severity.ERROR, node, message, way_out)
 
 
-def _bodies_at_other_opsets(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
+def _malformed(node: onnx_ir.Node, domain: str, fault: str, target: Target) -> Diagnostic:
+    message = f"{target} does not load {node.op_type}{domain and f' of {domain}'}: {fault}"
+    way_out = "correct the node, or export the model again"
+    return Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
+
+
+def _bodies_at_other_opsets(scene: Scene) -> Iterator[Diagnostic]:
     """Yield nodes of functions that do not fit the operators of the model's opsets, by which the target reads them."""
+    model, target = scene.model, scene.target
     for function in model.functions.values() if target.has_hazard("bodies-of-model-opset") else ():
         imports = {**function.opset_imports, **model.opset_imports}
         for node in function.all_nodes() if imports != {**function.opset_imports} else ():
@@ -138,42 +131,36 @@ def _bodies_at_other_opsets(model: onnx_ir.Model, target: Target) -> Iterator[Di
                 yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
 
 
-def _unconverted(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
+def _unconverted(scene: Scene) -> Iterator[Diagnostic]:
     """Yield the operators that are not among those which the target has, if these are known."""
+    target, functions = scene.target, scene.model.functions
     if not target.operators:
         return
-    unknown, functions = dict[str, Occurrences](), dict[str, Occurrences]()
-    imports = imports_by_scope(model)
     calls_fail, counts = "functions-unconverted" in target.hazards, "surplus-operands-unchecked" not in target.hazards
-    nodes = nodes_of(model.graph) if calls_fail else all_nodes(model)
-    unused = unused_nodes(model) if "unused-nodes-unread" in target.hazards else set[onnx_ir.Node]()
+    nodes = list(nodes_of(scene.model.graph)) if calls_fail else scene.nodes
+    unused = unused_nodes(scene.model) if "unused-nodes-unread" in target.hazards else ()
     for node in sorted(nodes, key=unused.__contains__):  # the first one is reported
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
-        has = node.op_type in target.operators.get(domain, ())
-        schema = contrib_schema(node.op_type) if domain == CONTRIB_DOMAIN else None
-        if node.op_identifier() in model.functions and not has and calls_fail:
-            note(functions, f"{target} does not load calls of functions of the model, as of {node.op_type}", node)
-        if node.op_identifier() in model.functions or is_quantizer(node):
+        has, is_call = node.op_type in target.operators.get(domain, ()), node.op_identifier() in functions
+        if is_call and not has and calls_fail:
+            message = f"{target} does not load calls of functions of the model, as of {node.op_type}"
+            yield once(UNREGISTERED_OPERATOR, Severity.ERROR, node, message, f"{scene.lowering} inlines them")
+        if is_call or is_quantizer(node):
             continue
         if not has:
-            note(unknown, f"{node.op_type}{domain and f' of {domain}'}", node)
-        opset = None if node.graph is None else opset_of(imports[node.graph], domain)
-        key = (domain, node.op_type, opset or target.newest_opset)
-        if schema is None:
-            fault = attribute_fault(node, target) or _gap(node, key, first=False)
-        else:
-            fault = _wrong_count(node, schema, surplus=counts)
-        if has and fault:
-            message = f"{target} does not load {node.op_type}{domain and f' of {domain}'}: {fault}"
-            way_out = "correct the node, or export the model again"
-            yield Diagnostic(MALFORMED_OPERATOR.code, Severity.ERROR, site_of(node), message, way_out)
-    yield from noted(
-        functions, UNREGISTERED_OPERATOR, Severity.ERROR, f"`optimize(target={str(target)!r})` inlines them"
-    )
-    for name, occurrences in unknown.items():
-        message = f"{target} has no operator {name}{occurrences.more()}"
-        way_out = f"register an extension that has it: `{target.extension}`"
-        yield Diagnostic(UNREGISTERED_OPERATOR.code, Severity.ERROR, occurrences.first, message, way_out, name)
+            message = f"{target} has no operator {node.op_type}{domain and f' of {domain}'}"
+            way_out = f"register an extension that has it: `{target.extension}`"
+            yield once(UNREGISTERED_OPERATOR, Severity.ERROR, node, message, way_out)
+            continue
+        schema = contrib_schema(node.op_type) if domain == CONTRIB_DOMAIN else None
+        key = (domain, node.op_type, scene.opset(node, domain) or target.newest_opset)
+        fault = (
+            attribute_fault(node, target) or _gap(node, key, first=False)
+            if schema is None
+            else (_wrong_count(node, schema, surplus=counts))
+        )
+        if fault:
+            yield _malformed(node, domain, fault, target)
 
 
 def _since(domain: str, op_type: str, opset: int, registry: Registry) -> int | None:
@@ -216,17 +203,15 @@ def _missing_argument(node: onnx_ir.Node, function: onnx_ir.Function) -> str:
 # schemas; of others the attributes that the operator does not have, which are read without an effect.
 
 
-def _fault(node: onnx_ir.Node, domain: str, opset: int, inference: Inference | None, target: Target) -> str | None:
+def _fault(node: onnx_ir.Node, domain: str, opset: int, scene: Scene) -> str | None:
     if domain != CONTRIB_DOMAIN:
         return (
             _unknown_attribute(node, domain, opset)
             or _gap(node, (domain, node.op_type, opset), first=True)
-            or attribute_fault(node, target)
+            or attribute_fault(node, scene.target)
         )
     schema = contrib_schema(node.op_type)
-    if schema is None:
-        return None
-    return _misfit(node, schema) or (None if inference is None else _ill_typed(node, inference))
+    return None if schema is None else _misfit(node, schema) or _ill_typed(node, scene)
 
 
 _OWN_SCHEMAS = ("LayerNormalization",)
@@ -279,14 +264,14 @@ def _wrong_count(node: onnx_ir.Node, schema: ContribSchema, *, surplus: bool = T
     return None
 
 
-def _ill_typed(node: onnx_ir.Node, inference: Inference) -> str | None:
+def _ill_typed(node: onnx_ir.Node, scene: Scene) -> str | None:
     """Return how the types of the operands violate the schema."""
     formals, bound = op_formals(CONTRIB_DOMAIN, node.op_type, 1), dict[str, DataType]()
     if formals is None:
         return None
     key = (CONTRIB_DOMAIN, node.op_type, 1)
     for value, formal in zip(node.inputs, actual_inputs(key, len(node.inputs)), strict=True):
-        dtype = inference.type_of(value)
+        dtype = scene.type_of(value)
         if dtype is None or formal is None or not formal.allowed:
             continue
         if dtype not in formal.allowed:
@@ -307,47 +292,38 @@ _LISTS_MORE = ("ConstantOfShape", "GRU", "LSTM")
 """Operators whose kernel refuses some of the types that ONNX Runtime lists for it: GRU and LSTM when they run."""
 
 
-def lists_kernel(node: onnx_ir.Node, opset: int, inference: Inference, target: Target) -> bool:
+def lists_kernel(node: onnx_ir.Node, opset: int, scene: Scene) -> bool:
     """True if the runtime itself lists a kernel of the standard's operator for these types; False if it lists none."""
-    since = since_version(node.op_type, opset) if target.registry and node.op_type not in _LISTS_MORE else None
-    if since is None or None in (inference.type_of(value) for value in (*node.inputs, *node.outputs) if value):
+    registry = scene.target.registry
+    since = since_version(node.op_type, opset) if registry and node.op_type not in _LISTS_MORE else None
+    if since is None or None in (scene.type_of(value) for value in (*node.inputs, *node.outputs) if value):
         return False
-    types = list(_types(node, opset, inference))
-    rows = read_registry(target.registry)[""].get(node.op_type, ())
-    return any(row.is_for(since) and row.takes(types) for row in rows)
+    types = list(_types(node, opset, scene))
+    return any(row.is_for(since) and row.takes(types) for row in read_registry(registry)[""].get(node.op_type, ()))
 
 
-def _has_kernel(
-    node: onnx_ir.Node, since: int, opset: int, inference: Inference, registry: Registry, target: Target
-) -> bool:
+def _has_kernel(node: onnx_ir.Node, since: int, opset: int, scene: Scene, registry: Registry) -> bool:
     """True if the runtime lists a kernel for the types, or expands the operator as a function.
 
     Operands of float16 without a kernel are cast to float by ONNX Runtime.
     """
     domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+    if f"{domain}.{node.op_type}" in scene.target.probed or is_function(domain, node.op_type, opset):
+        return True
     rows = [row for row in registry[domain].get(node.op_type, ()) if row.is_for(since)]
-    if f"{domain}.{node.op_type}" in target.probed:
-        return True
-    if is_function(domain, node.op_type, opset):
-        return True
-    types = list(_types(node, opset, inference))
+    types = list(_types(node, opset, scene))
     cast = [(variable, "float" if dtype == "float16" else dtype) for variable, dtype in types]
     return any(row.takes(types) or row.takes(cast) for row in rows)
 
 
-def _types(node: onnx_ir.Node, opset: int, inference: Inference) -> Iterator[Typed]:
+def _types(node: onnx_ir.Node, opset: int, scene: Scene) -> Iterator[Typed]:
+    """Yield the types of operands and results, by the names with which a kernel may constrain them."""
     key = (node.domain, node.op_type, opset)
-    if op_formals(*key) is None:
-        return
-    for value, formal in with_formals(node, key):
-        dtype = inference.type_of(value)
+    for value, formal in with_formals(node, key) if op_formals(*key) is not None else ():
+        dtype = scene.type_of(value)
         if value is not None and dtype is not None and formal is not None:
-            yield from ((name, _text(value, dtype, formal)) for name in _names(formal))
-
-
-def _names(formal: Formal) -> list[str]:
-    """Return the names by which a kernel may constrain the parameter: its type variable, and its own."""
-    return formal.variable.split(" of ")
+            # A kernel may name its type variable, or the parameter itself.
+            yield from ((name, _text(value, dtype, formal)) for name in formal.variable.split(" of "))
 
 
 def _text(value: onnx_ir.Value, dtype: DataType, formal: Formal) -> str:

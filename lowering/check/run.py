@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from castsmith.lowering.check.loaded import as_loaded
 from castsmith.lowering.check.malformed import are_passed_over, malformed_findings, readable_model
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL, TARGET_MISCOMPUTES_CAST
 from castsmith.lowering.check.registered import UNREGISTERED_OPERATOR, registered_findings
+from castsmith.lowering.check.scene import Scene, merged
 from castsmith.lowering.check.standard import declaration_findings, operator_fits
 from castsmith.lowering.check.target import OPSET_TOO_NEW, target_findings, with_taken_types
 from castsmith.lowering.check.tried import with_tried_hints
@@ -193,39 +194,37 @@ def findings(
 
     proto: Returns the model as it is written, for onnx to judge; large constants may be missing.
     """
-    require_known_opset(model)
-    inference, reported = _general_report(model, rules)
+    inference = _inferred(model, rules)
+    if isinstance(inference, Diagnostic):
+        return [inference]
+    reported = list(_general_findings(model, inference, rules))
     if target is None:
         reported += operator_findings(model, targeted=False)
     else:
-        reported = _report_for(model, inference, target, reported)
-    if (
-        proto is not None
-        and inference is not None
-        and not any(finding.severity is Severity.ERROR for finding in reported)
-    ):
+        reported = _for_target(Scene(model, inference, target), reported)
+    if proto is not None and not any(finding.severity is Severity.ERROR for finding in reported):
         reported += declaration_findings(model, proto()) if target is None else operator_fits(model, inference)
-    return reported if inference is None else with_causes(model, inference, reported)
+    return with_causes(model, inference, reported)
 
 
-def _inferred(model: onnx_ir.Model, rules: PromotionRules) -> tuple[Inference | None, list[Diagnostic]]:
-    """Return the types of the values, or None and a finding if branches or states have no common type."""
+def _inferred(model: onnx_ir.Model, rules: PromotionRules) -> Inference | Diagnostic:
+    """Return the types of the values, or a finding if branches or states have no common type. Raises OpsetError."""
+    require_known_opset(model)
     try:
         # After a promotion that the rules refuse, types are inferred as if it were allowed: one cause, one finding.
-        return infer_element_types(model, replace(rules, promote_unsafe=True)), []
+        return infer_element_types(model, replace(rules, promote_unsafe=True))
     except PromotionError as error:  # string or complex in joined branches or states: not the fault of one node
         text = str(error).rstrip(".")
-        return None, [Diagnostic(MIXED_OPERAND_TYPES.code, Severity.ERROR, Site(model.graph.name or ""), text)]
+        return Diagnostic(MIXED_OPERAND_TYPES.code, Severity.ERROR, Site(model.graph.name or ""), text)
 
 
-def _general_findings(model: onnx_ir.Model, inference: Inference | None, rules: PromotionRules) -> Iterator[Diagnostic]:
+def _general_findings(model: onnx_ir.Model, inference: Inference, rules: PromotionRules) -> Iterator[Diagnostic]:
     """Yield what is found for any runtime, by kind and then in the order of the graph."""
     nodes, imports = list(all_nodes(model)), imports_by_scope(model)
-    if inference is not None:
-        yield from operand_findings(model, inference, rules)
-        yield from result_findings(nodes, imports, inference)
-        yield from declared_findings(model, inference)
-        yield from cast_findings(model, inference)
+    yield from operand_findings(model, inference, rules)
+    yield from result_findings(nodes, imports, inference)
+    yield from declared_findings(model, inference)
+    yield from cast_findings(model, inference)
     yield from _constant_findings(model)
     yield from trunc_findings(nodes, imports)
 
@@ -263,41 +262,29 @@ def findings_by_target(model: onnx_ir.Model, targets: Iterable[Target]) -> dict[
     Raises:
         OpsetError: The opset of the model is unsupported.
     """
-    require_known_opset(model)
-    inference, everywhere = _general_report(model, PromotionRules())
-    if inference is not None and not any(finding.severity is Severity.ERROR for finding in everywhere):
+    inference = _inferred(model, PromotionRules())
+    if isinstance(inference, Diagnostic):
+        return {target.name: [inference] for target in targets}
+    everywhere = list(_general_findings(model, inference, PromotionRules()))
+    if not any(finding.severity is Severity.ERROR for finding in everywhere):
         everywhere += operator_fits(model, inference)
-    return {target.name: _report_for(model, inference, target, everywhere) for target in targets}
+    return {target.name: _for_target(Scene(model, inference, target), everywhere) for target in targets}
 
 
-def _general_report(model: onnx_ir.Model, rules: PromotionRules) -> tuple[Inference | None, list[Diagnostic]]:
-    inference, mixed = _inferred(model, rules)
-    return inference, [*mixed, *_general_findings(model, inference, rules)]
-
-
-def _report_for(
-    model: onnx_ir.Model, inference: Inference | None, target: Target, everywhere: list[Diagnostic]
-) -> list[Diagnostic]:
+def _for_target(scene: Scene, everywhere: list[Diagnostic]) -> list[Diagnostic]:
     """Return the findings for any runtime as the target takes them, and those about the target."""
-    shared = with_taken_types(everywhere, model, inference, target) if inference is not None else everywhere
-    return [*shared, *_findings_for(model, inference, target, shared)]
-
-
-def _findings_for(
-    model: onnx_ir.Model, inference: Inference | None, target: Target, everywhere: Sequence[Diagnostic]
-) -> list[Diagnostic]:
-    """Return the findings for the target. everywhere: Those for any runtime."""
-    reported = list(target_findings(model, inference, target))
+    target, shared = scene.target, with_taken_types(everywhere, scene)
+    reported = list(target_findings(scene))
     if not target.registry and not target.operators:  # which say more about operators
-        reported += operator_findings(model, targeted=True)
+        reported += operator_findings(scene.model, targeted=True)
     errors = {
         finding.site
-        for finding in (*everywhere, *reported)
+        for finding in (*shared, *reported)
         if finding.severity is Severity.ERROR and finding.code != TARGET_MISCOMPUTES_CAST.code  # which loads
     }
-    registered = list(registered_findings(model, inference, target, errors))
+    registered = list(registered_findings(scene, errors))
     missing = {finding.site for finding in registered if finding.code == UNREGISTERED_OPERATOR.code}
-    return [
-        *(finding for finding in reported if finding.code != TARGET_LACKS_KERNEL.code or finding.site not in missing),
-        *registered,
-    ]
+    others = (
+        finding for finding in reported if finding.code != TARGET_LACKS_KERNEL.code or finding.site not in missing
+    )
+    return [*shared, *merged((*others, *registered))]

@@ -13,7 +13,7 @@ import onnx_ir
 
 from castsmith.ir.records import Diagnostic, Refusal, Site
 from castsmith.ir.walks import all_nodes, all_tensors
-from castsmith.lowering.check.target import OTHERWISE, TRIES, lowering_to
+from castsmith.lowering.check.target import OTHERWISE, TRIES
 from castsmith.lowering.check.types import TORCH, UNSAFE
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -41,7 +41,7 @@ def with_tried_hints(
         "`fold_disputed` ": {"promotion": rules, "fold_disputed": True},
     }
     if target is not None:
-        calls[f"{lowering_to(target)} "] = {"promotion": rules, "target": target}
+        calls[f"`optimize(target={str(target)!r})` "] = {"promotion": rules, "target": target}
     named = [next((call for call in calls if finding.help.startswith(call)), None) for finding in reported]
     if not any(named) or _is_large(model):
         return reported

@@ -23,7 +23,6 @@ from castsmith.ir.ops.schemas import (
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import operands_text, site_of
 from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
-from castsmith.lowering.check.occurrences import Occurrences, note
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.common import common_type
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -88,31 +87,29 @@ def operator_findings(model: onnx_ir.Model, *, targeted: bool) -> Iterator[Diagn
 
     targeted: There is a target, which has a say about the operators of other domains.
     """
-    imports, unknown = imports_by_scope(model), dict[str, Occurrences]()
+    imports, severity = imports_by_scope(model), Severity.WARNING if targeted else Severity.ERROR
+    unknown = dict[str, list[onnx_ir.Node]]()
     for node in all_nodes(model):
-        if node.graph is None or node.op_identifier() in model.functions:
-            continue
-        opset = opset_of(imports[node.graph], node.domain)
-        if opset is None and is_trunc(node):
-            continue  # its version is guessed, which is a separate finding
-        if opset is None and node.domain in DEFAULT_DOMAINS:
-            opset = 0
-        if opset is not None and node.domain in DEFAULT_DOMAINS:
-            if op_formals(node.domain, node.op_type, opset) is None:
-                message = f"opset {opset} of ONNX has no operator {node.op_type}"
-                way_out = where_defined(node.op_type, opset)
-                severity = Severity.WARNING if targeted else Severity.ERROR
-                yield Diagnostic(UNKNOWN_OPERATOR.code, severity, site_of(node), message, way_out)
-        elif opset is None:
+        opset = None if node.graph is None else opset_of(imports[node.graph], node.domain)
+        if node.op_identifier() in model.functions or (opset is None and is_trunc(node)):
+            continue  # the version of a Trunc is guessed, which is a separate finding
+        is_standard = node.domain in DEFAULT_DOMAINS
+        if opset is None and not is_standard:
             message, way_out = f"the domain {node.domain} of {node.op_type} is not imported", "import it"
-            severity = Severity.WARNING if targeted else Severity.ERROR
-            yield Diagnostic(UNKNOWN_OPERATOR.code, severity, site_of(node), message, way_out)
-        elif node.domain not in QONNX_DOMAINS and op_formals(node.domain, node.op_type, opset) is None:
-            note(unknown, node.domain, node)
-    for domain, occurrences in () if targeted else unknown.items():
-        message = f"the operators of the domain {domain} are not checked{occurrences.more()}"
+        elif node.domain in QONNX_DOMAINS or op_formals(node.domain, node.op_type, opset or 0) is not None:
+            continue
+        elif is_standard:
+            message = f"opset {opset or 0} of ONNX has no operator {node.op_type}"
+            way_out = where_defined(node.op_type, opset or 0)
+        else:
+            unknown.setdefault(node.domain, []).append(node)
+            continue
+        yield Diagnostic(UNKNOWN_OPERATOR.code, severity, site_of(node), message, way_out)
+    for domain, nodes in () if targeted else unknown.items():
+        more = "" if len(nodes) == 1 else f", in {len(nodes)} nodes; this is the first"
+        message = f"the operators of the domain {domain} are not checked{more}"
         way_out = "name the runtime: `check(target=...)` says whether it has them"
-        yield Diagnostic(UNKNOWN_OPERATOR.code, Severity.NOTE, occurrences.first, message, way_out, domain)
+        yield Diagnostic(UNKNOWN_OPERATOR.code, Severity.NOTE, site_of(nodes[0]), message, way_out, domain)
 
 
 _OPTION_HINT = " (`promote_unsafe` allows it)"

@@ -15,7 +15,7 @@ from castsmith.lowering.builder import Builder, dtype_of
 from castsmith.lowering.encodings.bitcast import encode_bitcast
 from castsmith.lowering.encodings.integer import EXACT_IN_FLOAT, WIDE_INTEGERS, encode_integer, wide
 from castsmith.lowering.encodings.ladder import encode_ladder
-from castsmith.lowering.encodings.table import encode_scale_bits, encode_scale_ladder, encode_table
+from castsmith.lowering.encodings.table import encode_scale_ladder, encode_table
 from castsmith.lowering.formats import NarrowPolicy, all_codes, encode_array, top_exponent
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import CODED_TYPES, Kind, Specials, element_type, type_name
@@ -50,7 +50,7 @@ _ENCODERS = {
     Encoding.LADDER: encode_ladder,
 }
 _SCALE_ENCODERS = {
-    Encoding.BITCAST: encode_scale_bits,
+    Encoding.BITCAST: encode_scale_ladder,
     Encoding.TABLE: encode_table,
     Encoding.LADDER: encode_scale_ladder,
 }
@@ -76,7 +76,7 @@ def encode(
     row = element_type(to)
     if not can_encode(x.dtype, to):
         source = "an unknown type" if x.dtype is None else type_name(x.dtype)
-        raise ModelError(f"a cast from {source} to {type_name(to)} has no exact encoding.")
+        raise ModelError(f"a cast from {source} to {type_name(to)} has no exact encoding")
     if row.kind is Kind.INTEGER:
         return encode_integer(build, x, to)
     encoders = _SCALE_ENCODERS if row.specials is Specials.E8M0 else _ENCODERS
@@ -95,7 +95,7 @@ def decode(
         ModelError: `to` is string or complex.
     """
     if element_type(to).kind > Kind.FLOATING:
-        raise ModelError(f"a cast from {type_name(stored)} to {type_name(to)} has no exact encoding.")
+        raise ModelError(f"a cast from {type_name(stored)} to {type_name(to)} has no exact encoding")
     name = f"{type_name(stored)}_to_{type_name(to)}"
     if to in CODED_TYPES:
         return build.look_up(build.constant(encode_array(all_codes(stored), to, policy or NarrowPolicy()), name), codes)

@@ -10,7 +10,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder, dtype_of
-from castsmith.lowering.encodings.bitcast import encode_bitcast, word_of
+from castsmith.lowering.encodings.bitcast import encode_bitcast
 from castsmith.lowering.encodings.ladder import by_sums
 from castsmith.lowering.formats import NarrowPolicy, encode_array
 from castsmith.numerics.cast.convert import cast
@@ -24,38 +24,6 @@ from castsmith.numerics.types import Specials, element_type, type_name
 _NAN, _LARGEST, _BIAS = 255, 254, 127
 _BELOW = 26
 """Numbers above 1 are divided by this power of two, so that no intermediate result overflows."""
-
-
-def encode_scale_bits(build: Builder, x: onnx_ir.Value, _to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
-    """Return the codes by integer arithmetic: the exponent field, plus one if the mantissa requires it.
-
-    float        exponent  mantissa   up    down  nearest
-    1.0          127       0          127   127   127
-    1.5          127       0x400000   128   127   128
-    2**-127      0         0x400000   0     0     0        subnormal: half the smallest normal number
-    1.5*2**-127  0         0x600000   1     0     1
-    """
-    word, m, source = word_of(build, x)
-    magnitude = build.op("BitwiseAnd", word, 0x7FFFFFFF)
-    # Adding `room` carries a mantissa into the exponent: 2**m - 1 unless it is 0, half of 2**m from the tie on.
-    room = {"up": 2**m - 1, "down": 0, "nearest": 2 ** (m - 1)}[policy.round_mode]
-    field = build.op("BitShift", build.op("Add", magnitude, room), m, direction="RIGHT")
-    lowest = source.bias - _BIAS
-    code = build.op("Sub", build.op("Min", build.op("Max", field, lowest), lowest + _LARGEST), lowest)
-    half = 2 ** (m - 1)
-    if lowest == 0:
-        first = {"up": half + 1, "down": 2**m, "nearest": half + half // 2}[policy.round_mode]
-        subnormal = build.op("Where", build.op("Less", magnitude, first), 0, 1, dtype=DataType.UINT32)
-        code = build.op("Where", build.op("Less", magnitude, 2**m), subnormal, code)
-    infinity = (2**source.exponent_bits - 1) << m
-    wrong = build.op("Greater", magnitude, infinity)
-    wrong = build.op("Or", wrong, build.op("Greater", word, 0x80000000))
-    if not policy.saturate:
-        smallest = half if lowest == 0 else lowest << m
-        outside = build.op("Less", magnitude, smallest)
-        outside = build.op("Or", outside, build.op("Greater", magnitude, (lowest + _LARGEST) << m))
-        wrong = build.op("Or", wrong, outside)
-    return build.cast(build.op("Where", wrong, _NAN, code), DataType.UINT8)
 
 
 def encode_scale_ladder(build: Builder, x: onnx_ir.Value, _to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
@@ -114,7 +82,7 @@ def encode_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: NarrowP
     """
     if x.dtype != DataType.FLOAT:
         e8m0 = element_type(to).specials is Specials.E8M0
-        return (encode_scale_bits if e8m0 else encode_bitcast)(build, x, to, policy)
+        return (encode_scale_ladder if e8m0 else encode_bitcast)(build, x, to, policy)
     table = build.constant(encode_array(_floats(to), to, policy), f"float_to_{type_name(to)}")
     return build.look_up(table, _index(build, x, to))
 

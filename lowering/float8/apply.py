@@ -11,12 +11,9 @@ from onnx_ir import DataType
 from castsmith.ir.codes import Rule
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops.table import operators
-from castsmith.ir.ops.traits import Conversion
 from castsmith.ir.records import Effect, Records, Rewrite, Site
 from castsmith.ir.text import node_item, node_items, site_of, value_item
 from castsmith.ir.walks import all_values
-from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.encodings.storage import (
     as_codes,
@@ -26,24 +23,13 @@ from castsmith.lowering.encodings.storage import (
     retyped_attributes,
     unpacked,
 )
-from castsmith.lowering.float8.casts import rounds_in_place
 from castsmith.lowering.float8.needs import is_coded
-from castsmith.lowering.float8.plan import LOWER_OPERATOR, NAME, Plan
+from castsmith.lowering.float8.plan import NAME, Plan
 from castsmith.lowering.opset.obstacles import move_to_opset
 from castsmith.numerics.errors import InternalError, present
-from castsmith.numerics.types import element_type
-from castsmith.passes.core.rewriting import Replacement, apply_replacement, place_constant
+from castsmith.passes.core.rewriting import apply_replacement, place_constant
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
-
-_SEQUENCE_REASONS = {
-    Encoding.BITCAST: "the schema's rounding, as integer arithmetic on the bits",
-    Encoding.TABLE: "the schema's rounding of every value of the upper 16 bits, the lower ones kept as one sticky bit",
-    Encoding.LADDER: "the schema's rounding, as exact sums, or for a double as products of powers of two and one Round",
-}
-_DECODERS = operators(lambda row: row.conversion in (Conversion.CAST, Conversion.DEQUANTIZE))
-_DECODED = "a table of the 256 codes, made by the codec"
-_ROUNDED = "the codes are made from floats, so those are rounded in place"
 
 MOVE_CODES = Rule(
     "move",
@@ -76,21 +62,26 @@ def apply_plan(
             records.rewrites += recorded_retyping(
                 model, value, plan.coded, DataType.UINT8, as_codes, NAME, STORE_AS_CODES, reason
             )
-    for node, before in plan.moves.items():
+    for node in plan.moves:
         for attribute in retyped_attributes(node, plan.coded, DataType.UINT8, as_codes):
             node.attributes[attribute.name] = attribute
         text = "only moves elements, so it moves their codes in the same way"
         records.rewrites.append(
-            Rewrite(NAME, MOVE_CODES.code, site_of(node), before, node_item(node, plan.types), text)
+            Rewrite(NAME, MOVE_CODES.code, site_of(node), plan.before[node], node_item(node, plan.types), text)
         )
     for constant in plan.constants.values():
         if not constant.uses():
             continue
         constant.name = namer.fresh(f"castsmith_{constant.name}")
         place_constant(constant, model.graph[0], namer)
-    rounding = {node for node in plan.expansions if _rounds(plan, node)}
-    for node in plan.expansions:
-        records.rewrites.append(_apply_expansion(session, plan, node, namer, rounds=node in rounding))
+    for node, expansion in plan.expansions.items():
+        output, old = present(expansion.outputs, "the codes")[0], node.outputs[0]
+        if expansion.rule != ROUND_IN_PLACE.code:
+            output.shape = old.shape or output.shape
+            makes_codes = is_coded(old, plan.types, plan.coded)
+            expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if makes_codes else old.name
+        rewrite = apply_replacement(session, NAME, node, expansion, namer, plan.types)
+        records.rewrites.append(replace(rewrite, before=plan.before[node]))
     if plan.new_opset is not None:
         text = "this opset introduces BitCast; every other node has the same meaning under it"
         records.rewrites.append(move_to_opset(model, plan.new_opset, NAME, text))
@@ -118,46 +109,6 @@ def _pack(plan: Plan, value: onnx_ir.Value, target: Target, namer: Namer, reason
     text = f"its codes, packed in bytes as before, because {reason}"
     after = [value_item(packed), *node_items(nodes, plan.types)]
     return Rewrite(NAME, STORE_AS_CODES.code, site, before, after, text)
-
-
-def _rounds(plan: Plan, node: onnx_ir.Node) -> bool:
-    """True if the node decodes codes that are not made: they are rounded in place."""
-    decodes_to = DataType.FLOAT if node.op_type == "DequantizeLinear" else plan.context.type_of(node.outputs[0])
-    return node.op_type in _DECODERS and rounds_in_place(node.inputs[0], decodes_to, plan.context)
-
-
-def _apply_expansion(session: Session, plan: Plan, node: onnx_ir.Node, namer: Namer, *, rounds: bool) -> Rewrite:
-    """Replace the node by its expansion. rounds: as `_rounds` says before any node is replaced."""
-    expansion, old = plan.expansions[node], node.outputs[0]
-    codes = plan.context.encoded.get(old)
-    if codes is not None and expansion.output is codes.x:
-        reason = "the codes are only decoded, which is rounding in place"
-        effect = Effect.BIT_EXACT if plan.context.sequence in NEEDS_BITCAST else Effect.BIT_EXACT_BUT_NAN
-        lowered = Replacement(ROUND_IN_PLACE.code, reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
-        return _recorded(session, plan, node, lowered, namer)
-    expansion.output.shape = old.shape or expansion.output.shape
-    expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if is_coded(old, plan.types, plan.coded) else old.name
-    encodes = is_coded(old, plan.types, plan.coded) and not is_coded(node.inputs[0], plan.types, plan.coded)
-    loses_sign = rounds or (encodes and _loses_nan_sign(plan, node))
-    inexact = loses_sign and plan.context.sequence not in NEEDS_BITCAST
-    reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else _ROUNDED if rounds else _DECODED
-    effect = Effect.BIT_EXACT_BUT_NAN if inexact else Effect.BIT_EXACT
-    lowered = Replacement(
-        LOWER_OPERATOR.of(node.op_type), reason, expansion.nodes, outputs=(expansion.output,), effect=effect
-    )
-    return _recorded(session, plan, node, lowered, namer)
-
-
-def _recorded(session: Session, plan: Plan, node: onnx_ir.Node, lowered: Replacement, namer: Namer) -> Rewrite:
-    """Apply the replacement; the record shows the node as it was when the plan was made."""
-    rewrites = apply_replacement(session, NAME, node, lowered, namer, plan.types)
-    return replace(rewrites, before=plan.expansions[node].before)
-
-
-def _loses_nan_sign(plan: Plan, node: onnx_ir.Node) -> bool:
-    x, to = node.inputs[0], element_type(plan.context.type_of(node.outputs[0]))
-    source = None if x is None else plan.types.get(x, x.dtype)
-    return (source is None or source.is_floating_point()) and to.signed and to.has_nan
 
 
 def leftover(model: onnx_ir.Model, coded: Collection[DataType]) -> list[onnx_ir.Value]:

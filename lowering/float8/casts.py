@@ -12,40 +12,14 @@ from onnx_ir import DataType
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
-from castsmith.ir.ops.table import MOVERS, operators, traits_of
-from castsmith.ir.ops.traits import OF_OPERANDS, Moves
+from castsmith.ir.ops.table import MOVERS
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.encodings.choose import Encoding, can_encode, decode, encode
+from castsmith.lowering.encodings.choose import Encoding, decode, encode
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.encodings.table import round_by_table
 from castsmith.lowering.formats import NarrowPolicy
-from castsmith.numerics.types import CODED_TYPES, Kind, element_type, type_name
+from castsmith.numerics.types import Kind, element_type
 from castsmith.targets.target import Target
-
-# Operators that only move elements, or ignore them: they act on codes as on values.
-
-_WAYS = (OF_OPERANDS - {Moves.SPLIT}) | {Moves.FILL, Moves.WRITE}
-_WITH_ONE_TENSOR = MOVERS & operators(lambda row: row.moves in _WAYS)
-"""Operators that move the elements of tensors into one tensor."""
-
-
-def takes_detour(node: onnx_ir.Node, target: Target, opset: int) -> bool:
-    """True if the codes pass through the node as integers in float, since the target supports those and not uint8."""
-    lacking = node.op_type in target.operators_without_uint8 and node.op_type in _WITH_ONE_TENSOR
-    moves = lacking and node.domain in DEFAULT_DOMAINS and traits_of("", node.op_type).holds(node)
-    return moves and target.has_kernel(node.op_type, DataType.FLOAT, opset)
-
-
-def expand_detour(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
-    """Return the same node on the codes as floats, and back."""
-    inputs = [
-        value if value is None or context.type_of(value) not in context.coded else build.cast_codes(value)
-        for value in node.inputs
-    ]
-    moved = onnx_ir.Node("", node.op_type, inputs, list(node.attributes.values()))
-    moved.outputs[0].type, moved.outputs[0].shape = onnx_ir.TensorType(DataType.FLOAT), node.outputs[0].shape
-    build.nodes.append(moved)
-    return build.cast(moved.outputs[0], DataType.UINT8)
 
 
 def refuses_to_move(node: onnx_ir.Node, target: Target) -> str | None:
@@ -106,7 +80,6 @@ def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
     meaning = read_cast(node, like)
     if meaning is None or meaning.to is None:
         raise ModelError("an attribute is a parameter of a function")
-    _require(source, meaning.to)
     policy = NarrowPolicy(meaning.saturate, context.opset, meaning.round_mode)
     if meaning.to == source:
         same = build.op("Identity", x)
@@ -131,7 +104,7 @@ def decoded(build: Builder, codes: onnx_ir.Value, to: DataType, context: Context
     return _ROUNDERS[context.sequence](build, encoded.x, encoded.to, encoded.policy)
 
 
-def rounds_in_place(codes: onnx_ir.Value | None, to: DataType, context: Context) -> bool:
+def rounds_in_place(codes: onnx_ir.Value | None, to: DataType | None, context: Context) -> bool:
     """True if these codes are made from floats, become floats, and rounding in place is cheaper for the encoding."""
     encoded = None if codes is None else context.encoded.get(codes)
     if encoded is None or to != DataType.FLOAT:
@@ -147,11 +120,6 @@ def expand_test(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
     values = decode(build, x, context.type_of(x), DataType.FLOAT)
     attributes: dict[str, Any] = {name: attribute.as_int() for name, attribute in node.attributes.items()}
     return build.op(node.op_type, values, **attributes)
-
-
-def _require(source: DataType, to: DataType) -> None:
-    if (to in CODED_TYPES and not can_encode(source, to)) or element_type(to).kind > Kind.FLOATING:
-        raise ModelError(f"a cast from {type_name(source)} to {type_name(to)} has no exact encoding")
 
 
 def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:

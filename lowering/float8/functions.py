@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain, count
 
 import onnx_ir
 
@@ -23,52 +24,45 @@ class Functions:
 
     def __init__(self, model: onnx_ir.Model, opset: int) -> None:
         self._model, self._opset = model, opset
-        self._by_text: dict[str, onnx_ir.Function] = {}
+        self._by_body: dict[bytes, onnx_ir.Function] = {}
 
     def wrap(self, name: str, nodes: tuple[onnx_ir.Node, ...], output: onnx_ir.Value) -> tuple[onnx_ir.Node, ...]:
         """Return one call that gives what `nodes` give in `output`; a single node is returned unchanged."""
         if len(nodes) < 2 or output.producer() not in nodes or _used_outside(nodes, output):
             return nodes
         outer = list(dict.fromkeys(_operands(nodes)))
-        function = self._function(name, nodes, outer, output)
-        call = onnx_ir.node(function.name, outer, domain=DOMAIN)
+        body = self._body(nodes, outer, output)
+        key = onnx_ir.to_proto(onnx_ir.Function(DOMAIN, name, graph=body, attributes=[])).SerializeToString()
+        if key not in self._by_body:
+            used = {function.name for function in self._model.functions.values() if function.domain == DOMAIN}
+            free = next(n for n in chain((name,), (f"{name}_{i}" for i in count(2))) if n not in used)
+            function = self._by_body[key] = onnx_ir.Function(DOMAIN, free, graph=body, attributes=[])
+            self._model.functions[function.identifier()] = function
+            self._model.graph.opset_imports.setdefault(DOMAIN, 1)
+            self._model.ir_version = max(self._model.ir_version, _FIRST_IR_VERSION)
+        call = onnx_ir.node(self._by_body[key].name, outer, domain=DOMAIN)
         call.outputs[0].type, call.outputs[0].shape = output.type, output.shape
         detach(nodes)
         return (call,)
 
-    def _function(
-        self, name: str, nodes: tuple[onnx_ir.Node, ...], outer: list[onnx_ir.Value], output: onnx_ir.Value
-    ) -> onnx_ir.Function:
-        places = {value: f"in{index}" for index, value in enumerate(outer)}
-        text = _text(nodes, dict(places), output)
-        if text not in self._by_text:
-            used = {function.name for function in self._model.functions.values() if function.domain == DOMAIN}
-            free = next(n for n in (name, *(f"{name}_{i}" for i in range(2, 10_000))) if n not in used)
-            self._by_text[text] = self._make(free, nodes, places, output)
-            self._model.functions[self._by_text[text].identifier()] = self._by_text[text]
-            self._model.graph.opset_imports.setdefault(DOMAIN, 1)
-            self._model.ir_version = max(self._model.ir_version, _FIRST_IR_VERSION)
-        return self._by_text[text]
-
-    def _make(
-        self, name: str, nodes: tuple[onnx_ir.Node, ...], places: dict[onnx_ir.Value, str], output: onnx_ir.Value
-    ) -> onnx_ir.Function:
-        inner: dict[onnx_ir.Value, onnx_ir.Value] = {v: onnx_ir.Value(name=place) for v, place in places.items()}
+    def _body(
+        self, nodes: tuple[onnx_ir.Node, ...], outer: list[onnx_ir.Value], output: onnx_ir.Value
+    ) -> onnx_ir.Graph:
+        """Return the nodes as a graph, with names by position, so that equal encodings are equal."""
+        inner = {value: onnx_ir.Value(name=f"in{index}") for index, value in enumerate(outer)}
         inputs, body = list(inner.values()), list[onnx_ir.Node]()
         for node in nodes:
             for value in node.inputs:
                 if value is not None and value not in inner and value.const_value is not None:
-                    copied = new_constant(f"k{len(inner)}", onnx_ir.tensor(value.const_value.numpy()))
-                    inner[value] = copied
-                    body.append(constant_node(copied))
+                    inner[value] = new_constant(f"k{len(inner)}", onnx_ir.tensor(value.const_value.numpy()))
+                    body.append(constant_node(inner[value]))
             operands = [None if value is None else inner[value] for value in node.inputs]
             body.append(onnx_ir.node(node.op_type, operands, {}, domain=node.domain, num_outputs=1))
             for attribute in node.attributes.values():
                 body[-1].attributes[attribute.name] = attribute
             inner[node.outputs[0]] = body[-1].outputs[0]
             body[-1].outputs[0].name = f"v{len(inner)}"
-        graph = onnx_ir.Graph(inputs, [inner[output]], nodes=body, opset_imports={"": self._opset})
-        return onnx_ir.Function(DOMAIN, name, graph=graph, attributes=[])
+        return onnx_ir.Graph(inputs, [inner[output]], nodes=body, opset_imports={"": self._opset})
 
 
 def _operands(nodes: Iterable[onnx_ir.Node]) -> Iterable[onnx_ir.Value]:
@@ -89,22 +83,6 @@ def _used_outside(nodes: tuple[onnx_ir.Node, ...], output: onnx_ir.Value) -> boo
 def _is_small(value: onnx_ir.Value) -> bool:
     """True if the value is a new constant, not yet in a graph, of one element."""
     return value.graph is None and value.const_value is not None and value.const_value.size <= _LARGEST_INSIDE
-
-
-def _text(nodes: tuple[onnx_ir.Node, ...], names: dict[onnx_ir.Value, str], output: onnx_ir.Value) -> str:
-    """Return the nodes as text, the same for equal encodings."""
-    lines: list[str] = []
-    for node in nodes:
-        operands: list[str] = []
-        for value in node.inputs:
-            if value is not None and value not in names and value.const_value is not None:
-                array = value.const_value.numpy()
-                names[value] = f"{array.dtype}{array.tobytes().hex()}"
-            operands.append("" if value is None else names[value])
-        attributes = ", ".join(sorted(f"{attribute.name}={attribute.value}" for attribute in node.attributes.values()))
-        names[node.outputs[0]] = f"v{len(lines)}"
-        lines.append(f"{node.op_type} <{attributes}> ({', '.join(operands)})")
-    return "\n".join([*lines, names[output]])
 
 
 def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> set[onnx_ir.OperatorIdentifier]:

@@ -4,7 +4,7 @@ Done for each type that the target lacks, has no kernel of for a node of the mod
 for those that share a node with one; all values of the type become codes, graph inputs and outputs too (their names
 stay). Operators that only move elements act on the codes. Cast, CastLike, QuantizeLinear, DequantizeLinear, IsNaN and
 IsInf expand, exactly as the schema of the model's opset says; without BitCast (opset 26) a NaN loses its sign.
-Refused, with the model unchanged: any other operator on them, casts from and to string, nodes of unknown types.
+Refused, with all types as they were: any other operator on them, casts from and to string, nodes of unknown types.
 
     c = Cast <to = float8e4m3fn> (x)
     y = Cast <to = float> (c)
@@ -37,7 +37,7 @@ from castsmith.lowering.float8.needs import (
     reasons_to_lower,
 )
 from castsmith.lowering.float8.plan import LOWER_OPERATOR, NAME, make_plan, wrap_expansions
-from castsmith.lowering.inlining import INLINE_FUNCTIONS, inline_functions, obstacle_to_inlining
+from castsmith.lowering.inlining import INLINE_FUNCTIONS, inline_or_refuse
 from castsmith.lowering.interface import WIDE, WIDEN_INTERFACE, widen_interface
 from castsmith.lowering.opset.obstacles import CHANGE_OPSET
 from castsmith.numerics.errors import require
@@ -107,63 +107,38 @@ class LowerFloat8(SessionPass):
     storage: Storage = shared("storage")
 
     def rewrite(self, session: Session) -> RewriteResult:
-        records = Records()
-        changed = self._lower(session, records)
-        return RewriteResult(session.model, changed, records)
-
-    def _lower(self, session: Session, records: Records) -> bool:
-        model = session.model
+        model, records = session.model, Records()
         opset = opset_of(model.graph.opset_imports, "")
-        of_interest = {DataType.UNDEFINED, *CODED_TYPES, *self.target.lacks}
-        if opset is None or not of_interest & mentioned_types(model):
-            return False
-        types = session.inference(PromotionRules()).types
-        names = functions_with_codes(model, types, self._reasons(model, types, opset) or CODED_TYPES)
-        if not names:
-            return self._lower_without_functions(session, opset, records)
-        obstacle = obstacle_to_inlining(model, names)
-        if obstacle is not None:
-            refusal = Refusal(NAME, INLINE_FUNCTIONS.code, Site(model.graph.name or ""), obstacle)
-            reasons = self._reasons(model, types, opset)
-            records.refusals.append(refusal)
-            records.diagnostics += [_not_lowered([refusal], reason) for reason in list(reasons.values())[:1]]
-            return False
-        trial = Records()
-        if not self._lower_without_functions(Session(_inlined(model, names)), opset, trial):
-            records.extend(trial)
-            return False
-        records.rewrites.append(inline_functions(session, names, NAME))
-        return self._lower_without_functions(session, opset, records)
+        if opset is not None and {DataType.UNDEFINED, *CODED_TYPES, *self.target.lacks} & mentioned_types(model):
+            types = session.inference(PromotionRules()).types
+            names = functions_with_codes(model, types, self._reasons(model, types, opset) or CODED_TYPES)
+            if inline_or_refuse(session, names, NAME, records):
+                types = session.inference(PromotionRules()).types
+                with inferred_declared(model, types, shapes=_needs_shapes(model)):
+                    self._lower(session, types, opset, records)
+            else:
+                reasons = self._reasons(model, types, opset).values()
+                records.diagnostics += [_not_lowered(records.refusals, reason) for reason in [*reasons][:1]]
+        return RewriteResult(model, bool(records.rewrites), records)
 
-    def _lower_without_functions(self, session: Session, opset: int, records: Records) -> bool:
-        """Lower a model in which no function handles codes; False if it is left unchanged."""
-        model, types = session.model, session.inference(PromotionRules()).types
-        with inferred_declared(model, types, shapes=_needs_shapes(model)):
-            return self._lower_declared(session, types, opset, records)
-
-    def _lower_declared(self, session: Session, types: Types, opset: int, records: Records) -> bool:
-        """As `_lower_without_functions`, with declared types for all values that can declare one."""
+    def _lower(self, session: Session, types: Types, opset: int, records: Records) -> None:
+        """Lower a model in which no function handles codes, with declared types for all values that can have one."""
         model = session.model
         records.diagnostics += other_types_that_target_lacks(model, self.target, types)
         reasons = self._reasons(model, types, opset)
+        if reasons and self.interface == WIDE:
+            records.rewrites += widen_interface(session, NAME, reasons)
         plan = make_plan(session, self.target, frozenset(reasons), self.sequence, opset)
         records.diagnostics += [_at_risk(model, self.target, hazard) for hazard in sorted(plan.hazards)]
         if plan.refusals:
             records.refusals += plan.refusals
             records.diagnostics.append(_not_lowered(plan.refusals, next(iter(reasons.values()))))
             plan.discard()
-            return False
-        if reasons and self.interface == WIDE and (widened := widen_interface(session, NAME, reasons)):
-            records.rewrites += widened
-            plan.discard()
-            plan = make_plan(session, self.target, frozenset(reasons), self.sequence, opset)
-        if reasons:
+        elif reasons:
             if self.emit_functions:
-                functions = Functions(model, plan.new_opset or opset)
-                wrap_expansions(plan, functions)
+                wrap_expansions(plan, Functions(model, plan.new_opset or opset))
             apply_plan(session, plan, reasons, records, self.target, pack=self.storage == PACKED)
             require(not leftover(model, reasons), "lower-float8 left values of a type that it lowers")
-        return bool(reasons)
 
     def _reasons(self, model: onnx_ir.Model, types: Types, opset: int) -> dict[DataType, str]:
         """Return the types to lower, each with the reason."""
@@ -173,13 +148,6 @@ class LowerFloat8(SessionPass):
             requested = "the option `always` requests it"
             reasons |= {dtype: requested for dtype in CODED_TYPES if dtype in in_use and dtype not in reasons}
         return reasons
-
-
-def _inlined(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> onnx_ir.Model:
-    """Return a copy of the model, with shared tensors, without these functions: a test whether all can be lowered."""
-    trial = model.clone()
-    inline_functions(Session(trial), names, NAME)
-    return trial
 
 
 def _needs_shapes(model: onnx_ir.Model) -> bool:

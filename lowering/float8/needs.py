@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
@@ -14,7 +13,6 @@ from castsmith.ir.ops.casts import read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.records import Diagnostic, Severity, Site
-from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 from castsmith.targets.kernels import broken_block_rule
@@ -35,15 +33,6 @@ TYPE_NOT_IN_TARGET = FindingCode(
     fix="manual",
     silence="Never for this target: it rejects the model.",
 )
-
-
-@dataclass(frozen=True)
-class Need:
-    """One reason to store a type as codes, and its place."""
-
-    dtype: DataType
-    site: Site
-    reason: str
 
 
 def is_coded(value: onnx_ir.Value | None, types: Types, coded: Coded = CODED_TYPES) -> bool:
@@ -70,8 +59,8 @@ def reasons_to_lower(model: onnx_ir.Model, target: Target, types: Types, opset: 
     no node has codes of one type and values of another.
     """
     reasons: dict[DataType, str] = {}
-    for need in _needs(model, target, types, opset):
-        reasons.setdefault(need.dtype, need.reason)
+    for dtype, reason in _needs(model, target, types, opset):
+        reasons.setdefault(dtype, reason)
     meetings = [dtypes for node in all_nodes(model) if len(dtypes := coded_types(node, types)) > 1]
     spreading = bool(reasons)
     while spreading:
@@ -85,12 +74,12 @@ def reasons_to_lower(model: onnx_ir.Model, target: Target, types: Types, opset: 
     return reasons
 
 
-def _needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> Iterator[Need]:
+def _needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> Iterator[tuple[DataType, str]]:
+    """Yield the types that the target lacks, runs no operator of, or gets wrong, each with the reason."""
     for value in all_values(model):
         dtype = types.get(value, value.dtype)
         if dtype is not None and dtype in CODED_TYPES and dtype in target.lacks:
-            site = Site(model.graph.name or "", value.name or "")
-            yield Need(dtype, site, f"{target} has no {type_name(dtype)}")
+            yield dtype, f"{target} has no {type_name(dtype)}"
     for node in all_nodes(model):
         if node.domain not in DEFAULT_DOMAINS:
             continue
@@ -98,7 +87,7 @@ def _needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> It
         for dtype in coded_types(node, types):
             reason = lacks_kernel(node, dtype, target, opset) or fused_wrongly(node, dtype, target) or wrong
             if reason is not None:
-                yield Need(dtype, site_of(node), reason)
+                yield dtype, reason
 
 
 def _lacks_blocks(node: onnx_ir.Node, target: Target) -> str | None:

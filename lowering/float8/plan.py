@@ -15,33 +15,35 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.constants import new_constant
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.table import operators
+from castsmith.ir.ops.traits import Conversion
 from castsmith.ir.records import Effect, NodeItem, Refusal
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS, WITHSTANDS, Encoding
-from castsmith.lowering.float8.casts import (
-    Context,
-    expand_cast,
-    expand_detour,
-    expand_test,
-    refuses_to_move,
-    takes_detour,
-)
+from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS, NEEDS_BITCAST, WITHSTANDS, Encoding
+from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
+from castsmith.lowering.float8.casts import Context, expand_cast, expand_test, refuses_to_move, rounds_in_place
 from castsmith.lowering.float8.functions import Functions
 from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
 from castsmith.lowering.float8.needs import Coded, Types, is_coded, touches_coded
 from castsmith.lowering.opset.obstacles import node_obstacle
-from castsmith.numerics.errors import OptionError
+from castsmith.numerics.errors import OptionError, present
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.numerics.types import type_name
+from castsmith.numerics.types import element_type, type_name
 from castsmith.passes.core.options import Encoding as EncodingName
-from castsmith.passes.core.rewriting import detach
+from castsmith.passes.core.rewriting import Replacement, detach
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
-# The encoding that makes codes from floats, and the opset that it needs.
-
+_SEQUENCE_REASONS = {
+    Encoding.BITCAST: "the schema's rounding, as integer arithmetic on the bits",
+    Encoding.TABLE: "the schema's rounding of every value of the upper 16 bits, the lower ones kept as one sticky bit",
+    Encoding.LADDER: "the schema's rounding, as exact sums, or for a double as products of powers of two and one Round",
+}
+_DECODERS = operators(lambda row: row.conversion in (Conversion.CAST, Conversion.DEQUANTIZE))
+_DECODED = "a table of the 256 codes, made by the codec"
+_ROUNDED = "the codes are made from floats, so those are rounded in place"
 
 LOWER_OPERATOR = Rule(
     "lower-*",
@@ -130,26 +132,29 @@ EXPANSIONS: dict[str, Expand] = {
 }
 
 
-@dataclass(frozen=True)
-class Expansion:
-    """The nodes that replace one node, not yet in a graph, and the value that replaces its output."""
-
-    before: NodeItem
-    nodes: tuple[onnx_ir.Node, ...]
-    output: onnx_ir.Value
-
-
 @dataclass
 class Plan:
-    """All nodes that use or make codes, before any change, and the constants that expansions share."""
+    """All nodes that use or make codes, before any change, and the constants that expansions share.
+
+    Attributes:
+        context: What the expansions need.
+        new_opset: The opset to move the model to; None if it can stay.
+        hazards: Hazards of the target that could change a result.
+        usable: What the target allows the builders of the expansions.
+        before: Each node as it is before any change, for the records.
+        moves: The nodes that move codes as they move values.
+        expansions: The replacements of the others.
+        constants: The constants of the expansions.
+        refusals: What stands in the way.
+    """
 
     context: Context
     new_opset: int | None
-    hazards: frozenset[str] = frozenset()
-    usable: Mapping[str, bool] = field(default_factory=dict[str, bool])
-    """What the target allows the builders of the expansions."""
-    moves: dict[onnx_ir.Node, NodeItem] = field(default_factory=dict[onnx_ir.Node, NodeItem])
-    expansions: dict[onnx_ir.Node, Expansion] = field(default_factory=dict[onnx_ir.Node, Expansion])
+    hazards: frozenset[str]
+    usable: Mapping[str, bool]
+    before: Mapping[onnx_ir.Node, NodeItem]
+    moves: list[onnx_ir.Node] = field(default_factory=list[onnx_ir.Node])
+    expansions: dict[onnx_ir.Node, Replacement] = field(default_factory=dict[onnx_ir.Node, Replacement])
     constants: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = field(
         default_factory=dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value]
     )
@@ -196,14 +201,13 @@ def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequ
         "chooses_bytes": target.has_kernel("Where", DataType.UINT8, at),
         "doubles": bool(target.as_written),
     }
-    plan = Plan(Context(types, coded, chosen, opset), new_opset, hazards, usable)
+    before = {node: node_item(node, types) for node in touching}
+    plan = Plan(Context(types, coded, chosen, opset), new_opset, hazards, usable, before)
     for node in touching:
         if at < _OLDEST:
             reason = f"it needs operators of opset {_OLDEST}, and the model is of opset {at}"
         elif node in expanding:
             reason = _expand(plan, node, EXPANSIONS[node.op_type])
-        elif takes_detour(node, target, opset):
-            reason = _expand(plan, node, expand_detour)
         else:
             reason = _unsettled(node, inference) or _move(plan, node, target)
         if reason is not None:
@@ -216,21 +220,14 @@ def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequ
 def wrap_expansions(plan: Plan, functions: Functions) -> None:
     """Replace each expansion of several nodes by a call of a function."""
     for node, expansion in plan.expansions.items():
+        output = present(expansion.outputs, "the codes")[0]
         x = plan.type_text(node.inputs[0])
         name = f"{node.op_type}_{x}_to_{plan.type_text(node.outputs[0])}"
-        nodes = functions.wrap(name, expansion.nodes, expansion.output)
+        nodes = functions.wrap(name, expansion.nodes, output)
         if nodes is not expansion.nodes:
-            codes = plan.context.encoded.get(node.outputs[0])
-            if codes is not None and codes.x is expansion.output:
-                plan.context.encoded[node.outputs[0]] = replace(codes, x=nodes[0].outputs[0])
-            _replace_operand(expansion.output, nodes[0].outputs[0])
-            plan.expansions[node] = Expansion(expansion.before, nodes, nodes[0].outputs[0])
-
-
-def _replace_operand(old: onnx_ir.Value, new: onnx_ir.Value) -> None:
-    """Replace an operand: other expansions may use its rounded value."""
-    for user, index in list(old.uses()):
-        user.replace_input_with(index, new)
+            for user, index in list(output.uses()):  # other expansions may use the rounded value
+                user.replace_input_with(index, nodes[0].outputs[0])
+            plan.expansions[node] = replace(expansion, nodes=nodes, outputs=(nodes[0].outputs[0],))
 
 
 def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
@@ -242,22 +239,34 @@ def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
         return
     x, nodes = plan.context.encoded[codes].x, list(plan.expansions[node].nodes)
     while nodes and x.producer() is not nodes[-1]:
-        last = nodes.pop()
-        detach([last])
-    plan.expansions[node] = Expansion(plan.expansions[node].before, tuple(nodes), x)
+        detach([nodes.pop()])
+    reason = "the codes are only decoded, which is rounding in place"
+    effect = Effect.BIT_EXACT if plan.context.sequence in NEEDS_BITCAST else Effect.BIT_EXACT_BUT_NAN
+    plan.expansions[node] = Replacement(ROUND_IN_PLACE.code, reason, tuple(nodes), outputs=(x,), effect=effect)
 
 
 def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
-    """Return the expansion of the node, or the reason for a refusal."""
-    build = Builder(plan.share, **plan.usable)
-    before = node_item(node, plan.types)
+    """Plan the expansion of the node, or return the reason for a refusal."""
+    build, context, rule = Builder(plan.share, **plan.usable), plan.context, LOWER_OPERATOR.of(node.op_type)
+    decodes_to = DataType.FLOAT if node.op_type == "DequantizeLinear" else context.types.get(node.outputs[0])
+    rounds = node.op_type in _DECODERS and rounds_in_place(node.inputs[0], decodes_to, context)
+    encodes = _makes_codes(node, context.types, context.coded)
+    reason = _SEQUENCE_REASONS[context.sequence] if encodes else _ROUNDED if rounds else _DECODED
     try:
-        output = expand(build, node, plan.context)
-        plan.expansions[node] = Expansion(before, tuple(build.nodes), output)
+        output, refused = expand(build, node, context), None
     except ModelError as error:
-        plan.expansions[node] = Expansion(before, tuple(build.nodes), node.outputs[0])
-        return str(error)
-    return None
+        output, refused = node.outputs[0], str(error)
+    loses_sign = (rounds or (encodes and _may_lose_sign(plan, node))) and context.sequence not in NEEDS_BITCAST
+    effect = Effect.BIT_EXACT_BUT_NAN if loses_sign else Effect.BIT_EXACT
+    plan.expansions[node] = Replacement(rule, reason, tuple(build.nodes), outputs=(output,), effect=effect)
+    return refused
+
+
+def _may_lose_sign(plan: Plan, node: onnx_ir.Node) -> bool:
+    """True if the node encodes numbers with a NaN in a type with a NaN of either sign."""
+    x, to = node.inputs[0], element_type(plan.context.type_of(node.outputs[0]))
+    source = None if x is None else plan.types.get(x, x.dtype)
+    return (source is None or source.is_floating_point()) and to.signed and to.has_nan
 
 
 def _unsettled(node: onnx_ir.Node, inference: Inference) -> str | None:
@@ -277,7 +286,7 @@ def _unsettled(node: onnx_ir.Node, inference: Inference) -> str | None:
 
 
 def _move(plan: Plan, node: onnx_ir.Node, target: Target) -> str | None:
-    plan.moves[node] = node_item(node, plan.types)
+    plan.moves.append(node)
     for output in node.outputs:
         if output.type is None and output not in plan.types and output.name:
             return f"the element type of its output {output.name} is unknown"

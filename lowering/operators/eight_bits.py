@@ -14,9 +14,6 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import ReplacementBuilder, as_replacement
-from castsmith.lowering.encodings.choose import Encoding
-from castsmith.lowering.float8.casts import Context
-from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
 from castsmith.lowering.operators.scene import Scene
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import Replacement, detach
@@ -48,7 +45,7 @@ Replacements = dict[onnx_ir.Node, Replacement]
 def lowered_quantizer(node: onnx_ir.Node, scene: Scene) -> Replacements | None:
     """Return the replacements of a quantizer that the target does not take, and of those that change with it."""
     codes = node.outputs[0] if node.op_type == _QUANTIZE else node.inputs[0]
-    dtype = scene.inference.type_of(codes)
+    dtype = scene.type_of(codes)
     if codes is None or dtype is None or dtype not in _BYTES or _is_taken(node, dtype, _zero_of(node), scene):
         return None
     if dtype == DataType.UINT8 and (together := _sharing(codes)):
@@ -136,12 +133,9 @@ def _why(node: onnx_ir.Node, dtype: DataType, scene: Scene) -> str:
 
 def _written_out(node: onnx_ir.Node, dtype: DataType, scene: Scene) -> Replacement | None:
     """Return the quantizer as arithmetic in float; None if it has none."""
-    build = ReplacementBuilder(node)
-    expand = expand_quantize if node.op_type == _QUANTIZE else expand_dequantize
     try:
-        y = expand(build, node, Context(scene.inference.types, frozenset(), Encoding.LADDER, scene.opset))
+        build, y = scene.written_out(node)
     except ModelError:
         return None
-    return as_replacement(
-        build, QUANTIZE_IN_FLOAT.code, f"{_why(node, dtype, scene)}: {type_name(dtype)} written out in float", y
-    )
+    reason = f"{_why(node, dtype, scene)}: {type_name(dtype)} written out in float"
+    return as_replacement(build, QUANTIZE_IN_FLOAT.code, reason, y)

@@ -18,21 +18,20 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.codes import Rule
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR
 from castsmith.ir.records import RewriteResult
 from castsmith.lowering.builder import ReplacementBuilder, as_replacement
 from castsmith.lowering.check.target import types_asked_about
-from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.lowering.operators.eight_bits import QUANTIZE_IN_FLOAT, SHIFT_TO_INT8, lowered_quantizer
-from castsmith.lowering.operators.scene import NAME, Scene
+from castsmith.lowering.operators.scene import Scene, lower_nodes
 from castsmith.lowering.operators.wider import RUN_IN_WIDER_TYPE, in_wider_type
-from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import Replacement, replace_nodes
+from castsmith.passes.core.rewriting import Replacement
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
+
+NAME = "lower-operators"
 
 EQUAL_OF_BOOL = Rule(
     "equal-of-bool",
@@ -61,22 +60,16 @@ class LowerOperators(SessionPass):
     target: Target
 
     def rewrite(self, session: Session) -> RewriteResult:
-        inference, replacements = session.follow(PromotionRules()), dict[onnx_ir.Node, Replacement]()
         if not _may_lack(self.target):
             return RewriteResult(session.model, False)
-        imports, functions = session.imports, session.model.functions
+        replacements = dict[onnx_ir.Node, Replacement]()
 
-        def lowered(node: onnx_ir.Node) -> Replacement | None:
-            is_other = node.domain not in DEFAULT_DOMAINS or node.op_type in CASTS or node.op_identifier() in functions
-            if node.graph is None or is_other:
-                return None
-            if node not in replacements:
-                scene = Scene(self.target, inference, imports[node.graph], opset_of(imports[node.graph], "") or 1)
+        def lower(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
+            if node not in replacements and node.op_type not in CASTS:
                 replacements.update(_lowered(node, scene))
             return replacements.get(node)
 
-        with inferred_declared(session.model, inference.types):
-            return replace_nodes(session, NAME, lowered, types=inference.types)
+        return lower_nodes(session, NAME, self.target, lower)
 
 
 def _may_lack(target: Target) -> bool:
@@ -91,7 +84,7 @@ def _lowered(node: onnx_ir.Node, scene: Scene) -> dict[onnx_ir.Node, Replacement
     """Return the replacements of the node, and of those that have to change with it; none if it stays."""
     if node.op_type in LINEAR:
         return lowered_quantizer(node, scene) or {}
-    dtypes = types_asked_about(node, scene.inference.type_of, scene.target)
+    dtypes = types_asked_about(node, scene.type_of, scene.target)
     lacking = next((dtype for dtype in dtypes if not scene.has(node.op_type, dtype)), None)
     if lacking is None:
         return {}

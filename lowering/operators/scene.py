@@ -1,18 +1,26 @@
-"""What the rules of lower-operators know of a node's surroundings."""
+"""What the rules that lower one node at a time know of the model and the target, and the loop that runs them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.records import Refusal, RewriteResult
+from castsmith.lowering.builder import ReplacementBuilder
+from castsmith.lowering.encodings.choose import Encoding
+from castsmith.lowering.encodings.storage import inferred_declared
+from castsmith.lowering.float8.casts import Context
+from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.passes.core.rewriting import Replacement, replace_nodes
+from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
-
-NAME = "lower-operators"
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,10 @@ class Scene:
     imports: Mapping[str, int]
     opset: int
 
+    def type_of(self, value: onnx_ir.Value | None) -> DataType | None:
+        """Return the element type of a value; None if it is absent or unknown."""
+        return None if value is None else self.inference.types.get(value, value.dtype)
+
     def has(self, op_type: str, dtype: DataType) -> bool:
         """True if the target has the type, and a kernel of the operator for it."""
         return dtype not in self.target.lacks and self.target.has_kernel(op_type, dtype, self.opset)
@@ -43,3 +55,27 @@ class Scene:
     def lacks(self, node: onnx_ir.Node, dtype: DataType) -> str:
         """Return the reason to lower the node."""
         return f"{self.target} has no {node.op_type} of {type_name(dtype)} at opset {self.opset}"
+
+    def written_out(self, node: onnx_ir.Node) -> tuple[ReplacementBuilder, onnx_ir.Value]:
+        """Write QuantizeLinear or DequantizeLinear in float, step by step. Raises ModelError if it has no such form."""
+        build = ReplacementBuilder(node)
+        expand = expand_quantize if node.op_type == "QuantizeLinear" else expand_dequantize
+        return build, expand(build, node, Context(self.inference.types, frozenset(), Encoding.LADDER, self.opset))
+
+
+Lower = Callable[[onnx_ir.Node, Scene], Replacement | Refusal | None]
+
+
+def lower_nodes(session: Session, pass_name: str, target: Target, lower: Lower) -> RewriteResult:
+    """Offer each node of the standard's operators, with its types declared, and replace it as `lower` says."""
+    inference, imports = session.inference(PromotionRules()), session.imports
+
+    def match(node: onnx_ir.Node) -> Replacement | Refusal | None:
+        is_call = node.op_identifier() in session.model.functions
+        if node.domain not in DEFAULT_DOMAINS or node.graph is None or is_call:
+            return None
+        scope = imports[node.graph]
+        return lower(node, Scene(target, inference, scope, opset_of(scope, "") or 1))
+
+    with inferred_declared(session.model, inference.types):
+        return replace_nodes(session, pass_name, match, types=inference.types)

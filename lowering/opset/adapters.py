@@ -32,8 +32,6 @@ from castsmith.passes.core.rewriting import detach
 Adapter = Callable[[Builder, onnx_ir.Node], onnx_ir.Node | None]
 """Returns an equivalent node of the opset before a change, after the nodes and constants of the builder, or None."""
 
-_INT64 = DataType.INT64
-_ZERO = onnx_ir.tensor(np.zeros(1, np.int64), name="zero")
 _FNUZ = tuple(dtype for dtype, row in ELEMENT_TYPES.items() if row.specials is Specials.FNUZ)
 _SATURATING = tuple(d for d, row in ELEMENT_TYPES.items() if row.kind is Kind.FLOATING and row.bits <= 8)
 
@@ -63,38 +61,17 @@ def split_by_lengths(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     return again(node, [x, build.constant(np.array(lengths, np.int64), "split")], num_outputs=None)
 
 
-def equal_parts(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
-    """Adapt Split of opset 18 into parts that the standard's own functions make equal, of an axis of any length."""
-    if len(node.inputs) > 1 and node.inputs[1] is not None:
-        return again(node, list(node.inputs), num_outputs=None)
-    return again(node, [node.inputs[0]], num_outputs=None)
-
-
 def pads_of_all_axes(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
-    """Adapt Pad of opset 18: pads of all axes, computed if the pads, the axes or the rank are unknown.
-
-    The definition of Attention has such pads.
-    """
+    """Adapt Pad of opset 18: constant pads of constant axes become pads of all axes."""
     axes = node.inputs[3] if len(node.inputs) > 3 else None
     x, pads = node.inputs[0], node.inputs[1]
-    if x is None or pads is None or axes is None or node.attributes.get_string("mode") == "wrap":
-        return None
     widths, along = _ints_of(pads), _ints_of(axes)
-    if x.shape is None or widths is None or along is None:
-        return again(node, [x, _scattered_pads(build, x, pads, axes), node.inputs[2]])
+    if x is None or x.shape is None or widths is None or along is None or node.attributes.get_string("mode") == "wrap":
+        return None
     full = np.zeros((2, x.shape.rank()), np.int64)
     for index, axis in enumerate(along):
         full[:, axis] = widths[index], widths[index + len(along)]
     return again(node, [x, build.constant(full.reshape(-1), "pads"), node.inputs[2]])
-
-
-def _scattered_pads(build: Builder, x: onnx_ir.Value, pads: onnx_ir.Value, axes: onnx_ir.Value) -> onnx_ir.Value:
-    """Return zeros of twice the rank with the pads at the beginnings and ends of the axes."""
-    rank, wide = build.typed("Shape", [build.typed("Shape", [x], _INT64)], _INT64), build.cast(axes, _INT64)
-    first = build.op("Where", build.op("Less", wide, 0), build.op("Add", wide, rank), wide)
-    both = build.typed("Concat", [first, build.op("Add", first, rank)], _INT64, axis=0)
-    zeros = build.typed("ConstantOfShape", [build.op("Mul", rank, 2)], _INT64, value=_ZERO)
-    return build.typed("ScatterElements", [zeros, both, pads], _INT64, axis=0)
 
 
 def zero_point_for_type(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
@@ -105,7 +82,9 @@ def zero_point_for_type(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | No
         return None
     if zero is None:
         tensor = onnx_ir.tensor(np.zeros(1, DataType(stated).numpy()), name="zero")
-        zero = build.typed("ConstantOfShape", [build.typed("Shape", [scale], _INT64)], DataType(stated), value=tensor)
+        zero = build.typed(
+            "ConstantOfShape", [build.typed("Shape", [scale], DataType.INT64)], DataType(stated), value=tensor
+        )
     return again(node, [x, scale, zero], output_dtype=None)
 
 
@@ -171,11 +150,6 @@ ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
 """For each operator the opsets that changed it, newest first, and the function that adapts a node to an older one."""
 
 
-def has_adapter(node: onnx_ir.Node, now: int, to: int) -> bool:
-    """True if the operator changed between the opsets in a way that an adapter covers."""
-    return any(_OLDEST <= to < since <= now for since, _ in ADAPTERS.get(node.op_type, ()))
-
-
 def adapted(build: Builder, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.Node | None:
     """Return the node in the form of opset `to`, after the nodes and constants of `build`; None if no adapter can."""
     if any(attribute.is_ref() for attribute in node.attributes.values()):
@@ -193,9 +167,6 @@ def adapted(build: Builder, node: onnx_ir.Node, now: int, to: int, types: TypeOf
     if current is node or _has_changed(current, node, to, at, types):
         detach([] if current is node else [current])
         return None
-    for old, new in zip(node.outputs, current.outputs, strict=True):
-        dtype = types.get(old)
-        new.type = new.type if dtype is None else onnx_ir.TensorType(dtype)
     return current
 
 

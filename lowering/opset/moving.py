@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import onnx.defs
 import onnx_ir
 
 from castsmith.ir.codes import Rule
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, is_function
+from castsmith.ir.ops.schemas import is_function
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import ReplacementBuilder, as_replacement
 from castsmith.lowering.inlining import name_inside
-from castsmith.lowering.opset.adapters import adapted, has_adapter
-from castsmith.lowering.opset.definitions import definition, write_out
+from castsmith.lowering.opset.adapters import adapted
+from castsmith.lowering.opset.definitions import written_as_defined
 from castsmith.lowering.opset.obstacles import (
     Obstacle,
     TypeOf,
@@ -44,13 +43,10 @@ WRITE_OUT_OPERATOR = Rule(
 
 
 @dataclass
-class NodeChanges:
-    """The changes to nodes that moving to opset `to` requires, and the obstacles."""
+class Moves:
+    """What becomes of the nodes of a model that moves to another opset, and the obstacles."""
 
     replacements: dict[onnx_ir.Node, Replacement] = field(default_factory=dict[onnx_ir.Node, Replacement])
-    definitions: dict[onnx_ir.Node, onnx_ir.Function] = field(default_factory=dict[onnx_ir.Node, onnx_ir.Function])
-    similar: dict[Hashable, onnx_ir.Function | None] = field(default_factory=dict[Hashable, "onnx_ir.Function | None"])
-    """The definitions of similar nodes."""
     obstacles: list[Obstacle] = field(default_factory=list[Obstacle])
 
     def discard(self) -> None:
@@ -59,88 +55,64 @@ class NodeChanges:
             detach(replacement.nodes)
 
 
-def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> NodeChanges:
+def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> Moves:
     """Decide for every node, including those of functions."""
-    moves = NodeChanges()
+    moves = Moves()
     for node, now in standard_nodes(model):
-        if now < to:
-            _raise(moves, node, now, to, types)
-            continue
-        reason = node_obstacle(node, now, to, types)
-        if reason is not None and not _moves(moves, node, now, to, types):
-            moves.obstacles.append(Obstacle(site_of(node), reason + _of_definition(node, now, to)))
+        moved = (_raised if now < to else _lowered)(node, now, to, types)
+        if isinstance(moved, str):
+            moves.obstacles.append(Obstacle(site_of(node), moved))
+        elif moved is not None:
+            moves.replacements[node] = moved
     return moves
 
 
-def _raise(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> None:
-    """Decide for a node that moves to a newer opset."""
+def _raised(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> Replacement | str | None:
+    """Return the node in the form of a newer opset, None if it stays, or why it has none."""
     build = ReplacementBuilder(node)
     moved = raised(build, node, now, to, types)
     if isinstance(moved, str):
         detach(build.nodes)
-        moves.obstacles.append(Obstacle(site_of(node), moved))
-    elif moved is not node:
-        for old, new in zip(node.outputs, moved.outputs, strict=True):
-            dtype = types.get(old)
-            new.type = new.type if dtype is None else onnx_ir.TensorType(dtype)
-        moves.replacements[node] = _in_form_of(build, moved, to)
+        return moved
+    return None if moved is node else _in_form_of(build, moved, to, types)
 
 
-def _in_form_of(build: ReplacementBuilder, moved: onnx_ir.Node, to: int) -> Replacement:
-    """Return the replacement by a node of the operator, behind the others."""
-    build.nodes.append(moved)
-    return as_replacement(build, ADAPT_OPERATOR.code, f"{build.node.op_type} in the form of opset {to}", *moved.outputs)
-
-
-def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
-    """Return a note for an operator that the older opset lacks and that the standard defines by others."""
-    if not is_function("", node.op_type, now) or onnx.defs.has(node.op_type, to, ""):
-        return ""
-    return (
-        f", and its definition in the standard cannot be expressed in opset {to} for"
-        " these operands; export the model without that operator, or choose a target with a newer opset"
-    )
-
-
-def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:
-    """True if an adapter may need a shape that is not declared."""
-    return now < to or any(
-        (has_adapter(node, now, to) or (is_function("", node.op_type, now) and not onnx.defs.has(node.op_type, to, "")))
-        and any(value is not None and value.shape is None for value in node.inputs)
-        for node in model.graph.all_nodes()
-        if node.domain in DEFAULT_DOMAINS
-    )
-
-
-def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
+def _lowered(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> Replacement | str | None:
+    """Return the node in the form of an older opset, or as defined, None if it stays, or why it has none."""
+    reason = node_obstacle(node, now, to, types)
+    if reason is None:
+        return None
     build = ReplacementBuilder(node)
     moved = adapted(build, node, now, to, types)
     fits = moved is not None and attribute_obstacle(moved, now, to) is None
     if moved is not None and fits and all(is_legal(built, now, to, types) for built in (*build.nodes, moved)):
-        moves.replacements[node] = _in_form_of(build, moved, to)
-        return True
+        return _in_form_of(build, moved, to, types)
     detach([*build.nodes, *([] if moved is None else [moved])])
-    operands = tuple(None if v is None else (types.get(v, v.dtype), str(v.shape)) for v in node.inputs)
-    key = (node.op_type, now, operands, len(node.outputs), tuple(sorted(map(str, node.attributes.values()))))
-    if key not in moves.similar:
-        moves.similar[key] = definition(node, now, to, types)
-    function = moves.similar[key]
-    if function is not None:
-        moves.definitions[node] = function
-    return function is not None
+    definition = written_as_defined(node, now, to, types)
+    if definition is not None:
+        why = f"opset {to} lacks this {node.op_type}: replaced with its definition in the standard"
+        return Replacement(WRITE_OUT_OPERATOR.code, why, definition[0], outputs=definition[1], effect=Effect.AS_DEFINED)
+    if is_function("", node.op_type, now) and not onnx.defs.has(node.op_type, to, ""):
+        reason += (
+            f", and its definition in the standard cannot be expressed in opset {to} for"
+            " these operands; export the model without that operator, or choose a target with a newer opset"
+        )
+    return reason
 
 
-def apply_moves(session: Session, moves: NodeChanges, pass_name: str, to: int, types: TypeOf) -> list[Rewrite]:
-    """Replace or expand the nodes; the opset is not changed yet. types: as in `apply_replacement`."""
-    namer = session.namer()
-    rewrites: list[Rewrite] = []
+def _in_form_of(build: ReplacementBuilder, moved: onnx_ir.Node, to: int, types: TypeOf) -> Replacement:
+    """Return the replacement by a node of the operator, behind the others."""
+    for old, new in zip(build.node.outputs, moved.outputs, strict=True):
+        dtype = types.get(old)
+        new.type = new.type if dtype is None else onnx_ir.TensorType(dtype)
+    build.nodes.append(moved)
+    return as_replacement(build, ADAPT_OPERATOR.code, f"{build.node.op_type} in the form of opset {to}", *moved.outputs)
+
+
+def apply_moves(session: Session, moves: Moves, pass_name: str, types: TypeOf) -> list[Rewrite]:
+    """Replace the nodes; the opset is not changed yet. types: as in `apply_replacement`."""
+    namer, rewrites = session.namer(), list[Rewrite]()
     for node, replacement in moves.replacements.items():
         name_inside(replacement.nodes, namer)
-        rewrites.append(apply_replacement(session, pass_name, node, replacement, namer, types))
-    for node, function in moves.definitions.items():
-        nodes, outputs = write_out(function, node)
-        name_inside(nodes, namer)
-        reason = f"opset {to} lacks this {node.op_type}: replaced with its definition in the standard"
-        replacement = Replacement(WRITE_OUT_OPERATOR.code, reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
         rewrites.append(apply_replacement(session, pass_name, node, replacement, namer, types))
     return rewrites

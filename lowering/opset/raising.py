@@ -1,14 +1,9 @@
-"""Nodes in the form of a newer opset.
+"""Nodes of opset 6 and later in the form of a newer opset.
 
 What each opset changed, and what becomes of it:
 
     opset  operator                      before                            now
-    2      Pad                           attribute paddings                attribute pads
-    3, 8   GRU; Max, Mean, Min, Sum, ..  a case of what it is now          the same
-    4      Concat                        axis 1 by default                 stated
-    5      Reshape                       attribute shape                   input
-    6      Cast                          a type by name                    by number
-    6      Selu                          the default of two attributes     stated
+    8      Max, Mean, Min, Sum, ...      a case of what it is now          the same
     7      Add, Sub, Mul, Div, Pow, ...  broadcast along an axis           dimensions of 1 behind those of the operand
     7      PRelu                         a slope of channels               dimensions of 1 behind it
     9      Upsample                      attribute scales                  input
@@ -39,19 +34,18 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops.casts import cast_target
 from castsmith.ir.ops.schemas import since_version
 from castsmith.lowering.builder import FIRST_WITH_ROUND, Builder
 from castsmith.lowering.opset.adapters import again
-from castsmith.lowering.opset.obstacles import TypeOf, node_obstacle, standard_nodes
+from castsmith.lowering.opset.obstacles import LAST_UNREAD, SAME_FROM_9_TO_13, TypeOf, node_obstacle, standard_nodes
 from castsmith.passes.core.rewriting import detach
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target
 
 FIRST_WITH_BFLOAT16 = 13
 
-_LAST_WRITTEN_OUT, _LAST_READ = 9, 13
-"""The newest opset of which each change has its step, and that up to which operators without one are listed."""
+_LAST_WRITTEN_OUT = 9
+"""The newest opset of which each change has its step."""
 
 Step = Callable[[Builder, onnx_ir.Node], "onnx_ir.Node | str"]
 """Returns the node in the form of the opset that changed its operator: itself if it may stay, or why it has none."""
@@ -65,8 +59,7 @@ def raised(build: Builder, node: onnx_ir.Node, now: int, to: int, types: TypeOf)
     for opset in range(now + 1, to + 1):
         if not _changes(current.op_type, opset):
             continue
-        key = current.op_type, opset
-        step = _TYPED_STEPS[key](types) if key in _TYPED_STEPS else _STEPS.get(key, _unless_different(opset, types))
+        step = _STEPS.get((current.op_type, opset)) or _unless_different(opset, types)
         following = step(build, current)
         if isinstance(following, str):
             detach([] if current is node else [current])
@@ -89,7 +82,7 @@ def _unless_different(opset: int, types: TypeOf) -> Step:
     def step(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
         if opset <= _LAST_WRITTEN_OUT:
             return f"{node.op_type} changed in opset {opset}"
-        if opset <= _LAST_READ and node.op_type in _SAME_FROM_9_TO_13:
+        if opset <= LAST_UNREAD and node.op_type in SAME_FROM_9_TO_13:
             return node
         return node_obstacle(node, opset - 1, opset, types) or node
 
@@ -163,43 +156,6 @@ def _sequence(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     return node if node.attributes.get_int("output_sequence", 0) or unread else "its first output is left out"
 
 
-def _pads(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
-    paddings = node.attributes.get_ints("paddings", None)
-    if paddings is None:
-        return "Pad has no paddings"
-    return again(node, list(node.inputs), paddings=None, pads=onnx_ir.AttrInt64s("pads", paddings))
-
-
-def _axis_stated(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
-    return again(node, list(node.inputs), axis=onnx_ir.AttrInt64("axis", node.attributes.get_int("axis", 1) or 0))
-
-
-def _shape_as_input(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
-    shape = node.attributes.get_ints("shape", None)
-    if shape is None:
-        return "Reshape has no shape"
-    target = build.constant(np.array(shape, np.int64), "shape")
-    return again(node, [node.inputs[0], target], shape=None, consumed_inputs=None)
-
-
-def _type_by_number(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
-    return again(node, list(node.inputs), to=onnx_ir.AttrInt64("to", int(cast_target(node))))
-
-
-def _clip(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
-    """Without a bound, infinities stay in opset 1 and become the largest number in opset 6."""
-    return node if {"min", "max"} <= set(node.attributes) else "Clip without a bound keeps infinities before opset 6"
-
-
-_SELU = {"alpha": 1.6732, "gamma": 1.0507}
-"""Defaults of opset 1, which later ones state with more digits."""
-
-
-def _selu(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
-    stated = {name: onnx_ir.AttrFloat32(name, node.attributes.get_float(name, old)) for name, old in _SELU.items()}
-    return again(node, list(node.inputs), None, **stated)
-
-
 def _broadcast(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     """The second operand got dimensions of 1 behind its own, so that it began at an axis of the first one."""
     if not node.attributes.get_int("broadcast", 0) or "axis" not in node.attributes:
@@ -247,15 +203,6 @@ def _scales_as_input(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     return again(node, [node.inputs[0], factors], scales=None)
 
 
-def _scales_of_image(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
-    """Upsample of opset 1 scales the last two of four dimensions."""
-    sides = [node.attributes.get_float(f"{side}_scale", 0.0) or 0.0 for side in ("height", "width")]
-    if not all(sides):
-        return "Upsample has no scales"
-    scales = onnx_ir.AttrFloat32s("scales", [1.0, 1.0, *sides])
-    return again(node, list(node.inputs), height_scale=None, width_scale=None, scales=scales)
-
-
 def _as_inputs(*names: str, least: int = 0) -> Step:
     """Return the step that makes inputs of attributes, each a list of int64 but `k`; the first `least` are required."""
 
@@ -289,23 +236,15 @@ def _unshifted(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     return again(node, list(node.inputs), coordinate_transformation_mode=mode)
 
 
-def _slice(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
-    """Inputs come as starts, ends, axes."""
-    return _as_inputs("starts", "ends", "axes", least=2)(build, node)
-
-
 def _without_ratio(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     """Between opset 7 and 12, Dropout draws nothing."""
     undrawn = again(node, list(node.inputs), ratio=None) if "ratio" in node.attributes else node
     return undrawn if len(node.outputs) == 1 else "Dropout has a mask as its second output"
 
 
-def _resized(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
-    return again(node, list(node.inputs), op_type="Resize")
-
-
-def _scattered(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
-    return again(node, list(node.inputs), op_type="ScatterElements")
+def _named(op_type: str) -> Step:
+    """Return the step that gives the operator its newer name."""
+    return lambda _, node: again(node, list(node.inputs), op_type=op_type)
 
 
 def _resized_from_corners(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
@@ -327,39 +266,30 @@ def _resized_from_corners(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     )
 
 
-def _bounds_as_inputs(types: TypeOf) -> Step:
+def _bounds_as_inputs(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     """Clip without a bound replaces infinities by the largest float, which only a float keeps."""
-
-    def step(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
-        x = node.inputs[0]
-        dtype = None if x is None else types.get(x, x.dtype)
-        if dtype is None:
-            return "the type of Clip is unknown"
-        most = {"min": -_MOST_FLOAT, "max": _MOST_FLOAT} if dtype == DataType.FLOAT else {}
-        stated = {name: node.attributes.get_float(name, most.get(name)) for name in ("min", "max")}
-        if dtype == DataType.DOUBLE and None in stated.values():
-            return "Clip of double without a bound ends at the largest float before opset 11"
-        with np.errstate(over="ignore"):
-            bounds = [None if bound is None else build.constant(np.array(bound, dtype.numpy()), name)
-                      for name, bound in stated.items()]  # fmt: skip
-        return again(node, [x, *bounds], min=None, max=None)
-
-    return step
+    x = node.inputs[0]
+    if x is None or x.dtype is None:
+        return "the type of Clip is unknown"
+    most = {"min": -_MOST_FLOAT, "max": _MOST_FLOAT} if x.dtype == DataType.FLOAT else {}
+    stated = {name: node.attributes.get_float(name, most.get(name)) for name in ("min", "max")}
+    if x.dtype == DataType.DOUBLE and None in stated.values():
+        return "Clip of double without a bound ends at the largest float before opset 11"
+    with np.errstate(over="ignore"):
+        bounds = [None if bound is None else build.constant(np.array(bound, x.dtype.numpy()), name)
+                  for name, bound in stated.items()]  # fmt: skip
+    return again(node, [x, *bounds], min=None, max=None)
 
 
-def _pads_as_input(types: TypeOf) -> Step:
-    def step(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
-        x, pads = node.inputs[0], node.attributes.get_ints("pads", None)
-        dtype = None if x is None else types.get(x, x.dtype)
-        if pads is None or dtype is None:
-            return "Pad has no pads" if pads is None else "the type of Pad is unknown"
-        value = node.attributes.get_float("value", 0.0)
-        inputs = [x, build.constant(np.array(pads, np.int64), "pads"), None]
-        if value:
-            inputs[2] = build.constant(np.array(value, dtype.numpy()), "value")
-        return again(node, inputs, pads=None, value=None)
-
-    return step
+def _pads_as_input(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
+    x, pads = node.inputs[0], node.attributes.get_ints("pads", None)
+    if pads is None or x is None or x.dtype is None:
+        return "Pad has no pads" if pads is None else "the type of Pad is unknown"
+    value = node.attributes.get_float("value", 0.0)
+    inputs = [x, build.constant(np.array(pads, np.int64), "pads"), None]
+    if value:
+        inputs[2] = build.constant(np.array(value, x.dtype.numpy()), "value")
+    return again(node, inputs, pads=None, value=None)
 
 
 def _deconvolution(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
@@ -369,70 +299,43 @@ def _deconvolution(_: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     return "ConvTranspose of opset 11 pads on the other side" if padded else node
 
 
-def _over_one_axis(types: TypeOf) -> Step:
+def _over_one_axis(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
     """What is computed over all dimensions from an axis on is computed over one of the flattened operand."""
-
-    def step(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | str:
-        x, axis = node.inputs[0], node.attributes.get_int("axis", 1) or 0
-        dtype = None if x is None else types.get(x, x.dtype)
-        if x is None or dtype is None:
-            return f"the type of {node.op_type} is unknown"
-        rank = None if x.shape is None else x.shape.rank()
-        if axis == -1 or (rank is not None and axis == rank - 1):
-            return again(node, [x], axis=onnx_ir.AttrInt64("axis", -1))
-        flat = build.typed(node.op_type, [build.typed("Flatten", [x], dtype, axis=axis)], dtype, axis=-1)
-        return again(node, [flat, build.typed("Shape", [x], DataType.INT64)], op_type="Reshape", axis=None)
-
-    return step
+    x, axis = node.inputs[0], node.attributes.get_int("axis", 1) or 0
+    if x is None or x.dtype is None:
+        return f"the type of {node.op_type} is unknown"
+    rank = None if x.shape is None else x.shape.rank()
+    if axis == -1 or (rank is not None and axis == rank - 1):
+        return again(node, [x], axis=onnx_ir.AttrInt64("axis", -1))
+    flat = build.typed(node.op_type, [build.typed("Flatten", [x], x.dtype, axis=axis)], x.dtype, axis=-1)
+    return again(node, [flat, build.typed("Shape", [x], DataType.INT64)], op_type="Reshape", axis=None)
 
 
 _MOST_FLOAT = float(np.finfo(np.float32).max)
-_SAME_FROM_9_TO_13 = frozenset((
-    "Abs", "Add", "And", "ArgMax", "ArgMin", "AveragePool", "Cast", "Ceil", "Clip", "Compress", "Concat",
-    "Constant", "Conv", "DepthToSpace", "DequantizeLinear", "Div", "Dropout", "Equal", "Erf", "Exp", "Expand",
-    "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gemm", "Greater", "Hardmax", "Identity", "If",
-    "IsNaN", "LRN", "Less", "Log", "LogSoftmax", "Loop", "LpPool", "MatMul", "Max", "MaxPool", "MaxUnpool", "Mean",
-    "MeanVarianceNormalization", "Min", "Mod", "Mul", "Neg", "NonMaxSuppression", "NonZero", "Pad", "Pow",
-    "QuantizeLinear", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax",
-    "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Resize", "Scan",
-    "ScatterElements", "ScatterND", "Shape", "Sigmoid", "Sign", "Size", "Slice", "Softmax", "SpaceToDepth", "Split",
-    "Sqrt", "Squeeze", "Sub", "Sum", "Tanh", "Tile", "TopK", "Transpose", "Unsqueeze",
-))  # fmt: skip
-"""Operators whose texts of opset 10 to 13 were read: without a step, nothing changed but words, defaults or types."""
-_WITHOUT_CONSUMED_INPUTS = (
-    *("Abs", "Add", "BatchNormalization", "Ceil", "Div", "Dropout", "Elu", "Exp", "Floor", "Gemm", "HardSigmoid"),
-    *("InstanceNormalization", "LeakyRelu", "Log", "Max", "Mean", "Min", "Mul", "Neg", "PRelu", "Reciprocal", "Relu"),
-    *("Sigmoid", "Sqrt", "Sub", "Sum", "Tanh"),
-)
 _BROADCAST = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
 _REDUCED_BY = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 _STEPS: Mapping[tuple[str, int], Step] = {
-    **{(name, 6): _same for name in _WITHOUT_CONSUMED_INPUTS},
     **{(name, 8): _same for name in ("Max", "MaxPool", "Mean", "Min", "Sum")},
     **{(name, 9): _same for name in ("Cast", "Constant", "Flatten", "Gemm", "Greater", "Less", "MatMul", "PRelu")},
-    **dict.fromkeys((("GRU", 3), ("AveragePool", 7), ("Gemm", 7)), _same),
+    **dict.fromkeys((("AveragePool", 7), ("Gemm", 7)), _same),
     **{(name, 7): _broadcast for name in _BROADCAST},
     **{(name, 7): _sequence for name in ("GRU", "LSTM", "RNN")},
-    ("Pad", 2): _pads,
-    ("Concat", 4): _axis_stated,
-    ("Reshape", 5): _shape_as_input,
-    ("Cast", 6): _type_by_number,
-    ("Clip", 6): _clip,
-    ("Selu", 6): _selu,
     ("BatchNormalization", 7): _in_test_mode,
     ("BatchNormalization", 9): _by_channels_alone,
     ("Dropout", 7): _dropout,
     ("PRelu", 7): _slope,
-    ("Upsample", 7): _scales_of_image,
     ("Upsample", 9): _scales_as_input,
     ("Dropout", 10): _without_ratio,
-    ("Slice", 10): _slice,
+    ("Slice", 10): _as_inputs("starts", "ends", "axes", least=2),
     ("TopK", 10): _as_inputs("k", least=1),
-    ("Upsample", 10): _resized,
+    ("Upsample", 10): _named("Resize"),
+    ("Clip", 11): _bounds_as_inputs,
     ("ConvTranspose", 11): _deconvolution,
+    ("Pad", 11): _pads_as_input,
     ("Resize", 11): _resized_from_corners,
-    ("Scatter", 11): _scattered,
+    ("Scatter", 11): _named("ScatterElements"),
     ("Dropout", 12): _without_ratio,
+    **dict.fromkeys((("Hardmax", 13), ("LogSoftmax", 13), ("Softmax", 13)), _over_one_axis),
     **dict.fromkeys((("ReduceSum", 13), ("Squeeze", 13)), _as_inputs("axes")),
     ("Split", 13): _as_inputs("split"),
     ("Unsqueeze", 13): _as_inputs("axes", least=1),
@@ -441,9 +344,3 @@ _STEPS: Mapping[tuple[str, int], Step] = {
     ("Split", 18): _parts_counted,
 }
 """What the versions of an operator ask of a node."""
-_TYPED_STEPS: Mapping[tuple[str, int], Callable[[TypeOf], Step]] = {
-    ("Clip", 11): _bounds_as_inputs,
-    ("Pad", 11): _pads_as_input,
-    **dict.fromkeys((("Hardmax", 13), ("LogSoftmax", 13), ("Softmax", 13)), _over_one_axis),
-}
-"""The same, where the type of the operand counts."""

@@ -32,15 +32,8 @@ from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteR
 from castsmith.lowering.check.target import IR_VERSION_TOO_NEW, OPSET_TOO_NEW, TARGET_UNKNOWN
 from castsmith.lowering.encodings.storage import inferred_declared, mentioned_types
 from castsmith.lowering.opset.loading import IDLE_ATTRIBUTE, PASS_NAME, RENAME_NODE, fitted
-from castsmith.lowering.opset.moving import (
-    ADAPT_OPERATOR,
-    WRITE_OUT_OPERATOR,
-    NodeChanges,
-    apply_moves,
-    needs_shapes,
-    plan_moves,
-)
-from castsmith.lowering.opset.obstacles import CHANGE_OPSET, Obstacle, TypeOf, move_to_opset, standard_nodes
+from castsmith.lowering.opset.moving import ADAPT_OPERATOR, WRITE_OUT_OPERATOR, apply_moves, plan_moves
+from castsmith.lowering.opset.obstacles import CHANGE_OPSET, TypeOf, move_to_opset, standard_nodes
 from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16, opset_needed
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES
@@ -96,7 +89,7 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
     model = session.model
     now = opset_of(model.graph.opset_imports, "")
     requested = opset_asked(session, target)
-    if now is None or (requested is not None and raise_to(session, *requested, records)):
+    if now is None or (requested is not None and move_to(session, *requested, records)):
         return
     if now <= target.newest_opset and not target.dropped:
         return
@@ -106,19 +99,17 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
     if newest < now:
         goals.append((newest, f"{target} accepts opsets up to {newest}"))
     for to, why in goals:
-        with inferred_declared(model, types, shapes=needs_shapes(model, now, to)):
-            moves = plan_moves(model, to, types)
-            if not moves.obstacles:
-                _move_to(session, moves, to, types, records, why)
-                return
-        moves.discard()
-        _refuse(
-            model,
-            moves.obstacles,
-            (now, to),
-            records,
-            target if to == newest and newest < now and not _falls_back(target, now) else None,
-        )
+        refused = len(records.refusals)
+        if move_to(session, to, why, records):
+            return
+        falls_back = target.fallback is not None and now <= target.fallback.newest_opset
+        if to == newest and newest < now and not falls_back:
+            message = f"the model is of opset {now} and {target} accepts at most {to}"
+            count = len(records.refusals) - refused
+            nodes = "1 node" if count == 1 else f"{count} nodes"
+            way_out = f"{nodes} would have a different meaning under opset {to}; see the skipped changes"
+            site = Site(model.graph.name or "")
+            records.diagnostics.append(Diagnostic(OPSET_TOO_NEW.code, Severity.ERROR, site, message, way_out))
 
 
 def opset_asked(session: Session, target: Target | None, precision: DataType | None = None) -> tuple[int, str] | None:
@@ -140,17 +131,21 @@ def opset_asked(session: Session, target: Target | None, precision: DataType | N
     return (to, why) if to > now else None
 
 
-def raise_to(session: Session, to: int, why: str, records: Records) -> bool:
-    """Move a model without functions to a newer opset; False if a node has no form there, which is recorded."""
-    model = session.model
-    now, types = opset_of(model.graph.opset_imports, "") or 1, session.inference(PromotionRules()).types
-    with inferred_declared(model, types, shapes=needs_shapes(model, now, to)):
+def move_to(session: Session, to: int, why: str, records: Records) -> bool:
+    """Move the model to another opset; False if a node has no form there, which is recorded."""
+    model, types = session.model, session.inference(PromotionRules()).types
+    with inferred_declared(model, types, shapes=True):
         moves = plan_moves(model, to, types)
         if not moves.obstacles:
-            _move_to(session, moves, to, types, records, why)
+            records.rewrites += apply_moves(session, moves, PASS_NAME, types)
+            reason = f"{why}; every node has the same meaning under it"
+            records.rewrites.append(move_to_opset(model, to, PASS_NAME, reason))
+            session.changed()
             return True
     moves.discard()
-    _refuse(model, moves.obstacles, (now, to), records, None)
+    records.refusals += [
+        Refusal(PASS_NAME, CHANGE_OPSET.code, obstacle.site, obstacle.reason) for obstacle in moves.obstacles
+    ]
     return False
 
 
@@ -168,13 +163,8 @@ class RaiseOpset(SessionPass):
 
     def rewrite(self, session: Session) -> RewriteResult:
         records = Records()
-        raise_to(session, self.to, self.why, records)
+        move_to(session, self.to, self.why, records)
         return RewriteResult(session.model, bool(records.rewrites), records)
-
-
-def _falls_back(target: Target, opset: int) -> bool:
-    """True if the operators of the opset run on the fallback of the target."""
-    return target.fallback is not None and opset <= target.fallback.newest_opset
 
 
 def _with_kernels(model: onnx_ir.Model, target: Target, types: TypeOf, newest: int) -> Iterator[tuple[int, str]]:
@@ -187,29 +177,6 @@ def _with_kernels(model: onnx_ir.Model, target: Target, types: TypeOf, newest: i
             last.setdefault(opset, f"{target} has {node.op_type} up to opset {opset} only")
     if last:
         yield min(last.items())
-
-
-def _move_to(session: Session, moves: NodeChanges, to: int, types: TypeOf, records: Records, why: str) -> None:
-    records.rewrites += apply_moves(session, moves, PASS_NAME, to, types)
-    reason = f"{why}; every node has the same meaning under it"
-    records.rewrites.append(move_to_opset(session.model, to, PASS_NAME, reason))
-    session.changed()
-
-
-def _refuse(
-    model: onnx_ir.Model, obstacles: list[Obstacle], opsets: tuple[int, int], records: Records, target: Target | None
-) -> None:
-    """Record what keeps the model from moving, as an error if the target does not accept the opset."""
-    now, to = opsets
-    records.refusals += [
-        Refusal(PASS_NAME, CHANGE_OPSET.code, obstacle.site, obstacle.reason) for obstacle in obstacles
-    ]
-    if target is not None:
-        message = f"the model is of opset {now} and {target} accepts at most {to}"
-        nodes = "1 node" if len(obstacles) == 1 else f"{len(obstacles)} nodes"
-        way_out = f"{nodes} would have a different meaning under opset {to}; see the skipped changes"
-        site = Site(model.graph.name or "")
-        records.diagnostics.append(Diagnostic(OPSET_TOO_NEW.code, Severity.ERROR, site, message, way_out))
 
 
 def _legalize_ir_version(model: onnx_ir.Model, target: Target, records: Records) -> None:

@@ -13,29 +13,25 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Outcome, Rule
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, input_types, op_formals, opset_of, with_formals
+from castsmith.ir.ops.schemas import input_types, op_formals, opset_of, with_formals
 from castsmith.ir.ops.table import CASTS, LINEAR, RUNS_GRAPHS, operators
 from castsmith.ir.ops.traits import Moves
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import ReplacementBuilder, as_replacement, computed_in
-from castsmith.lowering.encodings.choose import Encoding
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
-from castsmith.lowering.encodings.storage import inferred_declared, mentioned_types, retyped_attributes
-from castsmith.lowering.float8.casts import Context
-from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
-from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, Types, fails_when_run
+from castsmith.lowering.encodings.storage import mentioned_types, retyped_attributes
+from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, fails_when_run
 from castsmith.lowering.inlining import INLINE_FUNCTIONS, inline_or_refuse, takes_a_type
 from castsmith.lowering.interface import WIDE, WIDEN_INTERFACE, widen_interface
+from castsmith.lowering.operators.scene import Lower, Scene, lower_nodes
 from castsmith.lowering.widen.storage import WIDEN_STORAGE, effect_in_float, widen_storage, widened_tensor
 from castsmith.lowering.widen.transposes import CAST_BEFORE_TRANSPOSE, cast_before_transpose
 from castsmith.lowering.widen.unify import UNIFY_OPERANDS, unify_operands
@@ -43,12 +39,9 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 from castsmith.passes.core.options import Interface, shared
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import Replacement, replace_nodes
+from castsmith.passes.core.rewriting import Replacement
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
-
-# Model-local functions with several signatures are inlined if operators in them must be widened.
-
 
 NO_KERNEL = FindingCode(
     "no-kernel",
@@ -73,62 +66,20 @@ WIDEN_OPERATOR = Rule(
 )
 
 
-def inline_ambiguous(session: Session, target: Target, pass_name: str, records: Records) -> None:
-    """Inline the functions that may need widening for one call but not for another."""
-    model = session.model
-    if not model.functions:
-        return
-    halves = mentioned_types(model) & {DataType.UNDEFINED, *HALF_TYPES}
+def _inline_ambiguous(session: Session, records: Records) -> None:
+    """Inline the functions whose types depend on the call: one call may need widening and another not."""
     inference = session.inference(PromotionRules())
-    halves = {*HALF_TYPES} if DataType.UNDEFINED in halves else halves
     names = {
         name
-        for name, function in model.functions.items()
-        if _is_ambiguous(function, inference) and _may_need_widening(function, target, halves)
+        for name, function in session.model.functions.items()
+        if len(inference.signatures.get(function, ())) > 1 or any(map(takes_a_type, function.all_nodes()))
     }
-    inline_or_refuse(session, names, pass_name, records)
+    inline_or_refuse(session, names, NAME, records)
 
 
-def _is_ambiguous(function: onnx_ir.Function, inference: Inference) -> bool:
-    if any(takes_a_type(node) for node in function.all_nodes()):
-        return True
-    return len(inference.signatures.get(function, ())) > 1
-
-
-def _may_need_widening(function: onnx_ir.Function, target: Target, halves: set[DataType]) -> bool:
-    opset = opset_of(function.opset_imports, "") or 0
-    return bool(halves & target.lacks) or any(
-        not target.has_kernel(node.op_type, dtype, opset) or node.op_type in CASTS
-        for node in function.all_nodes()
-        if node.domain in DEFAULT_DOMAINS
-        for dtype in halves
-    )
-
-
-# QuantizeLinear and DequantizeLinear of float16 and bfloat16 in float, with each rounding of the schema.
-
-
-def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, dtype: DataType) -> Replacement:
-    """Divide, round to the type, add, saturate; or subtract, multiply, round.
-
-    Raises:
-        ModelError: The target has no Cast of the quantized type.
-    """
-    quantized = node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0]
-    stored = None if quantized is None else types.get(quantized, quantized.dtype)
-    if stored is None or (stored in CODED_TYPES and not _casts_from_float(target, stored, opset)):
-        raise ModelError(f"QuantizeLinear of {type_name(dtype)} to {'?' if stored is None else type_name(stored)}")
-    build = ReplacementBuilder(node)
-    expand = expand_quantize if node.op_type == "QuantizeLinear" else expand_dequantize
-    y = expand(build, node, Context(types, frozenset(), Encoding.LADDER, opset))
-    why = f"{target} has no {node.op_type} of {type_name(dtype)} at opset {min(opset, target.newest_opset)}"
-    if _divided_in_float(node, target, types, opset):
-        why = f"{target} does not round the quotient to {type_name(dtype)}"
-    return as_replacement(build, WIDEN_OPERATOR.code, f"{why}: in float, step by step", y)
-
-
-def _casts_from_float(target: Target, dtype: DataType, opset: int) -> bool:
+def _casts_from_float(scene: Scene, dtype: DataType) -> bool:
     """True if the target casts float to the type, and the type to float, as the standard says."""
+    target, opset = scene.target, scene.opset
     wrong = (target.wrong_cast(DataType.FLOAT, dtype, saturate=saturates, opset=opset) for saturates in (True, False))
     return target.has_kernel("Cast", dtype, opset) and not any(wrong)
 
@@ -138,8 +89,6 @@ _FIRST_OF_BLOCKS = 21
 """The first opset in which QuantizeLinear and DequantizeLinear take blocks."""
 _HOLDERS = RUNS_GRAPHS | operators(lambda row: row.moves in (Moves.PACK, Moves.UNPACK, Moves.CONTENT))
 """Operators that pass values on unchanged, and whose kernels do not depend on the element type."""
-
-Widening = Callable[[onnx_ir.Node, Target, Types, int], Replacement | Refusal | None]
 
 
 @dataclass(frozen=True)
@@ -176,40 +125,35 @@ class WidenFloats(SessionPass):
         if {DataType.UNDEFINED, *HALF_TYPES} & mentioned_types(session.model):
             self._widen(session, records)
         elif (opset_of(session.model.graph.opset_imports, "") or 0) > self.target.newest_opset:
-            _run(session, self.target, _linear, records)
+            self._lower(session, _linear, records)
         records.rewrites += cast_before_transpose(session, self.target, NAME)
         return RewriteResult(session.model, bool(records.rewrites), records)
 
     def _widen(self, session: Session, records: Records) -> None:
         records.rewrites += widen_interface(session, NAME, HALF_TYPES if self.interface == WIDE else ())
-        inline_ambiguous(session, self.target, NAME, records)
-        _run(session, self.target, _linear, records)
-        _run(session, self.target, _widened, records)
+        _inline_ambiguous(session, records)
+        self._lower(session, _linear, records)
+        self._lower(session, _widened, records)
         for dtype in HALF_TYPES:
             if dtype in self.target.lacks:
                 widen_storage(session, self.target, dtype, records, emit_functions=self.emit_functions)
 
-
-def _run(session: Session, target: Target, rule: Widening, records: Records) -> None:
-    model, types, imports = session.model, session.inference(PromotionRules()).types, session.imports
-
-    def replacement_of(node: onnx_ir.Node) -> Replacement | Refusal | None:
-        if node.domain not in DEFAULT_DOMAINS or node.graph is None or node.op_identifier() in model.functions:
-            return None
-        return rule(node, target, types, opset_of(imports[node.graph], "") or 0)
-
-    with inferred_declared(model, types):
-        outcome = replace_nodes(session, NAME, replacement_of, types=types).records
-    for refusal in outcome.refusals:
-        message = f"{refusal.reason}, and {target} has no kernel for it"
-        outcome.diagnostics.append(Diagnostic(NO_KERNEL.code, Severity.ERROR, refusal.site, message))
-    records.extend(outcome)
+    def _lower(self, session: Session, lower: Lower, records: Records) -> None:
+        outcome = lower_nodes(session, NAME, self.target, lower).records
+        for refusal in outcome.refusals:
+            message = f"{refusal.reason}, and {self.target} has no kernel for it"
+            outcome.diagnostics.append(Diagnostic(NO_KERNEL.code, Severity.ERROR, refusal.site, message))
+        records.extend(outcome)
 
 
-def _lacking(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:
+def _types_in_use(node: onnx_ir.Node, scene: Scene) -> set[DataType | None]:
+    return {scene.type_of(value) for value in (*node.inputs, *node.outputs)}
+
+
+def _lacking(node: onnx_ir.Node, scene: Scene) -> list[DataType]:
     """Return the half types of the node that the target supports but has no kernel of the node for."""
-    values = [value for value in (*node.inputs, *node.outputs) if value is not None]
-    in_use = {types.get(value, value.dtype) for value in values} & {*HALF_TYPES} - target.lacks
+    target, opset = scene.target, scene.opset
+    in_use = _types_in_use(node, scene) - target.lacks
     newest = min(opset, target.newest_opset)
     return [
         dtype
@@ -217,91 +161,95 @@ def _lacking(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> li
         if dtype in in_use
         and not (
             target.has_kernel(node.op_type, dtype, opset)
-            and _has_type(node, dtype, types, newest)
+            and _has_type(node, dtype, scene, newest)
             and not fails_when_run(node, dtype, target)
         )
     ]
 
 
-def _has_type(node: onnx_ir.Node, dtype: DataType, types: Types, opset: int) -> bool:
+def _has_type(node: onnx_ir.Node, dtype: DataType, scene: Scene, opset: int) -> bool:
     """False if the operator of the opset does not allow the type at the place where the node has it."""
-    if op_formals("", node.op_type, opset) is None:
-        return True
     key = ("", node.op_type, opset)
-    return all(
+    return op_formals(*key) is None or all(
         formal is None or not formal.allowed or dtype in formal.allowed
         for value, formal in with_formals(node, key)
-        if value is not None and types.get(value, value.dtype) == dtype
+        if scene.type_of(value) == dtype
     )
 
 
-def _linear(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Replacement | Refusal | None:
+# QuantizeLinear and DequantizeLinear of float16 and bfloat16 in float, with each rounding of the schema.
+
+
+def _linear(node: onnx_ir.Node, scene: Scene) -> Replacement | Refusal | None:
     """Expand QuantizeLinear and DequantizeLinear, which round in the middle, step by step."""
     if node.op_type not in LINEAR:
         return None
-    values = [value for value in (*node.inputs, *node.outputs) if value is not None]
-    in_use = {types.get(value, value.dtype) for value in values}
-    absent = [dtype for dtype in HALF_TYPES if dtype in in_use & target.lacks]
-    lacking = absent or _lacking(node, target, types, opset) or _divided_in_float(node, target, types, opset)
-    lacking = lacking or _of_newer_form(node, target, types, opset)
+    target, opset, in_use = scene.target, scene.opset, _types_in_use(node, scene)
+    codes = scene.type_of(node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0])
+    divided = _divided_in_float(node, scene)
+    lacking = [dtype for dtype in HALF_TYPES if dtype in in_use & target.lacks] or _lacking(node, scene) or divided
+    lacking = lacking or _of_newer_form(node, codes, scene)
     if not lacking:
         return None
+    why = f"{target} has no {node.op_type} of {type_name(lacking[0])} at opset {min(opset, target.newest_opset)}"
+    if divided:
+        why = f"{target} does not round the quotient to {type_name(lacking[0])}"
     try:
-        return expand_linear(node, target, types, opset, lacking[0])
+        if codes is None or (codes in CODED_TYPES and not _casts_from_float(scene, codes)):
+            to = "?" if codes is None else type_name(codes)
+            raise ModelError(f"QuantizeLinear of {type_name(lacking[0])} to {to}")
+        build, y = scene.written_out(node)
     except ModelError as error:
         return Refusal(NAME, WIDEN_OPERATOR.code, site_of(node), str(error))
+    return as_replacement(build, WIDEN_OPERATOR.code, f"{why}: in float, step by step", y)
 
 
-def _of_newer_form(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:
+def _of_newer_form(node: onnx_ir.Node, codes: DataType | None, scene: Scene) -> list[DataType]:
     """Return the quantized type, of 8 or 16 bits, if the newest opset of the target does not take it or its blocks."""
-    newest = target.newest_opset
-    value = node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0]
-    dtype = None if value is None else types.get(value, value.dtype)
-    if opset <= newest or dtype is None or dtype in (*CODED_TYPES, *target.lacks) or not dtype.is_integer():
+    newest = scene.target.newest_opset
+    if scene.opset <= newest or codes is None or codes in (*CODED_TYPES, *scene.target.lacks) or not codes.is_integer():
         return []
     blocked = newest < _FIRST_OF_BLOCKS and node.attributes.get_int("block_size", 0) != 0
-    return [dtype] if blocked or not _has_type(node, dtype, types, newest) else []
+    return [codes] if blocked or not _has_type(node, codes, scene, newest) else []
 
 
-def _divided_in_float(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:
+def _divided_in_float(node: onnx_ir.Node, scene: Scene) -> list[DataType]:
     """Return the half types in which a QuantizeLinear divides, if the target divides in float instead."""
-    if node.op_type != "QuantizeLinear" or not target.divides_in_float(opset):
+    if node.op_type != "QuantizeLinear" or not scene.target.divides_in_float(scene.opset):
         return []
     stated = node.attributes.get_int("precision", 0)
-    scale = node.inputs[1]
-    dtype = DataType(stated) if stated else None if scale is None else types.get(scale, scale.dtype)
+    dtype = DataType(stated) if stated else scene.type_of(node.inputs[1])
     return [dtype] if dtype is not None and dtype in HALF_TYPES else []
 
 
-def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Replacement | Refusal | None:
+def _widened(node: onnx_ir.Node, scene: Scene) -> Replacement | Refusal | None:
     """Return the node in float, if the target has no kernel of a half type for it."""
     # A quantizer that `_linear` refused rounds in the middle, so one rounding at the end is not the same. A cast by way
     # of float needs the same cast in the end.
-    lacking = [] if node.op_type in (*_HOLDERS, *LINEAR, *CASTS) else _lacking(node, target, types, opset)
+    lacking = [] if node.op_type in (*_HOLDERS, *LINEAR, *CASTS) else _lacking(node, scene)
     if not lacking:
         return None
     dtype = lacking[0]
-    if obstacle := _obstacle(node, dtype, target, types, opset):
+    if obstacle := _obstacle(node, dtype, scene):
         return Refusal(NAME, WIDEN_OPERATOR.code, site_of(node), obstacle)
     build = ReplacementBuilder(node)
     outputs = computed_in(
         build,
         DataType.FLOAT,
         retyped_attributes(node, (dtype,), DataType.FLOAT, widened_tensor),
-        lambda _, value: build.cast(value, DataType.FLOAT) if types.get(value, value.dtype) == dtype else value,
-        lambda old: dtype if types.get(old, old.dtype) == dtype else None,
+        lambda _, value: build.cast(value, DataType.FLOAT) if scene.type_of(value) == dtype else value,
+        lambda old: dtype if scene.type_of(old) == dtype else None,
     )
-    reason = f"{target} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, rounded once"
+    reason = f"{scene.lacks(node, dtype)}: in float, rounded once"
     return as_replacement(build, WIDEN_OPERATOR.code, reason, *outputs, effect=effect_in_float(node))
 
 
-def _obstacle(node: onnx_ir.Node, dtype: DataType, target: Target, types: Types, opset: int) -> str | None:
-    imports: Mapping[str, int] = {"": opset}
+def _obstacle(node: onnx_ir.Node, dtype: DataType, scene: Scene) -> str | None:
+    target, opset = scene.target, scene.opset
     if not target.has_kernel("Cast", dtype, opset):
         return f"{target} lacks Cast of {type_name(dtype)} too"
     for index, value in enumerate(node.inputs):
-        narrow = value is not None and types.get(value, value.dtype) == dtype
-        if narrow and DataType.FLOAT not in input_types(node, index, imports):
+        if scene.type_of(value) == dtype and DataType.FLOAT not in input_types(node, index, scene.imports):
             return f"{node.op_type} does not support float as input {index}"
     if not target.has_kernel(node.op_type, DataType.FLOAT, opset):
         return f"{target} lacks {node.op_type} of float too"

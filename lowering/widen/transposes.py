@@ -12,9 +12,8 @@ from castsmith.ir.codes import Rule
 from castsmith.ir.ops.casts import cast_node, read_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Rewrite
-from castsmith.ir.walks import all_nodes
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.passes.core.rewriting import Replacement, apply_replacement
+from castsmith.passes.core.rewriting import Replacement, replace_nodes
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
@@ -30,14 +29,11 @@ def cast_before_transpose(session: Session, target: Target, pass_name: str) -> l
     """Swap each such pair of nodes. Exact: a Transpose moves elements, whatever their type."""
     if not target.breaks_cast_after_transpose:
         return []
-    pairs = [swapped for node in all_nodes(session.model) if (swapped := _swapped(node)) is not None]
-    if not pairs:
-        return []
-    namer, types = session.namer(), session.inference(PromotionRules(promote_unsafe=True)).types
-    return [apply_replacement(session, pass_name, node, replacement, namer, types) for node, replacement in pairs]
+    types = session.inference(PromotionRules(promote_unsafe=True)).types
+    return list(replace_nodes(session, pass_name, _swapped, types=types).records.rewrites)
 
 
-def _swapped(node: onnx_ir.Node) -> tuple[onnx_ir.Node, Replacement] | None:
+def _swapped(node: onnx_ir.Node) -> Replacement | None:
     """Return the nodes that replace a Cast which only a MatMul uses, of a Transpose which only the Cast uses."""
     meaning, x = read_cast(node), node.inputs[0] if node.inputs else None
     transpose = None if x is None else x.producer()
@@ -53,7 +49,7 @@ def _swapped(node: onnx_ir.Node) -> tuple[onnx_ir.Node, Replacement] | None:
     last.outputs[0].type, last.outputs[0].shape = onnx_ir.TensorType(meaning.to), y.shape or x.shape
     last.outputs[0].name = y.name
     reason = "the target fails on the order Transpose, Cast, MatMul; casting before the Transpose gives the same"
-    return node, Replacement(CAST_BEFORE_TRANSPOSE.code, reason, (first, last), outputs=tuple(last.outputs))
+    return Replacement(CAST_BEFORE_TRANSPOSE.code, reason, (first, last), outputs=tuple(last.outputs))
 
 
 def _only_user(value: onnx_ir.Value, op_type: str) -> bool:

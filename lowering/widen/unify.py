@@ -21,19 +21,16 @@ from onnx_ir import DataType
 
 from castsmith.ir.codes import Rule
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, Records, Refusal, RewriteResult
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import ReplacementBuilder, as_replacement, computed_in
-from castsmith.lowering.encodings.storage import inferred_declared
-from castsmith.lowering.float8.needs import Types
+from castsmith.lowering.operators.scene import Scene, lower_nodes
 from castsmith.lowering.widen.storage import NAME
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.embedding import embeds
-from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import Replacement, replace_nodes
+from castsmith.passes.core.rewriting import Replacement
 from castsmith.passes.core.session import Session
 from castsmith.targets.kernels import operands_of_several_types
 from castsmith.targets.target import Target
@@ -74,43 +71,36 @@ class UnifyOperands(SessionPass):
 
 def unify_operands(session: Session, target: Target, records: Records) -> None:
     """Apply the rule to every node."""
-    if not any(node.op_type in target.one_type for node in session.nodes):
-        return
-    types, imports, functions = session.inference(PromotionRules()).types, session.imports, session.model.functions
-
-    def unified(node: onnx_ir.Node) -> Replacement | Refusal | None:
-        if node.graph is None or node.op_identifier() in functions:
-            return None
-        return _unified(node, target, types, imports[node.graph])
-
-    with inferred_declared(session.model, types):
-        records.extend(replace_nodes(session, NAME, unified, types=types).records)
+    if any(node.op_type in target.one_type for node in session.nodes):
+        records.extend(lower_nodes(session, NAME, target, _unified).records)
 
 
-def _unified(
-    node: onnx_ir.Node, target: Target, types: Types, imports: Mapping[str, int]
-) -> Replacement | Refusal | None:
-    operands = operands_of_several_types(node, lambda value: _type_of(value, types), imports, target)
+def _unified(node: onnx_ir.Node, scene: Scene) -> Replacement | Refusal | None:
+    target = scene.target
+    operands = operands_of_several_types(node, scene.type_of, scene.imports, target)
     if not operands:
         return None
     names = " and ".join(type_name(dtype) for dtype in dict.fromkeys(operands.values()))
-    dtype, effect = _common_type(node, operands, target, opset_of(imports, "") or 0)
+    dtype, effect = _common_type(node, operands, scene)
     if dtype is None:
         reason = f"{target} has no {node.op_type} of {names}, nor of a type that holds both"
         return Refusal(NAME, UNIFY_OPERANDS.code, site_of(node), reason)
+
+    def before(old: onnx_ir.Value) -> DataType | None:
+        present = scene.type_of(old)
+        return present if present in operands.values() and present != dtype else None
+
+    attributes = [attribute for attribute in node.attributes.values() if attribute.name != "precision"]
+    build = ReplacementBuilder(node)
+    outputs = computed_in(
+        build, dtype, attributes, lambda index, value: build.cast(value, dtype) if index in operands else value, before
+    )
     reason = f"{target} requires one type of the operands of {node.op_type}, which are {names}"
-    return _in_one_type(node, operands, dtype, types, reason, effect)
+    return as_replacement(build, UNIFY_OPERANDS.code, reason, *outputs, effect=effect)
 
 
-def _type_of(value: onnx_ir.Value | None, types: Types) -> DataType | None:
-    return None if value is None else types.get(value, value.dtype)
-
-
-def _common_type(
-    node: onnx_ir.Node, operands: Mapping[int, DataType], target: Target, opset: int
-) -> tuple[DataType | None, Effect]:
+def _common_type(node: onnx_ir.Node, operands: Mapping[int, DataType], scene: Scene) -> tuple[DataType | None, Effect]:
     """Return the type to compute in, None if there is no such type, and the effect."""
-    dtypes = set(operands.values())
     if node.op_type == "QuantizeLinear":  # the standard casts both to `precision`, the type of the scale by default
         return DataType(node.attributes.get_int("precision", 0) or int(operands[1])), Effect.BIT_EXACT
     first = next(iter(operands.values()))
@@ -119,7 +109,8 @@ def _common_type(
     candidates = (
         dtype
         for dtype in _CANDIDATES
-        if all(embeds(source, dtype) for source in dtypes) and target.has_kernel(node.op_type, dtype, opset)
+        if all(embeds(source, dtype) for source in operands.values())
+        and scene.target.has_kernel(node.op_type, dtype, scene.opset)
     )
     return next(candidates, None), Effect.IN_WIDER_TYPE
 
@@ -132,18 +123,3 @@ def _is_held(value: onnx_ir.Value | None, dtype: DataType) -> bool:
     array = tensor.numpy()
     converted = cast(cast(array, dtype), tensor.dtype)
     return converted.tobytes() == array.tobytes() and not (dtype.is_integer() and np.any(array < 0))
-
-
-def _in_one_type(
-    node: onnx_ir.Node, operands: Mapping[int, DataType], dtype: DataType, types: Types, reason: str, effect: Effect
-) -> Replacement:
-    def before(old: onnx_ir.Value) -> DataType | None:
-        present = _type_of(old, types)
-        return present if present in operands.values() and present != dtype else None
-
-    attributes = [attribute for attribute in node.attributes.values() if attribute.name != "precision"]
-    build = ReplacementBuilder(node)
-    outputs = computed_in(
-        build, dtype, attributes, lambda index, value: build.cast(value, dtype) if index in operands else value, before
-    )
-    return as_replacement(build, UNIFY_OPERANDS.code, reason, *outputs, effect=effect)

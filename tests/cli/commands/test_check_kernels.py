@@ -16,6 +16,7 @@ import castsmith
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.conformance.probe_models import TEXTS, model_text
 from castsmith.ir.records import Severity
+from castsmith.lowering.check.scene import Scene, merged
 from castsmith.lowering.check.target import target_findings
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
@@ -34,7 +35,7 @@ additions (bfloat16[N] x, bool c) => (bfloat16[N] z) {
 def found(text: str, target: str) -> list[tuple[str, str, str]]:
     model = onnx_ir.from_proto(onnx.parser.parse_model(text))
     inference = infer_element_types(model, PromotionRules())
-    findings = target_findings(model, inference, load_target(target))
+    findings = merged(target_findings(Scene(model, inference, load_target(target))))
     return [(finding.code, str(finding.site), finding.message) for finding in findings]
 
 
@@ -121,5 +122,5 @@ def test_what_optimize_leaves_has_at_most_notes(path: Path, target: str):
     rules = PromotionRules(promote_unsafe=True)
     model = castsmith.optimize(str(path), target=target, promotion=rules).model
     inference = infer_element_types(model, rules)
-    findings = target_findings(model, inference, load_target(target))
+    findings = merged(target_findings(Scene(model, inference, load_target(target))))
     assert [(each.code, each.message) for each in findings if each.severity is not Severity.NOTE] == []

@@ -123,6 +123,11 @@ HINTS: dict[str, tuple[str, str]] = {
         " { u = Abs (x) }, else_branch = e () => (float[2] v) { v = Neg (x) }> }"
         for rank in ("[1,1]", "")
     ),
+    "branches-of-several-ranks": tuple(
+        f"g (float[1,2] x, bool c) => (float y) {{ y = If (c) <then_branch = t () => (float[1,2] u) {{ u = Abs (x) }},"
+        f" else_branch = e () => ({declared} v) {{ a = Constant <value_ints = [0]> () v = {body} }}> }}"
+        for declared, body in (("float[2]", "Squeeze (x, a)"), ("float[1,2]", "Neg (x)"))
+    ),
     "fastgelu-of-other-types": (
         "g (double[2] x) => (y) { y = com.microsoft.FastGelu (x) }",
         "g (double[2] x) => (y) { f = Cast <to = 1> (x) y = com.microsoft.FastGelu (f) }",

@@ -144,14 +144,3 @@ def test_a_reason_names_the_values_own_type():
     reasons = {rewrite.site.node: rewrite.reason for rewrite in records.rewrites if rewrite.rule == "store-as-codes"}
     assert reasons["x"].endswith("has no float8e5m2")
     assert reasons["z"].endswith("has no float8e4m3fn")
-
-
-def test_moves_that_a_target_lacks_for_bytes_go_through_floats():
-    body = """agraph (float8e4m3fn[3,3] x, int64[2] i) => (float8e4m3fn[3,3] t, float8e4m3fn[2,4] h) {
-        t = Trilu <upper = 0> (x) h = OneHot (i, d, v) }"""
-    values = np.array([0xC0, 0x38], np.uint8).view(ml_dtypes.float8_e4m3fn)
-    x = np.arange(120, 129, dtype=np.uint8).reshape(3, 3)
-    model = model_of(body, 19, d=np.array(4), v=values)
-    t, h = lowered_outputs(model, x=x, i=np.array([1, 3]))
-    assert t.tolist() == np.tril(x).tolist()
-    assert h.tolist() == np.where(np.eye(4)[[1, 3]], 0x38, 0xC0).tolist()

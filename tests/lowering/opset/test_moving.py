@@ -87,11 +87,6 @@ def test_pads_of_some_axes_become_pads_of_all():
     check(body, 19, 17, weights=weights, x=X)
 
 
-def test_pads_and_axes_that_are_computed():
-    body = "agraph (float[A,B,C] x, int64[4] pads, int32[2] axes) => (float[D,E,F] y) { y = Pad (x, pads, , axes) }"
-    check(body, 19, 17, x=X, pads=np.arange(4), axes=np.array([-1, 1], np.int32))
-
-
 def test_attributes_at_their_defaults_are_left_out():
     body = """agraph (float[3,4,5] x, uint8[3] q) => (float[3] y, int64[2] s) {
         y = DequantizeLinear <axis = 1, block_size = 0> (q, scale) s = Shape <start = 1> (x) }"""

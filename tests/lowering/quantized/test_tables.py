@@ -184,18 +184,18 @@ def test_the_level_that_rounds_inputs_is_told(level: int, told: bool) -> None:
     ],
 )
 def test_what_an_opset_that_stays_lacks(opset: int, inputs: str, output: str, node: str, reason: str) -> None:
-    """Mod with fmod keeps the opset: its description changed."""
-    body = f"({inputs}, float[2] m) => ({output}[2] y, float[2] n) {{ y = {node} n = Mod <fmod = 1> (m, m) }}"
+    """ReduceSum keeps the opset: its axes became an input."""
+    body = f"({inputs}, float[2] m) => ({output}[2] y, float[1] n) {{ y = {node} n = ReduceSum <axes = [0]> (m) }}"
     obstacle, refused = lowered(f"g {body}", opset).refusals
     assert obstacle.rule == "opset"
     assert refused.reason == f"{reason}: raise the opset from {opset}"
 
 
 def test_the_node_that_keeps_the_opset_is_told() -> None:
-    body = "y = trt.TRT_FP8QuantizeLinear (x, s) {} z = Mod <fmod = 1> (x, x)"
-    text = f"{X} => ({FP8}[2,32] y, float[2,32] z) {{ {body} }}"
+    body = "y = trt.TRT_FP8QuantizeLinear (x, s) {} z = ReduceSum <axes = [0]> (x)"
+    text = f"{X} => ({FP8}[2,32] y, float[1,32] z) {{ {body} }}"
     for name, place in (("", "z"), ("[m]", "m")):
         found = lowered("g " + text.replace("{}", name, 1), 12).refusals
         assert found[0].reason.startswith(
-            f"the replacement needs opset 21, but g: {place} (Mod): the description of Mod"
+            f"the replacement needs opset 21, but g: {place} (ReduceSum): ReduceSum of opset 13 has no"
         )
