@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import LINEAR
@@ -137,9 +138,10 @@ class LowerFloat8(SessionPass):
 
     def _lower_without_functions(self, session: Session, opset: int, records: Records) -> bool:
         """Lower a model in which no function handles codes; False if it is left unchanged."""
-        model, types = session.model, session.inference(PromotionRules()).types
-        with inferred_declared(model, types, shapes=_needs_shapes(model)):
-            return self._lower_declared(session, types, opset, records)
+        model, inference = session.model, session.inference(PromotionRules())
+        shapes = Shapes(model, inference) if _needs_shapes(model) else None
+        with inferred_declared(model, inference.types, shapes=shapes):
+            return self._lower_declared(session, inference.types, opset, records)
 
     def _lower_declared(self, session: Session, types: Types, opset: int, records: Records) -> bool:
         """As `_lower_without_functions`, with declared types for all values that can declare one."""

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.codes import Rule
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity, Site
@@ -100,13 +101,14 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
         return
     if now <= target.newest_opset and not target.dropped:
         return
-    types = session.inference(PromotionRules()).types
-    newest = min(now, target.newest_opset)
+    inference = session.inference(PromotionRules())
+    types, newest = inference.types, min(now, target.newest_opset)
     goals = [*_with_kernels(model, target, types, newest)]
     if newest < now:
         goals.append((newest, f"{target} accepts opsets up to {newest}"))
     for to, why in goals:
-        with inferred_declared(model, types, shapes=needs_shapes(model, now, to)):
+        shapes = Shapes(model, inference) if needs_shapes(model, now, to) else None
+        with inferred_declared(model, types, shapes=shapes):
             moves = plan_moves(model, to, types)
             if not moves.obstacles:
                 _move_to(session, moves, to, types, records, why)
@@ -143,8 +145,9 @@ def opset_asked(session: Session, target: Target | None, precision: DataType | N
 def raise_to(session: Session, to: int, why: str, records: Records) -> bool:
     """Move a model without functions to a newer opset; False if a node has no form there, which is recorded."""
     model = session.model
-    now, types = opset_of(model.graph.opset_imports, "") or 1, session.inference(PromotionRules()).types
-    with inferred_declared(model, types, shapes=needs_shapes(model, now, to)):
+    now, inference = opset_of(model.graph.opset_imports, "") or 1, session.inference(PromotionRules())
+    types, shapes = inference.types, Shapes(model, inference) if needs_shapes(model, now, to) else None
+    with inferred_declared(model, types, shapes=shapes):
         moves = plan_moves(model, to, types)
         if not moves.obstacles:
             _move_to(session, moves, to, types, records, why)

@@ -99,8 +99,9 @@ def _with_bias(step: Step, x: Interval, sums: Sums, count: float, channels: int 
         special = special_sums(special, bits)
         operands.append(bias)
     low, high, over = step.total(low, high, size, count + 1, *operands)
-    dims = None if x.dims is None else (x.dims[0], channels, *(None for _ in x.dims[2:]))
-    return step.result(low, high, dims, *operands, special=special | over)
+    if step.dims[0] is None and x.dims is not None:
+        step = step.shaped((x.dims[0], channels, *(None for _ in x.dims[2:])))
+    return step.result(low, high, *operands, special=special | over)
 
 
 def _conv_of_two(step: Step) -> Interval:
