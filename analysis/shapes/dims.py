@@ -90,7 +90,7 @@ def dims_of(node: Operation, imports: Mapping[str, int], names: Names) -> list[D
     if node.node.domain in DEFAULT_DOMAINS:
         first = node.shapes[0] if node.shapes else None
         if op_type in _FIRST:
-            return [first, *[first] * (len(node.node.outputs) - 1)]
+            return [first, *nothing[1:]]
         if op_type in BROADCAST:
             return [first if node.opset < NUMPY_OPSET else _joined(node)]
         if op_type in RULES:

@@ -36,29 +36,15 @@ _ROWS = 64
 
 def matmul(step: Step, turned: tuple[bool, bool] = (False, False)) -> Interval:
     """A @ b. turned: operands whose last two dimensions are exchanged."""
-    left, right = (
-        weights.transposed if weights is not None and turn else weights
-        for weights, turn in ((step.weights(index), turned[index]) for index in range(2))
-    )
-
-    def operand(index: int) -> Interval:
-        return transposed(step.input(index)) if turned[index] else step.input(index)
-
-    a, b = (
-        operand(index).dims if weights is None else (weights.layout.k, weights.layout.n)
-        for index, weights in enumerate((left, right))
-    )
-    if a is None and right is not None and not turned[0]:
-        return by_weights(step, operand(0), right, 1)
-    if a is None or b is None:
+    a, b = (transposed(step.input(index)) if turned[index] else step.input(index) for index in range(2))
+    weights = step.weights(1)
+    if weights is not None and a.dims != () and not (a.dims is None and turned[0]):
+        return by_weights(step, a, weights.transposed if turned[1] else weights, 1)
+    if a.dims is None or b.dims is None:
         return step.unbounded()
-    if not a or not b:
+    if not a.dims or not b.dims:
         raise UnknownRangeError
-    if right is not None and len(b) == 2:
-        return by_weights(step, operand(0), right, 1)
-    if left is not None and len(a) == 2 and len(b) >= 2:
-        return _weights_first(step, left, operand(1))
-    return _of_two(step, operand(0), operand(1))
+    return _of_two(step, a, b)
 
 
 def as_rows(x: Interval) -> Interval:
@@ -115,23 +101,6 @@ def _shared(shares: Shares, parts: Ends, ends: Ends, size: Array) -> tuple[Array
         most = np.maximum(np.abs(low), np.abs(high)) * shares.most
         low, high = np.minimum(low, 0) * shares.most, np.maximum(high, 0) * shares.most
     return np.maximum(ends[0], low), np.minimum(ends[1], high), np.minimum(size, most)
-
-
-def _weights_first(step: Step, weights: Weights, x: Interval) -> Interval:
-    """W @ x for a constant W (m, k)."""
-    turned = weights.transposed
-    vectors = joined_along(x, [*range(x.low.ndim - 2), x.low.ndim - 1])
-    low, high = vectors.low.reshape(1, -1), vectors.high.reshape(1, -1)
-    if low.shape[1] not in (1, turned.layout.k) or not turned.layout.n:
-        raise UnknownRangeError
-    product = turned.box(low, high)
-    stored = step.input(0)
-    if not (stored.finite and stored.bounded):
-        require_finite(weights.elements())
-    low, high, over = step.total(product.least, product.most, product.size, turned.layout.k, x, stored)
-    shape = (1,) * (len(x.dims or ()) - 2) + (-1, 1)
-    low, high, over = low.reshape(shape), high.reshape(shape), over.reshape(shape)
-    return step.result(low, high, x, stored, special=spoilt(x) | over)
 
 
 def _of_two(step: Step, a: Interval, b: Interval) -> Interval:

@@ -69,7 +69,7 @@ def _softmax(step: Step) -> Interval:
         axes = list(range(step.axis(len(x.dims), 1), len(x.dims)))
     if step.node.op_type == "LogSoftmax":
         return _log_softmax(step, x, axes)
-    return parts_of_whole(step, x, axes, _special_rows(x, axes))
+    return _parts_of_whole(step, x, axes)
 
 
 def _special_rows(x: Interval, axes: Sequence[int] | None) -> Bits:
@@ -80,8 +80,8 @@ def _special_rows(x: Interval, axes: Sequence[int] | None) -> Bits:
     return np.broadcast_to(possible(nan), x.low.shape)
 
 
-def parts_of_whole(step: Step, x: Interval, axes: Sequence[int] | None, special: Bits) -> Interval:
-    """Exponentials over their sum along the axes, None for unknown ones, as a softmax of x."""
+def _parts_of_whole(step: Step, x: Interval, axes: Sequence[int] | None) -> Interval:
+    """Exponentials over their sum along the axes, None for unknown ones."""
     dtype, shares = step.dtypes[0], None
     if dtype is None or not is_float(dtype):
         return step.anything()
@@ -90,7 +90,7 @@ def parts_of_whole(step: Step, x: Interval, axes: Sequence[int] | None, special:
         shares = Shares(axes[0], shrinking(count + 4, dtype) + vanished(count, dtype), assumes)
     # No exponential exceeds the sum; its product with the reciprocal of the sum may.
     ones = np.full(x.low.shape, 1 + 4 * unit_roundoff(dtype))
-    return step.result(np.zeros(x.low.shape), ones, x, special=special, shares=shares)
+    return step.result(np.zeros(x.low.shape), ones, x, special=_special_rows(x, axes), shares=shares)
 
 
 def _log_softmax(step: Step, x: Interval, axes: Sequence[int] | None) -> Interval:
