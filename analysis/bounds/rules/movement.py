@@ -168,8 +168,6 @@ def _gathered(x: Interval, indices: Interval, dims: Dims, axis: int) -> Interval
 
 def _regrouped(x: Interval, dims: Dims, old: Shape, shape: Shape) -> Interval:
     """The elements in the same order, in other dimensions. Dimensions that keep their place keep their bounds."""
-    if x.low.size == 1 and x.shares is None:
-        return collapsed(x, dims)
     fixed = [dim for dim in dims if dim is not None]
     if len(fixed) == len(dims) and x.low.shape == x.dims:
         if prod(fixed) != x.low.size:
@@ -178,11 +176,21 @@ def _regrouped(x: Interval, dims: Dims, old: Shape, shape: Shape) -> Interval:
     # Declared numbers where the rule gives none.
     pairs = zip(shape, dims, strict=True)
     new = tuple(size if size is not None and isinstance(dim, Unknown) else dim for dim, size in pairs)
-    removed_axes, added_axes = (tuple(axis for axis, dim in enumerate(side) if dim == 1) for side in (old, new))
-    old_rest, new_rest = (tuple(dim for dim in side if dim != 1) for side in (old, new))
-    rest = x.moved(lambda ends: ends.squeeze(removed_axes), tuple(map(_number, old_rest)))
-    middle = _split_middle(rest, old_rest, new_rest)
-    return middle.moved(lambda ends: np.expand_dims(ends, added_axes), dims, _last_kept(x, old, new))
+    places = {axis: _place_of(axis, old, new) for axis, size in enumerate(x.low.shape) if size > 1}
+    if None in places.values():
+        x = joined_along(x, None)
+    sizes = [1] * len(new)
+    for axis, place in places.items():
+        if place is not None:
+            sizes[place] = x.low.shape[axis]
+    return x.moved(lambda ends: ends.reshape(sizes), dims, _last_kept(x, old, new))
+
+
+def _place_of(axis: int, old: Shape, new: Shape) -> int | None:
+    """Return the new place of a dimension behind which there are as many elements as before."""
+    behind = product(old[axis + 1 :])
+    places = (place for place, dim in enumerate(new) if dim == old[axis] and product(new[place + 1 :]) == behind)
+    return None if isinstance(behind, Unknown) else next(places, None)
 
 
 def _last_kept(x: Interval, old: Shape, new: Shape) -> Shares | None:
@@ -190,41 +198,6 @@ def _last_kept(x: Interval, old: Shape, new: Shape) -> Shares | None:
     if x.shares is None or x.shares.axis != len(old) - 1 or not new:
         return None
     return replace(x.shares, axis=len(new) - 1) if old[-1] == new[-1] else None
-
-
-def _split_middle(x: Interval, old: Shape, new: Shape) -> Interval:
-    """The dimensions between two parts that stay: one is split into several (heads), or several are merged."""
-    dims, shorter = tuple(map(_number, new)), min(len(old), len(new))
-    front = next((place for place in range(shorter) if old[place] != new[place]), shorter)
-    shorter -= front
-    back = next((place for place in range(shorter) if old[-1 - place] != new[-1 - place]), shorter)
-    old, new = old[front : len(old) - back], new[front : len(new) - back]
-    sizes = x.low.shape[front : x.low.ndim - back]
-    tail = _matching_tail(old, new)
-    if tail is None or any(size != 1 for size in sizes[: len(sizes) - len(tail[0])]):
-        flat = joined_along(x, range(front, x.low.ndim - back))
-        return flat.moved(
-            lambda ends: ends.reshape(ends.shape[:front] + (1,) * len(new) + ends.shape[ends.ndim - back :]), dims
-        )
-    kept, target = map(_numbers, tail)
-
-    def move(ends: Any) -> Any:
-        before, after = ends.shape[:front], ends.shape[ends.ndim - back :]
-        part = ends.reshape(before + sizes[len(sizes) - len(kept) :] + after)
-        full = np.broadcast_to(part, (*before, *kept, *after))
-        return full.reshape((*before, *(1,) * (len(new) - len(target)), *target, *after))
-
-    return x.moved(move, dims)
-
-
-def _matching_tail(old: Shape, new: Shape) -> tuple[Shape, Shape] | None:
-    """Return the fewest last dimensions of each that have the same product; None without a match."""
-    products = {product(new[-count:]): new[-count:] for count in range(len(new), 0, -1)}
-    for count in range(1, len(old) + 1):
-        size = product(old[-count:])
-        if isinstance(size, int) and size in products:
-            return old[-count:], products[size]
-    return None
 
 
 def _shape(step: Step) -> Interval:
