@@ -15,10 +15,10 @@ import onnx.numpy_helper
 import onnx_ir
 
 import castsmith
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.io.loading import from_proto
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.session import Session
-from castsmith.passes.shapes.walk import Shapes
 from tests.analysis.bounds.operators import OPERATORS, case_of, types, versions
 from tests.sampling import check_all, sampled
 
@@ -54,7 +54,7 @@ def _found(written: bytes, given: tuple[tuple[str, tuple[float, float]], ...]) -
     bounded = castsmith.bounds(model, ranges=ranges)
     bounds = [(name, each.low, each.high, each.may_be_nan) for name, each in bounded.items()]
     session = Session(from_proto(model))
-    shapes = Shapes(session.model, session.inference(PromotionRules()), session.imports, session.holders, 0)
+    shapes = Shapes(session.model, session.inference(PromotionRules()))
     dims = [
         (value.name, str(shapes.shape(value)), str(shapes.content(value)))
         for node in session.model.graph

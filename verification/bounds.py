@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.bounds.analysis import Analysis, opset_of_model
+from castsmith.analysis.bounds.analysis import Analysis
 from castsmith.analysis.bounds.calls import Calls
 from castsmith.analysis.bounds.defaults import default_ranges
 from castsmith.analysis.bounds.interval import Interval, absolute
@@ -27,7 +27,6 @@ from castsmith.numerics.arguments import mapping, range_of
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
-from castsmith.verification.evaluate.shapes import inferred_shapes
 from castsmith.verification.inputs.given import GivenInputs, given_sets
 
 How = Literal["proven", "measured", "unknown"]
@@ -182,8 +181,7 @@ def analysed(
     require_known_opset(model)
     declared, inference = _checked(model, ranges), infer_element_types(model, rules)
     defaults = default_ranges(model, inference, declared)
-    opset, shapes = opset_of_model(model), inferred_shapes(model, calls=False)
-    analysis = Analysis(inference, declared, defaults, opset, shapes, remembered, Calls(model.functions))
+    analysis = Analysis(inference, declared, defaults, model.opset_imports, remembered, Calls(model.functions))
     analysis.run(model.graph)
     return analysis
 

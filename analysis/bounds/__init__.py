@@ -5,7 +5,7 @@ measured or unknown. `exceeding(found, to=...)` lists the values that a narrower
 
     analysis        the walk through graphs; rules by operator are in
     rules, control_flow
-    patterns        normalizations and softmax as exporters write them out
+    patterns        normalizations as exporters write them out
     interval, rounding, step    what the elements of a value may be, what roundings add, and a node as its rule sees it
     reading         large constants, read once for all that is asked of them
     sums, weights   products with a constant matrix, and the constants that are matrices

@@ -50,6 +50,7 @@ from castsmith.analysis.bounds.rules import (
 )
 from castsmith.analysis.bounds.step import DEFAULTS, NO_OVERFLOW, Rule, Step
 from castsmith.analysis.inference.walk import Inference
+from castsmith.analysis.shapes.dims import Names
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.io.stored import release_pages
 from castsmith.ir.io.streaming import is_stored
@@ -94,8 +95,7 @@ class Analysis:
         inference: The element types of the model.
         ranges: Declared ranges of graph inputs by name: least and greatest element.
         defaults: Ranges of other inputs, and why they are taken.
-        opset: The opset of the default domain where the walk is.
-        shapes: Inferred shapes, for values that declare none.
+        imports: The opsets where the walk is.
         remembered: What was found of large constants in another model; takes what is found in this one.
         calls: The functions, and what calls of them gave.
         known: What was found so far in the turns and calls that are walked now.
@@ -106,8 +106,7 @@ class Analysis:
     inference: Inference
     ranges: Mapping[str, tuple[float, float]]
     defaults: Mapping[str, Default]
-    opset: int
-    shapes: Mapping[onnx_ir.Value, onnx_ir.Shape]
+    imports: Mapping[str, int]
     remembered: Remembered | None = None
     calls: Calls = field(default_factory=lambda: Calls({}))
     intervals: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
@@ -115,6 +114,7 @@ class Analysis:
     walks: int = 0
     _constants: dict[onnx_ir.Value, onnx_ir.Value] = field(default_factory=dict[onnx_ir.Value, onnx_ir.Value])
     _unknown: set[onnx_ir.Function] = field(default_factory=set[onnx_ir.Function])
+    _names: Names = field(default_factory=Names)
 
     def run(self, graph: onnx_ir.Graph) -> None:
         """Bound every value of the graph, of its subgraphs, and of the functions that it calls."""
@@ -179,11 +179,11 @@ class Analysis:
                     self.inference.types[formal] = x.dtype
             if body is not function or len(self.inference.signatures.get(function, ())) > 1:
                 self.inference.walk(body, body.opset_imports)
-            opset, self.opset = self.opset, opset_of(body.opset_imports, "") or self.opset
+            imports, self.imports = self.imports, body.opset_imports
             try:
                 results = self._subgraph(body.graph, operands)
             finally:
-                self.opset = opset
+                self.imports = imports
             self.calls.results[key] = results
         return results
 
@@ -250,7 +250,10 @@ class Analysis:
         dtypes = [self.inference.type_of(value) for value in node.outputs]
         if None in dtypes:
             dtypes = [_type_by_operands(node, inputs) if dtype is None else dtype for dtype in dtypes]
-        step = Step(node, inputs, self.opset, dims, dtypes, self.intervals, self._constants, self.remembered)
+        opset = opset_of(self.imports, "") or 1
+        step = Step(node, inputs, opset, dims, dtypes, self.intervals, self._constants, self.remembered)
+        if self._is_one_operator(node):
+            step = step.with_dims(self.imports, self._names)
         try:
             results = self._results(step)
         except (UnknownRangeError, MisfitError):
@@ -262,14 +265,18 @@ class Analysis:
                 _release(tensor)
         return [results] if isinstance(results, Interval) else results
 
+    def _is_one_operator(self, node: onnx_ir.Node) -> bool:
+        """True for a node whose shapes follow from those of its operands, without a walk through what it calls."""
+        return self.calls.function_of(node) is None and node.op_type not in RUNS_GRAPHS | {"Constant"}
+
     def _of(self, value: onnx_ir.Value) -> Interval:
         """Return the interval of a value; anything for one that the model uses before it defines it."""
         interval = self.intervals.get(value)
         return anything(self.inference.type_of(value), None) if interval is None else interval
 
     def dims_of(self, value: onnx_ir.Value) -> Dims | None:
-        """The dimensions that are declared or inferred for a value, unless there are more than an array can have."""
-        shape = value.shape if value.shape is not None else self.shapes.get(value)
+        """The dimensions that are declared for a value, unless there are more than an array can have."""
+        shape = value.shape
         if shape is None or len(shape) > MOST_DIMENSIONS:
             return None
         return tuple(dim if isinstance(dim, int) and dim >= 0 else None for dim in shape)
@@ -281,7 +288,8 @@ class Analysis:
         if function is not None:
             return self._call(step, function)
         if is_convert_promote_types(node):
-            return [_promoted(step, index) for index in range(len(node.outputs))]
+            step = replace(step, dims=[step.input(index).dims for index in range(2)])
+            return [_promoted(step, index) for index in range(2)]
         if node.domain not in DEFAULT_DOMAINS:
             rule = FOREIGN.get((node.domain, node.op_type))
             if rule is None:
@@ -292,12 +300,10 @@ class Analysis:
         nested = control_flow(step, self._subgraph)
         if nested is not None:
             return nested
-        if node.op_type in RULES:
-            if _loses_fractions(step):
-                return _unknown(step)
-            return RULES[node.op_type](step)
         if node.op_type in RUNS_GRAPHS:
             raise UnknownRangeError
+        if node.op_type in RULES:
+            return _unknown(step) if _loses_fractions(step) else RULES[node.op_type](step)
         return _by_traits(step)
 
 
@@ -373,7 +379,7 @@ def _promoted(step: Step, index: int) -> Interval:
     x = step.input(index)
     if not is_float(step.dtypes[index]):
         return step.anything(index)
-    return step.result(x.low, x.high, x.dims, x, special=x.special, index=index)
+    return step.result(x.low, x.high, x, special=x.special, index=index)
 
 
 def _by_traits(step: Step) -> list[Interval]:
@@ -385,8 +391,3 @@ def _by_traits(step: Step) -> list[Interval]:
     if row.moves not in _MOVED or not row.holds(node):
         return _unknown(step)
     return movement.joined(step)
-
-
-def opset_of_model(model: onnx_ir.Model) -> int:
-    """The opset of the default domain of the model; 1 for a model without it."""
-    return opset_of(model.opset_imports, "") or 1

@@ -21,7 +21,6 @@ from castsmith.analysis.bounds.interval import (
     hull,
     inherited,
     joined_along,
-    number,
 )
 from castsmith.analysis.bounds.rounding import is_float, is_integer, limits_of, widest
 from castsmith.analysis.bounds.step import Step, axis_of
@@ -52,8 +51,6 @@ _MOST_TURNS = 64
 """Turns after which the state of a loop that has not settled is unknown."""
 _MOST_TRIPS = 2.0**62
 """Turns of a loop whose number is not given."""
-_UNROLLED = 32
-"""Turns of a loop that are followed one by one, where their number is fixed."""
 
 
 def control_flow(step: Step, body: Body) -> list[Interval] | None:
@@ -138,37 +135,20 @@ def _loop(step: Step, body: Body) -> list[Interval]:
         raise UnknownRangeError
     most = _MOST_TRIPS if trips is None else max(0.0, trips.greatest)
     truth = constant_interval(0.0, 1.0, (), DataType.BOOL)
-    if trips is not None and trips.least == most <= _UNROLLED and step.optional(1) is None and _goes_on(graph):
-        rows: list[list[Interval]] = []
-        before: Sequence[Interval] | None = None
-        for turn in range(int(most)):
-            inputs = [number(turn, DataType.INT64), truth, *states]
-            results, before = body(graph, inputs, before)[1:], inputs
-            states = results[:count]
-            rows.append(results[count:])
-        stacked = [hull(results) for results in zip(*rows, strict=True)]
-    else:
-        turn_of = constant_interval(0.0, max(0.0, most - 1), (), DataType.INT64)
-        fixed = [turn_of, truth]
-        states, stacked = _settled(
-            states, lambda now, last: body(graph, [*fixed, *now], None if last is None else [*fixed, *last])[1:]
-        )
+    fixed = [constant_interval(0.0, max(0.0, most - 1), (), DataType.INT64), truth]
+    states, stacked = _settled(
+        states, lambda now, last: body(graph, [*fixed, *now], None if last is None else [*fixed, *last])[1:]
+    )
     missing = range(count + len(stacked), len(step.node.outputs))
     return [*states, *map(_stacked, stacked), *(step.anything(index) for index in missing)]
 
 
-def _goes_on(graph: onnx_ir.Graph) -> bool:
-    """True if the body always asks for another turn."""
-    node = graph.outputs[0].producer()
-    return node is not None and node.op_type == "Identity" and node.inputs[0] is graph.inputs[1]
-
-
-def _stacked(x: Interval, axis: int = 0) -> Interval:
+def _stacked(x: Interval, axis: int = 0, turns: int | None = None) -> Interval:
     """The elements of all turns, along a new axis."""
     if x.dims is None:
         return x
     axis = axis_of(axis, len(x.dims) + 1)
-    return x.moved(lambda ends: np.expand_dims(ends, axis), (*x.dims[:axis], None, *x.dims[axis:]))
+    return x.moved(lambda ends: np.expand_dims(ends, axis), (*x.dims[:axis], turns, *x.dims[axis:]))
 
 
 def _scan(step: Step, body: Body) -> list[Interval]:
@@ -193,7 +173,9 @@ def _scan(step: Step, body: Body) -> list[Interval]:
         raise UnknownRangeError
     if batched:
         return [collapsed(interval, None) for interval in (*states, *rows)]
-    return [*states, *(_stacked(row, axis) for row, axis in zip(rows, places, strict=True))]
+    lengths = [x.dims[axis] for x, axis in zip(inputs, axes, strict=True) if x.dims is not None]
+    turns = next((length for length in lengths if length is not None), None)
+    return [*states, *(_stacked(row, axis, turns) for row, axis in zip(rows, places, strict=True))]
 
 
 def _without(x: Interval, axis: int) -> Interval:

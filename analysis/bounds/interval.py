@@ -339,22 +339,6 @@ def kept_shares(x: Interval, *others: Interval) -> Shares | None:
     return x.shares
 
 
-def broadcast_dims(*shapes: Dims | None) -> Dims | None:
-    """The dimensions of operands broadcast against each other."""
-    shaped = [dims for dims in shapes if dims is not None]
-    if len(shaped) < len(shapes):
-        return None
-    rank = max((len(dims) for dims in shaped), default=0)
-    columns = zip(*((1,) * (rank - len(dims)) + dims for dims in shaped), strict=True)
-    return tuple(_broadcast(column) for column in columns)
-
-
-def _broadcast(column: tuple[int | None, ...]) -> int | None:
-    others = {dim for dim in column if dim != 1}
-    fixed = others - {None}
-    return 1 if not others else fixed.pop() if len(fixed) == 1 else None
-
-
 def aligned(*intervals: Interval) -> list[Interval]:
     """Operands whose entries broadcast as the operands do; one entry each where a rank is unknown.
 

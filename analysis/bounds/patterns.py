@@ -1,6 +1,6 @@
-"""Relations between values that intervals alone do not show: a vector over its own norm, exponentials over their sum.
+"""Relations between values that intervals alone do not show: a vector over its own norm, what is left of a sum.
 
-Exporters write normalizations as chains of ReduceMean, Sub, Pow, Sqrt and Div, and softmax as Exp, ReduceSum and Div.
+Exporters write normalizations as chains of ReduceMean, Sub, Pow, Sqrt and Div.
 Each function here takes what makes a value and finds such a chain, by structure alone.
 """
 
@@ -218,29 +218,6 @@ def inverse_root(value: onnx_ir.Value | None, facts: Intervals, depth: int = 0) 
     elif (node := is_node(value, "Pow")) and scalar(node.inputs[1]) == -0.5:
         bounded = _square(node.inputs[0], facts, 0)
     return _coarser(bounded, value, facts)
-
-
-def exponentials_over_sum(node: onnx_ir.Node, facts: Intervals) -> int | None:
-    """The axis along which a quotient divides exponentials by their sum; None if it does not."""
-    total = is_node(_base(node.inputs[1], facts), "ReduceSum")
-    if total is None or not int_of(total, "keepdims", 1) or not same(total.inputs[0], node.inputs[0], facts):
-        return None
-    axes = reduced_axes(total)
-    if axes is None or len(axes) != 1 or is_node(_base(node.inputs[0], facts), "Exp") is None:
-        return None
-    return axes[0]
-
-
-def difference_to_maximum(value: onnx_ir.Value | None, facts: Intervals, axis: int, rank: int) -> onnx_ir.Value | None:
-    """The difference to the maximum along the axis, of which the value is the exponential; it is 0 at the maximum."""
-    exponential = is_node(_base(value, facts), "Exp")
-    difference = None if exponential is None else is_node(_base(exponential.inputs[0], facts), "Sub")
-    greatest = None if difference is None else is_node(_base(difference.inputs[1], facts), "ReduceMax")
-    if difference is None or greatest is None or not same(greatest.inputs[0], difference.inputs[0], facts):
-        return None
-    keeps, axes = int_of(greatest, "keepdims", 1), reduced_axes(greatest)
-    along = axes is not None and len(axes) == 1 and axes[0] % rank == axis % rank
-    return difference.outputs[0] if keeps and along else None
 
 
 def rest_of_sums(node: onnx_ir.Node, facts: Intervals) -> tuple[onnx_ir.Node, int] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,9 +45,12 @@ from castsmith.analysis.bounds.rounding import (
 )
 from castsmith.analysis.bounds.sums import Matrix
 from castsmith.analysis.bounds.weights import Weights, computed_array, is_followed, weights_in, weights_of
+from castsmith.analysis.shapes.dims import Names, dims_of
+from castsmith.analysis.shapes.elements import Content, Derived, Operation, array_of, of_tensor
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.attributes import attribute_of, int_of, ints_of, text_of
-from castsmith.numerics.symbols import UNKNOWN, Element
+from castsmith.numerics.symbols import UNKNOWN, Element, symbol
+from castsmith.numerics.types import MOST_DIMENSIONS
 
 DEFAULTS = "inputs that have a default value keep it"
 LENGTHS = "symbolic dimensions are between 1 and 65536"
@@ -90,7 +93,7 @@ class Step:
         node: The node.
         inputs: The interval of each input; None for one that is left out.
         opset: The version of the operator's domain.
-        dims: For each output the declared dimensions; None where the rank is unknown.
+        dims: For each output the dimensions; None where the rank is unknown.
         dtypes: For each output the element type.
         intervals: The intervals of all values before it.
         constants: The constants that the inputs of functions are, in this call.
@@ -165,18 +168,34 @@ class Step:
         exact = interval.exact
         return None if exact is None else [int(number) for number in exact.reshape(-1)]
 
-    def elements(self, index: int) -> list[Element] | None:
-        """Return the elements of an integer vector, such as a shape; None for an unknown length."""
-        fixed, interval = self.integers(index), self.optional(index)
-        if fixed is not None:
-            return list[Element](fixed)
-        if interval is None or not is_integer(interval.dtype) or interval.dims is None or len(interval.dims) != 1:
+    def operation(self) -> Operation:
+        """Return the node as the rules of shapes see it."""
+        types = [None if operand is None else operand.dtype for operand in self.inputs]
+        shapes = [None if operand is None else _symbolic(operand.dims) for operand in self.inputs]
+        contents = [self._content(index) for index in range(len(self.inputs))]
+        return Operation(self.node, self.opset, types, self.dtypes[0], shapes, contents, Derived())
+
+    def _content(self, index: int) -> Content | None:
+        """Return the elements of a small constant, or of integers such as a shape, as far as they are known."""
+        tensor, interval = self.tensor(index), self.optional(index)
+        if tensor is not None:
+            return of_tensor(tensor)
+        if interval is None or not is_integer(interval.dtype) or interval.dims is None:
             return None
-        length = interval.dims[0]
-        if length is None or length > _LONGEST_SHAPE:
+        dims = [dim for dim in interval.dims if dim is not None]
+        if len(dims) < len(interval.dims) or math.prod(dims) > _LONGEST_SHAPE:
             return None
-        low, high = (np.broadcast_to(end, (length,)) for end in (interval.low, interval.high))
-        return [int(a) if a == b else UNKNOWN for a, b in zip(low, high, strict=True)]
+        low, high = (np.broadcast_to(end, dims).ravel() for end in (interval.low, interval.high))
+        return array_of((int(a) if a == b else UNKNOWN for a, b in zip(low, high, strict=True)), dims)
+
+    def with_dims(self, imports: Mapping[str, int], names: Names) -> Step:
+        """Return the step with the dimensions of the results that follow from those of the operands."""
+        inferred = [_known_dims(shape) for shape in dims_of(self.operation(), imports, names)]
+        return replace(self, dims=[_completed(*pair) for pair in zip(inferred, self.dims, strict=True)])
+
+    def shaped(self, dims: Dims | None) -> Step:
+        """Return the step with other dimensions of its first result."""
+        return replace(self, dims=[dims, *self.dims[1:]])
 
     # Attributes.
 
@@ -234,13 +253,6 @@ class Step:
 
     # Results.
 
-    def merged(self, inferred: Dims | None, index: int = 0) -> Dims | None:
-        """The dimensions that a rule found, completed by the declared ones."""
-        declared = self.dims[index]
-        if inferred is None or declared is None or len(inferred) != len(declared):
-            return declared if inferred is None else inferred
-        return tuple(a if a is not None else b for a, b in zip(inferred, declared, strict=True))
-
     def anything(self, index: int = 0) -> Interval:
         """All that the type of an output holds, infinities and NaN included: nothing is known."""
         return anything(self.dtypes[index], self.dims[index], **inherited(*self.inputs))
@@ -256,7 +268,6 @@ class Step:
         self,
         low: Array,
         high: Array,
-        dims: Dims | None,
         *operands: Interval,
         special: Bits | np.uint8 = NONE,
         index: int = 0,
@@ -268,7 +279,7 @@ class Step:
         unless an operand is finite by assumption alone: then the result is, too.
         """
         dtype, bounded = self.dtypes[index], all(operand.bounded for operand in operands)
-        dims, facts = self.merged(dims, index), {**inherited(*operands), **facts}
+        dims, facts = self.dims[index], {**inherited(*operands), **facts}
         if dtype is None or not (is_float(dtype) or is_integer(dtype)):
             return self.anything(index)
         low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
@@ -291,14 +302,13 @@ class Step:
         self,
         low: Array,
         high: Array,
-        dims: Dims | None,
         *operands: Interval,
         special: Bits | np.uint8 = NONE,
         index: int = 0,
         **facts: Any,
     ) -> Interval:
         """The interval of results in [low, high] that are not rounded: operands, their negatives, or integers."""
-        dtype, dims, facts = self.dtypes[index], self.merged(dims, index), {**inherited(*operands), **facts}
+        dtype, dims, facts = self.dtypes[index], self.dims[index], {**inherited(*operands), **facts}
         ends = _within_integers(low, high, dtype) if is_integer(dtype) else kept(low, high, dtype)
         return interval_of(*ends, special, dims, dtype, **facts)
 
@@ -321,6 +331,24 @@ class Step:
             low, high = low - error, high + error
         over = overflows(size, count, dtype, bounded=bounded)
         return low, high, np.where(over, signs, NONE)
+
+
+def _symbolic(dims: Dims | None) -> tuple[Element, ...] | None:
+    """Return the dimensions, with symbols for unknown ones, which show where the result has them."""
+    return None if dims is None else tuple(symbol() if dim is None else dim for dim in dims)
+
+
+def _known_dims(shape: tuple[Element, ...] | None) -> Dims | None:
+    if shape is None or len(shape) > MOST_DIMENSIONS:
+        return None
+    return tuple(dim if isinstance(dim, int) else None for dim in shape)
+
+
+def _completed(inferred: Dims | None, declared: Dims | None) -> Dims | None:
+    """The dimensions that follow from the operands, completed by the declared ones."""
+    if inferred is None or declared is None or len(inferred) != len(declared):
+        return declared if inferred is None else inferred
+    return tuple(a if a is not None else b for a, b in zip(inferred, declared, strict=True))
 
 
 def _within_integers(low: Array, high: Array, dtype: DataType | None) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import Inference
+from castsmith.analysis.shapes.dims import crashes_onnx
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.io.loading import structure
 from castsmith.ir.io.protos import graphs_of_proto
@@ -26,7 +27,6 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.check.apart import asked_apart
-from castsmith.passes.shapes.dims import crashes_onnx
 
 INVALID_MODEL = FindingCode(
     "invalid-model",

@@ -21,6 +21,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.containers import nestings
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.codes import Rule
 from castsmith.ir.io.stored import relabelled
 from castsmith.ir.ops.schemas import op_key, with_formals
@@ -32,7 +33,6 @@ from castsmith.ir.walks import all_nodes, all_tensors, all_values, imports_by_sc
 from castsmith.lowering.builder import Builder, ConstantHome
 from castsmith.numerics.types import element_type
 from castsmith.passes.core.options import Storage
-from castsmith.verification.evaluate.shapes import inferred_shapes
 
 if TYPE_CHECKING:
     from castsmith.targets.target import Target
@@ -122,7 +122,7 @@ def inferred_declared(
     model: onnx_ir.Model,
     types: Mapping[onnx_ir.Value, DataType],
     *,
-    shapes: bool = False,
+    shapes: Shapes | None = None,
     tensors: Iterable[onnx_ir.Value] = (),
 ) -> Generator[None]:
     """Within the block, declare the inferred type, and with `shapes` the shape, of each undeclared tensor.
@@ -135,7 +135,6 @@ def inferred_declared(
     Args:
         tensors: Values that are tensors although no schema says so.
     """
-    inferred = inferred_shapes(model, from_declared=True) if shapes else {}
     declared_types: dict[onnx_ir.Value, tuple[onnx_ir.TypeProtocol | None, onnx_ir.TypeProtocol]] = {}
     declared_shapes: dict[onnx_ir.Value, onnx_ir.Shape] = {}
     nested = nestings(model)
@@ -144,8 +143,9 @@ def inferred_declared(
         if dtype is not None and value.dtype in (None, DataType.UNDEFINED):
             declared_types[value] = value.type, nested_type(nested.get(value, ()), dtype)
             value.type = declared_types[value][1]
-        if value.shape is None and value in inferred:
-            value.shape = declared_shapes[value] = inferred[value]
+        dims = None if shapes is None or value.shape is not None else shapes.shape(value)
+        if dims is not None:
+            value.shape = declared_shapes[value] = onnx_ir.Shape([d if isinstance(d, int) else None for d in dims])
     try:
         yield
     finally:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import LINEAR
@@ -113,9 +114,10 @@ class LowerFloat8(SessionPass):
             types = session.inference(PromotionRules()).types
             names = functions_with_codes(model, types, self._reasons(model, types, opset) or CODED_TYPES)
             if inline_or_refuse(session, names, NAME, records):
-                types = session.inference(PromotionRules()).types
-                with inferred_declared(model, types, shapes=_needs_shapes(model)):
-                    self._lower(session, types, opset, records)
+                inference = session.inference(PromotionRules())
+                shapes = Shapes(model, inference) if _needs_shapes(model) else None
+                with inferred_declared(model, inference.types, shapes=shapes):
+                    self._lower(session, inference.types, opset, records)
             else:
                 reasons = self._reasons(model, types, opset).values()
                 records.diagnostics += [_not_lowered(records.refusals, reason) for reason in [*reasons][:1]]

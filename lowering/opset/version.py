@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.codes import Rule
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity, Site
@@ -93,8 +94,8 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
         return
     if now <= target.newest_opset and not target.dropped:
         return
-    types = session.inference(PromotionRules()).types
-    newest = min(now, target.newest_opset)
+    inference = session.inference(PromotionRules())
+    types, newest = inference.types, min(now, target.newest_opset)
     goals = [*_with_kernels(model, target, types, newest)]
     if newest < now:
         goals.append((newest, f"{target} accepts opsets up to {newest}"))
@@ -133,8 +134,9 @@ def opset_asked(session: Session, target: Target | None, precision: DataType | N
 
 def move_to(session: Session, to: int, why: str, records: Records) -> bool:
     """Move the model to another opset; False if a node has no form there, which is recorded."""
-    model, types = session.model, session.inference(PromotionRules()).types
-    with inferred_declared(model, types, shapes=True):
+    model, inference = session.model, session.inference(PromotionRules())
+    types = inference.types
+    with inferred_declared(model, types, shapes=Shapes(model, inference)):
         moves = plan_moves(model, to, types)
         if not moves.obstacles:
             records.rewrites += apply_moves(session, moves, PASS_NAME, types)

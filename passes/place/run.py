@@ -24,6 +24,7 @@ import onnx_ir
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import Inference, called_with_several_types
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.codes import Rule
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
@@ -41,7 +42,6 @@ from castsmith.passes.place.cut import minimum_cut, two_sides
 from castsmith.passes.place.problem import IMPOSSIBLE, LAUNCH_BYTES, Problem
 from castsmith.passes.place.regions import Region, find_regions, pose
 from castsmith.passes.place.sizes import Sizes, parse_sizes
-from castsmith.passes.shapes.walk import Shapes
 from castsmith.targets.target import Target
 
 NAME = "place-casts"
@@ -80,9 +80,7 @@ class PlaceCasts(SessionPass):
             inference,
             session.imports,
             session.namer(),
-            Sizes(
-                Shapes(model, inference, session.imports, session.holders), self.default_size, parse_sizes(self.sizes)
-            ),
+            Sizes(Shapes(model, inference), self.default_size, parse_sizes(self.sizes)),
             Ranges(inference),
             Legality(self.target, narrowed_types("narrow", self.narrow)),
         )

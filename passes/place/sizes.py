@@ -8,11 +8,11 @@ from math import prod
 
 import onnx_ir
 
+from castsmith.analysis.shapes.elements import Dims
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS
 from castsmith.numerics.symbols import Poly, Symbol
-from castsmith.passes.shapes.elements import Dims
-from castsmith.passes.shapes.walk import Shapes
 
 _MOST = 1 << 40
 """Largest number of elements of an array; larger sizes count as this one."""

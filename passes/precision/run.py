@@ -23,6 +23,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.codes import FindingCode, Outcome, RefusalCode
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import not_cast
@@ -56,7 +57,6 @@ from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.problem import Problem
 from castsmith.passes.precision.weights import store_weights
 from castsmith.passes.promote.insert import SPECIALISE_FUNCTION, specialise_functions
-from castsmith.passes.shapes.walk import Shapes
 from castsmith.targets.kernels import DEFAULT_TARGET
 from castsmith.targets.target import Target, as_target, load_target
 
@@ -198,9 +198,8 @@ class ConvertPrecision(SessionPass):
         asked_to_keep = Asked(keep, "as requested by", nodes)
         asked_to_lower = Asked(lower, "converted, as requested by", nodes)
         inference = specialise_functions(NAME, session, rules, records, aim.sources)
-        held = holders(model)
-        imports = imports_by_scope(model, held)
-        sizes = Sizes(Shapes(model, inference, imports, held), 64, {})
+        imports = imports_by_scope(model, holders(model))
+        sizes = Sizes(Shapes(model, inference), 64, {})
         request = ConversionRequest(
             asked_to_keep.with_all_inside(model),
             asked_to_lower.with_all_inside(model),

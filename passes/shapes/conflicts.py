@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 
 import onnx_ir
 
+from castsmith.analysis.shapes.dims import BROADCAST, NUMPY_OPSET, Names, onnx_refuses_shapes
+from castsmith.analysis.shapes.elements import Dims, Operation, is_number
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.walks import graph_of
-from castsmith.passes.shapes.dims import BROADCAST, NUMPY_OPSET, Names, onnx_refuses_shapes
-from castsmith.passes.shapes.elements import Dims, Operation, is_number
-from castsmith.passes.shapes.walk import Shapes
 
 
 def conflicts_of(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> dict[onnx_ir.Node, str]:

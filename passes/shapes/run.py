@@ -27,6 +27,10 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import called_with_several_types
+from castsmith.analysis.shapes.arithmetic import BY_ELEMENT
+from castsmith.analysis.shapes.contents import COMPUTED, FOLLOWED
+from castsmith.analysis.shapes.elements import Content
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.codes import RefusalCode, Rule
 from castsmith.ir.constants import constant_tensor, drop_if_unused, growth_reason, new_constant, use_count
 from castsmith.ir.naming import Namer
@@ -45,11 +49,7 @@ from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import Replacement, apply_replacement, lacking_identity
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.rule import FOLD_GROWTH
-from castsmith.passes.shapes.arithmetic import BY_ELEMENT
-from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED
-from castsmith.passes.shapes.elements import Content
 from castsmith.passes.shapes.targets import REASONS, WITH_TARGETS, constant_target
-from castsmith.passes.shapes.walk import Shapes
 from castsmith.targets.target import Target
 
 NAME = "fold-shapes"
@@ -108,7 +108,7 @@ class FoldShapes(SessionPass):
         inference = session.follow(PromotionRules(promote_unsafe=True))
         several = called_with_several_types(inference)
         nodes = [node for node in session.nodes if node.graph not in several]
-        shapes = _inferred(Shapes(model, inference, session.imports, session.holders, self.largest_dim), nodes)
+        shapes = _inferred(Shapes(model, inference, self.largest_dim), nodes)
         _Folding(session, shapes, session.namer(), self, records).run(nodes)
         return RewriteResult(model, bool(records.rewrites), records)
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir
 
+from castsmith.analysis.shapes.elements import Dims
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.numerics.symbols import Element, Poly, low_of
-from castsmith.passes.shapes.elements import Dims
-from castsmith.passes.shapes.walk import Shapes
 
 _END = 2**63 - 1
 

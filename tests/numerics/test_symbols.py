@@ -6,6 +6,13 @@ from fractions import Fraction
 
 from onnx_ir import DataType
 
+from castsmith.analysis.shapes.arithmetic import (
+    _SCALARS,  # pyright: ignore[reportPrivateUsage]
+    _converter,  # pyright: ignore[reportPrivateUsage]
+    _divided,  # pyright: ignore[reportPrivateUsage]
+    picked,
+)
+from castsmith.analysis.shapes.elements import Derived, holds
 from castsmith.numerics.symbols import (
     UNKNOWN,
     Element,
@@ -17,13 +24,6 @@ from castsmith.numerics.symbols import (
     quotient,
     symbol,
 )
-from castsmith.passes.shapes.arithmetic import (
-    _SCALARS,  # pyright: ignore[reportPrivateUsage]
-    _converter,  # pyright: ignore[reportPrivateUsage]
-    _divided,  # pyright: ignore[reportPrivateUsage]
-    picked,
-)
-from castsmith.passes.shapes.elements import Derived, holds
 
 N, M, K = symbol("N", 0, 100), symbol("M"), symbol("K", -5, 5)
 POSITIVE = symbol("P", 3, 7)

@@ -9,11 +9,11 @@ import onnx
 import onnx_ir
 from numpy.typing import NDArray
 
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.records import RewriteResult
 from castsmith.passes import FoldConstants, PlaceCasts, SimplifyCasts
 from castsmith.passes.place.sizes import Sizes, parse_sizes
-from castsmith.passes.shapes.walk import Shapes
-from tests.passes.shapes.test_walk import shapes_of
+from tests.analysis.shapes.test_walk import shapes_of
 
 
 def model(text: str, **arrays: NDArray[Any]) -> onnx_ir.Model:

@@ -1,10 +1,10 @@
 """The process in which engines run: a file of its own, started as a script, that imports nothing of Castsmith.
 
 It reads requests from its input and writes the answers to its output, each a pickle preceded by its length: `prepare` a
-model under a key, `run` it on arrays, `forget` some keys, or `infer` the shapes of a model. Before each stand the
-seconds of the processor that it may take; the operating system ends the process after those. Every Python error is an
-answer. Each answer holds the seconds of the processor since the one before. The requesting side
-(`castsmith.verification.evaluate.engines`) notices if the process ends.
+model under a key, `run` it on arrays, or `forget` some keys. Before each stand the seconds of the processor that it may
+take; the operating system ends the process after those. Every Python error is an answer. Each answer holds the seconds
+of the processor since the one before. The requesting side (`castsmith.verification.evaluate.engines`) notices if the
+process ends.
 """
 
 from __future__ import annotations
@@ -109,9 +109,6 @@ def _answer(prepared: dict[int, Run], request: str, *words: Any) -> Any:
         key, kind, model, fixed = words
         prepared[key] = _KINDS[kind](model, {name: _aligned(array) for name, array in fixed.items()})
         return None
-    if request == "infer":
-        onnx = import_module("onnx")
-        return onnx.shape_inference.infer_shapes(onnx.ModelProto.FromString(words[0])).SerializeToString()
     if request == "run":
         key, feeds = words
         return list(prepared[key]({name: _aligned(array) for name, array in feeds.items()}))

@@ -16,12 +16,10 @@ from castsmith.analysis.bounds.interval import (
     NONE,
     PLUS,
     Bits,
-    Dims,
     Interval,
     Shares,
     absolute,
     aligned,
-    broadcast_dims,
     collapsed,
     hull,
     inherited,
@@ -57,10 +55,9 @@ _BYTE = 8
 def add(step: Step, sign: int) -> Interval:
     """A + b or a - b; a difference of a value to itself is 0, or NaN of an infinity."""
     a, b = step.input(0), step.input(1)
-    dims = broadcast_dims(a.dims, b.dims)
     if sign < 0 and step.value(0) is step.value(1):
         nothing = np.zeros(a.low.shape)
-        return step.picked(nothing, nothing, dims, a, special=possible(nan=a.special != NONE))
+        return step.picked(nothing, nothing, a, special=possible(nan=a.special != NONE))
     x, y = aligned(a, b if sign > 0 else negated(b))
     opposite = (x.plus & y.minus) | (x.minus & y.plus)
     special = possible(nan=x.nan | y.nan | opposite, plus=x.plus | y.plus, minus=x.minus | y.minus)
@@ -68,7 +65,7 @@ def add(step: Step, sign: int) -> Interval:
         low, high = x.low + y.low, x.high + y.high
         if sign < 0 and (rest := _rest_of_sums(step)) is not None:
             low, high = np.maximum(low, rest[0]), np.minimum(high, rest[1])
-        return step.result(low, high, dims, a, b, special=special)
+        return step.result(low, high, a, b, special=special)
 
 
 def _rest_of_sums(step: Step) -> tuple[float, float] | None:
@@ -98,14 +95,13 @@ def special_products(x: Interval, y: Interval) -> Bits:
 
 def multiply(step: Step) -> Interval:
     a, b = step.input(0), step.input(1)
-    dims = broadcast_dims(a.dims, b.dims)
     if same(step.value(0), step.value(1), step.intervals):
         special = possible(nan=a.nan, plus=a.infinite)
-        return step.result(*square(a.low, a.high), dims, a, special=special)
+        return step.result(*square(a.low, a.high), a, special=special)
     x, y = aligned(a, b)
     shares = kept_shares(a, b) if b.least >= 0 and b.greatest <= 1 else None
     ends = products((x.low, x.high), (y.low, y.high))
-    return step.result(*ends, dims, a, b, special=special_products(x, y), shares=_rounded_shares(step, a, shares))
+    return step.result(*ends, a, b, special=special_products(x, y), shares=_rounded_shares(step, a, shares))
 
 
 def _rounded_shares(step: Step, x: Interval, shares: Shares | None) -> Shares | None:
@@ -146,13 +142,13 @@ def divide(step: Step) -> Interval:
     if is_integer(step.dtypes[0]):
         return _integer_quotient(step, a, b)
     low, high, special = quotients(*aligned(a, b))
-    return step.result(low, high, broadcast_dims(a.dims, b.dims), a, b, special=special)
+    return step.result(low, high, a, b, special=special)
 
 
 def _reciprocal(step: Step) -> Interval:
     x = step.input(0)
     low, high, special = quotients(number(1.0, x.dtype), x)
-    return step.result(*with_slack(low, high, step.dtypes[0]), x.dims, x, special=special)
+    return step.result(*with_slack(low, high, step.dtypes[0]), x, special=special)
 
 
 def _integer_quotient(step: Step, a: Interval, b: Interval) -> Interval:
@@ -162,7 +158,7 @@ def _integer_quotient(step: Step, a: Interval, b: Interval) -> Interval:
         return step.anything()
     corners = [np.trunc(end / by) for end in (x.low, x.high) for by in (y.low, y.high)]
     low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
-    return step.result(low - 1, high + 1, broadcast_dims(a.dims, b.dims), a, b)
+    return step.result(low - 1, high + 1, a, b)
 
 
 def _mod(step: Step) -> Interval:
@@ -178,24 +174,24 @@ def _mod(step: Step) -> Interval:
     negative, positive = (x.low < 0, x.high > 0) if fmod else (y.low < 0, y.high > 0)
     special = possible(nan=x.nan | y.nan | x.infinite | y.zero) if not whole else NONE
     ends = np.where(negative, -most, 0.0), np.where(positive, most, 0.0)
-    return step.picked(*ends, broadcast_dims(a.dims, b.dims), a, b, special=special)
+    return step.picked(*ends, a, b, special=special)
 
 
 def _pow(step: Step) -> Interval:
     """A ** b: for a fixed integer exponent, or a base that is positive or, for a fixed exponent, not negative."""
     a, b = step.input(0), step.input(1)
-    dims, (x, y) = broadcast_dims(a.dims, b.dims), aligned(a, b)
+    x, y = aligned(a, b)
     if b.least == b.greatest and b.finite:
-        return _power(step, x, b.least, dims)
+        return _power(step, x, b.least)
     if not is_float(step.dtypes[0]) or a.least <= 0 or not (a.bounded and b.bounded and a.finite and b.finite):
         return step.anything()
     with np.errstate(over="ignore"):
         corners = [base**exponent for base in (x.low, x.high) for exponent in (y.low, y.high)]
     low, high = with_slack(np.minimum.reduce(corners), np.maximum.reduce(corners), step.dtypes[0])
-    return step.result(np.maximum(low, 0.0), high, dims, a, b)
+    return step.result(np.maximum(low, 0.0), high, a, b)
 
 
-def _power(step: Step, x: Interval, exponent: float, dims: Dims | None) -> Interval:
+def _power(step: Step, x: Interval, exponent: float) -> Interval:
     whole, dtype = exponent == round(exponent), step.dtypes[0]
     not_negative = x.least >= 0 and not x.minus.any()
     if not (whole or not_negative) or (not is_float(dtype) and (exponent < 0 or not whole)):
@@ -211,7 +207,7 @@ def _power(step: Step, x: Interval, exponent: float, dims: Dims | None) -> Inter
         low, high = with_slack(low, high, dtype)
     if (whole and not odd) or (not_negative and exponent > 0):
         low = np.maximum(low, 0.0)
-    return step.result(low, high, dims, x, step.input(1), special=special)
+    return step.result(low, high, x, step.input(1), special=special)
 
 
 def _sum(step: Step) -> Interval:
@@ -225,8 +221,7 @@ def _sum(step: Step) -> Interval:
     if step.node.op_type == "Mean":
         error = vanished(count, step.dtypes[0])
         low, high = low / count - error, high / count + error
-    dims = broadcast_dims(*(operand.dims for operand in step.operands))
-    return step.result(low, high, dims, *operands, special=special | special_sums(*(x.special for x in operands)))
+    return step.result(low, high, *operands, special=special | special_sums(*(x.special for x in operands)))
 
 
 def special_sums(*terms: Bits | np.uint8) -> Bits:
@@ -247,19 +242,18 @@ def _extreme(step: Step) -> Interval:
     """Max and Min of any number of operands."""
     operands = aligned(*step.operands)
     extreme = reduce(greater if step.node.op_type == "Max" else lesser, operands)
-    dims = broadcast_dims(*(operand.dims for operand in step.operands))
-    return step.picked(extreme.low, extreme.high, dims, *operands, special=extreme.special)
+    return step.picked(extreme.low, extreme.high, *operands, special=extreme.special)
 
 
 def greater(x: Interval, y: Interval) -> Interval:
-    """The greater of two elements. Some runtimes give NaN if one of them is NaN, and others the other one."""
+    """The greater of two elements, in the dimensions of the first. Some runtimes pass NaN over, others give it."""
     never = x.minus & y.minus
     low = np.where(never, np.minimum(x.low, y.low), np.maximum(x.reach[0], y.reach[0]))
     low = np.where(x.nan, np.minimum(low, y.low), low)
     low = np.where(y.nan, np.minimum(low, x.low), low)
     special = possible(x.nan | y.nan, x.plus | y.plus, never | (x.nan & y.minus) | (y.nan & x.minus))
     ends = together(low, np.maximum(x.high, y.high), special)
-    return Interval(*ends, broadcast_dims(x.dims, y.dims), x.dtype, **inherited(x, y))
+    return Interval(*ends, x.dims, x.dtype, **inherited(x, y))
 
 
 def lesser(x: Interval, y: Interval) -> Interval:
@@ -282,13 +276,12 @@ def _clip(step: Step) -> Interval:
         elif clipped.infinite.any():  # some runtimes take the limit of the type, also for an infinity
             clipped = hull([clipped, pick(*aligned(clipped, without))])
     operands = [operand for operand in (x, least, most) if operand is not None]
-    return step.picked(clipped.low, clipped.high, x.dims, *operands, special=clipped.special)
+    return step.picked(clipped.low, clipped.high, *operands, special=clipped.special)
 
 
 def boolean(step: Step) -> Interval:
     """Bounds of the result of a comparison, a question or logic."""
-    dims = broadcast_dims(*(None if value is None else value.dims for value in step.inputs))
-    return step.picked(np.zeros(()), np.ones(()), dims, *step.operands)
+    return step.picked(np.zeros(()), np.ones(()), *step.operands)
 
 
 def _cast(step: Step) -> Interval:
@@ -296,19 +289,19 @@ def _cast(step: Step) -> Interval:
     if to is None or x.dtype is None or not all(is_float(dtype) or is_integer(dtype) for dtype in (x.dtype, to)):
         return step.anything()
     if to == DataType.BOOL:
-        return step.picked(np.zeros(()), np.ones(()), x.dims, x)
+        return step.picked(np.zeros(()), np.ones(()), x)
     if is_integer(to):
         return _cast_to_integer(step, x, to)
     if to == DataType.FLOAT8E8M0:
         return step.anything()
     if largest(to) >= largest(DataType.FLOAT16):
         shares = _rounded_shares(step, x, x.shares)
-        return step.result(x.low, x.high, x.dims, x, special=x.special, shares=shares)
+        return step.result(x.low, x.high, x, special=x.special, shares=shares)
     most, wide = largest(to), x.size > largest(to) or not x.finite
     if wide and (not step.int("saturate", 1) or x.nan.any()):
         return step.anything()
     low, high = (np.clip(end, -most, most) for end in x.reach)
-    return step.result(low, high, x.dims, x, special=possible(nan=x.infinite))  # NaN for some types in some opsets
+    return step.result(low, high, x, special=possible(nan=x.infinite))  # NaN for some types in some opsets
 
 
 def _cast_to_integer(step: Step, x: Interval, to: DataType) -> Interval:
@@ -318,12 +311,11 @@ def _cast_to_integer(step: Step, x: Interval, to: DataType) -> Interval:
     low, high = (np.floor(x.low), np.ceil(x.high)) if narrow else (np.trunc(x.low), np.trunc(x.high))
     if not x.finite or low.min() < least or high.max() > greatest:
         return step.anything()
-    return step.picked(low, high, x.dims, x)
+    return step.picked(low, high, x)
 
 
 def _where(step: Step) -> Interval:
     condition, a, b = step.input(0), _bounded_by(step, 1, True), _bounded_by(step, 2, False)
-    dims = broadcast_dims(condition.dims, a.dims, b.dims)
     shares = kept_shares(a, b, condition) if _is_zero(b) else None
     if shares is None and _is_zero(a):
         shares = kept_shares(b, a, condition)
@@ -333,7 +325,7 @@ def _where(step: Step) -> Interval:
         ends = np.minimum(x.low, y.low), np.maximum(x.high, y.high), x.special | y.special
     else:
         ends = tuple(np.where(exact != 0, *pair) for pair in ((x.low, y.low), (x.high, y.high), (x.special, y.special)))
-    return step.picked(ends[0], ends[1], dims, a, b, special=ends[2], shares=shares)
+    return step.picked(ends[0], ends[1], a, b, special=ends[2], shares=shares)
 
 
 def _is_zero(x: Interval) -> bool:
@@ -393,14 +385,13 @@ def _range(step: Step) -> Interval:
         count = max(0, math.ceil((last - first) / by)) if by else 0
         if is_integer(dtype) and count <= _MOST_FOLLOWED:
             elements = first + by * np.arange(count, dtype=np.float64)
-            return step.result(elements, elements, (count,), start, limit)
-    dims = (count,) if is_integer(dtype) else (None,)  # of floats runtimes find the number with roundings
+            return step.result(elements, elements, start, limit)
     low, high = min(start.least, limit.least), max(start.greatest, limit.greatest)
     if is_float(dtype):
         error = sum_error(LONGEST if count is None else count + 1, dtype) * max(abs(low), abs(high))
         low, high = low - error, high + error
         assumes = assumes if count is not None else assumes | {LENGTHS}
-    return step.result(np.asarray([low]), np.asarray([high]), dims, start, limit, assumes=assumes)
+    return step.result(np.asarray([low]), np.asarray([high]), start, limit, assumes=assumes)
 
 
 RULES: dict[str, Rule] = {

@@ -98,15 +98,13 @@ def combined(step: Step, heads: Heads, dtype: DataType, *, divided_last: bool = 
         special = special | (
             ANYTHING if overflows(size, count, dtype, bounded=all(x.bounded for x in values)) else NONE
         )
-    return step.result(low, high, step.dims[0], *inputs, special=special, assumes=assumes)
+    return step.result(low, high, *inputs, special=special, assumes=assumes)
 
 
 def held(step: Step, heads: Heads) -> list[Interval]:
     """The keys and the values including those of the past, which are the second and third output, and further ones."""
     rest = [
-        step.picked(
-            np.asarray(_least(parts)), np.asarray(_greatest(parts)), None, *parts, special=_bits(parts), index=index
-        )
+        step.picked(np.asarray(_least(parts)), np.asarray(_greatest(parts)), *parts, special=_bits(parts), index=index)
         for index, parts in ((1, heads.keys), (2, heads.values))
         if index < len(step.node.outputs)
     ]
@@ -183,7 +181,6 @@ def rotary(step: Step, first: int = 1) -> Interval:
 
 def turned(step: Step, x: Interval, cosine: Interval, sine: Interval, *, part: bool) -> Interval:
     """Pairs of elements turned by an angle. part: some elements stay."""
-    dims = x.dims
     x, cosine, sine = (collapsed(operand, ()) for operand in (x, cosine, sine))
     a, b = products((x.low, x.high), (cosine.low, cosine.high)), products((x.low, x.high), (sine.low, sine.high))
     with np.errstate(all="ignore"):
@@ -192,7 +189,7 @@ def turned(step: Step, x: Interval, cosine: Interval, sine: Interval, *, part: b
     low, high, over = step.total(low, high, size, 2, x, cosine, sine)
     if part:
         low, high = np.minimum(low, x.low), np.maximum(high, x.high)
-    return step.result(low, high, dims, x, cosine, sine, special=spoilt(x, cosine, sine) | over)
+    return step.result(low, high, x, cosine, sine, special=spoilt(x, cosine, sine) | over)
 
 
 RULES: dict[str, Rule] = {"Attention": _attention, "RotaryEmbedding": rotary}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,9 +17,6 @@ from castsmith.analysis.bounds.rounding import Array
 from castsmith.analysis.bounds.rules.arithmetic import special_sums
 from castsmith.analysis.bounds.step import Rule, Step, longest, require_finite, spoilt
 from castsmith.analysis.bounds.sums import Matrix, Sums, product_with
-
-_MOST_PHASES = 64
-"""Phases of the strides of a transposed convolution that are followed one by one."""
 
 
 def _convolve(step: Step) -> Interval:
@@ -99,8 +94,9 @@ def _with_bias(step: Step, x: Interval, sums: Sums, count: float, channels: int 
         special = special_sums(special, bits)
         operands.append(bias)
     low, high, over = step.total(low, high, size, count + 1, *operands)
-    dims = None if x.dims is None else (x.dims[0], channels, *(None for _ in x.dims[2:]))
-    return step.result(low, high, dims, *operands, special=special | over)
+    if step.dims[0] is None and x.dims is not None:
+        step = step.shaped((x.dims[0], channels, *(None for _ in x.dims[2:])))
+    return step.result(low, high, *operands, special=special | over)
 
 
 def _conv_of_two(step: Step) -> Interval:
@@ -118,7 +114,7 @@ def _conv_of_two(step: Step) -> Interval:
 
 
 def _conv_transpose(step: Step) -> Interval:
-    """Each output takes the taps of one phase of the stride, or fewer at the border."""
+    """Each output takes some of the taps, or all of them."""
     matrix = step.array(1)
     if matrix is None:
         return step.unbounded()
@@ -130,34 +126,9 @@ def _conv_transpose(step: Step) -> Interval:
     inputs, channels = matrix.shape[0] // groups, matrix.shape[1]
     grouped = matrix.reshape(groups, inputs, channels, *matrix.shape[2:])
     turned = np.moveaxis(grouped, 1, 2).reshape(groups * channels, inputs, *matrix.shape[2:])
-    sums = [
-        _by_group(low, high, phase.reshape(groups * channels, inputs, -1), groups) for phase in _phases(step, turned)
-    ]
-    sums_of_phases = Sums(
-        np.minimum.reduce([phase.least for phase in sums]),
-        np.maximum.reduce([phase.most for phase in sums]),
-        np.maximum.reduce([phase.size for phase in sums]),
-    )
-    return _with_bias(step, x, sums_of_phases, inputs * math.prod(matrix.shape[2:]), groups * channels)
-
-
-def _phases(step: Step, weights: Matrix) -> Sequence[Matrix]:
-    """The taps that meet in one output; all of them where that is not followed."""
-    by, sizes = step.ints("strides"), weights.shape[2:]
-    if (
-        by is None
-        or len(by) != len(sizes)
-        or min(by) < 1
-        or any(dilation != 1 for dilation in step.ints("dilations") or ())
-    ):
-        return [weights]
-    starts = [range(min(stride, size)) for stride, size in zip(by, sizes, strict=True)]
-    if math.prod(map(len, starts)) > _MOST_PHASES:
-        return [weights]
-    return [
-        weights[(slice(None), slice(None), *(slice(start, None, step) for start, step in zip(phase, by, strict=True)))]
-        for phase in itertools.product(*starts)
-    ]
+    taps = math.prod(matrix.shape[2:])
+    sums = _by_group(low, high, turned.reshape(groups * channels, inputs, taps), groups)
+    return _with_bias(step, x, sums, inputs * taps, groups * channels)
 
 
 RULES: dict[str, Rule] = {

@@ -52,7 +52,7 @@ def _experts(step: Step) -> Interval:
     size = np.asarray(float(most))
     low, high, over = step.total(-size, size, size, count, x, router)
     over = over | (ANYTHING if any(overflows(float(part), count, dtype, bounded=True) for part in parts) else NONE)
-    return step.result(low, high, x.dims, x, router, special=spoilt(x, router) | over)
+    return step.result(low, high, x, router, special=spoilt(x, router) | over)
 
 
 def _most(weights: Array, bias: Array | None, sizes: Array) -> Array:

@@ -77,8 +77,7 @@ def _matmul_nbits(step: Step) -> Interval:
         raise UnknownRangeError
     require_finite(matrix)
     x = _rounded_to_int8(x) if level == _INT8 else x
-    dims = None if x.dims is None else (*x.dims[:-1], width)
-    product = by_weights(step, _loosened(x), weights_of(matrix), dims, 2)
+    product = by_weights(step, _loosened(x), weights_of(matrix), 2)
     # Kernels add up codes times elements, in float at least, and subtract those of the zero points.
     size = x.size * depth * 2**bits * max(1.0, float(np.abs(factors.astype(np.float64)).max(initial=0.0)))
     if overflows(size, depth, max((DataType.FLOAT, x.dtype), key=largest), bounded=x.bounded):
@@ -121,7 +120,7 @@ def _fused_matmul(step: Step) -> Interval:
     size = np.maximum(np.abs(low), np.abs(high))
     low, high, over = step.total(low, high, np.maximum(size, product.magnitude), 4, product)
     special = spoilt(product) | over
-    return step.result(low, high, product.dims, product, special=special)
+    return step.result(low, high, product, special=special)
 
 
 # Attention.
@@ -142,11 +141,8 @@ def _grouped_query(step: Step) -> list[Interval]:
         turned_query, turned_key = (turned(step, operand, *angles, part=True) for operand in (query, key))
     if sink is not None and not sink.finite:
         raise UnknownRangeError
-    dims = query.dims
-    if packed and dims is not None and dims[-1] is not None:
-        dims = (*dims[:-1], dims[-1] // heads * count)
     operands = _heads(step, (turned_query, turned_key, value), past, step.optional(10), _width(query, heads))
-    return _attended(replace(step, dims=[dims, *step.dims[1:]]), operands)
+    return _attended(step, operands)
 
 
 def _multi_head(step: Step) -> list[Interval]:
@@ -160,12 +156,9 @@ def _multi_head(step: Step) -> list[Interval]:
         query, key, value = (_plus(step, operand, bias) for operand in (query, key, value))
     past = step.optional(6), step.optional(7)
     packed = (step.input(0).dims is not None and len(step.input(0).dims or ()) != 3) or step.value(2) is None
-    dims = None if packed else step.input(0).dims
-    if dims is not None and (step.input(2).dims or ())[-1:] != dims[-1:]:  # values of another width
-        dims = (*dims[:-1], None)
     width = _width(step.input(0), max(step.int("num_heads", 1), 1)) if not packed else float(LONGEST)
     heads = _heads(step, (query, key, value), past, step.optional(5), width)
-    return _attended(replace(step, dims=[step.dims[0] or dims, *step.dims[1:]]), heads)
+    return _attended(step, heads)
 
 
 def _attention(step: Step) -> list[Interval]:
@@ -175,9 +168,10 @@ def _attention(step: Step) -> list[Interval]:
         return [step.anything(index) for index in range(len(step.node.outputs))]
     step.float("mask_filter_value", -10000.0)
     width = weights.layout.n
-    product = by_weights(replace(step, dims=[None]), x, weights, (*x.dims[:-1], width), 1)
+    packed = step.shaped((*x.dims[:-1], width))
+    product = by_weights(packed, x, weights, 1)
     if bias is not None:
-        product = add(replace(step, inputs=[product, bias], dims=[None]), 1)
+        product = add(replace(packed, inputs=[product, bias]), 1)
     sizes = step.ints("qkv_hidden_sizes") or [width // 3] * 3
     if len(sizes) != 3 or sum(sizes) != width:
         raise UnknownRangeError
@@ -185,11 +179,9 @@ def _attention(step: Step) -> list[Interval]:
     parts = ((0, first), (first, second), (second, width))
     query, key, value = (_columns(product, *ends) for ends in parts)
     past = step.optional(4)
-    dims = (*x.dims[:-1], sizes[2])
     head = float(-(-sizes[0] // max(step.int("num_heads", 1), 1)))
     heads = _heads(step, (query, key, value), (past, past), step.optional(5), head)
-    of_values = replace(step, dims=[dims, *step.dims[1:]])
-    combination = combined(of_values, heads, heads.narrowest, divided_last=True)
+    combination = combined(step, heads, heads.narrowest, divided_last=True)
     return [combination, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
 
 

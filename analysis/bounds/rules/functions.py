@@ -18,7 +18,6 @@ from castsmith.analysis.bounds.interval import (
     UnknownRangeError,
     absolute,
     aligned,
-    broadcast_dims,
     possible,
     products,
 )
@@ -43,7 +42,7 @@ def _rising(
         low, high = with_slack(low, high, step.dtypes[0])
         if within is not None:
             low, high = np.clip(low, *within), np.clip(high, *within)
-        return step.result(low, high, x.dims, x, special=special)
+        return step.result(low, high, x, special=special)
 
     return rule
 
@@ -63,14 +62,14 @@ def _softplus(step: Step) -> Interval:
     if dtype is None or not is_float(dtype):
         return step.anything()
     over = np.isfinite(x.high) & (x.high > math.log(largest(dtype)) * (1 - 2.0**-7))
-    return step.picked(exact.low, exact.high, exact.dims, x, special=exact.special | np.where(over, PLUS, NONE))
+    return step.picked(exact.low, exact.high, x, special=exact.special | np.where(over, PLUS, NONE))
 
 
 def _relu(step: Step) -> Interval:
     """The greater of x and 0, also of NaN in some runtimes."""
     x = step.input(0)
     low = np.where(x.nan | x.minus, 0.0, np.maximum(x.low, 0))
-    return step.picked(low, np.maximum(x.high, 0), x.dims, x, special=x.special & (NAN | PLUS))
+    return step.picked(low, np.maximum(x.high, 0), x, special=x.special & (NAN | PLUS))
 
 
 def _leaky(step: Step) -> Interval:
@@ -85,7 +84,7 @@ def _leaky(step: Step) -> Interval:
     negative = products((np.minimum(x.low, 0), np.minimum(x.high, 0)), (least, most))
     flat = (least <= 0) & (most >= 0)
     special = possible(x.nan | (x.minus & flat), x.plus | (x.minus & (least < 0)), x.minus & (most > 0))
-    return step.result(*_by_sign(x, negative), x.dims, x, special=special)
+    return step.result(*_by_sign(x, negative), x, special=special)
 
 
 def _prelu(step: Step) -> Interval:
@@ -94,7 +93,7 @@ def _prelu(step: Step) -> Interval:
     negative = products((np.minimum(a.low, 0), np.minimum(a.high, 0)), (b.low, b.high))
     spoilt = ((a.low <= 0) & (b.special != NONE)) | a.minus
     special = (a.special & (NAN | PLUS)) | np.where(spoilt, ANYTHING, NONE)
-    return step.result(*_by_sign(a, negative), broadcast_dims(x.dims, slope.dims), x, slope, special=special)
+    return step.result(*_by_sign(a, negative), x, slope, special=special)
 
 
 def _by_sign(x: Interval, negative: Ends) -> Ends:
@@ -123,7 +122,7 @@ def _hard_sigmoid(step: Step) -> Interval:
     low, high = products(x.reach, (factor, factor))
     low, high = with_slack(low + beta, high + beta, step.dtypes[0])
     special = possible(nan=x.nan | (x.infinite & (alpha == 0)))
-    return step.result(np.clip(low, 0, 1), np.clip(high, 0, 1), x.dims, x, special=special)
+    return step.result(np.clip(low, 0, 1), np.clip(high, 0, 1), x, special=special)
 
 
 def _gated(gate: Callable[[Array], Array], lowest: float) -> Callable[[Step], Interval]:
@@ -136,7 +135,7 @@ def _gated(gate: Callable[[Array], Array], lowest: float) -> Callable[[Step], In
         low = np.where((x.low >= 0) & ~x.minus, ends[0], lowest)
         high = np.maximum(np.maximum(*ends), 0.0)
         special = possible(nan=x.nan | x.minus, plus=x.plus)
-        return step.result(*with_slack(low, high, step.dtypes[0]), x.dims, x, special=special)
+        return step.result(*with_slack(low, high, step.dtypes[0]), x, special=special)
 
     return rule
 
@@ -170,7 +169,7 @@ def _wave(step: Step) -> Interval:
     """Sin and Cos: whatever finite number comes in, the result is between -1 and 1."""
     x = step.input(0)
     ends = with_slack(np.full(x.low.shape, -1.0), np.full(x.low.shape, 1.0), step.dtypes[0])
-    return step.result(*ends, x.dims, x, special=possible(nan=x.nan | x.infinite))
+    return step.result(*ends, x, special=possible(nan=x.nan | x.infinite))
 
 
 def _log(step: Step) -> Interval:
@@ -180,18 +179,18 @@ def _log(step: Step) -> Interval:
     with np.errstate(all="ignore"):
         low, high = np.log(np.maximum(x.low, least)), np.log(np.maximum(x.high, least))
     special = possible(nan=x.nan | x.negative, plus=x.plus, minus=x.zero)
-    return step.result(*with_slack(low, high, dtype), x.dims, x, special=special)
+    return step.result(*with_slack(low, high, dtype), x, special=special)
 
 
 def _sqrt(step: Step) -> Interval:
     x = step.input(0)
     low, high = np.sqrt(np.maximum(x.low, 0)), np.sqrt(np.maximum(x.high, 0))
-    return step.result(low, high, x.dims, x, special=possible(nan=x.nan | x.negative, plus=x.plus))
+    return step.result(low, high, x, special=possible(nan=x.nan | x.negative, plus=x.plus))
 
 
 def _abs(step: Step) -> Interval:
     x = step.input(0)
-    return step.picked(*absolute(x.low, x.high), x.dims, x, special=possible(nan=x.nan, plus=x.infinite))
+    return step.picked(*absolute(x.low, x.high), x, special=possible(nan=x.nan, plus=x.infinite))
 
 
 def negated(x: Interval) -> Interval:
@@ -202,7 +201,7 @@ def negated(x: Interval) -> Interval:
 
 def _neg(step: Step) -> Interval:
     x = negated(step.input(0))
-    return step.picked(x.low, x.high, x.dims, x, special=x.special)
+    return step.picked(x.low, x.high, x, special=x.special)
 
 
 def _to_integer(function: Callable[[Array], Array]) -> Callable[[Step], Interval]:
@@ -210,7 +209,7 @@ def _to_integer(function: Callable[[Array], Array]) -> Callable[[Step], Interval
 
     def rule(step: Step) -> Interval:
         x = step.input(0)
-        return step.picked(function(x.low), function(x.high), x.dims, x, special=x.special)
+        return step.picked(function(x.low), function(x.high), x, special=x.special)
 
     return rule
 
@@ -220,7 +219,7 @@ def _sign(step: Step) -> Interval:
     x = step.input(0)
     low, high = (np.sign(end) for end in x.reach)
     low, high = np.where(x.nan, np.minimum(low, 0), low), np.where(x.nan, np.maximum(high, 0), high)
-    return step.picked(low, high, x.dims, x, special=x.special & NAN)
+    return step.picked(low, high, x, special=x.special & NAN)
 
 
 RULES: dict[str, Callable[[Step], Interval]] = {

@@ -7,7 +7,6 @@ operand are bounded in norm (after a normalization), it is also at most the norm
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -15,13 +14,11 @@ from castsmith.analysis.bounds.interval import (
     ANYTHING,
     Ball,
     Bits,
-    Dims,
     Ends,
     Interval,
     Shares,
     UnknownRangeError,
     aligned,
-    broadcast_dims,
     collapsed,
     inherited,
     joined_along,
@@ -39,30 +36,15 @@ _ROWS = 64
 
 def matmul(step: Step, turned: tuple[bool, bool] = (False, False)) -> Interval:
     """A @ b. turned: operands whose last two dimensions are exchanged."""
-    left, right = (
-        weights.transposed if weights is not None and turn else weights
-        for weights, turn in ((step.weights(index), turned[index]) for index in range(2))
-    )
-
-    def operand(index: int) -> Interval:
-        return transposed(step.input(index)) if turned[index] else step.input(index)
-
-    a, b = (
-        operand(index).dims if weights is None else (weights.layout.k, weights.layout.n)
-        for index, weights in enumerate((left, right))
-    )
-    if a is None and right is not None and not turned[0]:
-        return by_weights(step, operand(0), right, step.dims[0], 1)
-    if a is None or b is None:
+    a, b = (transposed(step.input(index)) if turned[index] else step.input(index) for index in range(2))
+    weights = step.weights(1)
+    if weights is not None and a.dims != () and not (a.dims is None and turned[0]):
+        return by_weights(step, a, weights.transposed if turned[1] else weights, 1)
+    if a.dims is None or b.dims is None:
         return step.unbounded()
-    if not a or not b:
+    if not a.dims or not b.dims:
         raise UnknownRangeError
-    dims = step.merged(_matmul_dims(a, b))
-    if right is not None and len(b) == 2:
-        return by_weights(step, operand(0), right, dims, 1)
-    if left is not None and len(a) == 2 and len(b) >= 2:
-        return _weights_first(step, left, operand(1), dims)
-    return _of_two(step, operand(0), operand(1), dims)
+    return _of_two(step, a, b)
 
 
 def as_rows(x: Interval) -> Interval:
@@ -70,17 +52,9 @@ def as_rows(x: Interval) -> Interval:
     return x.moved(lambda ends: ends.reshape(1, 1), (None, None))
 
 
-def _matmul_dims(a: Dims, b: Dims) -> Dims:
-    left, right = (1, *a) if len(a) == 1 else a, (*b, 1) if len(b) == 1 else b
-    batch = broadcast_dims(left[:-2], right[:-2]) or ()
-    rows = () if len(a) == 1 else (left[-2],)
-    columns = () if len(b) == 1 else (right[-1],)
-    return (*batch, *rows, *columns)
-
-
-def by_weights(step: Step, x: Interval, weights: Weights, dims: Dims | None, index: int) -> Interval:
+def by_weights(step: Step, x: Interval, weights: Weights, index: int) -> Interval:
     """X @ W for a constant W (k, n), the operand number `index`."""
-    layout, x = weights.layout, as_rows(x) if x.dims is None else x
+    layout, dims, x = weights.layout, step.dims[0], as_rows(x) if x.dims is None else x
     narrow = joined_along(x, range(x.low.ndim - 1)) if math.prod(x.low.shape[:-1]) > _ROWS else x
     lead, n, wide = narrow.low.shape[:-1], layout.n, narrow.low.shape[-1]
     if wide not in (1, layout.k) or not n:
@@ -111,7 +85,7 @@ def by_weights(step: Step, x: Interval, weights: Weights, dims: Dims | None, ind
     special: Bits = np.broadcast_to(spoilt(x) | over, least.shape)
     shape = (*lead, n) if dims is None or len(dims) >= len(lead) + 1 else (n,)
     least, most, special = least.reshape(shape), most.reshape(shape), special.reshape(shape)
-    return step.result(least, most, dims, x, stored, special=special, assumes=assumes)
+    return step.result(least, most, x, stored, special=special, assumes=assumes)
 
 
 def _is_no_narrower(x: Interval, ball: Ball, k: int) -> bool:
@@ -129,24 +103,7 @@ def _shared(shares: Shares, parts: Ends, ends: Ends, size: Array) -> tuple[Array
     return np.maximum(ends[0], low), np.minimum(ends[1], high), np.minimum(size, most)
 
 
-def _weights_first(step: Step, weights: Weights, x: Interval, dims: Dims | None) -> Interval:
-    """W @ x for a constant W (m, k)."""
-    turned = weights.transposed
-    vectors = joined_along(x, [*range(x.low.ndim - 2), x.low.ndim - 1])
-    low, high = vectors.low.reshape(1, -1), vectors.high.reshape(1, -1)
-    if low.shape[1] not in (1, turned.layout.k) or not turned.layout.n:
-        raise UnknownRangeError
-    product = turned.box(low, high)
-    stored = step.input(0)
-    if not (stored.finite and stored.bounded):
-        require_finite(weights.elements())
-    low, high, over = step.total(product.least, product.most, product.size, turned.layout.k, x, stored)
-    shape = (1,) * (len(x.dims or ()) - 2) + (-1, 1)
-    low, high, over = low.reshape(shape), high.reshape(shape), over.reshape(shape)
-    return step.result(low, high, dims, x, stored, special=spoilt(x) | over)
-
-
-def _of_two(step: Step, a: Interval, b: Interval, dims: Dims | None) -> Interval:
+def _of_two(step: Step, a: Interval, b: Interval) -> Interval:
     """A @ b, neither constant: k times the largest product, or each term of k where bounds differ along it."""
     if a.dims is None or b.dims is None:
         return step.unbounded()
@@ -160,7 +117,7 @@ def _of_two(step: Step, a: Interval, b: Interval, dims: Dims | None) -> Interval
     if k is None:
         assumes |= {LENGTHS}
     low, high, over = step.total(low, high, size, count, a, b)
-    return step.result(low, high, dims, a, b, special=spoilt(a, b) | over, assumes=assumes)
+    return step.result(low, high, a, b, special=spoilt(a, b) | over, assumes=assumes)
 
 
 def _terms(a: Interval, b: Interval, count: float) -> tuple[Array, Array, Array]:
@@ -197,11 +154,12 @@ def gemm(step: Step) -> Interval:
         raise UnknownRangeError
     if step.int("transA", 0):
         a = transposed(a)
-    rows, bare = (a.dims or (None, None))[0], replace(step, dims=[None])
+    rows = (a.dims or (None, None))[0]
     if weights is not None:
         matrix = weights.transposed if step.int("transB", 0) else weights
         columns, depth = matrix.layout.n, float(matrix.layout.k)
-        product = by_weights(bare, a, matrix, (rows, columns), 1)
+        step = step if step.dims[0] else step.shaped((rows, columns))
+        product = by_weights(step, a, matrix, 1)
         b = step.input(1)
     else:
         b = step.input(1)
@@ -210,8 +168,9 @@ def gemm(step: Step) -> Interval:
         if right.dims is None or len(right.dims) != 2:
             raise UnknownRangeError
         columns, depth = right.dims[1], float(LONGEST if right.dims[0] is None else right.dims[0])
-        product = _of_two(bare, a, right, (rows, columns))
-    dims, factor = step.merged((rows, columns)), number(alpha, product.dtype)
+        step = step if step.dims[0] else step.shaped((rows, columns))
+        product = _of_two(step, a, right)
+    factor = number(alpha, product.dtype)
     low, high = products((product.low, product.high), (np.asarray(alpha), np.asarray(alpha)))
     special, size, operands = special_products(product, factor), np.maximum(np.abs(low), np.abs(high)), [product, a, b]
     c = step.optional(2)
@@ -227,7 +186,7 @@ def gemm(step: Step) -> Interval:
     low, high, over = step.total(low, high, np.maximum(size, abs(alpha) * a.size), 4, *operands)
     # alpha A may be below the smallest normal number
     lost = vanished(depth, step.dtypes[0]) * b.size if alpha != 1 and b.bounded else 0.0
-    return step.result(low - lost, high + lost, dims, *operands, special=special | over)
+    return step.result(low - lost, high + lost, *operands, special=special | over)
 
 
 def _einsum(step: Step) -> Interval:
@@ -260,9 +219,9 @@ def _einsum(step: Step) -> Interval:
         size = np.maximum(np.abs(low), np.abs(high)) * count
         low, high = np.minimum(low * shortest, low * count), np.maximum(high * shortest, high * count)
     low, high, over = step.total(low, high, size, count + len(terms), *operands)
-    dims, facts = tuple(sizes[letter] for letter in right), inherited(*operands)["assumes"] | assumes
+    facts = inherited(*operands)["assumes"] | assumes
     special = (spoilt(*operands) if len(operands) > 1 else special_totals(operands[0].bits)) | over
-    return step.result(low, high, dims, *operands, special=special, assumes=facts)
+    return step.result(low, high, *operands, special=special, assumes=facts)
 
 
 RULES: dict[str, Rule] = {

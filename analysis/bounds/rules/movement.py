@@ -23,10 +23,10 @@ from castsmith.analysis.bounds.interval import (
     with_dims,
 )
 from castsmith.analysis.bounds.step import Rule, Step
-from castsmith.ir.ops.movement import RULES as MOVEMENTS, Dims as Shape, Movement, Operands, movement_of
+from castsmith.ir.ops.movement import RULES as MOVEMENTS, Dims as Shape, Movement, movement_of
 from castsmith.ir.ops.moves import Way, python_slice
 from castsmith.ir.ops.table import traits_of
-from castsmith.numerics.symbols import Element, Unknown, product, symbol
+from castsmith.numerics.symbols import Element, Unknown, product
 
 _MOST_FOLLOWED = 4096
 """Elements of a filled tensor, places along an axis, or indices, that are followed one by one."""
@@ -52,18 +52,12 @@ def _dropout(step: Step) -> list[Interval]:
 
 def moved(step: Step) -> list[Interval]:
     """Operators whose movement is in `castsmith.ir.ops.movement`: each place keeps its bounds where it is followed."""
-    shapes = [
-        None if value is None or value.dims is None else tuple(map(_symbolic, value.dims)) for value in step.inputs
-    ]
-    movements = movement_of(Operands(step.node, shapes, step.elements, step.opset))
+    operation = step.operation()
+    shapes = operation.shapes
+    movements = movement_of(operation.operands(shapes))
     if movements is None:
         return joined(step)
     return [_placed(step, movement, shapes, index) for index, movement in enumerate(movements)]
-
-
-def _symbolic(dim: int | None) -> Element:
-    """Return the dimension, or a symbol for an unknown one, which shows where the result has it."""
-    return symbol() if dim is None else dim
 
 
 def _number(dim: Element) -> int | None:
@@ -76,9 +70,9 @@ def _numbers(dims: Shape) -> list[int]:
 
 def _placed(step: Step, movement: Movement, shapes: Sequence[Shape | None], index: int) -> Interval:
     x, shape = step.input(0), movement.shape
-    dims = None if shape is None else tuple(map(_number, shape))
-    dims = dims if movement.disputed else step.merged(dims, index)
-    old = shapes[0]
+    dims, old = step.dims[index], shapes[0]
+    if movement.disputed and shape is not None:
+        dims = tuple(map(_number, shape))
     if shape is None or dims is None or old is None or len(dims) != len(shape):
         return collapsed(x if movement.way is not Way.CONCAT else hull(step.operands), dims)
     match movement.way:
@@ -125,7 +119,7 @@ def _scattered(step: Step) -> Interval:
     x, updates = step.input(0), step.input(2)
     if step.text("reduction", "none") in ("add", "mul"):
         return step.unbounded()
-    return collapsed(hull([collapsed(x, None), collapsed(updates, None)]), step.merged(x.dims))
+    return collapsed(hull([collapsed(x, None), collapsed(updates, None)]), step.dims[0])
 
 
 def _transposed(x: Interval, dims: Dims, perm: list[int]) -> Interval:
@@ -158,7 +152,7 @@ def _concatenated(step: Step, dims: Dims, axis: int) -> Interval:
         arrays = [np.broadcast_to(getattr(part, name), size) for part, size in zip(parts, sizes, strict=True)]
         return np.concatenate(arrays, axis)
 
-    return step.picked(move("low"), move("high"), dims, *parts, special=move("special"))
+    return step.picked(move("low"), move("high"), *parts, special=move("special"))
 
 
 def _gathered(x: Interval, indices: Interval, dims: Dims, axis: int) -> Interval:
@@ -174,8 +168,6 @@ def _gathered(x: Interval, indices: Interval, dims: Dims, axis: int) -> Interval
 
 def _regrouped(x: Interval, dims: Dims, old: Shape, shape: Shape) -> Interval:
     """The elements in the same order, in other dimensions. Dimensions that keep their place keep their bounds."""
-    if x.low.size == 1 and x.shares is None:
-        return collapsed(x, dims)
     fixed = [dim for dim in dims if dim is not None]
     if len(fixed) == len(dims) and x.low.shape == x.dims:
         if prod(fixed) != x.low.size:
@@ -184,11 +176,21 @@ def _regrouped(x: Interval, dims: Dims, old: Shape, shape: Shape) -> Interval:
     # Declared numbers where the rule gives none.
     pairs = zip(shape, dims, strict=True)
     new = tuple(size if size is not None and isinstance(dim, Unknown) else dim for dim, size in pairs)
-    removed_axes, added_axes = (tuple(axis for axis, dim in enumerate(side) if dim == 1) for side in (old, new))
-    old_rest, new_rest = (tuple(dim for dim in side if dim != 1) for side in (old, new))
-    rest = x.moved(lambda ends: ends.squeeze(removed_axes), tuple(map(_number, old_rest)))
-    middle = _split_middle(rest, old_rest, new_rest)
-    return middle.moved(lambda ends: np.expand_dims(ends, added_axes), dims, _last_kept(x, old, new))
+    places = {axis: _place_of(axis, old, new) for axis, size in enumerate(x.low.shape) if size > 1}
+    if None in places.values():
+        x = joined_along(x, None)
+    sizes = [1] * len(new)
+    for axis, place in places.items():
+        if place is not None:
+            sizes[place] = x.low.shape[axis]
+    return x.moved(lambda ends: ends.reshape(sizes), dims, _last_kept(x, old, new))
+
+
+def _place_of(axis: int, old: Shape, new: Shape) -> int | None:
+    """Return the new place of a dimension behind which there are as many elements as before."""
+    behind = product(old[axis + 1 :])
+    places = (place for place, dim in enumerate(new) if dim == old[axis] and product(new[place + 1 :]) == behind)
+    return None if isinstance(behind, Unknown) else next(places, None)
 
 
 def _last_kept(x: Interval, old: Shape, new: Shape) -> Shares | None:
@@ -198,47 +200,12 @@ def _last_kept(x: Interval, old: Shape, new: Shape) -> Shares | None:
     return replace(x.shares, axis=len(new) - 1) if old[-1] == new[-1] else None
 
 
-def _split_middle(x: Interval, old: Shape, new: Shape) -> Interval:
-    """The dimensions between two parts that stay: one is split into several (heads), or several are merged."""
-    dims, shorter = tuple(map(_number, new)), min(len(old), len(new))
-    front = next((place for place in range(shorter) if old[place] != new[place]), shorter)
-    shorter -= front
-    back = next((place for place in range(shorter) if old[-1 - place] != new[-1 - place]), shorter)
-    old, new = old[front : len(old) - back], new[front : len(new) - back]
-    sizes = x.low.shape[front : x.low.ndim - back]
-    tail = _matching_tail(old, new)
-    if tail is None or any(size != 1 for size in sizes[: len(sizes) - len(tail[0])]):
-        flat = joined_along(x, range(front, x.low.ndim - back))
-        return flat.moved(
-            lambda ends: ends.reshape(ends.shape[:front] + (1,) * len(new) + ends.shape[ends.ndim - back :]), dims
-        )
-    kept, target = map(_numbers, tail)
-
-    def move(ends: Any) -> Any:
-        before, after = ends.shape[:front], ends.shape[ends.ndim - back :]
-        part = ends.reshape(before + sizes[len(sizes) - len(kept) :] + after)
-        full = np.broadcast_to(part, (*before, *kept, *after))
-        return full.reshape((*before, *(1,) * (len(new) - len(target)), *target, *after))
-
-    return x.moved(move, dims)
-
-
-def _matching_tail(old: Shape, new: Shape) -> tuple[Shape, Shape] | None:
-    """Return the fewest last dimensions of each that have the same product; None without a match."""
-    products = {product(new[-count:]): new[-count:] for count in range(len(new), 0, -1)}
-    for count in range(1, len(old) + 1):
-        size = product(old[-count:])
-        if isinstance(size, int) and size in products:
-            return old[-count:], products[size]
-    return None
-
-
 def _shape(step: Step) -> Interval:
     """It depends on the shape of the operand alone, not on its elements."""
     x, dtype = step.input(0), step.dtypes[0]
     start, end = step.int("start", 0), step.int("end", _LAST)
     if x.dims is None:
-        return interval_of(np.zeros(()), np.asarray(_LONGEST_DIMENSION), NONE, step.dims[0] or (None,), dtype)
+        return interval_of(np.zeros(()), np.asarray(_LONGEST_DIMENSION), NONE, step.dims[0], dtype)
     dims = x.dims[slice(start, end)]
     low = np.array([0.0 if dim is None else float(dim) for dim in dims])
     high = np.array([_LONGEST_DIMENSION if dim is None else float(dim) for dim in dims])
@@ -259,8 +226,7 @@ def _constant_of_shape(step: Step) -> Interval:
     if filling.size != 1 or filling.dtype.kind in "OSUc":
         raise UnknownRangeError
     value = float(filling.astype(np.float64)[0])
-    asked, elements = step.integers(0), step.elements(0)
-    dims = step.merged(None if elements is None else tuple(map(_number, elements)))
+    asked, dims = step.integers(0), step.dims[0]
     filled = collapsed(number(value, step.dtypes[0]), dims)
     if asked is None or min(asked, default=0) < 0 or not 0 < prod(asked) <= _MOST_FOLLOWED:
         return filled
@@ -270,7 +236,7 @@ def _constant_of_shape(step: Step) -> Interval:
 def _trilu(step: Step) -> Interval:
     x = step.input(0)
     low, high = np.minimum(x.low, 0), np.maximum(x.high, 0)
-    return step.picked(low, high, x.dims, x, special=x.special, shares=x.shares)
+    return step.picked(low, high, x, special=x.special, shares=x.shares)
 
 
 RULES: dict[str, Rule] = {

@@ -69,7 +69,7 @@ def _softmax(step: Step) -> Interval:
         axes = list(range(step.axis(len(x.dims), 1), len(x.dims)))
     if step.node.op_type == "LogSoftmax":
         return _log_softmax(step, x, axes)
-    return parts_of_whole(step, x, axes, _special_rows(x, axes))
+    return _parts_of_whole(step, x, axes)
 
 
 def _special_rows(x: Interval, axes: Sequence[int] | None) -> Bits:
@@ -80,8 +80,8 @@ def _special_rows(x: Interval, axes: Sequence[int] | None) -> Bits:
     return np.broadcast_to(possible(nan), x.low.shape)
 
 
-def parts_of_whole(step: Step, x: Interval, axes: Sequence[int] | None, special: Bits) -> Interval:
-    """Exponentials over their sum along the axes, None for unknown ones, as a softmax of x."""
+def _parts_of_whole(step: Step, x: Interval, axes: Sequence[int] | None) -> Interval:
+    """Exponentials over their sum along the axes, None for unknown ones."""
     dtype, shares = step.dtypes[0], None
     if dtype is None or not is_float(dtype):
         return step.anything()
@@ -90,7 +90,7 @@ def parts_of_whole(step: Step, x: Interval, axes: Sequence[int] | None, special:
         shares = Shares(axes[0], shrinking(count + 4, dtype) + vanished(count, dtype), assumes)
     # No exponential exceeds the sum; its product with the reciprocal of the sum may.
     ones = np.full(x.low.shape, 1 + 4 * unit_roundoff(dtype))
-    return step.result(np.zeros(x.low.shape), ones, x.dims, x, special=special, shares=shares)
+    return step.result(np.zeros(x.low.shape), ones, x, special=_special_rows(x, axes), shares=shares)
 
 
 def _log_softmax(step: Step, x: Interval, axes: Sequence[int] | None) -> Interval:
@@ -104,7 +104,7 @@ def _log_softmax(step: Step, x: Interval, axes: Sequence[int] | None) -> Interva
     low = x.least - x.greatest - math.log(max(count, 1))
     special = special | possible(minus=x.minus.any() or not low >= math.log(smallest_normal(dtype)))
     ends = with_slack(np.full(x.low.shape, low), np.zeros(x.low.shape), dtype)
-    return step.result(*ends, x.dims, x, special=special, assumes=x.assumes | assumes)
+    return step.result(*ends, x, special=special, assumes=x.assumes | assumes)
 
 
 def radius_of(count: float, terms: float, dtype: DataType, least_square: float) -> float:
@@ -219,7 +219,7 @@ def scaled_rows(
     low, high, over = step.total(low, high, size, 4, x, *parts)
     if parts:
         special = special | spoilt(*parts)
-    return step.result(*with_slack(low, high, step.dtypes[0]), x.dims, x, *parts, special=special | over)
+    return step.result(*with_slack(low, high, step.dtypes[0]), x, *parts, special=special | over)
 
 
 def with_ball(step: Step, result: Interval, radius: float, scale: Interval | None, offset: Interval | None) -> Interval:
@@ -295,7 +295,7 @@ def _group_norm(step: Step) -> Interval:
 
 
 def _batch_norm(step: Step) -> Interval:
-    x, dtype, dims = step.input(0), step.dtypes[0], step.input(0).dims
+    x, dtype = step.input(0), step.dtypes[0]
     if x.dims is None:
         x = collapsed(x, (None, None))
     rank = len(x.dims or ())
@@ -319,7 +319,7 @@ def _batch_norm(step: Step) -> Interval:
         low, high = low + offset.low - error, high + offset.high + error
         most = np.maximum(sizes, np.maximum(factors, size * (1 + scale.magnitude)))
         low, high, over = step.total(low, high, most, 8, *parts)
-    return step.result(low, high, dims, *parts, special=over | spoilt(*parts))
+    return step.result(low, high, *parts, special=over | spoilt(*parts))
 
 
 RULES: dict[str, Rule] = {

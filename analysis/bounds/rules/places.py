@@ -15,7 +15,7 @@ from castsmith.analysis.bounds.interval import (
     with_dims,
 )
 from castsmith.analysis.bounds.rounding import is_float, largest, unit_roundoff
-from castsmith.analysis.bounds.step import Rule, Step, axis_of
+from castsmith.analysis.bounds.step import Rule, Step, along, axis_of
 
 
 def _pad(step: Step) -> Interval:
@@ -29,18 +29,13 @@ def _pad(step: Step) -> Interval:
     if pads is not None and x.dims is not None:
         if len(pads) != 2 * len(axes):
             raise UnknownRangeError
-        sizes = list(x.dims)
-        for index, axis in enumerate(axes):
-            size = x.dims[axis]
-            sizes[axis] = None if size is None else max(0, size + pads[index] + pads[index + len(axes)])
         padded = [axis for index, axis in enumerate(axes) if pads[index] or pads[index + len(axes)]]
-        dims = step.merged(tuple(sizes))
     spread = collapsed(x, dims) if x.dims is None else joined_along(x, padded)
     if mode != "constant" or (x.dims is not None and not padded):
         return with_dims(spread, dims)
     filling = step.optional(2) or number(step.number("value", 0.0), x.dtype)
     low, high = np.minimum(spread.low, filling.least), np.maximum(spread.high, filling.greatest)
-    return step.picked(low, high, dims, x, filling, special=spread.special | filling.bits)
+    return step.picked(low, high, x, filling, special=spread.special | filling.bits)
 
 
 def _one_hot(step: Step) -> Interval:
@@ -52,18 +47,14 @@ def _one_hot(step: Step) -> Interval:
     spoilt = not values.finite or 2 * values.size > largest(dtype)
     with np.errstate(over="ignore"):
         low, high = np.asarray(values.least) - error, np.asarray(values.greatest) + error
-    return step.result(low, high, step.dims[0], values, special=ANYTHING if spoilt else NONE)
+    return step.result(low, high, values, special=ANYTHING if spoilt else NONE)
 
 
 def _top_k(step: Step) -> list[Interval]:
     """Elements along an axis, and where they were."""
     x = step.input(0)
-    values = collapsed(x, step.dims[0])
-    if x.dims is not None:
-        axis = axis_of(step.int("axis", -1), len(x.dims))
-        count = step.integers(1) if step.value(1) is not None else [step.int("k", 1)]
-        dims = (*x.dims[:axis], count[0] if count else None, *x.dims[axis + 1 :])
-        values = joined_along(x, [axis], step.merged(dims))
+    axes = None if x.dims is None else [axis_of(step.int("axis", -1), len(x.dims))]
+    values = along(x, step.dims[0], axes)
     return [values, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
 
 

@@ -24,10 +24,10 @@ def _quantize(step: Step) -> Interval:
         return step.anything()
     if not is_float(dtype):
         least, most = (np.asarray(end) for end in limits_of(dtype))
-        return step.picked(least, most, x.dims, x, scale)
+        return step.picked(least, most, x, scale)
     most = np.asarray(largest(dtype))
     nan = not (x.finite and scale.finite) or scale.zero.any()
-    return step.result(-most, most, x.dims, x, scale, special=NAN if nan else NONE)
+    return step.result(-most, most, x, scale, special=NAN if nan else NONE)
 
 
 def _dequantize(step: Step) -> Interval:
@@ -45,7 +45,7 @@ def _dequantize(step: Step) -> Interval:
     with np.errstate(all="ignore"):
         error = np.maximum(np.abs(low), np.abs(high)) * 2 * unit_roundoff(dtype)
     special = spoilt(*operands) | (PLUS | NAN if max(-least, most) > largest(dtype) else NONE)
-    return step.result(low - error, high + error, x.dims, *operands, special=special)
+    return step.result(low - error, high + error, *operands, special=special)
 
 
 def _dynamic_quantize(step: Step) -> list[Interval]:
@@ -56,7 +56,7 @@ def _dynamic_quantize(step: Step) -> list[Interval]:
     spread = max(x.greatest, 0.0) - min(x.least, 0.0)
     scale = max(spread / _LEVELS, 1.0) * (1 + 4 * unit_roundoff(dtype))
     special = PLUS if x.bounded and spread * (1 + unit_roundoff(dtype)) > largest(dtype) else NONE
-    result = step.result(np.zeros(()), np.asarray(scale), step.dims[1], x, special=special, index=1)
+    result = step.result(np.zeros(()), np.asarray(scale), x, special=special, index=1)
     return [step.anything(0), result, step.anything(2)]
 
 
@@ -79,7 +79,7 @@ def _integer_product(step: Step) -> Interval:
     positive, negative = np.maximum(terms, 0).sum(axis=axes), np.minimum(terms, 0).sum(axis=axes)
     least, most = low * positive + high * negative, high * positive + low * negative
     ends = np.asarray(float(least.min(initial=math.inf))), np.asarray(float(most.max(initial=-math.inf)))
-    return step.result(*ends, step.dims[0], x) if least.size else step.anything()
+    return step.result(*ends, x) if least.size else step.anything()
 
 
 RULES: dict[str, Rule] = {

@@ -39,8 +39,7 @@ def _lstm(step: Step) -> list[Interval]:
         if index == 1 and hidden is not None:  # of a sequence of no element
             low, high = np.minimum(low, hidden.least), np.maximum(high, hidden.greatest)
         assumed = assumes.union(*(operand.assumes for operand in step.operands))
-        dims = step.dims[index]
-        results.append(step.result(low, high, dims, *step.operands, special=special, index=index, assumes=assumed))
+        results.append(step.result(low, high, *step.operands, special=special, index=index, assumes=assumed))
     return results
 
 

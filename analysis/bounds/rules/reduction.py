@@ -25,7 +25,6 @@ from castsmith.analysis.bounds.interval import (
     joined_along,
     possible,
     square,
-    with_dims,
 )
 from castsmith.analysis.bounds.rounding import Array, is_integer, limits_of, overflows, sum_error, vanished, with_slack
 from castsmith.analysis.bounds.rules.arithmetic import special_totals
@@ -43,13 +42,6 @@ def _axes(step: Step, x: Interval) -> list[int] | None:
     return axes or (None if x.dims is None else list(range(len(x.dims))))
 
 
-def _reduced_dims(step: Step, x: Interval, axes: list[int] | None) -> Dims | None:
-    if x.dims is None or axes is None:
-        return step.dims[0]
-    keep = step.int("keepdims", 1)
-    return step.merged(tuple(1 if i in axes else dim for i, dim in enumerate(x.dims) if keep or i not in axes))
-
-
 def _squeezed(step: Step, axes: list[int], *arrays: Any) -> list[Any]:
     return [*arrays] if step.int("keepdims", 1) else [np.squeeze(array, tuple(axes)) for array in arrays]
 
@@ -58,11 +50,10 @@ def _extremes(step: Step) -> Interval:
     """ReduceMax and ReduceMin. NaN may be passed over, and hides what is then the greatest."""
     x = step.input(0)
     axes = _axes(step, x)
-    dims = _reduced_dims(step, x, axes)
     if x.nan.any():
         return step.anything()
     if x.dims is None or axes is None:
-        return collapsed(x, dims)
+        return collapsed(x, step.dims[0])
     count, assumes = longest(x.dims, axes)
     if not count:
         return step.anything()
@@ -74,21 +65,20 @@ def _extremes(step: Step) -> Interval:
     result = Interval(low, most.high.max(axis=tuple(axes), keepdims=True), special, reduced.dims, x.dtype)
     result = result if most is x else negated(result)
     low, high, special = _squeezed(step, axes, result.low, result.high, result.special)
-    return step.picked(low, high, dims, x, special=special, assumes=x.assumes | assumes)
+    return step.picked(low, high, x, special=special, assumes=x.assumes | assumes)
 
 
 def _sums(step: Step) -> Interval:
     """ReduceSum, ReduceL1, ReduceL2 and ReduceSumSquare."""
     x, kind, dtype = step.input(0), step.node.op_type, step.dtypes[0]
     axes = _axes(step, x)
-    dims = _reduced_dims(step, x, axes)
     if x.dims is None or axes is None:
         return step.unbounded()
     if kind == "ReduceSum" and x.shares is not None and axes == [x.shares.axis]:
         most, (count, assumes) = np.asarray(x.shares.most), longest(x.dims, axes)
         low, high, over = step.total(np.zeros(()), most, most, count, x, signs=PLUS)
         assumes |= x.assumes | x.shares.assumes
-        return step.result(np.maximum(low, 0), high, dims, x, special=special_totals(x.bits) | over, assumes=assumes)
+        return step.result(np.maximum(low, 0), high, x, special=special_totals(x.bits) | over, assumes=assumes)
     if is_integer(dtype) and kind == "ReduceL2":  # the root of what may have wrapped round
         return step.anything()
     low, high = x.low, x.high
@@ -113,7 +103,7 @@ def _sums(step: Step) -> Interval:
         low, high = with_slack(low, high, DataType.FLOAT)
         over = over | np.where(overflows(size, count, DataType.FLOAT, bounded=x.bounded), PLUS, NONE)
     low, high, special = _squeezed(step, axes, *np.broadcast_arrays(low, high, special | over))
-    return step.result(low, high, dims, x, special=special, assumes=x.assumes | assumes)
+    return step.result(low, high, x, special=special, assumes=x.assumes | assumes)
 
 
 def _totals(array: Array, axes: Sequence[int], dims: Dims) -> Array:
@@ -127,12 +117,7 @@ def _totals(array: Array, axes: Sequence[int], dims: Dims) -> Array:
 def _means(step: Step) -> Interval:
     """At least the least and at most the greatest element, but for the rounding of the sum."""
     x, mean = step.input(0), step.node.op_type == "ReduceMean"
-    if mean:
-        axes = _axes(step, x)
-        dims = _reduced_dims(step, x, axes)
-    else:
-        axes = None if x.dims is None else list(range(2, len(x.dims)))
-        dims = None if x.dims is None else step.merged((*x.dims[:2], *(1 for _ in x.dims[2:])))
+    axes = _axes(step, x) if mean else None if x.dims is None else list(range(2, len(x.dims)))
     if axes is None:
         return step.unbounded()
     count, assumes = longest((None,) * len(axes), range(len(axes))) if x.dims is None else longest(x.dims, axes)
@@ -141,7 +126,7 @@ def _means(step: Step) -> Interval:
     low, high, special = averaged(step, x if x.dims is None else joined_along(x, axes), count)
     if mean and x.dims is not None:
         low, high, special = _squeezed(step, axes, *np.broadcast_arrays(low, high, special))
-    return step.result(low, high, dims, x, special=special, assumes=x.assumes | assumes)
+    return step.result(low, high, x, special=special, assumes=x.assumes | assumes)
 
 
 def averaged(step: Step, x: Interval, count: float) -> tuple[Array, Array, Bits]:
@@ -163,18 +148,18 @@ def _pool(step: Step) -> list[Interval]:
     """MaxPool and AveragePool: along the spatial dimensions joined; an average over padding may count zeros."""
     x, kernel = step.input(0), step.ints("kernel_shape")
     dims = step.dims[0]
-    if x.dims is not None and (dims is None or step.int("ceil_mode", 0)):  # of which onnx infers other sizes
+    if x.dims is not None and step.int("ceil_mode", 0):  # of which onnx infers other sizes
         dims = (*x.dims[:2], *(None for _ in x.dims[2:]))
     window = collapsed(x, dims) if x.dims is None else joined_along(x, range(2, len(x.dims)), dims)
     if step.node.op_type == "MaxPool":
-        first = with_dims(step.anything(), dims) if x.nan.any() else window
+        first = step.shaped(dims).anything() if x.nan.any() else window
         return [first, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
     if kernel is None:
         raise UnknownRangeError
     if step.int("count_include_pad", 0):
         window = replace(window, low=np.minimum(window.low, 0), high=np.maximum(window.high, 0))
     low, high, special = averaged(step, window, math.prod(kernel))
-    return [with_dims(step.result(low, high, dims, x, special=special), dims)]
+    return [step.shaped(dims).result(low, high, x, special=special)]
 
 
 def _cumulative(step: Step) -> Interval:
@@ -191,7 +176,7 @@ def _cumulative(step: Step) -> Interval:
     low, high, special = step.total(low, high, np.maximum(-low, high), count, x, signs=signs)
     low, high = (low, np.maximum(high, 0)) if x.least < 0 else (np.zeros(low.shape), high)
     special = special | special_totals(terms.special)
-    return step.result(low, high, x.dims, x, special=special, assumes=x.assumes | assumes)
+    return step.result(low, high, x, special=special, assumes=x.assumes | assumes)
 
 
 RULES: dict[str, Rule] = {

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from castsmith.analysis.bounds.interval import ANYTHING, NONE, Interval, UnknownRangeError, with_dims
+from castsmith.analysis.bounds.interval import ANYTHING, NONE, Interval, UnknownRangeError
 from castsmith.analysis.bounds.rounding import Array, is_float, is_integer, sum_error, unit_roundoff, vanished
 from castsmith.analysis.bounds.step import LONGEST, Rule, Step, along, axis_of, spoilt
 
@@ -36,7 +36,7 @@ def _resize(step: Step) -> Interval:
     if mode == "nearest":
         if x.infinite.any():  # some runtimes multiply neighbours by 0
             return step.anything()
-        return step.picked(low, high, dims, x, special=neighbours.special)
+        return step.picked(low, high, x, special=neighbours.special)
     count = LONGEST if changed is None else len(changed)
     sizes = 1.0
     if mode == "cubic":
@@ -79,7 +79,7 @@ def _interpolated(step: Step, x: Interval, low: Array, high: Array, sizes: float
         margin = (sizes - 1) * (high / 2 - low / 2) + most * max(_PLACE, _TRANSFORM * unit) + vanished(taps, dtype)
         margin = np.where(np.isfinite(margin) | x.bounded, margin, 0.0) + is_integer(dtype)
         low, high, over = step.total(low - margin, high + margin, most, _TRANSFORM, x)
-    return step.result(low, high, step.dims[0], x, special=spoilt(x) | over)
+    return step.result(low, high, x, special=spoilt(x) | over)
 
 
 def _short_fourier(step: Step) -> Interval:
@@ -97,7 +97,7 @@ def _short_fourier(step: Step) -> Interval:
     low, high, over = step.total(-size, size, np.asarray(most * count), count, *operands)
     special = NONE if all(operand.finite for operand in operands) else ANYTHING
     dims = None if x.dims is None else (x.dims[0], None, None, 2)  # onnx infers another number of frequencies
-    return with_dims(step.result(low, high, dims, *operands, special=special | over), dims)
+    return step.shaped(dims).result(low, high, *operands, special=special | over)
 
 
 RULES: dict[str, Rule] = {

@@ -1,4 +1,4 @@
-"""Add, Sub, Mul and Div, with what is known of normalizations and softmax that exporters write out in them."""
+"""Add, Sub, Mul and Div, with what is known of normalizations that exporters write out in them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,19 @@ from functools import partial
 
 import numpy as np
 
-from castsmith.analysis.bounds.interval import NAN, Ball, Bits, Interval, UnknownRangeError, possible
+from castsmith.analysis.bounds.interval import Ball, Interval, UnknownRangeError
 from castsmith.analysis.bounds.patterns import (
     Root,
     Standardized,
-    difference_to_maximum,
-    exponentials_over_sum,
     inverse_root,
-    is_node,
     root,
     same,
     standardized,
 )
-from castsmith.analysis.bounds.rounding import is_float, largest, slack, smallest, unit_roundoff
+from castsmith.analysis.bounds.rounding import is_float, largest, smallest, unit_roundoff
 from castsmith.analysis.bounds.rules.arithmetic import add, divide, multiply
 from castsmith.analysis.bounds.rules.normalization import (
     known_row,
-    parts_of_whole,
     radius_of,
     scaled_rows,
     sound_ball,
@@ -32,32 +28,16 @@ from castsmith.analysis.bounds.rules.normalization import (
 )
 from castsmith.analysis.bounds.step import Rule, Step, axis_of, longest
 
-_LEAST_SWISH = -0.2785
-"""The least value of x * sigmoid(x), near x = -1.2785."""
 _MOST_SLACK = 2.0**10
 """Growth of the slack of a ball, where its offset is cancelled, up to which it is kept."""
 
 
 def _divided(step: Step) -> Interval:
-    """Div, and what is known of a vector over its own norm, or of exponentials over their sum."""
-    plain, x = divide(step), step.input(0)
-    axis = exponentials_over_sum(step.node, step.intervals)
-    if axis is not None and x.dims is not None and is_float(step.dtypes[0]):
-        return _softmax(step, plain, x, axis_of(axis, len(x.dims)))
-    norm = root(step.value(1), step.intervals)
+    """Div, and what is known of a vector over its own norm."""
+    plain, norm = divide(step), root(step.value(1), step.intervals)
     if norm is None or not same(norm.source, step.value(0), step.intervals):
         return plain
-    return _over_norm(step, plain, x, norm, step.input(1).least)
-
-
-def _softmax(step: Step, plain: Interval, x: Interval, axis: int) -> Interval:
-    """Exponentials over their sum: NaN as the quotient may be, unless one of them is certainly 1."""
-    special: Bits = plain.special & NAN
-    difference = difference_to_maximum(step.value(0), step.intervals, axis, len(x.dims or ()))
-    shifted = None if difference is None else step.intervals.get(difference)
-    if shifted is not None:
-        special = possible(np.full(x.low.shape, bool(shifted.nan.any())))
-    return parts_of_whole(step, x, [axis], special)
+    return _over_norm(step, plain, step.input(0), norm, step.input(1).least)
 
 
 def _multiplied(step: Step) -> Interval:
@@ -67,18 +47,7 @@ def _multiplied(step: Step) -> Interval:
         norm = inverse_root(step.value(other), step.intervals)
         if norm is not None and same(norm.source, step.value(one), step.intervals):
             return _over_norm(step, plain, step.input(one), norm, _least_norm(step.input(other)))
-        gate = is_node(step.value(other), "Sigmoid")
-        if gate is not None and same(gate.inputs[0], step.value(one), step.intervals):
-            return _gated(step, plain, step.input(one))
     return _scaled(step, plain, by=True)
-
-
-def _gated(step: Step, plain: Interval, x: Interval) -> Interval:
-    """X * sigmoid(x), which has a least value, but for the error of the sigmoid."""
-    relative, absolute = slack(step.dtypes[0])
-    with np.errstate(invalid="ignore"):
-        least = _LEAST_SWISH * (1 + relative) - absolute * np.maximum(-x.low, 0)
-    return replace(plain, low=np.maximum(plain.low, least))
 
 
 def _least_norm(inverse: Interval) -> float:

@@ -50,20 +50,13 @@ _COUNTED = "float w = {0.5}, int64 n = {4}, bool t = {1}"
         (_IF % "t", "bool t = {1}", (-2, 1)),
         (_IF % "t", "bool t = {0}", (0, 2)),
         (_IF % "t", "bool[1] t = {0}", (0, 2)),
-        # four turns, each adds 1
-        (_LOOP % ("n", "", _AGAIN, "Add (s, k)"), _COUNTED, (4.5, 4.5)),
-        (_LOOP % ("n", "", _AGAIN, "Identity (k)"), _COUNTED, (1, 1)),
-        (_LOOP % ("n", "", f"{_AGAIN} a = Neg (s)", "Sub (k, a)"), _COUNTED, (4.5, 4.5)),
-        (_LOOP % ("n", "", _AGAIN, _CAPTURING), _COUNTED, (4.5, 4.5)),
-        # not certain to go on: the state may be that of any turn
+        # the state may be that of any turn
+        (_LOOP % ("n", "", _AGAIN, _CAPTURING), _COUNTED, (0.5, math.inf)),
         (_LOOP % ("n", "t", _AGAIN, "Identity (k)"), _COUNTED, (0.5, 1)),
         (_LOOP % ("n", "", "Not (c)", "Identity (k)"), _COUNTED, (0.5, 1)),
         (_LOOP % ("n", "t", _AGAIN, "Add (s, k)"), _COUNTED, (0.5, math.inf)),
         (_LOOP % ("n", "t", _AGAIN, "Sub (s, k)"), _COUNTED, (-math.inf, 0.5)),
         (_LOOP % ("", "t", _AGAIN, "Add (s, k)"), _COUNTED, (0.5, math.inf)),
-        # 33 turns are not followed one by one, 32 are
-        (_LOOP % ("n", "", _AGAIN, "Add (s, k)"), _COUNTED.replace("{4}", "{32}"), (32.5, 32.5)),
-        (_LOOP % ("n", "", _AGAIN, "Add (s, k)"), _COUNTED.replace("{4}", "{33}"), (0.5, math.inf)),
     ],
 )
 def test_branches_and_turns(body: str, constants: str, expected: tuple[float, float]) -> None:

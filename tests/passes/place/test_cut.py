@@ -10,8 +10,9 @@ import onnx_ir
 
 from castsmith.analysis.inference.intervals import Ranges
 from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.naming import Namer
-from castsmith.ir.walks import holders, imports_by_scope
+from castsmith.ir.walks import imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.cost import Legality
 from castsmith.passes.place import cut
@@ -19,7 +20,6 @@ from castsmith.passes.place.choices import Choice, Mode
 from castsmith.passes.place.problem import IMPOSSIBLE, LAUNCH_BYTES, Problem
 from castsmith.passes.place.regions import find_regions, pose
 from castsmith.passes.place.sizes import Sizes
-from castsmith.passes.shapes.walk import Shapes
 from tests.passes.place.place_regions import PAIRS, random_model
 from tests.sampling import sampled
 
@@ -31,7 +31,7 @@ _ENUMERATED = 20_000
 def problems(model: onnx_ir.Model) -> list[Problem]:
     inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
     imports = imports_by_scope(model)
-    sizes = Sizes(Shapes(model, inference, imports, holders(model)), 64, {})
+    sizes = Sizes(Shapes(model, inference), 64, {})
     ranges = Ranges(inference)
     posed = [
         pose(region, inference, imports[graph], sizes, legality=Legality(), namer=Namer(model))

@@ -7,13 +7,13 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.walks import holders, imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.place.problem import LAUNCH_BYTES
 from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.gains import Gains
 from castsmith.passes.precision.ports import Aim, ports_of
-from castsmith.passes.shapes.walk import Shapes
 
 NODES: list[tuple[str, float, float]] = [
     # nodes, bytes that a conversion saves, bytes of casts of all operands and results
@@ -47,7 +47,7 @@ def test_bytes_that_a_conversion_saves_and_that_casts_cost() -> None:
         held = holders(model)
         imports = imports_by_scope(model, held)
         aim = Aim(DataType.FLOAT16, frozenset({DataType.FLOAT, DataType.DOUBLE}), None)
-        gains = Gains(aim, Sizes(Shapes(model, inference, imports, held), 64, {}), inference.type_of)
+        gains = Gains(aim, Sizes(Shapes(model, inference), 64, {}), inference.type_of)
         node = next(node for node in model.graph if node.outputs[0].name == "y")
         ports = ports_of(node, inference.type_of, imports[model.graph], aim)
         constants = set(model.graph.initializers.values())

@@ -15,12 +15,12 @@ import onnxruntime
 import pytest
 
 import castsmith
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.session import Session
 from castsmith.passes.shapes.conflicts import conflicts_of
-from castsmith.passes.shapes.walk import Shapes
+from tests.analysis.shapes.test_walk import shapes_of
 from tests.graphs.contradictory_shapes import contradictory
-from tests.passes.shapes.test_walk import shapes_of
 
 _LEVELS = (
     onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -120,7 +120,7 @@ def test_declarations_conflict_whether_they_were_used_or_not() -> None:
     head = '<ir_version: 8, opset_import: ["": 21, "local": 1]> g (float[N] p, float[3] q) => (y) <float[2] a>'
     for operator in ("Neg", "local.Neg"):  # whose result is inferred to be of [N], and not inferred
         session = Session(onnx_ir.from_onnx_text(f"{head} {{ a = {operator} (p) y = Add (a, q) }}"))
-        shapes = Shapes(session.model, session.inference(PromotionRules()), session.imports, session.holders)
+        shapes = Shapes(session.model, session.inference(PromotionRules()))
         for start in (shapes, shapes.restarted(declared=False)):
             assert list(conflicts_of(start, session.nodes).values()) == ["a [2] and q [3]"], operator
 

@@ -18,6 +18,7 @@ from castsmith.analysis.bounds.analysis import FOREIGN, RULES
 from castsmith.analysis.bounds.interval import ANYTHING, NONE, Dims, Interval, interval_of
 from castsmith.analysis.bounds.reading import interval_of_tensor
 from castsmith.analysis.bounds.step import Step
+from castsmith.analysis.shapes.dims import Names
 
 Array = np.ndarray[Any, Any]
 Operand = Interval | Array | None
@@ -61,7 +62,8 @@ def step_of(
     attributes = [onnx_ir.from_proto(each) for each in made]
     node = onnx_ir.Node(domain, op_type, values, attributes, num_outputs=len(dims))
     known = {value: each for value, each in zip(values, intervals, strict=True) if value is not None and each}
-    return Step(node, intervals, opset, dims, dtypes or [DataType.DOUBLE] * len(dims), known)
+    step = Step(node, intervals, opset, dims, dtypes or [DataType.DOUBLE] * len(dims), known)
+    return step.with_dims({domain: opset}, Names())
 
 
 def ruled(step: Step) -> list[Interval]:

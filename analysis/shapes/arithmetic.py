@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
+from castsmith.analysis.shapes.elements import MOST, Content, Derived, Operation, array_of, holds, is_number
 from castsmith.numerics.symbols import UNKNOWN, Element, Unknown, compared, high_of, low_of, quotient
 from castsmith.numerics.types import Kind, element_type
-from castsmith.passes.shapes.elements import MOST, Content, Derived, Operation, array_of, holds, is_number
 
 Scalar = Callable[..., Element]
 

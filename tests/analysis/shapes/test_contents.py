@@ -16,12 +16,12 @@ from onnx.reference import ReferenceEvaluator
 
 import castsmith
 from castsmith.analysis.inference.walk import infer_element_types
-from castsmith.ir.walks import all_nodes, holders, imports_by_scope
+from castsmith.analysis.shapes.contents import FOLLOWED
+from castsmith.analysis.shapes.walk import Shapes
+from castsmith.ir.walks import all_nodes
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.symbols import Poly, Unknown
-from castsmith.passes.shapes.contents import FOLLOWED
 from castsmith.passes.shapes.run import FoldShapes, computes_from_constants
-from castsmith.passes.shapes.walk import Shapes
 from tests.graphs.golden import read
 from tests.sampling import check_all, sampled
 
@@ -151,8 +151,8 @@ def some(domain: str) -> list[str]:
 def _ours(proto: onnx.ModelProto) -> list[Any]:
     """The elements that are known of each output; None where some are not."""
     model = onnx_ir.from_proto(proto)
-    held, inference = holders(model), infer_element_types(model, PromotionRules())
-    shapes = Shapes(model, inference, imports_by_scope(model, held), held)
+    inference = infer_element_types(model, PromotionRules())
+    shapes = Shapes(model, inference)
     found: list[Any] = []
     for value in model.graph.outputs:
         content, dtype = shapes.content(value), inference.type_of(value)
@@ -215,7 +215,7 @@ def test_signs(op: str, expected: list[int]) -> None:
 
 def test_a_look_at_the_operators_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models that the pass leaves after that look are those that it leaves after it has followed all shapes."""
-    golden = sorted((Path(__file__).parents[1] / "golden").glob("*/*.onnxtxt"))
+    golden = sorted((Path(__file__).parents[2] / "passes" / "golden").glob("*/*.onnxtxt"))
     models = [MODELS[name] for name in some("models to look at for shapes")]
     sources = [*models, *(onnx_ir.to_proto(read(path).model()) for path in golden)]
     looked = [computes_from_constants(all_nodes(onnx_ir.from_proto(proto))) for proto in sources]

@@ -15,14 +15,14 @@ import onnx.helper
 import onnx.shape_inference
 import onnx_ir
 
+from castsmith.analysis.shapes.contrib import contrib_dims
+from castsmith.analysis.shapes.elements import Dims, Operation
 from castsmith.ir.ops.attributes import MisfitError
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.movement import RULES, broadcast, movement_of
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import operators
 from castsmith.numerics.symbols import UNKNOWN, Element, Poly, Unknown
-from castsmith.passes.shapes.contrib import contrib_dims
-from castsmith.passes.shapes.elements import Dims, Operation
 
 _FIRST = operators(lambda row: row.keeps_shape)
 
@@ -39,6 +39,8 @@ _SMALL = 64
 def _range(node: Operation) -> Dims:
     operands = [node.content(index) for index in range(3)]
     parts = [operand.ravel()[0] for operand in operands if operand is not None and operand.size == 1]
+    if len(parts) == 3 and not node.floats and all(isinstance(part, int) for part in parts) and parts[2]:
+        return (len(range(*parts)),)
     if len(parts) == 3 and parts[2] == 1:
         count = parts[1] - parts[0]
         if isinstance(count, int):
@@ -88,7 +90,7 @@ def dims_of(node: Operation, imports: Mapping[str, int], names: Names) -> list[D
     if node.node.domain in DEFAULT_DOMAINS:
         first = node.shapes[0] if node.shapes else None
         if op_type in _FIRST:
-            return [first, *[first] * (len(node.node.outputs) - 1)]
+            return [first, *nothing[1:]]
         if op_type in BROADCAST:
             return [first if node.opset < NUMPY_OPSET else _joined(node)]
         if op_type in RULES:

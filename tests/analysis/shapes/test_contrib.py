@@ -7,10 +7,9 @@ import onnx_ir
 import pytest
 
 from castsmith.analysis.inference.walk import infer_element_types
-from castsmith.ir.walks import holders, imports_by_scope
+from castsmith.analysis.shapes.contrib import RULES
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.passes.shapes.contrib import RULES
-from castsmith.passes.shapes.walk import Shapes
 from tests.analysis.bounds import operators
 from tests.analysis.bounds.containment import results, runtimes
 from tests.sampling import check_all
@@ -25,8 +24,8 @@ def check_shapes(op_type: str, seed: int) -> None:
     for value in proto.graph.output:
         value.type.tensor_type.ClearField("shape")
     model = onnx_ir.from_proto(proto)
-    held, inference = holders(model), infer_element_types(model, PromotionRules())
-    shapes = Shapes(model, inference, imports_by_scope(model, held), held)
+    inference = infer_element_types(model, PromotionRules())
+    shapes = Shapes(model, inference)
     for _, run in runtimes(case.model(), reference=False):
         arrays = results(run, names, next(iter(case.feeds(1))))
         for value in model.graph.outputs:
@@ -52,6 +51,6 @@ def test_most_first_results_are_known() -> None:
     for value in proto.graph.output:
         value.type.tensor_type.ClearField("shape")
     model = onnx_ir.from_proto(proto)
-    held, inference = holders(model), infer_element_types(model, PromotionRules())
-    shapes = Shapes(model, inference, imports_by_scope(model, held), held)
+    inference = infer_element_types(model, PromotionRules())
+    shapes = Shapes(model, inference)
     assert [str(shapes.shape(value)) for value in model.graph.outputs] == ["(2, N, 8)", "(2, N, 8)", "(2, N, N)"]

@@ -1,7 +1,7 @@
 """Shapes with symbols, and the elements computed from them: every rule beside where it says nothing.
 
 `inferred.txt` has one line for each: opset, nodes, shape of `y`, elements of `y`. `python -m
-tests.passes.shapes.test_walk` writes the last two again, to be read.
+tests.analysis.shapes.test_walk` writes the last two again, to be read.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import onnx.parser
 import onnx_ir
 
 from castsmith.analysis.inference.walk import infer_element_types
-from castsmith.ir.walks import holders, imports_by_scope
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.shapes.targets import constant_target
-from castsmith.passes.shapes.walk import Shapes
 
 FILE = Path(__file__).with_name("inferred.txt")
 HEAD = (
@@ -39,8 +38,8 @@ def shapes_of(opset: str, nodes: str) -> tuple[onnx_ir.Model, Shapes]:
         f'<ir_version: 8, opset_import: ["": {opset}, "com.microsoft": 1, "local": 1]> g ({HEAD}) => (y) {{ {nodes} }}'
     )
     model = onnx_ir.from_proto(onnx.parser.parse_model(text))
-    held, inference = holders(model), infer_element_types(model, PromotionRules(promote_unsafe=True))
-    return model, Shapes(model, inference, imports_by_scope(model, held), held)
+    inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+    return model, Shapes(model, inference)
 
 
 def lines() -> list[list[str]]:

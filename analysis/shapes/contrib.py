@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from castsmith.analysis.shapes.elements import Dims, Operation
 from castsmith.ir.ops.movement import broadcast
 from castsmith.numerics.symbols import UNKNOWN
-from castsmith.passes.shapes.elements import Dims, Operation
 
 
 def _as_first(node: Operation) -> Dims | None:

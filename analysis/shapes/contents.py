@@ -1,7 +1,7 @@
 """Results of operators on small arrays whose elements are known: moves, shapes, and arithmetic.
 
 Every rule is the operator's definition, the same at every opset that has it; moves of elements are in
-`castsmith.ir.ops.movement`, arithmetic is in `castsmith.passes.shapes.arithmetic`. A test compares each rule with the
+`castsmith.ir.ops.movement`, arithmetic is in `castsmith.analysis.shapes.arithmetic`. A test compares each rule with the
 reference implementation.
 """
 
@@ -16,12 +16,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from castsmith.ir.ops.movement import RULES, moves_of
-from castsmith.ir.ops.moves import MoveError, Way, move, operands_of
-from castsmith.ir.ops.table import CASTS, operators
-from castsmith.numerics.symbols import UNKNOWN, Element, product
-from castsmith.passes.shapes.arithmetic import BY_ELEMENT, Scalar, cast_content, each_of, elementwise, picked
-from castsmith.passes.shapes.elements import (
+from castsmith.analysis.shapes.arithmetic import BY_ELEMENT, Scalar, cast_content, each_of, elementwise, picked
+from castsmith.analysis.shapes.elements import (
     MOST,
     Content,
     Derived,
@@ -32,6 +28,10 @@ from castsmith.passes.shapes.elements import (
     is_number,
     of_tensor,
 )
+from castsmith.ir.ops.movement import RULES, moves_of
+from castsmith.ir.ops.moves import MoveError, Way, move, operands_of
+from castsmith.ir.ops.table import CASTS, operators
+from castsmith.numerics.symbols import UNKNOWN, Element, product
 
 
 def _moved(node: Operation) -> list[Content | None] | None:

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import onnx_ir
 
 from castsmith.analysis.inference.walk import Inference
+from castsmith.analysis.shapes.contents import FOLLOWED, contents_of
+from castsmith.analysis.shapes.dims import Names, dims_of
+from castsmith.analysis.shapes.elements import Content, Derived, Dims, Operation, of_tensor
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.ops.table import FLOW
-from castsmith.ir.walks import Scope, graph_of, graphs_in, sources_first
+from castsmith.ir.walks import Scope, graph_of, graphs_in, holders, imports_by_scope, sources_first
 from castsmith.numerics.symbols import Element, Poly, Unknown, symbol
-from castsmith.passes.shapes.contents import FOLLOWED, contents_of
-from castsmith.passes.shapes.dims import Names, dims_of
-from castsmith.passes.shapes.elements import Content, Derived, Dims, Operation, of_tensor
 
 
 @dataclass
@@ -29,7 +30,6 @@ class Shapes:
     """Shapes of a model, and the elements that are computed from them.
 
     Attributes:
-        held: The node that holds each subgraph.
         largest_dim: Upper bound of unknown dimensions; 0 if unknown.
         declared: Use the declared shapes of node outputs.
         preferred: Use their numbers for all of a shape that is inferred only in part, as runtimes do.
@@ -37,8 +37,6 @@ class Shapes:
 
     model: onnx_ir.Model
     inference: Inference
-    imports: Mapping[Scope, Mapping[str, int]]
-    held: Mapping[onnx_ir.Graph, onnx_ir.Node]
     largest_dim: int = 0
     declared: bool = True
     preferred: bool = False
@@ -50,6 +48,16 @@ class Shapes:
     _named: dict[tuple[object, str], Poly] = field(default_factory=dict[tuple[object, str], Poly])
     _names: Names = field(default_factory=Names)
     _derived: Derived = field(default_factory=Derived)
+
+    @cached_property
+    def held(self) -> Mapping[onnx_ir.Graph, onnx_ir.Node]:
+        """The node that holds each subgraph."""
+        return holders(self.model)
+
+    @cached_property
+    def imports(self) -> Mapping[Scope, Mapping[str, int]]:
+        """The opset imports of each graph of the model and each subgraph."""
+        return imports_by_scope(self.model, self.held)
 
     def shape(self, value: onnx_ir.Value | None) -> Dims | None:
         """Return the shape of the value, every dimension an int or a Poly; None if the rank is unknown."""
@@ -195,5 +203,4 @@ class Shapes:
 
     def restarted(self, *, declared: bool) -> Shapes:
         """Return a new walk, which ignores the declared shapes of node outputs, or prefers them."""
-        settings = self.model, self.inference, self.imports, self.held, self.largest_dim
-        return Shapes(*settings, declared=declared, preferred=declared)
+        return Shapes(self.model, self.inference, self.largest_dim, declared=declared, preferred=declared)
