@@ -51,7 +51,7 @@ from castsmith.passes.precision.apply import (
 from castsmith.passes.precision.constants import RoundingLosses
 from castsmith.passes.precision.evidence import Evidence, Known
 from castsmith.passes.precision.gains import price
-from castsmith.passes.precision.patterns import Asked, ConversionRequest, Pattern, parse_patterns, require_matches
+from castsmith.passes.precision.patterns import Asked, Pattern, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.problem import Problem
 from castsmith.passes.precision.weights import store_weights
@@ -201,13 +201,18 @@ class ConvertPrecision(SessionPass):
         held = holders(model)
         imports = imports_by_scope(model, held)
         sizes = Sizes(Shapes(model, inference, imports, held), 64, {})
-        request = ConversionRequest(
+        converted_ports = ports_to_convert(model, self.io)
+        problem = Problem(
+            model,
+            inference,
+            imports,
+            aim,
             asked_to_keep.with_all_inside(model),
             asked_to_lower.with_all_inside(model),
-            ports_to_convert(model, self.io),
-        )
-        problem = Problem(
-            model, inference, imports, aim, request, Evidence(model, to, self.bound), sizes, self._losses(to)
+            converted_ports,
+            Evidence(model, to, self.bound),
+            sizes,
+            self._losses(to),
         )
         problem.state()
         price(problem, sparing=self.sparing)
@@ -224,7 +229,7 @@ class ConvertPrecision(SessionPass):
             for node, precision in precisions.items()
             if precision.dtype != to and node.graph is not None and not self.sparing
         ]
-        change.records.refusals += _outputs_that_stay(model, request.converted_ports, aim.sources)
+        change.records.refusals += _outputs_that_stay(model, converted_ports, aim.sources)
         if change.records.rewrites:
             session.changed()
         return PrecisionResult(model, bool(change.records.rewrites), change.records, precisions=precisions)
