@@ -30,7 +30,6 @@ from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.constants import Carried, RoundingLosses, unfit
 from castsmith.passes.precision.evidence import Evidence
 from castsmith.passes.precision.facts import Facts
-from castsmith.passes.precision.operators import Place
 from castsmith.passes.precision.ports import ANYTHING, CONVERTED, KEPT, Aim, Ports, Scope, Use, ports_of
 from castsmith.passes.precision.sensitivity import Sensitivity, is_negligible
 
@@ -69,7 +68,7 @@ class Problem:
     @cached_property
     def sensitivity(self) -> Sensitivity:
         """The sensitive nodes."""
-        return Sensitivity(self.aim.to, self.evidence.of)
+        return Sensitivity(self.aim.to, self.evidence.of, self.sizes)
 
     @cached_property
     def beyond(self) -> Mapping[onnx_ir.Value, str]:
@@ -201,7 +200,7 @@ class Problem:
             return
         why = self._exceeding(node, ports)
         if not why and self.aim.to in _SHORT:
-            why = self.sensitivity.judge(node, ports, self._place(imports))
+            why = self.sensitivity.judge(node, ports, opset_of(imports, "") or 0)
         if not why and self._counts_in_short(node):
             why = f"it computes with integers, which {type_name(self.aim.to)} does not hold"
         if why:
@@ -210,10 +209,7 @@ class Problem:
     def _keep(self, node: onnx_ir.Node, variable: int, ports: Ports, imports: Mapping[str, int], why: str) -> None:
         self.reasons[node] = why
         self.costs.fix(variable, yes=False)
-        self.sensitivity.keep(node, ports, self._place(imports))
-
-    def _place(self, imports: Mapping[str, int]) -> Place:
-        return Place(opset_of(imports, "") or 0, self.sizes.dims)
+        self.sensitivity.keep(node, ports, opset_of(imports, "") or 0)
 
     def _without_casts(self, imports: Mapping[str, int]) -> str:
         return "" if opset_of(imports, "") else "the model does not import ONNX's operators, which include Cast"
