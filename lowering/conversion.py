@@ -23,7 +23,7 @@ from castsmith.lowering.check.target import unreported_errors
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES, declared_findings
 from castsmith.lowering.fault_search import WRONG, faults
 from castsmith.lowering.faults import LIMITS, Fault
-from castsmith.lowering.fewest import Fewest
+from castsmith.lowering.fewest import fewest
 from castsmith.lowering.fitting import Proof
 from castsmith.lowering.healing import computes_in_half, reference_of
 from castsmith.lowering.inlining import inline_functions, obstacle_to_inlining
@@ -231,9 +231,10 @@ def _search(model: onnx_ir.Model, request: Request, baseline: Reference, most: f
     """Keep the fewest nodes with which the error is at most `most`; `MOST_ATTEMPTS` conversions at most."""
     plain = _without_losses(model.clone(), request, baseline)
     first, nodes = _measured(plain.result, baseline), list(dict.fromkeys(plain.converted().values()))
+    errors = list[float]()
     best: tuple[frozenset[str], _Attempt, ConvertResult] | None = None
 
-    def error(kept: frozenset[str]) -> float:
+    def holds(kept: frozenset[str]) -> bool:
         nonlocal best
         attempt, result = plain, first
         if kept:
@@ -241,21 +242,19 @@ def _search(model: onnx_ir.Model, request: Request, baseline: Reference, most: f
             attempt = _attempt(model.clone(), request, keep)
             result = _measured(attempt.result, baseline)
         measured = present(result.error, "the error of the conversion")
-        worst = measured.worst if len(measured.sets) == len(baseline.runs) else float("inf")
-        if worst <= most and (best is None or len(kept) < len(best[0])):
+        errors.append(measured.worst if len(measured.sets) == len(baseline.runs) else float("inf"))
+        if errors[-1] <= most:
             best = kept, attempt, result
-        return worst
+        return errors[-1] <= most
 
-    search = Fewest(nodes, error, most, MOST_ATTEMPTS)
-    search.run()
+    fewest(nodes, holds, MOST_ATTEMPTS)
     if best is None:
-        without, least = search.errors[frozenset()], min(search.errors.values())
         raise OptionError(
-            f"`max_error` {most:g} is not reached: the error is {without:.3g}, and {least:.3g} if every node is kept"
-            " that can be."
+            f"`max_error` {most:g} is not reached: the error is {errors[0]:.3g}, and {min(errors):.3g} if every node is"
+            " kept that can be."
         )
     kept, attempt, result = best
-    result = replace(result, attempts=len(search.errors), kept=tuple(name for name in nodes if name in kept))
+    result = replace(result, attempts=len(errors), kept=tuple(name for name in nodes if name in kept))
     return replace(attempt, result=result).told(request, attempt.proof(request)) if kept else result
 
 
