@@ -491,25 +491,55 @@ def _attempt(
     work: onnx_ir.Model, request: Request, keep: tuple[Pattern, ...], main: ConvertPrecision | None = None
 ) -> _Attempt:
     """Convert the model itself; `keep` says which nodes to leave, and `main` how, by default as requested."""
-    keys, target = keys_of(work), request.target
+    keys = keys_of(work)
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     run = Run(Session(work), request.options.provenance, request.options.progress)
-    newer = opset_asked(run.session, target, request.to)
+    _raise_opset(run, request)
+    if request.options.weights_only:
+        step = ConvertPrecision(
+            request.to, request.target, keep=keep, rounding_losses=request.losses, weights_only=True
+        )
+        conversion = _precisions(run, step)
+    else:
+        conversion = _converted_and_cleaned(run, request, keep, main)
+    names, records = _names(conversion, results), run.records
+    precisions = {name: conversion.precisions[node] for node, name in names.items()}
+    result = ConvertResult(
+        run.session.model,
+        records.rewrites,
+        records.refusals,
+        records.diagnostics,
+        precisions={name: (precision.dtype, precision.reason) for name, precision in precisions.items()},
+        regions={name: precision.region for name, precision in precisions.items() if precision.region},
+        operators={name: node.op_type for node, name in names.items()},
+    )
+    first = {node: precision.result for node, precision in conversion.precisions.items()}
+    attempt = _Attempt(result, keep, {name: node for node, name in names.items()}, first, keys)
+    return replace(attempt, result=replace(result, magnitudes=dict(attempt.magnitudes(request))))
+
+
+def _raise_opset(run: Run, request: Request) -> None:
+    """Raise the opset where the target or the precision asks for that. Raises OptionError for bfloat16 without it."""
+    newer = opset_asked(run.session, request.target, request.to)
     if newer is not None:
         run.apply(RaiseOpset(*newer))
-    if request.to == DataType.BFLOAT16 and run.records.refusals and _is_older(work, FIRST_WITH_BFLOAT16):
+    now = opset_of(run.session.model.graph.opset_imports, "")
+    is_older = now is not None and now < FIRST_WITH_BFLOAT16
+    if request.to == DataType.BFLOAT16 and run.records.refusals and is_older:
         why = run.records.refusals[0].reason
         raise OptionError(f"bfloat16 needs opset 13, and {why}; export the model at opset 13.")
-    if request.options.weights_only:
-        weights = ConvertPrecision(request.to, target, keep=keep, rounding_losses=request.losses, weights_only=True)
-        return _ended(run, request, _precisions(run, weights), results, keep, keys)
-    widening, without_double = (), ()
+
+
+def _converted_and_cleaned(
+    run: Run, request: Request, keep: tuple[Pattern, ...], main: ConvertPrecision | None
+) -> PrecisionResult:
+    """Repair the model, convert it, and lower what the target does not support."""
+    session, target = run.session, request.target
     if target is not None:  # what replaces an operator of a vendor is converted like all else
         run.apply(make_pass("lower-custom", {"target": target}))
-    if main is None:
-        widening, without_double = _widening(run.session, request.to), _without_double(run.session, request)
+    widening, without_double = ((), ()) if main else (_widening(session, request.to), _without_double(session, request))
     _repair(run, target)
-    mixed = {diagnostic.site for diagnostic in _left_mixed(run.session)}
+    mixed = {diagnostic.site for diagnostic in _left_mixed(session)}
     main = main or ConvertPrecision(
         request.to,
         target,
@@ -519,55 +549,27 @@ def _attempt(
         bound=request.bound,
         rounding_losses=request.losses,
     )
-    conversion = PrecisionResult(work, False)
-    for step in (*widening, main):
-        conversion = _precisions(run, step)
+    for step in widening:
+        run.apply(step)
+    conversion = _precisions(run, main)
     for step in without_double:
-        conversion = _with_second(conversion, _precisions(run, step))
+        changed = _precisions(run, step).precisions
+        changed = {node: replace(precision, region=0) for node, precision in changed.items() if precision.region}
+        conversion = replace(conversion, precisions={**conversion.precisions, **changed})
     if target is not None:
         run.apply(UnifyOperands(target))
     run.apply(SimplifyCasts(target=target))
     if target is not None:
         run.apply(FitLoader(target))
         _lower(run, target)
-    records = run.records
-    records.diagnostics += [diagnostic for diagnostic in _left_mixed(run.session) if diagnostic.site not in mixed]
-    records.diagnostics += _unsupported(run.session, target)
-    records.diagnostics += _without_kernel(run.session, request)
-    return _ended(run, request, conversion, results, keep, keys)
-
-
-def _is_older(model: onnx_ir.Model, opset: int) -> bool:
-    now = opset_of(model.graph.opset_imports, "")
-    return now is not None and now < opset
-
-
-def _ended(
-    run: Run,
-    request: Request,
-    conversion: PrecisionResult,
-    results: Mapping[onnx_ir.Node, str],
-    keep: tuple[Pattern, ...],
-    keys: Mapping[onnx_ir.Value, str],
-) -> _Attempt:
-    """Return the conversion that ends with these precisions."""
-    names, records = _names(conversion, results), run.records
-    result = ConvertResult(
-        run.session.model,
-        records.rewrites,
-        records.refusals,
-        records.diagnostics,
-        precisions={
-            name: (precision.dtype, precision.reason)
-            for node, name in names.items()
-            if (precision := conversion.precisions[node])
-        },
-        regions={name: region for node, name in names.items() if (region := conversion.precisions[node].region)},
-        operators={name: node.op_type for node, name in names.items()},
-    )
-    first = {node: precision.result for node, precision in conversion.precisions.items()}
-    attempt = _Attempt(result, keep, {name: node for node, name in names.items()}, first, keys)
-    return replace(attempt, result=replace(result, magnitudes=dict(attempt.magnitudes(request))))
+    diagnostics = run.records.diagnostics
+    diagnostics += [diagnostic for diagnostic in _left_mixed(session) if diagnostic.site not in mixed]
+    if target is not None:  # all that it still refuses
+        left = leftovers(session, _RULES, target)
+        diagnostics += [replace(diagnostic, severity=Severity.WARNING) for diagnostic in left]
+    elif request.to == DataType.BFLOAT16:
+        diagnostics += _without_kernel(session)
+    return conversion
 
 
 def _repair(run: Run, target: Target | None) -> None:
@@ -626,23 +628,8 @@ def _holds(session: Session, dtype: DataType) -> bool:
     return any(types.type_of(value) == dtype for value in all_values(session.model))
 
 
-def _with_second(first: PrecisionResult, second: PrecisionResult) -> PrecisionResult:
-    """Return the first result with the nodes that a second conversion changed."""
-    changed = {node: replace(precision, region=0) for node, precision in second.precisions.items() if precision.region}
-    return replace(first, precisions={**first.precisions, **changed})
-
-
-def _unsupported(session: Session, target: Target | None) -> list[Diagnostic]:
-    """Return a warning for all that the target still refuses in the converted model."""
-    if target is None:
-        return []
-    return [replace(diagnostic, severity=Severity.WARNING) for diagnostic in leftovers(session, _RULES, target)]
-
-
-def _without_kernel(session: Session, request: Request) -> Iterator[Diagnostic]:
+def _without_kernel(session: Session) -> Iterator[Diagnostic]:
     """Yield a note about the first operator that keeps ONNX Runtime from loading a bfloat16 model of no target."""
-    if request.target is not None or request.to != DataType.BFLOAT16:
-        return
     for diagnostic in unreported_errors(session.model, session.inference(_RULES), load_target("onnxruntime-cpu"), ()):
         if diagnostic.code == TARGET_LACKS_KERNEL.code:
             way_out = "`target=` keeps nodes without a kernel in float"

@@ -42,7 +42,6 @@ from castsmith.lowering.rescale.softmax import SHIFT_SOFTMAX, Shifts
 from castsmith.lowering.rescale.solve import Bound, Solution, solve
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.passes.core.options import OptionInfo, option
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import name_node, place_constant
 from castsmith.passes.core.session import Session
@@ -120,10 +119,6 @@ class RescaleResult(RewriteResult):
     unsolved: tuple[str, ...] = ()
 
 
-def _any(_: str, value: object) -> object:
-    return value
-
-
 @dataclass(frozen=True)
 class Rescale(SessionPass):
     """Scale values of a float16 model by powers of two, so that they fit.
@@ -136,8 +131,8 @@ class Rescale(SessionPass):
 
     codes = (SCALE_CONSTANT, SCALE_VALUE, SCALE_ATTRIBUTE, CARRY_SCALE, SHIFT_SOFTMAX)
 
-    reference: Reference | None = option(None, OptionInfo("the model in float, with its values", _any))
-    found: tuple[Fault, ...] | None = option(None, OptionInfo("what goes wrong in float16", _any))
+    reference: Reference | None = None
+    found: tuple[Fault, ...] | None = None
 
     def rewrite(self, session: Session) -> RewriteResult:
         model, records = session.model, Records()

@@ -308,13 +308,12 @@ def put_constant(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> None:
 
 
 def _place_beside(change: Change, value: onnx_ir.Value, new: onnx_ir.Value) -> None:
-    graph, node = value.graph, value.producer()
-    if node is None and isinstance(graph, onnx_ir.Graph) and change.namer.takes_initializers(graph):
+    graph = present(value.graph, "the graph of the constant")
+    beside = value.producer() or next(iter(graph), None)
+    if beside is None:
         graph.register_initializer(new)
-        return
-    beside = node or next(iter(graph)) if graph is not None else None
-    beside = present(beside, "the place of the constant")
-    place_constant(new, beside, change.namer)
+    else:
+        place_constant(new, beside, change.namer)
 
 
 # Values and nodes.

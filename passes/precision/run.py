@@ -132,10 +132,6 @@ def _types(_: str, value: object) -> object:
     return tuple(parse_type(cast("TypeLike", dtype)) for dtype in dtypes)
 
 
-def _any(_: str, value: object) -> object:
-    return value
-
-
 @dataclass(frozen=True)
 class ConvertPrecision(SessionPass):
     """Convert the nodes of a model to another floating-point precision.
@@ -179,8 +175,8 @@ class ConvertPrecision(SessionPass):
         (), OptionInfo("patterns of nodes to convert though sensitive", _texts)
     )
     sparing: bool = option(False, flag_info("convert no more than what `lower` names"))
-    bound: Callable[[str], Known | None] | None = option(None, OptionInfo("bounds of a value by its name", _any))
-    rounding_losses: RoundingLosses | None = option(None, OptionInfo("the known effects of rounding constants", _any))
+    bound: Callable[[str], Known | None] | None = None
+    rounding_losses: RoundingLosses | None = None
     weights_only: bool = option(False, flag_info("store weights in the precision, and cast each back"))
 
     def rewrite(self, session: Session) -> RewriteResult:
