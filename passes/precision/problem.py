@@ -17,7 +17,7 @@ from onnx_ir import DataType
 
 from castsmith.analysis.inference.containers import nestings
 from castsmith.analysis.inference.handed_on import Border, borders, value_at
-from castsmith.analysis.inference.walk import Inference, called_with_several_types
+from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_key, opset_of
 from castsmith.ir.ops.table import FLOW
 from castsmith.ir.ops.value_types import Nesting
@@ -79,10 +79,6 @@ class Problem:
     def nestings(self) -> Mapping[onnx_ir.Value, Nesting]:
         """The values that no cast converts: sequences and optional values, and how they hold their tensors."""
         return nestings(self.model)
-
-    @cached_property
-    def _several(self) -> frozenset[Scope]:
-        return called_with_several_types(self.inference)
 
     # Construction of the problem.
 
@@ -154,9 +150,7 @@ class Problem:
 
     def _node(self, node: onnx_ir.Node) -> None:
         imports, function = self.imports[graph_of(node)], self.model.functions.get(node.op_identifier())
-        if function is not None and function.graph in self._several:
-            self._untouched(node, "the function is called with several types")
-        elif function is not None or (node.domain in DEFAULT_DOMAINS and node.op_type in FLOW):
+        if function is not None or (node.domain in DEFAULT_DOMAINS and node.op_type in FLOW):
             self._handing_on(node, imports)
         elif node.domain in DEFAULT_DOMAINS and node.op_type == "Constant":
             if node.outputs[0] not in self.facts.constants:
@@ -308,14 +302,6 @@ class Problem:
     def _give(self, value: onnx_ir.Value, variable: int) -> None:
         if self.facts.concerns(value):
             self.variables[value] = variable
-
-    def _untouched(self, node: onnx_ir.Node, why: str) -> None:
-        """Keep all inputs and outputs of a node."""
-        self.reasons[node] = why
-        for index, value in enumerate(node.inputs):
-            self.use(value, node, index, KEPT)
-        for value in node.outputs:
-            self._give(value, KEPT)
 
     def _closed(self, graph: onnx_ir.Graph) -> None:
         """Keep all inputs and outputs of a subgraph of a node without rules."""
