@@ -44,7 +44,7 @@ from castsmith.passes.core.options import takes
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.run import FoldConstants
 from castsmith.passes.precision.constants import RoundingLosses
-from castsmith.passes.precision.evidence import Known, Stated, keys_of, magnitude
+from castsmith.passes.precision.evidence import Known, keys_of
 from castsmith.passes.precision.patterns import Asked, Pattern, exact_pattern, parse_patterns
 from castsmith.passes.precision.run import ConvertPrecision, PrecisionResult, parse_precision, require_something
 from castsmith.passes.promote.insert import InsertPromoteTypes
@@ -319,7 +319,7 @@ class _Attempt:
             key, exponent = (scaled or {}).get(key, (key, 0))
             bound = request.measured.get(key) or (None if request.bound is None else request.bound(key))
             if bound is not None and bound.how != "unknown":
-                yield name, magnitude(bound) * 2.0**-exponent
+                yield name, bound.magnitude * 2.0**-exponent
 
 
 def _lost_outputs(model: onnx_ir.Model, proof: Proof) -> Iterator[Diagnostic]:
@@ -662,7 +662,8 @@ def _known(
             {name: bound for name, bound in bounds.items() if not 0 < bound.magnitude < LIMITS.normal}
             for bounds in (measured, safe)
         )
-    evidence: dict[str, Known] = {**measured, **safe, **{name: Stated(*ends) for name, ends in stated.items()}}
+    evidence = {name: Known(bound.low, bound.high, bound.how) for name, bound in {**measured, **safe}.items()}
+    evidence |= {name: Known(*ends) for name, ends in stated.items()}
     return evidence.get if evidence else None
 
 

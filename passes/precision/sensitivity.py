@@ -22,7 +22,7 @@ from castsmith.ir.ops.traits import OF_ONE
 from castsmith.numerics.types import type_name
 from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.constants import RoundingLoss, limits
-from castsmith.passes.precision.evidence import Known, is_only_added, magnitude
+from castsmith.passes.precision.evidence import Known, is_only_added
 from castsmith.passes.precision.operators import (
     GROWING,
     INSIDE,
@@ -109,7 +109,7 @@ class Sensitivity:
         fact = self.bound_of(value)
         if fact is None:
             return False
-        size = magnitude(fact)
+        size = fact.magnitude
         return size * (_MARGIN if fact.how == "measured" else 1.0) < limits(self.to).overflow and size >= least
 
     def is_square(self, node: onnx_ir.Node) -> bool:
