@@ -246,13 +246,13 @@ class ConvertPrecision(SessionPass):
         patterns, nodes = parse_patterns(self.keep, "keep"), list(all_nodes(model))
         require_matches(patterns, nodes, "keep")
         kept = Asked(patterns, "as requested by", nodes).with_all_inside(model)
-        stored = store_weights(NAME, session, to, self._losses(to), kept, CONVERT_NODE.code)
+        records, reasons = store_weights(NAME, session, to, self._losses(to), kept, CONVERT_NODE.code)
         precisions = {
             node: Precision(DataType.FLOAT, why or f"its weights are {name}", int(not why), node.outputs[0].name or "")
-            for node, why in stored.nodes.items()
+            for node, why in reasons.items()
             if node.outputs
         }
-        return PrecisionResult(model, bool(stored.records.rewrites), stored.records, precisions=precisions)
+        return PrecisionResult(model, bool(records.rewrites), records, precisions=precisions)
 
 
 def _outputs_that_stay(
