@@ -24,7 +24,7 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.lowering.accuracy import reference
-from castsmith.lowering.fault_search import faults
+from castsmith.lowering.faults import faults
 from castsmith.numerics.types import TypeLike
 from castsmith.passes.precision.constants import limits
 from castsmith.passes.precision.evidence import Evidence, Known

@@ -12,8 +12,7 @@ from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.ops.table import CASTS, traits_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.accuracy import Inputs, Reference, reference
-from castsmith.lowering.fault_search import faults
-from castsmith.lowering.faults import Fault
+from castsmith.lowering.faults import Fault, faults
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.precision.run import ConvertPrecision
 from castsmith.targets.target import Target

@@ -33,8 +33,7 @@ from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site
 from castsmith.ir.text import constant_item, node_item, node_items, site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.accuracy import Reference
-from castsmith.lowering.fault_search import IN_FLOAT_INSIDE, faults, sum_inside, sums_squares
-from castsmith.lowering.faults import LIMITS, Fault
+from castsmith.lowering.faults import IN_FLOAT_INSIDE, LIMITS, Fault, faults, sum_inside, sums_squares
 from castsmith.lowering.healing import computes_in_half, reference_of
 from castsmith.lowering.rescale.edits import NAME, put_before, put_behind
 from castsmith.lowering.rescale.exponents import Edge, degree_of
