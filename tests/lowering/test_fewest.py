@@ -133,6 +133,7 @@ def test_a_network_keeps_as_few_nodes_as_possible(share: float) -> None:
     result = convert(model, to="float16", inputs=feeds, max_error=most)
     assert result.error is not None
     assert result.error.worst <= most
+    assert 1 < result.attempts <= 64
     assert all("error stays below" in result.precisions[name][1] for name in result.kept)
     assert len(result.kept) == oracle("abcdey", error, most)
 
