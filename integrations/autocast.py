@@ -24,10 +24,10 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.ir.io.loading import ModelLike, as_model
 from castsmith.lowering.accuracy import reference
-from castsmith.lowering.fault_search import faults
+from castsmith.lowering.faults import faults
 from castsmith.numerics.types import TypeLike
 from castsmith.passes.precision.constants import limits
-from castsmith.passes.precision.evidence import Evidence, Stated
+from castsmith.passes.precision.evidence import Evidence, Known
 from castsmith.passes.precision.run import parse_precision
 from castsmith.verification.bounds import Array
 
@@ -63,12 +63,13 @@ class BoundsRule(NodeRuleBase):
         graph, precision, sets = as_model(model), parse_precision(to), None if inputs is None else list(inputs)
         bounds = castsmith.bounds(graph, ranges=ranges, inputs=sets)
         most = limits(precision).overflow
-        far = {
-            name: Stated(*bound.measured, "measured")
-            for name, bound in bounds.items()
+        known = {
+            name: Known(*bound.measured, "measured")
             if bound.measured is not None and bound.magnitude >= most
+            else Known(bound.low, bound.high, bound.how)
+            for name, bound in bounds.items()
         }
-        evidence = Evidence(graph, precision, {**bounds, **far}.get)
+        evidence = Evidence(graph, precision, known.get)
         floats = {name for name, bound in bounds.items() if bound.dtype == DataType.FLOAT}
         misfits = evidence.beyond(lambda value: value.name in floats)
         self.values = {value.name: why for value, why in misfits.items()}

@@ -8,7 +8,7 @@ even if a later node absorbs it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
@@ -178,25 +178,26 @@ class _Comparison:
     def add(self, expected: Mapping[tuple[Route, str], Array], actual: Mapping[tuple[Route, str], Array]) -> None:
         """Compare the values of one run that both models have."""
         for key, before in expected.items():
-            after, name = actual.get(key), key[1]
+            after, name, is_output = actual.get(key), key[1], key in self.results
             if after is None:
                 continue
             if before.dtype.kind not in _FLOATS:
-                if key in self.results:
-                    self._count(name, before, after)
-                continue
-            if after.shape != before.shape:
-                if key in self.results:
-                    self.notes.append(f"{name} has the shape {list(after.shape)} instead of {list(before.shape)}")
-                    self.outputs[name] = OutputError(name, np.inf, np.inf, 0.0, None)
-                continue
-            error = _error(name, before, after)
-            if np.isfinite(_wide(before)).all() and not np.isfinite(_wide(after)).all():
-                self.overflows[name] = None
-            self.errors[name] = max(self.errors.get(name, 0.0), error.relative)
-            if key in self.results:
-                self._count_defined(name, before, after)
-                self.outputs[name] = _worse(self.outputs.get(name, error), error)
+                if is_output:
+                    differing = before.size if after.shape != before.shape else int(np.count_nonzero(after != before))
+                    counts = self.differing.get(name, (0, 0))
+                    self.differing[name] = counts[0] + differing, counts[1] + before.size
+            elif after.shape != before.shape and is_output:
+                self.outputs[name] = OutputError(name, np.inf, np.inf, 0.0, None)
+            elif after.shape == before.shape:
+                error = _error(name, before, after)
+                if np.isfinite(_wide(before)).all() and not np.isfinite(_wide(after)).all():
+                    self.overflows[name] = None
+                self.errors[name] = max(self.errors.get(name, 0.0), error.relative)
+                if is_output:
+                    self._count_defined(name, before, after)
+                    self.outputs[name] = _worse(self.outputs.get(name, error), error)
+            if is_output and after.shape != before.shape:
+                self.notes.append(f"{name} has the shape {list(after.shape)} instead of {list(before.shape)}")
 
     def _count_defined(self, name: str, before: Array, after: Array) -> None:
         """Note elements of an output that are NaN in the model alone, such as the softmax of a row of masks."""
@@ -205,16 +206,6 @@ class _Comparison:
             self.notes.append(
                 f"{count} of {before.size} elements of {name} are NaN in the model and numbers in the result"
             )
-
-    def _count(self, name: str, before: Array, after: Array) -> None:
-        """Count the elements of an output that differ: all of them, if its shape does."""
-        if after.shape != before.shape:
-            self.notes.append(f"{name} has the shape {list(after.shape)} instead of {list(before.shape)}")
-            differing = before.size
-        else:
-            differing = int(np.count_nonzero(after != before))
-        counts = self.differing.get(name, (0, 0))
-        self.differing[name] = counts[0] + differing, counts[1] + before.size
 
 
 def measure(before: Reference, after: onnx_ir.Model) -> Accuracy:
@@ -230,10 +221,7 @@ def measure(before: Reference, after: onnx_ir.Model) -> Accuracy:
             continue
         compared.names.append(name)
         compared.add(expected, actual)
-    contributions = dict(_contributions(before.model, compared.errors))
-    leap = next(
-        ((n, e) for n, e in contributions.items() if e > _NOTABLE and _leaps(before.model, n, e, compared.errors)), None
-    )
+    contributions, leap = _by_node(before.model, compared.errors)
     return Accuracy(
         tuple(compared.names),
         tuple(compared.outputs.values()),
@@ -334,18 +322,14 @@ def _worse(a: OutputError, b: OutputError) -> OutputError:
     return OutputError(a.name, max(a.absolute, b.absolute), max(a.relative, b.relative), min(a.cosine, b.cosine), top1)
 
 
-def _contributions(model: onnx_ir.Model, errors: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    """For each node of the main graph, by its first result, the error that it adds to that of its inputs."""
+def _by_node(model: onnx_ir.Model, errors: Mapping[str, float]) -> tuple[dict[str, float], tuple[str, float] | None]:
+    """Return the error that each node of the main graph adds to that of its inputs, and the first that adds much."""
+    contributions, leap = dict[str, float](), None
     for node in model.graph:
-        if not node.outputs or node.outputs[0].name not in errors:
-            continue
-        yield node.outputs[0].name or "", max(0.0, errors[node.outputs[0].name or ""] - _before(node, errors))
-
-
-def _before(node: onnx_ir.Node, errors: Mapping[str, float]) -> float:
-    return max((errors.get(value.name or "", 0.0) for value in node.inputs if value is not None), default=0.0)
-
-
-def _leaps(model: onnx_ir.Model, name: str, added: float, errors: Mapping[str, float]) -> bool:
-    node = next(node for node in model.graph if node.outputs and node.outputs[0].name == name)
-    return added > _LEAP * _before(node, errors)
+        name = node.outputs[0].name or "" if node.outputs else ""
+        if name in errors:
+            before = max((errors.get(value.name or "", 0.0) for value in node.inputs if value is not None), default=0.0)
+            added = contributions[name] = max(0.0, errors[name] - before)
+            if leap is None and added > max(_NOTABLE, _LEAP * before):
+                leap = name, added
+    return contributions, leap

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
@@ -21,11 +21,10 @@ from castsmith.lowering.accuracy import Reference, is_made_up, measure, referenc
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES, declared_findings
-from castsmith.lowering.fault_search import WRONG, faults
-from castsmith.lowering.faults import LIMITS, Fault
-from castsmith.lowering.fewest import Fewest
+from castsmith.lowering.faults import LIMITS, WRONG, Fault, faults
+from castsmith.lowering.fewest import fewest
 from castsmith.lowering.fitting import Proof
-from castsmith.lowering.healing import Healing, computes_in_half, reference_of, unless_tidied
+from castsmith.lowering.healing import computes_in_half, reference_of
 from castsmith.lowering.inlining import inline_functions, obstacle_to_inlining
 from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16
@@ -44,11 +43,12 @@ from castsmith.passes.core.options import takes
 from castsmith.passes.core.session import Session
 from castsmith.passes.fold.run import FoldConstants
 from castsmith.passes.precision.constants import RoundingLosses
-from castsmith.passes.precision.evidence import Known, Stated, keys_of, magnitude
+from castsmith.passes.precision.evidence import Known, keys_of
 from castsmith.passes.precision.patterns import Asked, Pattern, exact_pattern, parse_patterns
 from castsmith.passes.precision.run import ConvertPrecision, PrecisionResult, parse_precision, require_something
 from castsmith.passes.promote.insert import InsertPromoteTypes
 from castsmith.passes.promote.resolve import ResolvePromoteTypes
+from castsmith.passes.simplify.facts import NAME as SIMPLIFY
 from castsmith.passes.simplify.run import SimplifyCasts
 from castsmith.targets.target import as_target, load_target
 from castsmith.verification.bounds import Bound, bounds_remembering
@@ -61,6 +61,8 @@ _MOST = 65504.0
 """The largest float16."""
 _MARGIN = 8.0
 """How much more than on the inputs a value may reach before it is lost, where only a proof says that it may be."""
+_MOST_ROUNDS = 8
+"""Rounds in which faults are mended: each finds at least one more node, and the tests need 3."""
 MOST_ATTEMPTS = 64
 """Conversions that the search for `max_error` tries at most."""
 _CAREFUL_ATTEMPTS = 3
@@ -96,25 +98,23 @@ INFINITE_ERROR = FindingCode(
 
 @dataclass(frozen=True)
 class Request:
-    """What a caller asks of `convert`, checked."""
+    """What a caller asks of `convert`, and what is known of the values of the model."""
 
+    options: ConvertOptions
     to: DataType
     target: Target | None
     io: str
     keep: tuple[Pattern, ...]
     lower: tuple[Pattern, ...]
-    bound: Callable[[str], Known | None] | None
-    stated: Mapping[str, tuple[float, float]]
-    proven: Mapping[str, Bound]
-    rounding_losses: RoundingLosses
-    provenance: bool
-    progress: Callable[[str], None]
-    weights_only: bool = False
-    remembered: Remembered = field(default_factory=Remembered)
-    reached: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
-    """What values reach on the inputs of the caller, if there are no ranges for which a proof would have to hold."""
+    losses: RoundingLosses
+    stated: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
     measured: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
     """What the inputs show, also made-up ones, for the report."""
+    reached: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
+    """What values reach on the inputs of the caller, if there are no ranges for which a proof would have to hold."""
+    proven: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
+    bound: Callable[[str], Known | None] | None = None
+    remembered: Remembered = field(default_factory=Remembered)
 
     def fits_by_far(self, node: onnx_ir.Node, keys: Mapping[onnx_ir.Value, str]) -> bool:
         """True if all results of the node were measured, with a magnitude that leaves a margin."""
@@ -138,55 +138,57 @@ def convert(model: ModelLike, options: ConvertOptions) -> ConvertResult:
     """
     original, to = as_model(model), parse_precision(options.to)
     half = to == DataType.FLOAT16 and computes_in_half(original)
+    if not half:
+        if options.rescale and to != DataType.FLOAT16:
+            raise OptionError("`rescale` is for float16: other types have the range of float.")
+        require_something(original, to)
+    is_own = options.in_place or model_in_memory(model) is None
     if options.rescale:
-        return _rescaled(model, original, options, half=half)
-    if half:
-        return _healed(model, original, options)
-    require_something(original, to)
-    search = options.max_error is not None
-    tell, baseline = options.progress or _silent, None
-    if options.inputs is not None or options.measure or search:
-        tell("measuring")
-        target = as_target(options.target)
-        baseline = reference(original.clone(), options.inputs, options.dims, ranges=options.ranges, target=target)
-    rounding_losses, remembered = RoundingLosses(to), Remembered()
-    stated = _stated(original, options.ranges or {})
+        result = _rescaled(original, options, half=half)
+    elif half:
+        result = _healed(original, options)
+    else:
+        result = _converted(original, options, to, is_own=is_own)
+    if not is_own:
+        return result
+    if result.model is not original:
+        _put_into(original, result.model)
+    return replace(result, model=original)
+
+
+def _converted(original: onnx_ir.Model, options: ConvertOptions, to: DataType, *, is_own: bool) -> ConvertResult:
+    """Convert a model of a wider type, or of the other one of 16 bits; is_own: it may be changed."""
+    request, search = _request(original, options, to), options.max_error is not None
+    measures = options.inputs is not None or options.measure or search
+    baseline = _baseline(original, request) if measures else None
+    stated, made_up = request.stated, is_made_up(options.inputs)
     bounded = not options.weights_only and (to == DataType.FLOAT16 or stated)
-    proven = _bounds_of(original, stated, remembered) if bounded else {}
-    measured, made_up = {} if baseline is None else baseline.measured(), is_made_up(options.inputs)
+    proven = _bounds_of(original, stated, request.remembered) if bounded else {}
+    measured = {} if baseline is None else baseline.measured()
     evidence = _evidence(measured, to, made_up=made_up, search=search)
-    request = Request(
-        to,
-        as_target(options.target),
-        _io_of(original, options),
-        parse_patterns(options.keep, "keep"),
-        parse_patterns(options.lower, "lower"),
-        _known(to, stated, evidence, proven),
-        stated,
-        proven,
-        rounding_losses,
-        options.provenance,
-        tell,
-        options.weights_only,
-        remembered,
-        {} if stated or made_up else evidence,
-        measured,
-    )
-    if baseline is None or options.max_error is None:
-        work = original if options.in_place or model_in_memory(model) is None else original.clone()
-        return _judged(_measured(_without_losses(work, request, baseline).result, baseline), _way_out(request))
-    return _delivered(_search(original, request, baseline, options.max_error), model, original, options)
+    request = replace(request, measured=measured, proven=proven, bound=_known(to, stated, evidence, proven))
+    if not stated and not made_up:
+        request = replace(request, reached=evidence)
+    if baseline is not None and options.max_error is not None:
+        return _search(original, request, baseline, options.max_error)
+    work = original if is_own else original.clone()
+    return _judged(_measured(_without_losses(work, request, baseline).result, baseline), _way_out(request))
 
 
-def _io_of(model: onnx_ir.Model, options: ConvertOptions) -> str:
-    """Return the text by which ConvertPrecision is given the inputs and outputs whose types change."""
-    if options.io is not None:
-        return options.io
-    return io_choice(model, True if options.keep_io_types is None else options.keep_io_types)
+def _request(original: onnx_ir.Model, options: ConvertOptions, to: DataType) -> Request:
+    keep, lower = parse_patterns(options.keep, "keep"), parse_patterns(options.lower, "lower")
+    stated, io = _stated(original, options.ranges or {}), io_choice(original, options)
+    return Request(options, to, as_target(options.target), io, keep, lower, RoundingLosses(to), stated)
 
 
-def _silent(_: str) -> None:
-    """Announce nothing."""
+def _baseline(original: onnx_ir.Model, request: Request, *, half: bool = False) -> Reference:
+    """Return what the model, or a model in float16 widened to float, computes on the inputs of the request."""
+    options, stated, target = request.options, request.stated, request.target
+    if options.progress is not None:
+        options.progress("measuring")
+    if half:
+        return reference_of(original, options.inputs, options.dims, stated, target)
+    return reference(original.clone(), options.inputs, options.dims, ranges=stated, target=target)
 
 
 def _put_into(model: onnx_ir.Model, source: onnx_ir.Model) -> None:
@@ -194,17 +196,6 @@ def _put_into(model: onnx_ir.Model, source: onnx_ir.Model) -> None:
     model.graph, model.ir_version = source.graph, source.ir_version
     model.functions.clear()
     model.functions.update(source.functions)
-
-
-def _delivered(
-    result: ConvertResult, model: ModelLike, original: onnx_ir.Model, options: ConvertOptions
-) -> ConvertResult:
-    """Return the result with a model of its own, or in that of the caller if it may change."""
-    if not options.in_place and model_in_memory(model) is not None:
-        return result
-    if result.model is not original:
-        _put_into(original, result.model)
-    return replace(result, model=original)
 
 
 def _measured(result: ConvertResult, baseline: Reference | None) -> ConvertResult:
@@ -239,9 +230,10 @@ def _search(model: onnx_ir.Model, request: Request, baseline: Reference, most: f
     """Keep the fewest nodes with which the error is at most `most`; `MOST_ATTEMPTS` conversions at most."""
     plain = _without_losses(model.clone(), request, baseline)
     first, nodes = _measured(plain.result, baseline), list(dict.fromkeys(plain.converted().values()))
+    errors = list[float]()
     best: tuple[frozenset[str], _Attempt, ConvertResult] | None = None
 
-    def error(kept: frozenset[str]) -> float:
+    def holds(kept: frozenset[str]) -> bool:
         nonlocal best
         attempt, result = plain, first
         if kept:
@@ -249,21 +241,19 @@ def _search(model: onnx_ir.Model, request: Request, baseline: Reference, most: f
             attempt = _attempt(model.clone(), request, keep)
             result = _measured(attempt.result, baseline)
         measured = present(result.error, "the error of the conversion")
-        worst = measured.worst if len(measured.sets) == len(baseline.runs) else float("inf")
-        if worst <= most and (best is None or len(kept) < len(best[0])):
+        errors.append(measured.worst if len(measured.sets) == len(baseline.runs) else float("inf"))
+        if errors[-1] <= most:
             best = kept, attempt, result
-        return worst
+        return errors[-1] <= most
 
-    search = Fewest(nodes, error, most, MOST_ATTEMPTS)
-    search.run()
+    fewest(nodes, holds, MOST_ATTEMPTS)
     if best is None:
-        without, least = search.errors[frozenset()], min(search.errors.values())
         raise OptionError(
-            f"`max_error` {most:g} is not reached: the error is {without:.3g}, and {least:.3g} if every node is kept"
-            " that can be."
+            f"`max_error` {most:g} is not reached: the error is {errors[0]:.3g}, and {min(errors):.3g} if every node is"
+            " kept that can be."
         )
     kept, attempt, result = best
-    result = replace(result, attempts=len(search.errors), kept=tuple(name for name in nodes if name in kept))
+    result = replace(result, attempts=len(errors), kept=tuple(name for name in nodes if name in kept))
     return replace(attempt, result=result).told(request, attempt.proof(request)) if kept else result
 
 
@@ -328,7 +318,7 @@ class _Attempt:
             key, exponent = (scaled or {}).get(key, (key, 0))
             bound = request.measured.get(key) or (None if request.bound is None else request.bound(key))
             if bound is not None and bound.how != "unknown":
-                yield name, magnitude(bound) * 2.0**-exponent
+                yield name, bound.magnitude * 2.0**-exponent
 
 
 def _lost_outputs(model: onnx_ir.Model, proof: Proof) -> Iterator[Diagnostic]:
@@ -372,37 +362,42 @@ def _without_losses(model: onnx_ir.Model, request: Request, baseline: Reference 
         _put_into(model, before.clone())
 
 
-def _healed(model: ModelLike, original: onnx_ir.Model, options: ConvertOptions) -> ConvertResult:
-    """Heal a model that is in float16 already."""
-    tell, target = options.progress or _silent, as_target(options.target)
-    stated = _stated(original, options.ranges or {})
-    tell("measuring")
-    baseline = reference_of(original, options.inputs, options.dims, stated, target)
-    keep, lower = parse_patterns(options.keep, "keep"), parse_patterns(options.lower, "lower")
-    request = Request(
-        DataType.FLOAT,
-        target,
-        "keep",
-        keep,
-        lower,
-        None,
-        {},
-        {},
-        RoundingLosses(DataType.FLOAT),
-        options.provenance,
-        tell,
-        measured=baseline.measured(),
-    )
+def _healed(original: onnx_ir.Model, options: ConvertOptions) -> ConvertResult:
+    """Heal a model that computes in float16 already: what float16 does not hold is computed in float, and nothing else.
 
-    def attempt(work: onnx_ir.Model, step: ConvertPrecision) -> ConvertResult:
-        return _attempt(work, request, keep, step).result
+    The model is widened to float, which is exact, and both are run on inputs. Where float16 goes wrong the nodes are
+    computed in float, and a minimum cut places the casts. What is wrong only once the rest is right is found in the
+    next round. A model of which nothing is wrong stays as it is.
+    """
+    request = replace(_request(original, options, DataType.FLOAT), io="keep")
+    baseline = _baseline(original, request, half=True)
+    request = replace(request, measured=baseline.measured())
+    reasons, healed = defaultdict[tuple[str, str], set[str]](set), list[Fault]()
 
-    result = Healing(target, keep, attempt).heal(original, baseline)
-    error = present(result.error, "the error of the healed model")
+    def attempt() -> ConvertResult:
+        lower = tuple(exact_pattern(names, why, operator) for (why, operator), names in reasons.items())
+        half = (DataType.FLOAT16,)
+        step = ConvertPrecision(
+            DataType.FLOAT, request.target, sources=half, keep=request.keep, lower=lower, sparing=True
+        )
+        return _attempt(original.clone(), request, request.keep, step).result
+
+    result = _unless_tidied(attempt(), original)
+    for _ in range(_MOST_ROUNDS):
+        done = set[str]().union(*reasons.values())
+        fresh = [fault for fault in faults(baseline, result.model) if fault.name and fault.name not in done]
+        if not fresh:
+            break
+        healed += fresh
+        for fault in fresh:
+            reasons[fault.reason, fault.node.op_type].add(fault.name)
+        result = attempt()
+    error = measure(baseline, result.model)
     if options.max_error is not None and error.worst > options.max_error:
         raise OptionError(f"`max_error` {options.max_error:g} is not reached: the error is {error.worst:.3g}.")
-    result = _judged(result, "convert the model to float: `convert(to='float')`")
-    return _delivered(result, model, original, options)
+    before = measure(baseline, original) if healed else error
+    result = replace(result, error=error, before=before, faults=tuple(healed))
+    return _judged(result, "convert the model to float: `convert(to='float')`")
 
 
 NOT_RESCALED = FindingCode(
@@ -415,16 +410,11 @@ NOT_RESCALED = FindingCode(
     fix="none",
     silence="If the error on your inputs is small.",
 )
-_MOST_ROUNDS = 8
 _NO_FLOAT = "converted, so that no node is in float"
 
 
-def _rescaled(model: ModelLike, original: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> ConvertResult:
+def _rescaled(original: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> ConvertResult:
     """Scale values by powers of two; functions whose calls need different ones become their nodes."""
-    if parse_precision(options.to) != DataType.FLOAT16:
-        raise OptionError("`rescale` is for float16: other types have the range of float.")
-    if not half:
-        require_something(original, DataType.FLOAT16)
     result, functions = _scaled(original, options, half=half), {*original.functions}
     is_wrong = any(diagnostic.code == NOT_RESCALED.code for diagnostic in result.diagnostics)
     if is_wrong and functions and obstacle_to_inlining(original, functions) is None:
@@ -433,36 +423,24 @@ def _rescaled(model: ModelLike, original: onnx_ir.Model, options: ConvertOptions
         expanded = _scaled(session.model, options, half=half)
         if present(expanded.error, "an error").worst < present(result.error, "an error").worst:
             result = replace(expanded, rewrites=[inlined, *expanded.rewrites])
-    return _delivered(_judged(result, "convert without `rescale`"), model, original, options)
+    return _judged(result, "convert without `rescale`")
+
+
+def _unless_tidied(result: ConvertResult, model: onnx_ir.Model) -> ConvertResult:
+    """Return the result; with the model as it was if nothing is done to it but to merge nodes and to drop casts."""
+    if all(rewrite.pass_name == SIMPLIFY for rewrite in result.rewrites):
+        return replace(result, model=model, rewrites=[])
+    return result
 
 
 def _scaled(original: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> ConvertResult:
     """Scale the values of the model, converted as a whole to float16 if it is not already, by powers of two."""
-    tell, target = options.progress or _silent, as_target(options.target)
-    stated, keep = _stated(original, options.ranges or {}), parse_patterns(options.keep, "keep")
-    tell("measuring")
-    if half:
-        baseline = reference_of(original, options.inputs, options.dims, stated, target)
-    else:
-        baseline = reference(original.clone(), options.inputs, options.dims, ranges=stated, target=target)
-    every, rounding_losses = (Pattern("*", "", "*", _NO_FLOAT),), RoundingLosses(DataType.FLOAT16)
-    request = Request(
-        DataType.FLOAT16,
-        target,
-        _io_of(original, options),
-        keep,
-        every,
-        None,
-        {},
-        {},
-        rounding_losses,
-        options.provenance,
-        tell,
-        measured=baseline.measured(),
-    )
+    request = _request(original, options, DataType.FLOAT16)
+    baseline = _baseline(original, request, half=half)
+    request = replace(request, lower=(Pattern("*", "", "*", _NO_FLOAT),), measured=baseline.measured())
     untouched = ConvertPrecision(DataType.FLOAT, sources=(DataType.FLOAT16,), sparing=True) if half else None
-    attempt = _attempt(original.clone(), request, keep, untouched)
-    plain = unless_tidied(attempt.result, original)
+    attempt = _attempt(original.clone(), request, request.keep, untouched)
+    plain = _unless_tidied(attempt.result, original)
     result, detected = plain, list[Fault]()
     unsolved: tuple[str, ...] = ()
     before = error = measure(baseline, plain.model)
@@ -473,14 +451,14 @@ def _scaled(original: onnx_ir.Model, options: ConvertOptions, *, half: bool) -> 
             break
         detected += fresh
         # A model in float is scaled first, so that its weights are rounded where they have all bits.
-        run = Run(Session(plain.model.clone() if half else original.clone()), options.provenance, tell)
+        run = Run(Session(plain.model.clone() if half else original.clone()), options.provenance, options.progress)
         scaled = run.apply(Rescale(baseline, tuple(detected)))
         require(isinstance(scaled, RescaleResult), "rescale states no factors")
         scaled = cast("RescaleResult", scaled)
         if half:
             base, moved = replace(plain, model=run.session.model), {pair[0]: pair for pair in scaled.moved.values()}
         else:
-            attempt, moved = _attempt(run.session.model, request, keep), scaled.moved
+            attempt, moved = _attempt(run.session.model, request, request.keep), scaled.moved
             base = attempt.result
         rewrites = [*run.records.rewrites, *base.rewrites]
         magnitudes = dict(attempt.magnitudes(request, moved))
@@ -512,27 +490,55 @@ def _attempt(
     work: onnx_ir.Model, request: Request, keep: tuple[Pattern, ...], main: ConvertPrecision | None = None
 ) -> _Attempt:
     """Convert the model itself; `keep` says which nodes to leave, and `main` how, by default as requested."""
-    keys, target = keys_of(work), request.target
+    keys = keys_of(work)
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
-    run = Run(Session(work), request.provenance, request.progress)
-    newer = opset_asked(run.session, target, request.to)
+    run = Run(Session(work), request.options.provenance, request.options.progress)
+    _raise_opset(run, request)
+    if request.options.weights_only:
+        step = ConvertPrecision(
+            request.to, request.target, keep=keep, rounding_losses=request.losses, weights_only=True
+        )
+        conversion = _precisions(run, step)
+    else:
+        conversion = _converted_and_cleaned(run, request, keep, main)
+    names, records = _names(conversion, results), run.records
+    precisions = {name: conversion.precisions[node] for node, name in names.items()}
+    result = ConvertResult(
+        run.session.model,
+        records.rewrites,
+        records.refusals,
+        records.diagnostics,
+        precisions={name: (precision.dtype, precision.reason) for name, precision in precisions.items()},
+        regions={name: precision.region for name, precision in precisions.items() if precision.region},
+        operators={name: node.op_type for node, name in names.items()},
+    )
+    first = {node: precision.result for node, precision in conversion.precisions.items()}
+    attempt = _Attempt(result, keep, {name: node for node, name in names.items()}, first, keys)
+    return replace(attempt, result=replace(result, magnitudes=dict(attempt.magnitudes(request))))
+
+
+def _raise_opset(run: Run, request: Request) -> None:
+    """Raise the opset where the target or the precision asks for that. Raises OptionError for bfloat16 without it."""
+    newer = opset_asked(run.session, request.target, request.to)
     if newer is not None:
         run.apply(RaiseOpset(*newer))
-    if request.to == DataType.BFLOAT16 and run.records.refusals and _is_older(work, FIRST_WITH_BFLOAT16):
+    now = opset_of(run.session.model.graph.opset_imports, "")
+    is_older = now is not None and now < FIRST_WITH_BFLOAT16
+    if request.to == DataType.BFLOAT16 and run.records.refusals and is_older:
         why = run.records.refusals[0].reason
         raise OptionError(f"bfloat16 needs opset 13, and {why}; export the model at opset 13.")
-    if request.weights_only:
-        weights = ConvertPrecision(
-            request.to, target, keep=keep, rounding_losses=request.rounding_losses, weights_only=True
-        )
-        return _ended(run, request, _converted(run, weights), results, keep, keys)
-    widening, without_double = (), ()
+
+
+def _converted_and_cleaned(
+    run: Run, request: Request, keep: tuple[Pattern, ...], main: ConvertPrecision | None
+) -> PrecisionResult:
+    """Repair the model, convert it, and lower what the target does not support."""
+    session, target = run.session, request.target
     if target is not None:  # what replaces an operator of a vendor is converted like all else
         run.apply(make_pass("lower-custom", {"target": target}))
-    if main is None:
-        widening, without_double = _widening(run.session, request.to), _without_double(run.session, request)
+    widening, without_double = ((), ()) if main else (_widening(session, request.to), _without_double(session, request))
     _repair(run, target)
-    mixed = {diagnostic.site for diagnostic in _left_mixed(run.session)}
+    mixed = {diagnostic.site for diagnostic in _left_mixed(session)}
     main = main or ConvertPrecision(
         request.to,
         target,
@@ -540,57 +546,29 @@ def _attempt(
         keep=keep,
         lower=request.lower,
         bound=request.bound,
-        rounding_losses=request.rounding_losses,
+        rounding_losses=request.losses,
     )
-    conversion = PrecisionResult(work, False)
-    for step in (*widening, main):
-        conversion = _converted(run, step)
+    for step in widening:
+        run.apply(step)
+    conversion = _precisions(run, main)
     for step in without_double:
-        conversion = _with_second(conversion, _converted(run, step))
+        changed = _precisions(run, step).precisions
+        changed = {node: replace(precision, region=0) for node, precision in changed.items() if precision.region}
+        conversion = replace(conversion, precisions={**conversion.precisions, **changed})
     if target is not None:
         run.apply(UnifyOperands(target))
     run.apply(SimplifyCasts(target=target))
     if target is not None:
         run.apply(FitLoader(target))
         _lower(run, target)
-    records = run.records
-    records.diagnostics += [diagnostic for diagnostic in _left_mixed(run.session) if diagnostic.site not in mixed]
-    records.diagnostics += _unsupported(run.session, target)
-    records.diagnostics += _without_kernel(run.session, request)
-    return _ended(run, request, conversion, results, keep, keys)
-
-
-def _is_older(model: onnx_ir.Model, opset: int) -> bool:
-    now = opset_of(model.graph.opset_imports, "")
-    return now is not None and now < opset
-
-
-def _ended(
-    run: Run,
-    request: Request,
-    conversion: PrecisionResult,
-    results: Mapping[onnx_ir.Node, str],
-    keep: tuple[Pattern, ...],
-    keys: Mapping[onnx_ir.Value, str],
-) -> _Attempt:
-    """Return the conversion that ends with these precisions."""
-    names, records = _names(conversion, results), run.records
-    result = ConvertResult(
-        run.session.model,
-        records.rewrites,
-        records.refusals,
-        records.diagnostics,
-        precisions={
-            name: (precision.dtype, precision.reason)
-            for node, name in names.items()
-            if (precision := conversion.precisions[node])
-        },
-        regions={name: region for node, name in names.items() if (region := conversion.precisions[node].region)},
-        operators={name: node.op_type for node, name in names.items()},
-    )
-    first = {node: precision.result for node, precision in conversion.precisions.items()}
-    attempt = _Attempt(result, keep, {name: node for node, name in names.items()}, first, keys)
-    return replace(attempt, result=replace(result, magnitudes=dict(attempt.magnitudes(request))))
+    diagnostics = run.records.diagnostics
+    diagnostics += [diagnostic for diagnostic in _left_mixed(session) if diagnostic.site not in mixed]
+    if target is not None:  # all that it still refuses
+        left = leftovers(session, _RULES, target)
+        diagnostics += [replace(diagnostic, severity=Severity.WARNING) for diagnostic in left]
+    elif request.to == DataType.BFLOAT16:
+        diagnostics += _without_kernel(session)
+    return conversion
 
 
 def _repair(run: Run, target: Target | None) -> None:
@@ -620,7 +598,7 @@ def _lower(run: Run, target: Target) -> None:
         is_legal = result.modified and not leftovers(run.session, _RULES, target)
 
 
-def _converted(run: Run, step: ConvertPrecision) -> PrecisionResult:
+def _precisions(run: Run, step: ConvertPrecision) -> PrecisionResult:
     result = run.apply(step)
     require(isinstance(result, PrecisionResult), "convert-precision states no precisions")
     return cast("PrecisionResult", result)
@@ -649,23 +627,8 @@ def _holds(session: Session, dtype: DataType) -> bool:
     return any(types.type_of(value) == dtype for value in all_values(session.model))
 
 
-def _with_second(first: PrecisionResult, second: PrecisionResult) -> PrecisionResult:
-    """Return the first result with the nodes that a second conversion changed."""
-    changed = {node: replace(precision, region=0) for node, precision in second.precisions.items() if precision.region}
-    return replace(first, precisions={**first.precisions, **changed})
-
-
-def _unsupported(session: Session, target: Target | None) -> list[Diagnostic]:
-    """Return a warning for all that the target still refuses in the converted model."""
-    if target is None:
-        return []
-    return [replace(diagnostic, severity=Severity.WARNING) for diagnostic in leftovers(session, _RULES, target)]
-
-
-def _without_kernel(session: Session, request: Request) -> Iterator[Diagnostic]:
+def _without_kernel(session: Session) -> Iterator[Diagnostic]:
     """Yield a note about the first operator that keeps ONNX Runtime from loading a bfloat16 model of no target."""
-    if request.target is not None or request.to != DataType.BFLOAT16:
-        return
     for diagnostic in unreported_errors(session.model, session.inference(_RULES), load_target("onnxruntime-cpu"), ()):
         if diagnostic.code == TARGET_LACKS_KERNEL.code:
             way_out = "`target=` keeps nodes without a kernel in float"
@@ -698,7 +661,8 @@ def _known(
             {name: bound for name, bound in bounds.items() if not 0 < bound.magnitude < LIMITS.normal}
             for bounds in (measured, safe)
         )
-    evidence: dict[str, Known] = {**measured, **safe, **{name: Stated(*ends) for name, ends in stated.items()}}
+    evidence = {name: Known(bound.low, bound.high, bound.how) for name, bound in {**measured, **safe}.items()}
+    evidence |= {name: Known(*ends) for name, ends in stated.items()}
     return evidence.get if evidence else None
 
 
@@ -732,10 +696,13 @@ def _bounds_of(
     return {name: bound for name, bound in bounds.items() if bound.how == "proven"}
 
 
-def io_choice(model: onnx_ir.Model, keep: bool | str | Sequence[str]) -> str:
-    """The text by which ConvertPrecision is given the inputs and outputs whose types change."""
-    if isinstance(keep, bool):
-        return "keep" if keep else "convert"
+def io_choice(model: onnx_ir.Model, options: ConvertOptions) -> str:
+    """Return the text by which ConvertPrecision is given the inputs and outputs whose types change."""
+    keep = options.keep_io_types
+    if options.io is not None:
+        return options.io
+    if keep is None or isinstance(keep, bool):
+        return "convert" if keep is False else "keep"
     kept = {keep} if isinstance(keep, str) else set(keep)
     names = [value.name or "" for value in (*model.graph.inputs, *model.graph.outputs)]
     for name in sorted(kept - set(names)):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping
 
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.codes import Rule
-from castsmith.ir.naming import Namer
 from castsmith.ir.ops.casts import cast_node, saturates_back
 from castsmith.ir.records import Effect, Rewrite, Site, ValueItem
 from castsmith.ir.text import value_item
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import Kind, element_type, type_name
 from castsmith.passes.core.options import Interface
+from castsmith.passes.core.rewriting import name_node
 from castsmith.passes.core.session import Session
 
 WIDE: Interface = "wide"
@@ -62,10 +62,22 @@ def convert_inputs(
     session: Session, pass_name: str, rule: str, to: Mapping[DataType, DataType], reason: str
 ) -> list[Rewrite]:
     """Change the type of the graph's inputs of these types, and cast them back inside."""
-    graph, namer = session.model.graph, session.namer()
-    values = [value for value in graph.inputs if _is_tensor(value, to) and not value.is_initializer()]
-    converted = [_convert_input(graph, value, to, namer) for value in values]
-    return _recorded(session, pass_name, rule, reason, converted)
+    graph, namer, rewrites = session.model.graph, session.namer(), list[Rewrite]()
+    for value in graph.inputs:
+        if not _is_tensor(value, to) or value.is_initializer():
+            continue
+        before, dtype = value_item(value), present(value.dtype, "the element type")
+        value.type = onnx_ir.TensorType(to[dtype])
+        node = cast_node(value, dtype, saturate=saturates_back(dtype))
+        name_node(node, namer)
+        # An input that is also an output has one name, so it stays the output, in its present type.
+        for user, index in list(value.uses()):
+            if user is not node:
+                user.replace_input_with(index, node.outputs[0])
+        first = next(iter(graph), None)
+        graph.append(node) if first is None else graph.insert_before(first, node)
+        rewrites.append(_record(session, pass_name, rule, reason, before, value))
+    return rewrites
 
 
 def convert_outputs(
@@ -77,67 +89,28 @@ def convert_outputs(
     only: Collection[onnx_ir.Value] | None = None,
 ) -> list[Rewrite]:
     """Cast the graph's outputs of these types, or only those named, to other types."""
-    graph, namer, converted = session.model.graph, session.namer(), list[tuple[onnx_ir.Value, ValueItem]]()
+    graph, namer, rewrites = session.model.graph, session.namer(), list[Rewrite]()
     for index, value in enumerate(list(graph.outputs)):
-        if _is_tensor(value, to) and (only is None or value in only):
-            converted.append(_convert_output(graph, index, value, to, namer))
-    return _recorded(session, pass_name, rule, reason, converted)
+        if not _is_tensor(value, to) or (only is not None and value not in only):
+            continue
+        name, before, dtype = value.name, value_item(value), present(value.dtype, "the element type")
+        value.name = namer.fresh(f"{name}_{type_name(dtype)}")
+        node = cast_node(value, to[dtype])
+        name_node(node, namer)
+        node.outputs[0].name = name
+        graph.append(node)
+        graph.outputs[index] = node.outputs[0]
+        rewrites.append(_record(session, pass_name, rule, reason, before, node.outputs[0]))
+    return rewrites
 
 
 def _is_tensor(value: onnx_ir.Value, dtypes: Container[DataType | None]) -> bool:
     return isinstance(value.type, onnx_ir.TensorType) and value.dtype in dtypes
 
 
-def _convert_input(
-    graph: onnx_ir.Graph, value: onnx_ir.Value, to: Mapping[DataType, DataType], namer: Namer
-) -> tuple[onnx_ir.Value, ValueItem]:
-    before, dtype = value_item(value), value.dtype
-    dtype = present(dtype, "the element type")
-    value.type = onnx_ir.TensorType(to[dtype])
-    node = cast_node(value, dtype, saturate=saturates_back(dtype))
-    _name(node, namer)
-    # An input that is also an output has one name, so it stays the output, in its present type.
-    for user, index in list(value.uses()):
-        if user is not node:
-            user.replace_input_with(index, node.outputs[0])
-    first = next(iter(graph), None)
-    graph.append(node) if first is None else graph.insert_before(first, node)
-    return value, before
-
-
-def _convert_output(
-    graph: onnx_ir.Graph, index: int, value: onnx_ir.Value, to: Mapping[DataType, DataType], namer: Namer
-) -> tuple[onnx_ir.Value, ValueItem]:
-    name, before, dtype = value.name, value_item(value), value.dtype
-    dtype = present(dtype, "the element type")
-    value.name = namer.fresh(f"{name}_{type_name(dtype)}")
-    node = cast_node(value, to[dtype])
-    _name(node, namer)
-    node.outputs[0].name = name
-    graph.append(node)
-    graph.outputs[index] = node.outputs[0]
-    return node.outputs[0], before
-
-
-def _name(node: onnx_ir.Node, namer: Namer) -> None:
-    node.name = namer.fresh(node.name or "castsmith_Cast")
-    node.outputs[0].name = namer.fresh(node.outputs[0].name or "castsmith_value")
-
-
-def _recorded(
-    session: Session, pass_name: str, rule: str, reason: str, converted: Sequence[tuple[onnx_ir.Value, ValueItem]]
-) -> list[Rewrite]:
-    if converted:
-        session.changed()
-    return [
-        Rewrite(
-            pass_name,
-            rule,
-            Site(session.model.graph.name or "", value.name or ""),
-            before,
-            value_item(value),
-            f"inputs and outputs were {reason}",
-            Effect.INTERFACE,
-        )
-        for value, before in converted
-    ]
+def _record(
+    session: Session, pass_name: str, rule: str, reason: str, before: ValueItem, value: onnx_ir.Value
+) -> Rewrite:
+    session.changed()
+    site, text = Site(session.model.graph.name or "", value.name or ""), f"inputs and outputs were {reason}"
+    return Rewrite(pass_name, rule, site, before, value_item(value), text, Effect.INTERFACE)

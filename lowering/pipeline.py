@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -87,7 +87,8 @@ def optimize_loaded(model: onnx_ir.Model, options: Options, path: str | os.PathL
         from castsmith.lowering.certificate import certifier_of  # imports onnx's reference implementation
 
         run.certifier = certifier_of(model, path)
-    comparison = None if options.verify is None else _Comparison(model.clone(), options, rules)
+    compare = None if options.verify is None else _comparison(model.clone(), options, rules)
+    verdict: Verdict | None = None
     schedule = _Schedule.of(options, targeted=target is not None)
     settings = {**asdict(rules), **{name: getattr(options, name) for name in PASS_OPTIONS}, "target": target}
     growth = _Growth(session, options.max_total_growth)
@@ -99,8 +100,8 @@ def optimize_loaded(model: onnx_ir.Model, options: Options, path: str | os.PathL
         schedule.ended(name, modified=result.modified)
         if result.modified:
             growth.after(name)
-            if comparison is not None:
-                comparison.require_same(session, name)
+            if compare is not None:
+                verdict = compare(session, name)
     if schedule.unsettled:
         message = f"the passes still change the model after {_MOST_ROUNDS} rounds"
         help_ = "the result is valid; please report the model"
@@ -109,9 +110,9 @@ def optimize_loaded(model: onnx_ir.Model, options: Options, path: str | os.PathL
         )
     if options.passes is None and options.until is None:
         _report_what_is_left(session, replace(rules, promote_unsafe=True), target)
-    if comparison is not None and comparison.verdict is None:
-        comparison.require_same(session, "no pass")
-    records, verdict = run.records, None if comparison is None else comparison.verdict
+    if compare is not None and verdict is None:
+        verdict = compare(session, "no pass")
+    records = run.records
     certificate = None if run.certifier is None else run.certifier.certificate(session.model)
     return Result(session.model, records.rewrites, records.refusals, records.diagnostics, verdict, certificate)
 
@@ -184,29 +185,20 @@ class _Growth:
             self.counted = None
 
 
-@dataclass
-class _Comparison:
-    """The model before all passes, with which it is compared after each."""
+def _comparison(before: onnx_ir.Model, options: Options, rules: PromotionRules) -> Callable[[Session, str], Verdict]:
+    """Return what raises VerificationError if the model computes something else after the pass of that name."""
+    from castsmith.verification.run import require_same
 
-    before: onnx_ir.Model
-    options: Options
-    rules: PromotionRules
-    verdict: Verdict | None = None
-
-    def require_same(self, session: Session, name: str) -> None:
-        """Raise VerificationError if the model computes something else after the pass of that name."""
-        from castsmith.verification.run import require_same
-
-        self.verdict = require_same(
-            self.before,
-            session.model,
-            name,
-            accept=retyped(session.records.rewrites),
-            engine=present(self.options.verify, "the engine"),
-            promotion=replace(self.rules, promote_unsafe=True),
-            dims=self.options.verify_dims,
-            inputs=self.options.verify_inputs,
-        )
+    return lambda session, name: require_same(
+        before,
+        session.model,
+        name,
+        accept=retyped(session.records.rewrites),
+        engine=present(options.verify, "the engine"),
+        promotion=replace(rules, promote_unsafe=True),
+        dims=options.verify_dims,
+        inputs=options.verify_inputs,
+    )
 
 
 def _report_what_is_left(session: Session, rules: PromotionRules, target: Target | None) -> None:

@@ -10,20 +10,20 @@ whose elements then go through memory. A cast of a constant costs nothing: a run
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 import onnx_ir
 
-from castsmith.analysis.inference.walk import Inference, infer_element_types
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS, operators
 from castsmith.ir.ops.traits import Moves
-from castsmith.ir.survey import survey
 from castsmith.ir.walks import constant_bytes
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import element_type
+from castsmith.passes.core.session import Session
 from castsmith.passes.place.problem import LAUNCH_BYTES
+from castsmith.passes.place.sizes import Sizes
 
 _UNKNOWN_DIM = 64
 _VIEWS = operators(lambda row: row.moves in (Moves.KEEP, Moves.SHAPE)) | {"Constant"}
@@ -69,50 +69,23 @@ class Cost:
 
 def cost_of(model: onnx_ir.Model) -> Cost:
     """Return the cost of the model."""
-    surveyed = survey(model)
-    sizes = _Sizes(infer_element_types(model, PromotionRules(promote_unsafe=True)))
-    loaded = [node for node in surveyed.nodes if _is_loaded(node)]
-    moved = sum(map(sizes.moved, surveyed.nodes)) - sum(map(sizes.moved, loaded))
-    return Cost(len(surveyed.nodes), surveyed.count_casts(), moved, constant_bytes(model), len(loaded))
+    session = Session(model)
+    inference = session.inference(PromotionRules(promote_unsafe=True))
+    sizes = Sizes(Shapes(model, inference), _UNKNOWN_DIM, {})
 
+    def size(value: onnx_ir.Value) -> int:
+        tensor, dtype = constant_tensor(value), inference.type_of(value) or value.dtype
+        count = sizes.of(value) if tensor is None else tensor.size
+        return 0 if dtype is None else -(-count * element_type(dtype).bits // 8)
 
-def _is_loaded(node: onnx_ir.Node) -> bool:
-    """True for a cast of a constant."""
-    return _is_cast(node) and node.inputs[0] is not None and constant_tensor(node.inputs[0]) is not None
-
-
-def _is_cast(node: onnx_ir.Node) -> bool:
-    return node.domain in DEFAULT_DOMAINS and node.op_type in CASTS
-
-
-class _Sizes:
-    """The bytes of values, asked for in the order of the graph."""
-
-    def __init__(self, inference: Inference) -> None:
-        self._inference = inference
-        self._elements: dict[onnx_ir.Value, int] = {}
-
-    def moved(self, node: onnx_ir.Node) -> int:
-        """Return the bytes that the node reads and writes."""
-        values = [value for value in (*node.inputs, *node.outputs) if value is not None]
-        largest = max((self._count(value, 1) for value in node.inputs if value is not None), default=1)
-        sizes = [self._bytes(value, largest) for value in values]
-        if node.domain in DEFAULT_DOMAINS and node.op_type in _VIEWS:
-            return 0
-        return sum(sizes) * (2 if _is_cast(node) else 1)
-
-    def _bytes(self, value: onnx_ir.Value, default: int) -> int:
-        dtype = self._inference.type_of(value) or value.dtype
-        bits = 0 if dtype is None else element_type(dtype).bits
-        return -(-self._count(value, default) * bits // 8)
-
-    def _count(self, value: onnx_ir.Value, default: int) -> int:
-        """Return the number of elements; of a value without a shape, the default."""
-        if value not in self._elements:
-            tensor, count = constant_tensor(value), default
-            if tensor is not None:
-                count = tensor.size
-            elif value.shape is not None:
-                count = prod(dim if isinstance(dim, int) else _UNKNOWN_DIM for dim in value.shape)
-            self._elements[value] = count
-        return self._elements[value]
+    moved = loaded = 0
+    for node in session.nodes:
+        default = node.domain in DEFAULT_DOMAINS
+        is_cast = default and node.op_type in CASTS
+        if is_cast and constant_tensor(node.inputs[0]) is not None:
+            loaded += 1
+        elif not (default and node.op_type in _VIEWS):
+            values = (value for value in (*node.inputs, *node.outputs) if value is not None)
+            moved += sum(map(size, values)) * (2 if is_cast else 1)
+    surveyed = session.survey
+    return Cost(len(session.nodes), surveyed.count_casts(), moved, constant_bytes(model), loaded)

@@ -42,7 +42,7 @@ from castsmith.numerics.arguments import flag, function, mapping, number
 from castsmith.numerics.errors import ArgumentTypeError, CastsmithError, OptionError, present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
-from castsmith.passes.precision.evidence import keys_of, magnitude
+from castsmith.passes.precision.evidence import keys_of
 from castsmith.targets.target import as_target
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ class _Meter:
         labels = [(node.name or node.outputs[0].name or "", node) for node in nodes]
         counts = Counter(label for label, _ in labels)
         magnitudes = {
-            label: magnitude(bound)
+            label: bound.magnitude
             for label, node in labels
             if counts[label] == 1  # `precisions` tells the others apart by numbers
             and label in fitted.conversion.precisions

@@ -33,8 +33,7 @@ from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site
 from castsmith.ir.text import constant_item, node_item, node_items, site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.accuracy import Reference
-from castsmith.lowering.fault_search import IN_FLOAT_INSIDE, faults, sum_inside, sums_squares
-from castsmith.lowering.faults import LIMITS, Fault
+from castsmith.lowering.faults import IN_FLOAT_INSIDE, LIMITS, Fault, faults, sum_inside, sums_squares
 from castsmith.lowering.healing import computes_in_half, reference_of
 from castsmith.lowering.rescale.edits import NAME, put_before, put_behind
 from castsmith.lowering.rescale.exponents import Edge, degree_of
@@ -42,7 +41,6 @@ from castsmith.lowering.rescale.softmax import SHIFT_SOFTMAX, Shifts
 from castsmith.lowering.rescale.solve import Bound, Solution, solve
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.passes.core.options import OptionInfo, option
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import name_node, place_constant
 from castsmith.passes.core.session import Session
@@ -120,10 +118,6 @@ class RescaleResult(RewriteResult):
     unsolved: tuple[str, ...] = ()
 
 
-def _any(_: str, value: object) -> object:
-    return value
-
-
 @dataclass(frozen=True)
 class Rescale(SessionPass):
     """Scale values of a float16 model by powers of two, so that they fit.
@@ -136,8 +130,8 @@ class Rescale(SessionPass):
 
     codes = (SCALE_CONSTANT, SCALE_VALUE, SCALE_ATTRIBUTE, CARRY_SCALE, SHIFT_SOFTMAX)
 
-    reference: Reference | None = option(None, OptionInfo("the model in float, with its values", _any))
-    found: tuple[Fault, ...] | None = option(None, OptionInfo("what goes wrong in float16", _any))
+    reference: Reference | None = None
+    found: tuple[Fault, ...] | None = None
 
     def rewrite(self, session: Session) -> RewriteResult:
         model, records = session.model, Records()

@@ -18,10 +18,11 @@ from castsmith.ir.ops.casts import cast_node
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.ops.value_types import naming, nested_type, set_element_type, with_element_type
-from castsmith.ir.records import Effect, NodeItem, Records, Rewrite, Site, ValueItem
+from castsmith.ir.records import Effect, Item, NodeItem, Records, Rewrite, Site, ValueItem
 from castsmith.ir.text import constant_item, node_item, node_items, site_of, value_item
+from castsmith.ir.walks import graph_of
 from castsmith.numerics.errors import present
-from castsmith.numerics.types import type_name
+from castsmith.numerics.types import element_type, type_name
 from castsmith.passes.core.rewriting import name_node, place_constant
 from castsmith.passes.precision.constants import RoundingLoss, limits, rounded
 from castsmith.passes.precision.operators import stash_attribute
@@ -101,6 +102,23 @@ class Change:
         """True if the value is made in the precision."""
         return self.sides[self.problem.variables.get(value, KEPT)]
 
+    def wants(self, use: Use) -> bool:
+        """True if the use needs the value in the precision."""
+        return use.wants != ANYTHING and self.sides[use.wants]
+
+    def note(
+        self,
+        rule: Rule,
+        site: Site,
+        before: Item | Sequence[Item],
+        after: Item | Sequence[Item],
+        reason: str,
+        effect: Effect = Effect.CONVERTED,
+        saved_bytes: int | None = None,
+    ) -> None:
+        """Record a rewrite."""
+        self.records.rewrites.append(Rewrite(self.name, rule.code, site, before, after, reason, effect, saved_bytes))
+
 
 def apply(change: Change) -> None:
     """Change the model according to the sides of the variables, and record it."""
@@ -129,11 +147,7 @@ def _masks_that_are_cast(change: Change) -> set[onnx_ir.Value]:
     problem, masks_to_lower = change.problem, set[onnx_ir.Value]()
     for value, uses in problem.uses.items():
         masks = () if value in problem.facts.constants else problem.facts.carry_of(value).masks
-        if (
-            masks
-            and not change.is_converted(value)
-            and any(use.wants != ANYTHING and change.sides[use.wants] for use in uses)
-        ):
+        if masks and not change.is_converted(value) and any(map(change.wants, uses)):
             masks_to_lower.update(masks)
     return masks_to_lower
 
@@ -145,7 +159,7 @@ def _convert_constants(change: Change, lowered: set[onnx_ir.Value]) -> None:
     problem = change.problem
     for value, tensor in problem.facts.constants.items():
         uses = problem.uses.get(value, [])
-        wanting = [use for use in uses if use.wants != ANYTHING and change.sides[use.wants]]
+        wanting = [use for use in uses if change.wants(use)]
         keeping = [use for use in uses if use not in wanting and not _sees_no_elements(use)]
         if wanting:
             kinds = dict.fromkeys(_kind(problem, use) for use in wanting)
@@ -154,11 +168,20 @@ def _convert_constants(change: Change, lowered: set[onnx_ir.Value]) -> None:
                 group = [use for use in wanting if _kind(problem, use) is kind]
                 _round_constant(change, value, tensor, group, in_place=in_place, kind=kind)
         if value in lowered and keeping:
-            _lower_masks(change, value, tensor)
+            before = constant_item(value)
+            put_constant(value, _lowered(change, tensor))
+            change.note(MASK_CONSTANT, site_of_constant(value), before, constant_item(value), _why_lowered(change))
     for value in lowered:
         node = value.producer()
         if node is not None and node.op_type == "ConstantOfShape" and node not in change.converted:
-            _lower_filling(change, node)
+            before = node_item(node, problem.inference.types)
+            tensor = node.attributes["value"].as_tensor()
+            node.attributes["value"] = onnx_ir.AttrTensor("value", _lowered(change, tensor))
+            change.note(MASK_CONSTANT, site_of(node), before, node_item(node), _why_lowered(change))
+
+
+def _why_lowered(change: Change) -> str:
+    return f"its results are cast to {type_name(change.to)}, in which the mask value would be infinity"
 
 
 def _sees_no_elements(use: Use) -> bool:
@@ -200,20 +223,19 @@ def _round_constant(
     site = site_of_constant(value)
     if in_place:
         put_constant(value, new)
-        after: onnx_ir.Value = value
     else:
-        after = new_constant(name, new)
-        _place_beside(change, value, after)
+        constant = new_constant(name, new)
+        _place_beside(change, value, constant)
         for use in uses:
-            _rewire(use, after)
-    constant = ValueItem(name, type_name(to), before.dims, role="constant")
-    rule, reason = (
-        (MASK_CONSTANT.code if is_mask else ROUND_CONSTANT.code),
-        loss_text(loss, to, is_mask=is_mask, kind=kind),
-    )
-    change.records.rewrites.append(
-        Rewrite(change.name, rule, site, before, constant, reason, Effect.CONVERTED, _narrowed(tensor, to))
-    )
+            _rewire(use, constant)
+    after = ValueItem(name, type_name(to), before.dims, role="constant")
+    saved = tensor.nbytes - tensor.size * to.itemsize
+    reason = loss_text(loss, to, is_mask=is_mask, kind=kind)
+    change.note(_rule(is_mask=is_mask), site, before, after, reason, saved_bytes=int(saved) if saved > 0 else None)
+
+
+def _rule(*, is_mask: bool) -> Rule:
+    return MASK_CONSTANT if is_mask else ROUND_CONSTANT
 
 
 def _is_scaled_mask(problem: Problem, value: onnx_ir.Value, loss: RoundingLoss) -> bool:
@@ -224,17 +246,20 @@ def _is_scaled_mask(problem: Problem, value: onnx_ir.Value, loss: RoundingLoss) 
 def _rounded(
     change: Change, tensor: onnx_ir.TensorProtocol, name: str, loss: RoundingLoss, *, is_mask: bool
 ) -> onnx_ir.TensorProtocol:
+    """Return the constant in the precision, with mask values at its lowest number."""
     opset = opset_of(change.problem.model.graph.opset_imports, "") or 0
     if is_mask and not loss.is_mask:
-        array = np.clip(tensor.numpy().astype(np.float64), -_largest(change.to), _largest(change.to))
-        return rounded(onnx_ir.tensor(array.astype(tensor.numpy().dtype)), change.to, opset, name)
+        tensor = _lowered(change, tensor)
     return rounded(tensor, change.to, opset, name, lowest=change.to if is_mask else None)
 
 
-def _largest(to: DataType) -> float:
-    from castsmith.numerics.types import element_type
-
-    return float(element_type(to).max)
+def _lowered(change: Change, tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
+    """Return the constant in its own type, with mask values at the ends of the precision."""
+    if change.problem.losses.of(tensor).is_mask:
+        return rounded(tensor, tensor.dtype, 13, tensor.name or "", lowest=change.to)
+    largest = float(element_type(change.to).max)
+    array = np.clip(tensor.numpy(), -largest, largest).astype(tensor.numpy().dtype)
+    return onnx_ir.tensor(array, dtype=tensor.dtype, name=tensor.name)
 
 
 def _least(to: DataType) -> float:
@@ -245,7 +270,9 @@ def loss_text(loss: RoundingLoss, to: DataType, *, is_mask: bool = False, kind: 
     """Return the effects of rounding on the constant, as text."""
     name, effects = type_name(to), list[str]()
     if is_mask:
-        effects.append(f"{loss.masks or loss.overflow} mask values become {_largest(to) * -1:g}, the lowest of {name}")
+        effects.append(
+            f"{loss.masks or loss.overflow} mask values become {-float(element_type(to).max):g}, the lowest of {name}"
+        )
     elif kind is _Kind.BOUND and (loss.overflow or loss.masks):
         effects.append(f"{loss.overflow or loss.masks} bounds beyond {name} become infinity, which has the same effect")
     elif loss.overflow:
@@ -259,11 +286,6 @@ def loss_text(loss: RoundingLoss, to: DataType, *, is_mask: bool = False, kind: 
     elif loss.lost:
         effects.append(f"{loss.lost} become zero")
     return f"rounded once to {name}" + (f"; of {loss.elements} elements {', '.join(effects)}" if effects else "")
-
-
-def _narrowed(tensor: onnx_ir.TensorProtocol, to: DataType) -> int | None:
-    saved = tensor.nbytes - tensor.size * to.itemsize
-    return int(saved) if saved > 0 else None
 
 
 def site_of_constant(value: onnx_ir.Value) -> Site:
@@ -286,50 +308,12 @@ def put_constant(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> None:
 
 
 def _place_beside(change: Change, value: onnx_ir.Value, new: onnx_ir.Value) -> None:
-    graph, node = value.graph, value.producer()
-    if node is None and isinstance(graph, onnx_ir.Graph) and change.namer.takes_initializers(graph):
+    graph = present(value.graph, "the graph of the constant")
+    beside = value.producer() or next(iter(graph), None)
+    if beside is None:
         graph.register_initializer(new)
-        return
-    beside = node or next(iter(graph)) if graph is not None else None
-    beside = present(beside, "the place of the constant")
-    place_constant(new, beside, change.namer)
-
-
-def _lower_masks(change: Change, value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> None:
-    """Raise the mask values of a constant that keeps its type to the lowest number of the precision."""
-    loss = change.problem.facts.loss(value)
-    before, name = constant_item(value), value.name or ""
-    if loss.is_mask:
-        new = rounded(tensor, tensor.dtype, 13, name, lowest=change.to)
     else:
-        largest = _largest(change.to)
-        array = np.clip(tensor.numpy(), -largest, largest).astype(tensor.numpy().dtype)
-        new = onnx_ir.tensor(array, dtype=tensor.dtype, name=name)
-    put_constant(value, new)
-    reason = f"its results are cast to {type_name(change.to)}, in which the mask value would be infinity"
-    change.records.rewrites.append(
-        Rewrite(
-            change.name,
-            MASK_CONSTANT.code,
-            site_of_constant(value),
-            before,
-            constant_item(value),
-            reason,
-            Effect.CONVERTED,
-        )
-    )
-
-
-def _lower_filling(change: Change, node: onnx_ir.Node) -> None:
-    """Raise the mask values that a ConstantOfShape in its own type makes, where its result is cast."""
-    tensor = node.attributes["value"].as_tensor()
-    before = node_item(node, change.problem.inference.types)
-    new = rounded(tensor, tensor.dtype, 13, tensor.name or "", lowest=change.to)
-    node.attributes["value"] = onnx_ir.AttrTensor("value", new)
-    reason = f"its result is cast to {type_name(change.to)}, in which the mask value would be infinity"
-    change.records.rewrites.append(
-        Rewrite(change.name, MASK_CONSTANT.code, site_of(node), before, node_item(node), reason, Effect.CONVERTED)
-    )
+        place_constant(new, beside, change.namer)
 
 
 # Values and nodes.
@@ -345,21 +329,9 @@ def _convert_types(change: Change) -> None:
         tensor = value.const_value
         if tensor is not None and value.is_graph_input():
             loss = problem.losses.of(tensor)
-            opset = opset_of(problem.model.graph.opset_imports, "") or 0
-            lowest = to if loss.is_mask else None
-            value.const_value = rounded(tensor, to, opset, value.name or "", lowest=lowest)
+            value.const_value = _rounded(change, tensor, value.name or "", loss, is_mask=loss.is_mask)
             reason = loss_text(loss, to, is_mask=loss.is_mask)
-            change.records.rewrites.append(
-                Rewrite(
-                    change.name,
-                    ROUND_CONSTANT.code,
-                    site_of_constant(value),
-                    before,
-                    value_item(value),
-                    reason,
-                    Effect.CONVERTED,
-                )
-            )
+            change.note(_rule(is_mask=loss.is_mask), site_of_constant(value), before, value_item(value), reason)
         if value.type is not None or value.is_graph_input() or value.is_graph_output():
             value.type = with_element_type(value.type or nested_type(problem.nestings.get(value, ()), to), to)
         if tensor is None and value.is_graph_input() and value.graph is problem.model.graph:
@@ -369,9 +341,7 @@ def _convert_types(change: Change) -> None:
 def _record_port(change: Change, before: ValueItem, after: ValueItem, value: onnx_ir.Value) -> None:
     site = Site(change.problem.model.graph.name or "", value.name or "")
     reason = "the type of this input or output is changed on request"
-    change.records.rewrites.append(
-        Rewrite(change.name, CONVERT_INTERFACE.code, site, before, after, reason, Effect.INTERFACE)
-    )
+    change.note(CONVERT_INTERFACE, site, before, after, reason, Effect.INTERFACE)
 
 
 def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
@@ -385,12 +355,12 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
         _record_port(change, _as_before(change, value), value_item(value, "output"), value)
     if not others:
         return
-    source = problem.facts.source(value)
-    source = present(source, "the operand")
+    source = present(problem.facts.source(value), "the operand")
     to = source if is_converted else change.to
     leaving = [use for use in others if use.place is main]
     users = list(dict.fromkeys(map(_who, others)))
-    node = _cast(change, value, to)
+    node = cast_node(value, to)
+    name_node(node, change.namer)
     result = node.outputs[0]
     if leaving and not value.is_graph_input() and not value.is_initializer():
         _hand_name_over(change, value, node)
@@ -402,9 +372,7 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
     change.casts.append(node)
     users_text = ", ".join(users[:3]) + (", ..." if len(users) > 3 else "")
     reason = f"{users_text} {'needs' if len(users) == 1 else 'need'} {type_name(to)}"
-    change.records.rewrites.append(
-        Rewrite(change.name, CAST_AT_BORDER.code, site_of(node), (), node_item(node), reason, Effect.CONVERTED)
-    )
+    change.note(CAST_AT_BORDER, site_of(node), (), node_item(node), reason)
 
 
 def _as_before(change: Change, value: onnx_ir.Value) -> ValueItem:
@@ -418,24 +386,13 @@ def _who(use: Use) -> str:
     return f"output {use.value.name}"
 
 
-def _cast(change: Change, value: onnx_ir.Value, to: DataType) -> onnx_ir.Node:
-    node = cast_node(value, to)
-    name_node(node, change.namer)
-    return node
-
-
 def _hand_name_over(change: Change, value: onnx_ir.Value, node: onnx_ir.Node) -> None:
     """Give the cast of a model output its name and declaration."""
     result, name = node.outputs[0], value.name
-    own, other = result.name, name
-    value.name, result.name = own if own is None else _inner_name(change, value), other
-    change.namer.release(own)
-    result.shape = value.shape
-
-
-def _inner_name(change: Change, value: onnx_ir.Value) -> str:
     dtype = change.to if change.is_converted(value) else change.problem.facts.source(value)
-    return change.namer.fresh(f"{value.name}_{type_name(dtype) if dtype is not None else 'value'}")
+    value.name = change.namer.fresh(f"{name}_{type_name(dtype) if dtype is not None else 'value'}")
+    change.namer.release(result.name)
+    result.name, result.shape = name, value.shape
 
 
 def _rewire(use: Use, value: onnx_ir.Value) -> None:
@@ -463,9 +420,7 @@ def _convert_attributes(change: Change, node: onnx_ir.Node) -> None:
     """Set the attributes by which the node names its types, and keep in float what the node can keep inside it."""
     problem = change.problem
     _, ports = problem.nodes[node]
-    graph = node.graph
-    graph = present(graph, "the graph of the value")
-    opset = opset_of(problem.imports[graph], "") or 0
+    opset = opset_of(problem.imports[graph_of(node)], "") or 0
     for name in ports.attributes:
         named = node.attributes.get(name)
         node.attributes[name] = onnx_ir.AttrInt64(name, int(change.to)) if named is None else naming(named, change.to)
@@ -480,17 +435,11 @@ def _convert_filling(change: Change, node: onnx_ir.Node) -> None:
     attribute = node.attributes.get("value")
     tensor = onnx_ir.tensor(np.zeros(1, np.float32)) if attribute is None else attribute.as_tensor()
     loss = change.problem.losses.of(tensor)
-    new = rounded(tensor, change.to, 13, tensor.name or "", lowest=change.to if loss.is_mask else None)
-    before = node_item(node)
+    before, new = node_item(node), _rounded(change, tensor, tensor.name or "", loss, is_mask=loss.is_mask)
     node.attributes["value"] = onnx_ir.AttrTensor("value", new)
     if loss.overflow or loss.masks or loss.lost or loss.subnormal:
-        rule, reason = (
-            (MASK_CONSTANT.code if loss.is_mask else ROUND_CONSTANT.code),
-            loss_text(loss, change.to, is_mask=loss.is_mask),
-        )
-        change.records.rewrites.append(
-            Rewrite(change.name, rule, site_of(node), before, node_item(node), reason, Effect.CONVERTED)
-        )
+        reason = loss_text(loss, change.to, is_mask=loss.is_mask)
+        change.note(_rule(is_mask=loss.is_mask), site_of(node), before, node_item(node), reason)
 
 
 def _declare_ranks(change: Change) -> None:
@@ -529,17 +478,8 @@ def _record_regions(change: Change, before: Mapping[onnx_ir.Node, tuple[Site, No
     }
     for nodes in regions(change.converted):
         reason = f"{len(nodes)} {'node' if len(nodes) == 1 else 'nodes'} computed in {type_name(change.to)}"
-        change.records.rewrites.append(
-            Rewrite(
-                change.name,
-                CONVERT_REGION.code,
-                before[nodes[0]][0],
-                [before[node][1] for node in nodes],
-                node_items(nodes, types),
-                reason,
-                Effect.CONVERTED,
-            )
-        )
+        items = [before[node][1] for node in nodes]
+        change.note(CONVERT_REGION, before[nodes[0]][0], items, node_items(nodes, types), reason)
 
 
 def regions(nodes: Iterable[onnx_ir.Node]) -> list[list[onnx_ir.Node]]:

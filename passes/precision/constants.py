@@ -153,20 +153,16 @@ def _losses_of_parts(piece: Array, bounds: Limits) -> Iterator[RoundingLoss]:
     """Yield the losses of parts that stay in the cache of a processor while they are counted."""
     if piece.dtype.itemsize < 4 or piece.dtype.kind != "f":
         piece = piece.astype(np.float32)
-    sizes, flags = np.empty(min(_CACHED, piece.size), piece.dtype), np.empty(min(_CACHED, piece.size), np.bool_)
-    for start in range(0, piece.size, _CACHED):
-        part = piece[start : start + _CACHED]
-        yield _loss_of_part(part, bounds, sizes[: part.size], flags[: part.size])
+    return (_loss_of_part(piece[start : start + _CACHED], bounds) for start in range(0, piece.size, _CACHED))
 
 
-def _loss_of_part(piece: Array, bounds: Limits, sizes: Array, flags: Array) -> RoundingLoss:
-    """Return the effects on some elements; sizes, flags: memory to work in."""
-    np.abs(piece, out=sizes)
+def _loss_of_part(piece: Array, bounds: Limits) -> RoundingLoss:
+    """Return the effects on some elements."""
+    sizes = np.abs(piece)
     greatest = float(np.fmax.reduce(sizes))
-    small = int(np.count_nonzero(np.less(sizes, bounds.normal, out=flags)))
-    vanish = bool(small) and not sizes.min() > bounds.vanish  # seldom: most parts need no further count
-    zeros = piece.size - int(np.count_nonzero(sizes.view(f"u{sizes.itemsize}"))) if vanish else 0
-    lost = int(np.count_nonzero(np.less_equal(sizes, bounds.vanish, out=flags))) - zeros if vanish else 0
+    small = int(np.count_nonzero(sizes < bounds.normal))
+    zeros = piece.size - int(np.count_nonzero(piece)) if small else 0
+    lost = int(np.count_nonzero(sizes <= bounds.vanish)) - zeros if small else 0
     subnormal = small - zeros - lost
     if not greatest >= bounds.overflow:
         plain = piece[0] in (0, 1) and bool(np.all((piece == 0) | (piece == 1)))

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Protocol
 
 import onnx_ir
 from onnx_ir import DataType
@@ -27,24 +26,18 @@ from castsmith.passes.precision.constants import limits
 from castsmith.passes.precision.operators import PASSING
 
 
-class Known(Protocol):
-    """The least and the greatest element of a value, and how they are known: stated, proven, measured, or unknown."""
-
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-    @property
-    def how(self) -> str: ...
-
-
 @dataclass(frozen=True)
-class Stated:
-    """A range that the caller states."""
+class Known:
+    """The least and the greatest element of a value, and how they are known: stated, proven, measured, or unknown."""
 
     low: float
     high: float
     how: str = "stated"
+
+    @property
+    def magnitude(self) -> float:
+        """The largest absolute value of an element."""
+        return max(abs(self.low), abs(self.high))
 
 
 def keys_of(model: onnx_ir.Model) -> dict[onnx_ir.Value, str]:
@@ -77,7 +70,7 @@ class Evidence:
     def misfit(self, value: onnx_ir.Value) -> str:
         """Return the reason why the value does not fit: the number that it reaches, or below which it stays."""
         fact = self.of(value)
-        greatest = 0.0 if fact is None else magnitude(fact)
+        greatest = 0.0 if fact is None else fact.magnitude
         if fact is None or not greatest:
             return ""
         if greatest >= self._limits.overflow:
@@ -117,7 +110,7 @@ class Evidence:
     def _hides(self, node: onnx_ir.Node) -> bool:
         """True if the sum is not as small as to vanish itself: then it is rounded by as much as a small operand is."""
         fact = self.of(node.outputs[0])
-        return fact is None or magnitude(fact) >= self._limits.normal
+        return fact is None or fact.magnitude >= self._limits.normal
 
 
 _UNDERFLOW = 2.0**-126
@@ -125,11 +118,6 @@ _UNDERFLOW = 2.0**-126
 _MOST_STEPS = 8
 """Nodes that are followed to where a value is added."""
 _MOVING = frozenset(Moves) - {Moves.FLOW, Moves.SHAPE, Moves.CONTENT, Moves.MAKE}
-
-
-def magnitude(bounds: Known) -> float:
-    """Return the largest absolute value of an element."""
-    return max(abs(bounds.low), abs(bounds.high))
 
 
 def is_only_added(value: onnx_ir.Value, counts: Callable[[onnx_ir.Node], bool], steps: int = 0) -> bool:

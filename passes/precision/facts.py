@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, replace
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.handed_on import handed_on
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import OF_OPERANDS, Answer, Moves
+from castsmith.ir.walks import all_nodes, all_values
 from castsmith.numerics.embedding import embeds
 from castsmith.passes.precision.constants import NOTHING, Carried, RoundingLoss, RoundingLosses, unfit
 from castsmith.passes.precision.operators import BOUNDS, MASK_PASSES
@@ -28,13 +30,13 @@ _FOLLOWED = OF_OPERANDS | {Moves.WRITE}
 
 @dataclass
 class Facts:
-    """Types and constants of a model before its conversion, found on demand.
+    """Types and constants of a model before its conversion, found on demand, apart from constants, which `trace` finds.
 
     Attributes:
         inference: The element types of the model.
         aim: The precision and the types that are converted.
         losses: The effects of rounding constants.
-        constants: The constants of these types that were met.
+        constants: The constants of these types.
         carried: What values hold of constants.
     """
 
@@ -70,26 +72,34 @@ class Facts:
             self.carried[value] = Carried(why, masks, constant=True)
         return self.carried.get(value, NOTHING)
 
-    def constants_behind(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
-        """Return the constants whose elements the value may hold, in a graph whose nodes were not followed yet."""
-        values, pending, met = list[onnx_ir.Value](), [value], set[onnx_ir.Value]()
-        while pending:
-            held = pending.pop()
-            tensor = constant_tensor(held)
-            node = held.producer()
-            if held in met or not self.concerns(held):
-                continue
-            met.add(held)
-            if tensor is not None:
-                self.constants[held] = tensor
-                values.append(held)
-            elif node is not None and node.domain in DEFAULT_DOMAINS:
-                row = traits_of(node.domain, node.op_type)
-                if row.moves in _FOLLOWED:
-                    pending += [source for source in row.moved(node.inputs) if source is not None]
-        return values
+    def trace(self, model: onnx_ir.Model) -> None:
+        """Note the constants of the model, and what of them each value holds.
 
-    def carry(self, node: onnx_ir.Node) -> None:
+        Calls and control flow hand facts on, and loops hand them back: the walk is repeated while that adds some.
+        """
+        for value in all_values(model):
+            tensor = constant_tensor(value)
+            if tensor is not None and self.concerns(value):
+                self.constants[value] = tensor
+        nodes = list(all_nodes(model))
+        crossings = [pair for node in nodes for pair in handed_on(model, node) if self.concerns(pair[1])]
+        adds = True
+        while adds:
+            for node in nodes:
+                self._carry(node)
+            received = [self._receive(receiver, self.carry_of(source)) for source, receiver in crossings if source]
+            adds = any(received)
+
+    def _receive(self, receiver: onnx_ir.Value, carried: Carried) -> bool:
+        """Note what is handed on to a value; True if it is new."""
+        before = self.carry_of(receiver)
+        after = Carried(before.unfit or carried.unfit, tuple(dict.fromkeys((*before.masks, *carried.masks))))
+        if after in (before, NOTHING):
+            return False
+        self.carried[receiver] = after
+        return True
+
+    def _carry(self, node: onnx_ir.Node) -> None:
         """Note the facts that the outputs of the node carry."""
         if node.domain not in DEFAULT_DOMAINS:
             return

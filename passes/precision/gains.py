@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from math import prod
 
 import onnx_ir
-from onnx_ir import DataType
 
 from castsmith.ir.ops.table import CASTS, traits_of
 from castsmith.ir.ops.traits import Moves
 from castsmith.passes.place.problem import LAUNCH_BYTES
-from castsmith.passes.place.sizes import Sizes
-from castsmith.passes.precision.ports import ANYTHING, CONVERTED, KEPT, Aim, Ports, Use
+from castsmith.passes.precision.ports import ANYTHING, CONVERTED, KEPT, Ports, Use
 from castsmith.passes.precision.problem import Problem
 
 _AT_EDGE = 0.25
@@ -28,67 +26,51 @@ _PREFERENCE = 0.5
 """Cost of converting a node that follows its neighbours: of two equal choices it stays in float."""
 
 
-@dataclass(frozen=True)
-class Gains:
-    """Gains and costs in a model.
+def cast_cost(problem: Problem, value: onnx_ir.Value) -> float:
+    """Return the cost of a cast of the value."""
+    return LAUNCH_BYTES + problem.sizes.of(value) * (problem.aim.to.itemsize + _width(problem, value))
 
-    Attributes:
-        sizes: The number of elements of each value.
-        source: Returns the type of a value before the conversion; None if it is unknown.
-    """
 
-    aim: Aim
-    sizes: Sizes
-    source: Callable[[onnx_ir.Value | None], DataType | None]
+def casts_cost(problem: Problem, node: onnx_ir.Node, ports: Ports) -> float:
+    """Return the cost of casts of all operands and results of the node that are not constants."""
+    values = [node.inputs[index] for index in ports.follows] + [node.outputs[index] for index in ports.gives]
+    cast_values = dict.fromkeys(value for value in values if value not in problem.facts.constants)
+    return sum(cast_cost(problem, value) for value in cast_values if value is not None)
 
-    def cast(self, value: onnx_ir.Value) -> float:
-        """Return the cost of a cast of the value."""
-        source = self.source(value)
-        width = self.aim.to.itemsize + (source.itemsize if source is not None else 4)
-        return LAUNCH_BYTES + self.sizes.of(value) * width
 
-    def casts(self, node: onnx_ir.Node, ports: Ports, constants: Container[onnx_ir.Value]) -> float:
-        """Return the cost of casts of all operands and results of the node that are not constants."""
-        values = [node.inputs[index] for index in ports.follows] + [node.outputs[index] for index in ports.gives]
-        cast_values = dict.fromkeys(value for value in values if value is not None and value not in constants)
-        return sum(map(self.cast, cast_values))
+def saved_bytes(problem: Problem, node: onnx_ir.Node, ports: Ports) -> float:
+    """Return the bytes that need not be read and written, and the gain of multiplying in the precision."""
+    row = traits_of(node.domain, node.op_type)
+    if not node.outputs or row.moves in (Moves.KEEP, Moves.MAKE) or row.conversion is not None or _is_quantized(node):
+        return 0.0
+    if row.moves is Moves.SELECT:
+        values = [*node.outputs, *node.outputs]
+    else:
+        values = [*(node.inputs[index] for index in ports.follows), *(node.outputs[index] for index in ports.gives)]
+    saved = sum(_narrowing(problem, value) for value in values if value is not None)
+    if row.products:
+        return 4 * saved + problem.sizes.of(node.outputs[0]) * _terms(problem, node) / 8
+    return saved / _FUSED
 
-    def saved(self, node: onnx_ir.Node, ports: Ports) -> float:
-        """Return the bytes that need not be read and written, and the gain of multiplying in the precision."""
-        row = traits_of(node.domain, node.op_type)
-        if not node.outputs or row.moves in (Moves.KEEP, Moves.MAKE) or row.conversion is not None:
-            return 0.0
-        saved = 0.0
-        if row.moves is Moves.SELECT:
-            saved = 2.0 * sum(self._narrowing(value) for value in node.outputs)
-        else:
-            inputs = (value for index in ports.follows if (value := node.inputs[index]) is not None)
-            saved = sum(map(self._narrowing, inputs)) + sum(self._narrowing(node.outputs[i]) for i in ports.gives)
-        if row.products and not _is_quantized(node):
-            saved = 4 * saved + self.sizes.of(node.outputs[0]) * self._terms(node) / 8
-        elif _is_quantized(node):
-            saved = 0.0
-        else:
-            saved /= _FUSED
-        return saved
 
-    def _narrowing(self, value: onnx_ir.Value) -> float:
-        source = self.source(value)
-        return float(self.sizes.of(value) * abs((source.itemsize if source is not None else 4) - self.aim.to.itemsize))
+def _narrowing(problem: Problem, value: onnx_ir.Value) -> float:
+    return float(problem.sizes.of(value) * abs(_width(problem, value) - problem.aim.to.itemsize))
 
-    def _terms(self, node: onnx_ir.Node) -> int:
-        """Return the approximate number of products per element of the result."""
-        value = node.inputs[1] if len(node.inputs) > 1 else None
-        dims = None if value is None else self.sizes.dims(value)
-        sizes = [dim or 64 for dim in dims or ()]
-        if len(sizes) < 2:
-            return 64
-        if node.op_type in ("Conv", "ConvTranspose"):
-            total = 1
-            for dim in sizes[1:]:
-                total *= dim
-            return total
-        return sizes[-2]
+
+def _width(problem: Problem, value: onnx_ir.Value) -> float:
+    """Return the bytes of an element before the conversion."""
+    source = problem.facts.source(value)
+    return 4 if source is None else source.itemsize
+
+
+def _terms(problem: Problem, node: onnx_ir.Node) -> int:
+    """Return the approximate number of products per element of the result."""
+    value = node.inputs[1] if len(node.inputs) > 1 else None
+    dims = None if value is None else problem.sizes.dims(value)
+    sizes = [dim or 64 for dim in dims or ()]
+    if len(sizes) < 2:
+        return 64
+    return prod(sizes[1:]) if node.op_type in ("Conv", "ConvTranspose") else sizes[-2]
 
 
 def _is_quantized(node: onnx_ir.Node) -> bool:
@@ -108,13 +90,12 @@ def price(problem: Problem, *, sparing: bool = False) -> None:
     sparing: A converted node costs more than the casts around it, so that as few as possible are; one that only moves
         elements is converted where that saves a cast.
     """
-    gains = Gains(problem.aim, problem.sizes, problem.facts.source)
     edges = set[onnx_ir.Value]() if problem.beyond else {*problem.model.graph.inputs, *problem.model.graph.outputs}
     for node, (variable, ports) in problem.nodes.items():
         if node in problem.sensitivity.following:
             problem.costs.pay(variable, KEPT, _PREFERENCE)
             continue
-        saved, casts = gains.saved(node, ports), gains.casts(node, ports, problem.facts.constants)
+        saved, casts = saved_bytes(problem, node, ports), casts_cost(problem, node, ports)
         if sparing:
             moves = traits_of(node.domain, node.op_type).moves is not None
             problem.costs.pay(variable, KEPT, _PREFERENCE if moves else saved + casts + _PREFERENCE)
@@ -124,7 +105,7 @@ def price(problem: Problem, *, sparing: bool = False) -> None:
         problem.costs.pay(CONVERTED, variable, 1e3 * saved + casts if alone else saved)
     for value, uses in problem.uses.items():
         if value in problem.variables:
-            _price_value(problem, value, uses, _AT_EDGE if value in edges else gains.cast(value))
+            _price_value(problem, value, uses, _AT_EDGE if value in edges else cast_cost(problem, value))
 
 
 def _price_value(problem: Problem, value: onnx_ir.Value, uses: Sequence[Use], cost: float) -> None:

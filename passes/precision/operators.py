@@ -8,9 +8,6 @@ in float by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import onnx_ir
 from onnx_ir import DataType
 
@@ -18,6 +15,7 @@ from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Conversion
+from castsmith.passes.place.sizes import Sizes
 
 _EXPONENTIAL = "its results span more orders of magnitude than 16 bits hold"
 _SUM = "it adds up many elements, and small ones are lost in a large sum"
@@ -76,24 +74,22 @@ IN_FLOAT_INSIDE: dict[str, tuple[str, int]] = {
 """Operators with an attribute that makes them compute sensitive steps in float, and its default, 0 for none."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """The facts that decide if a node is sensitive: its opset, and the sizes of the axes of a value."""
+def sensitive_reason(node: onnx_ir.Node, opset: int, sizes: Sizes) -> str:
+    """Return the reason why the node stays in float by default; empty if it does not.
 
-    opset: int
-    dims: Callable[[onnx_ir.Value], tuple[int | None, ...] | None]
-
-
-def sensitive_reason(node: onnx_ir.Node, place: Place) -> str:
-    """Return the reason why the node stays in float by default; empty if it does not."""
+    Args:
+        node: The node.
+        opset: That of ONNX's operators in its scope.
+        sizes: The sizes of the axes of its operands.
+    """
     if node.domain == CONTRIB_DOMAIN:
         return SENSITIVE_CONTRIB.get(node.op_type, "")
     if node.domain not in DEFAULT_DOMAINS:
         return ""
-    if stash_attribute(node, place.opset) is not None:
+    if stash_attribute(node, opset) is not None:
         return ""
     if node.op_type in ("ReduceMean", "ReduceSum", "GlobalAveragePool"):
-        count = _averaged(node, place)
+        count = _averaged(node, sizes)
         return "" if count is not None and count < _LONG_SUM else _SUM
     if node.op_type == "BatchNormalization":
         return _NORM if node.attributes.get_int("training_mode", 0) or len(node.outputs) > 1 else ""
@@ -108,9 +104,9 @@ def stash_attribute(node: onnx_ir.Node, opset: int) -> str | None:
     return name if node.attributes.get_int(name, default) in (0, int(DataType.FLOAT)) else None
 
 
-def _averaged(node: onnx_ir.Node, place: Place) -> int | None:
+def _averaged(node: onnx_ir.Node, sizes: Sizes) -> int | None:
     """Return the number of elements of one mean; None if the shape is unknown."""
-    dims = None if node.inputs[0] is None else place.dims(node.inputs[0])
+    dims = None if node.inputs[0] is None else sizes.dims(node.inputs[0])
     if dims is None:
         return None
     axes: list[int] = list(range(len(dims)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
@@ -67,21 +67,6 @@ class Pattern:
         """True if the steps of the pattern are the first steps of the path."""
         wanted = self._steps
         return 0 < len(wanted) <= len(path) and all(step.match(part) for step, part in zip(wanted, path, strict=False))
-
-
-@dataclass
-class ConversionRequest:
-    """What the caller asks of the conversion.
-
-    Attributes:
-        keep: The nodes to keep, each with the reason.
-        lower: The nodes to convert even if sensitive, each with the reason.
-        converted_ports: The names of the inputs and outputs of the model to change.
-    """
-
-    keep: Mapping[onnx_ir.Node, str]
-    lower: Mapping[onnx_ir.Node, str]
-    converted_ports: frozenset[str]
 
 
 class Asked:

@@ -52,7 +52,7 @@ from castsmith.passes.precision.apply import (
 from castsmith.passes.precision.constants import RoundingLosses
 from castsmith.passes.precision.evidence import Evidence, Known
 from castsmith.passes.precision.gains import price
-from castsmith.passes.precision.patterns import Asked, ConversionRequest, Pattern, parse_patterns, require_matches
+from castsmith.passes.precision.patterns import Asked, Pattern, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.problem import Problem
 from castsmith.passes.precision.weights import store_weights
@@ -132,10 +132,6 @@ def _types(_: str, value: object) -> object:
     return tuple(parse_type(cast("TypeLike", dtype)) for dtype in dtypes)
 
 
-def _any(_: str, value: object) -> object:
-    return value
-
-
 @dataclass(frozen=True)
 class ConvertPrecision(SessionPass):
     """Convert the nodes of a model to another floating-point precision.
@@ -179,8 +175,8 @@ class ConvertPrecision(SessionPass):
         (), OptionInfo("patterns of nodes to convert though sensitive", _texts)
     )
     sparing: bool = option(False, flag_info("convert no more than what `lower` names"))
-    bound: Callable[[str], Known | None] | None = option(None, OptionInfo("bounds of a value by its name", _any))
-    rounding_losses: RoundingLosses | None = option(None, OptionInfo("the known effects of rounding constants", _any))
+    bound: Callable[[str], Known | None] | None = None
+    rounding_losses: RoundingLosses | None = None
     weights_only: bool = option(False, flag_info("store weights in the precision, and cast each back"))
 
     def rewrite(self, session: Session) -> RewriteResult:
@@ -200,13 +196,18 @@ class ConvertPrecision(SessionPass):
         inference = specialise_functions(NAME, session, rules, records, aim.sources)
         imports = imports_by_scope(model, holders(model))
         sizes = Sizes(Shapes(model, inference), 64, {})
-        request = ConversionRequest(
+        converted_ports = ports_to_convert(model, self.io)
+        problem = Problem(
+            model,
+            inference,
+            imports,
+            aim,
             asked_to_keep.with_all_inside(model),
             asked_to_lower.with_all_inside(model),
-            ports_to_convert(model, self.io),
-        )
-        problem = Problem(
-            model, inference, imports, aim, request, Evidence(model, to, self.bound), sizes, self._losses(to)
+            converted_ports,
+            Evidence(model, to, self.bound),
+            sizes,
+            self._losses(to),
         )
         problem.state()
         price(problem, sparing=self.sparing)
@@ -223,7 +224,7 @@ class ConvertPrecision(SessionPass):
             for node, precision in precisions.items()
             if precision.dtype != to and node.graph is not None and not self.sparing
         ]
-        change.records.refusals += _outputs_that_stay(model, request.converted_ports, aim.sources)
+        change.records.refusals += _outputs_that_stay(model, converted_ports, aim.sources)
         if change.records.rewrites:
             session.changed()
         return PrecisionResult(model, bool(change.records.rewrites), change.records, precisions=precisions)
@@ -244,13 +245,13 @@ class ConvertPrecision(SessionPass):
         patterns, nodes = parse_patterns(self.keep, "keep"), list(all_nodes(model))
         require_matches(patterns, nodes, "keep")
         kept = Asked(patterns, "as requested by", nodes).with_all_inside(model)
-        stored = store_weights(NAME, session, to, self._losses(to), kept, CONVERT_NODE.code)
+        records, reasons = store_weights(NAME, session, to, self._losses(to), kept, CONVERT_NODE.code)
         precisions = {
             node: Precision(DataType.FLOAT, why or f"its weights are {name}", int(not why), node.outputs[0].name or "")
-            for node, why in stored.nodes.items()
+            for node, why in reasons.items()
             if node.outputs
         }
-        return PrecisionResult(model, bool(stored.records.rewrites), stored.records, precisions=precisions)
+        return PrecisionResult(model, bool(records.rewrites), records, precisions=precisions)
 
 
 def _outputs_that_stay(

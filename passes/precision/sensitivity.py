@@ -20,8 +20,9 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import OF_ONE
 from castsmith.numerics.types import type_name
+from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.constants import RoundingLoss, limits
-from castsmith.passes.precision.evidence import Known, is_only_added, magnitude
+from castsmith.passes.precision.evidence import Known, is_only_added
 from castsmith.passes.precision.operators import (
     GROWING,
     INSIDE,
@@ -29,7 +30,6 @@ from castsmith.passes.precision.operators import (
     MEANS,
     RANGE,
     SATURATING,
-    Place,
     sensitive_reason,
 )
 from castsmith.passes.precision.ports import Ports
@@ -54,21 +54,23 @@ class Sensitivity:
     Attributes:
         to: The precision.
         bound_of: Returns what is known of a value.
+        sizes: The sizes of values.
         following: The nodes that do what their neighbours do, with the reason to prefer float.
         wide: The values that may exceed the precision.
     """
 
     to: DataType
     bound_of: Callable[[onnx_ir.Value], Known | None]
+    sizes: Sizes
     following: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
     wide: set[onnx_ir.Value] = field(default_factory=set[onnx_ir.Value])
 
-    def judge(self, node: onnx_ir.Node, ports: Ports, place: Place) -> str:
+    def judge(self, node: onnx_ir.Node, ports: Ports, opset: int) -> str:
         """Return the reason why the node stays in float; empty if it does not."""
         exceeding = self._reads_wide(node, ports)
         if exceeding:
             return exceeding
-        why = sensitive_reason(node, place)
+        why = sensitive_reason(node, opset, self.sizes)
         why = why and f"{node.op_type} stays in a wider type by default: {why}"
         squares = self.is_square(node)
         if squares and not why and not self._fits(node, squares=True) and _is_summed(node):
@@ -78,11 +80,11 @@ class Sensitivity:
             return ""
         return why
 
-    def keep(self, node: onnx_ir.Node, ports: Ports, place: Place) -> None:
+    def keep(self, node: onnx_ir.Node, ports: Ports, opset: int) -> None:
         """Note that the node stays in float: what it gives may then exceed the precision."""
         if node.domain not in DEFAULT_DOMAINS or limits(self.to).overflow > _WIDE:
             return
-        grows = node.op_type in GROWING and (self.is_square(node) or sensitive_reason(node, place))
+        grows = node.op_type in GROWING and (self.is_square(node) or sensitive_reason(node, opset, self.sizes))
         if grows or (self._reads_wide(node, ports) and _passes(node)):
             results = (node.outputs[index] for index in ports.gives)
             self.wide.update(value for value in results if not self._is_known_to_fit(value, least=0.0))
@@ -107,7 +109,7 @@ class Sensitivity:
         fact = self.bound_of(value)
         if fact is None:
             return False
-        size = magnitude(fact)
+        size = fact.magnitude
         return size * (_MARGIN if fact.how == "measured" else 1.0) < limits(self.to).overflow and size >= least
 
     def is_square(self, node: onnx_ir.Node) -> bool:

@@ -13,7 +13,6 @@ The Cast is marked in its metadata, so that `fold-constants` leaves it: folded, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
@@ -37,14 +36,6 @@ _FEWEST = 128
 _SOURCES = (DataType.FLOAT, DataType.DOUBLE)
 
 
-@dataclass
-class Stored:
-    """What was done: the records, and why the weights of each node stay as they are; empty if they do not."""
-
-    records: Records
-    nodes: dict[onnx_ir.Node, str]
-
-
 def store_weights(
     name: str,
     session: Session,
@@ -52,7 +43,7 @@ def store_weights(
     losses: RoundingLosses,
     kept: Mapping[onnx_ir.Node, str],
     refusal_code: str,
-) -> Stored:
+) -> tuple[Records, dict[onnx_ir.Node, str]]:
     """Store the large weights of the model in the type.
 
     Args:
@@ -62,17 +53,20 @@ def store_weights(
         losses: The effects of rounding.
         kept: The nodes whose weights stay as they are, with reasons.
         refusal_code: The code of a weight that stays.
+
+    Returns:
+        The records, and why the weights of each node stay as they are; empty if they do not.
     """
-    model, stored = session.model, Stored(Records(), {})
+    model, records, reasons = session.model, Records(), dict[onnx_ir.Node, str]()
     held, namer, places = holders(model), session.namer(), dict[onnx_ir.Node, int]()
     for value in list(large_weights(model)):
         tensor, users = constant_tensor(value), [node for node, _ in value.uses()]
         if tensor is None:
             continue
         why = next((kept[node] for node in users if node in kept), "") or unfit(value.name or "", losses.of(tensor), to)
-        stored.nodes.update((node, why if stored.nodes.get(node, why) else "") for node in users)
+        reasons.update((node, why if reasons.get(node, why) else "") for node in users)
         if why:
-            stored.records.refusals.append(Refusal(name, refusal_code, site_of_constant(value), why))
+            records.refusals.append(Refusal(name, refusal_code, site_of_constant(value), why))
             continue
         opset = opset_of(model.graph.opset_imports, "") or 0
         before, source = constant_item(value) if value.producer() is None else value_item(value), tensor.dtype
@@ -90,14 +84,14 @@ def store_weights(
         saved = tensor.nbytes - tensor.size * to.itemsize
         reason = loss_text(losses.of(tensor), to)
         added = [constant_item(value) if beside is None else value_item(value), node_item(cast)]
-        stored.records.rewrites.append(
+        records.rewrites.append(
             Rewrite(
                 name, STORE_WEIGHT.code, site_of_constant(value), before, added, reason, Effect.CONVERTED, int(saved)
             )
         )
-    if stored.records.rewrites:
+    if records.rewrites:
         session.changed()
-    return stored
+    return records, reasons
 
 
 def large_weights(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:

@@ -36,31 +36,20 @@ def test_a_magnitude_beyond_the_precision_is_told_for_generated_inputs_too() -> 
     text = """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y)
     <float k = {1e4}> { a = Mul (x, k) b = Mul (a, k) y = Tanh (b) }"""
     scaled = onnx.parser.parse_model(text)
-    for found in (
+    for converted in (
         convert(scaled, to="float16", measure=True),
         convert(scaled, to="float16", inputs={"x": np.full(4, 2, np.float32)}),
     ):
-        assert max(found.magnitudes.values()) > 65504
+        assert max(converted.magnitudes.values()) > 65504
 
 
 def test_each_output_has_its_error() -> None:
-    found = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds(0.001)).error
-    assert found is not None
-    assert [each.name for each in found.outputs] == ["y", "z"]
-    assert all(each.relative < 0.01 and each.cosine > 0.999 for each in found.outputs)
-    assert 0 < found.outputs[1].relative == found.worst
-    assert found.overflows == ()
-
-
-def test_elements_of_integer_outputs_that_differ_are_counted() -> None:
-    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,2] x) => (int64[2] i, bool[2,2] b, float[2,2] y)
-    <float k = {1.0001}, float[1] one = {1}>
-    { y = Mul (x, k) i = ArgMax <axis = 1, keepdims = 0> (y) b = Greater (y, one) }"""
-    near = {"x": np.array([[1, 1.0001], [2, 3]], np.float32)}
-    found = convert(onnx.parser.parse_model(text), to="float16", inputs=[near, near], lower="*").error
-    assert found is not None
-    assert found.differing == {"i": (2, 4), "b": (4, 8)}
-    assert [each.name for each in found.outputs] == ["y"]
+    error = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds(0.001)).error
+    assert error is not None
+    assert [output.name for output in error.outputs] == ["y", "z"]
+    assert all(output.relative < 0.01 and output.cosine > 0.999 for output in error.outputs)
+    assert 0 < error.outputs[1].relative == error.worst
+    assert error.overflows == ()
 
 
 def test_what_is_nan_in_the_model_is_noted_and_not_compared() -> None:
@@ -70,18 +59,18 @@ def test_what_is_nan_in_the_model_is_noted_and_not_compared() -> None:
     mask = np.array([[0, 0, 0], [-np.inf] * 3], np.float32)
     masked.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(mask, "m"))
     drawn = {"x": np.array([[1, 2, 3], [4, 5, 6]], np.float32)}
-    found = convert(masked, to="float16", inputs=[drawn, drawn]).error
-    assert found is not None
-    assert 0 < found.worst < 0.01
-    assert found.outputs[0].top1 == 1.0
-    assert found.notes == ("3 of 6 elements of y are NaN in the model and numbers in the result",)
+    error = convert(masked, to="float16", inputs=[drawn, drawn]).error
+    assert error is not None
+    assert 0 < error.worst < 0.01
+    assert error.outputs[0].top1 == 1.0
+    assert error.notes == ("3 of 6 elements of y are NaN in the model and numbers in the result",)
 
 
 def test_an_overflow_that_is_absorbed_is_found() -> None:
-    found = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds(), lower="name:c").error
-    assert found is not None
-    assert found.worst < 0.01
-    assert found.overflows == ("c",)
+    error = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds(), lower="name:c").error
+    assert error is not None
+    assert error.worst < 0.01
+    assert error.overflows == ("c",)
 
 
 def test_a_measured_overflow_keeps_the_node_in_float() -> None:
@@ -100,39 +89,27 @@ def test_a_stated_range_keeps_a_node_in_float() -> None:
     assert result.precisions["c"] == (onnx_ir.DataType.FLOAT, "c reaches 200000 (stated), beyond float16")
 
 
-def test_the_search_keeps_as_few_nodes_as_reach_the_error() -> None:
-    found = onnx.parser.parse_model(CHAIN)
-    plain = convert(found, to="float16", inputs=feeds(0.001))
-    assert plain.error is not None
-    most = plain.error.worst / 4
-    result = convert(found, to="float16", inputs=feeds(0.001), max_error=most)
-    assert result.error is not None
-    assert result.error.worst <= most
-    assert 1 < result.attempts <= 64
-    assert any("error stays below" in reason for _, reason in result.precisions.values())
-
-
 def test_a_result_that_does_not_run_in_time_has_no_error_of_zero() -> None:
     model = onnx_ir.from_proto(onnx.parser.parse_model(CHAIN))
-    known = reference(model, feeds())
-    known.seconds = 0.0
-    found = measure(known, model)
-    assert (found.sets, found.outputs, found.worst) == ((), (), float("inf"))
-    assert found.notes[0].startswith("the result does not run on the inputs: ")
+    baseline = reference(model, feeds())
+    baseline.seconds = 0.0
+    error = measure(baseline, model)
+    assert (error.sets, error.outputs, error.worst) == ((), (), float("inf"))
+    assert error.notes[0].startswith("the result does not run on the inputs: ")
 
 
 def test_an_output_of_another_shape_is_infinitely_off() -> None:
     model = onnx_ir.from_proto(onnx.parser.parse_model(CHAIN))
-    other = onnx_ir.from_proto(onnx.parser.parse_model(CHAIN.replace("z = Relu (a)", "z = Concat <axis = 0> (a, a)")))
-    found = measure(reference(model, feeds()), other)
-    assert found.worst == float("inf")
-    assert found.notes == ("z has the shape [8, 4] instead of [4, 4]",)
+    longer = onnx_ir.from_proto(onnx.parser.parse_model(CHAIN.replace("z = Relu (a)", "z = Concat <axis = 0> (a, a)")))
+    error = measure(reference(model, feeds()), longer)
+    assert error.worst == float("inf")
+    assert error.notes == ("z has the shape [8, 4] instead of [4, 4]",)
 
 
 def test_the_search_on_made_up_inputs_starts_from_what_overflows_on_them() -> None:
-    found = onnx.parser.parse_model(CHAIN.replace("{300}", "{3000}"))
-    assert convert(found, to="float16", inputs="made-up").error is not None
-    result = convert(found, to="float16", max_error=0.01)
+    proto = onnx.parser.parse_model(CHAIN.replace("{300}", "{3000}"))
+    assert convert(proto, to="float16", inputs="made-up").error is not None
+    result = convert(proto, to="float16", max_error=0.01)
     assert result.error is not None
     assert result.error.overflows == ()
     assert "beyond float16" in result.precisions["c"][1]
@@ -147,15 +124,9 @@ def test_inputs_come_in_every_form(kind: str, tmp_path: Path) -> None:
     )
     if kind == "folder of npy":
         (tmp_path / "one.npz").unlink()
-    found = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=inputs).error
-    assert found is not None
-    assert len(found.sets) == (2 if kind == "sets" else 1)
-
-
-def test_inputs_are_made_up_where_asked() -> None:
-    found = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs="made-up").error
-    assert found is not None
-    assert found.sets
+    error = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=inputs).error
+    assert error is not None
+    assert len(error.sets) == (2 if kind == "sets" else 1)
 
 
 @pytest.mark.parametrize(

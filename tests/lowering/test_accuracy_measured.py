@@ -38,12 +38,12 @@ def of_numbers(a: Numbers, b: Numbers) -> OutputError:
     feeds = {"a": np.array(a, np.float32), "b": np.array(b, np.float32)}
     rank = "float[n]" if feeds["a"].ndim == 1 else "float[n, m]"
     models = [model_of(f"y = Identity ({name})", f"{rank} y") for name in "ab"]
-    for each in models:
-        for value in each.graph.inputs:
+    for model in models:
+        for value in model.graph.inputs:
             value.shape = onnx_ir.Shape(["n"] if feeds["a"].ndim == 1 else ["n", "m"])
-    (found,) = measure(reference(models[0], feeds), models[1]).outputs
-    assert found.name == "y"
-    return found
+    (output,) = measure(reference(models[0], feeds), models[1]).outputs
+    assert output.name == "y"
+    return output
 
 
 ERRORS: list[tuple[Numbers, Numbers, tuple[float, float, float, float | None]]] = [
@@ -76,9 +76,9 @@ ERRORS: list[tuple[Numbers, Numbers, tuple[float, float, float, float | None]]] 
 @pytest.mark.parametrize(("a", "b", "expected"), ERRORS, ids=str)
 def test_the_error_of_two_results(a: Numbers, b: Numbers, expected: tuple[float, float, float, float | None]) -> None:
     absolute, relative, cosine, top1 = expected
-    found = of_numbers(a, b)
-    assert (found.absolute, found.relative, found.top1) == (absolute, pytest.approx(relative, rel=1e-15), top1)
-    assert found.cosine == pytest.approx(cosine, rel=1e-9)
+    output = of_numbers(a, b)
+    assert (output.absolute, output.relative, output.top1) == (absolute, pytest.approx(relative, rel=1e-15), top1)
+    assert output.cosine == pytest.approx(cosine, rel=1e-9)
 
 
 def vectors(*numbers: tuple[Sequence[float], Sequence[float]]) -> list[dict[str, NDArray[Any]]]:
@@ -88,25 +88,25 @@ def vectors(*numbers: tuple[Sequence[float], Sequence[float]]) -> list[dict[str,
 def test_of_several_sets_the_worst_of_each_figure_counts() -> None:
     """The cosine is worst in the first set, the relative error in the second, the absolute one in the third."""
     sets = vectors(([1, 0], [1, 1]), ([1, 1], [4, 4]), ([100, 100], [200, 200]), ([8, 8], [8, 8]))
-    found = measured("y = Identity (a)", "y = Identity (b)", *sets)
-    (output,) = found.outputs
+    errors = measured("y = Identity (a)", "y = Identity (b)", *sets)
+    (output,) = errors.outputs
     assert (output.absolute, output.relative) == (100, 3)
     assert output.cosine == pytest.approx(math.sqrt(0.5))
-    assert found.worst == 3
-    assert len(found.sets) == 4
+    assert errors.worst == 3
+    assert len(errors.sets) == 4
 
 
 def test_an_output_that_is_no_number_counts_each_element_and_another_shape_all() -> None:
     sets = vectors(([1, 2, 3], [1, 0, 3]), ([1, 2, 3], [3, 2, 1]))
     names = "int64[n] y, bool[n] z"
     before = "y = Cast <to = 7> (a) z = Cast <to = 9> (a)"
-    found = measured(before, "y = Cast <to = 7> (b) z = Cast <to = 9> (b)", *sets, outputs=names)
-    assert found.differing == {"y": (3, 6), "z": (1, 6)}
-    assert found.outputs == ()
+    errors = measured(before, "y = Cast <to = 7> (b) z = Cast <to = 9> (b)", *sets, outputs=names)
+    assert errors.differing == {"y": (3, 6), "z": (1, 6)}
+    assert errors.outputs == ()
     longer = "c = Concat <axis = 0> (a, b) y = Cast <to = 7> (c) z = Cast <to = 9> (b)"
-    found = measured(before, longer, *sets, outputs=names, other="int64[m] y, bool[n] z")
-    assert found.differing == {"y": (6, 6), "z": (1, 6)}
-    assert found.notes == ("y has the shape [6] instead of [3]",)
+    errors = measured(before, longer, *sets, outputs=names, other="int64[m] y, bool[n] z")
+    assert errors.differing == {"y": (6, 6), "z": (1, 6)}
+    assert errors.notes == ("y has the shape [6] instead of [3]",)
 
 
 CHAIN = "c = Identity ({}) d = Identity (c) e = Identity ({}) y = Add (d, e)"
@@ -114,10 +114,10 @@ CHAIN = "c = Identity ({}) d = Identity (c) e = Identity ({}) y = Add (d, e)"
 
 def test_a_node_that_adds_an_error_is_named_and_those_after_it_are_not() -> None:
     sets = vectors(([1, 2, 4], [1, 2, 5]))
-    found = measured(CHAIN.format("a", "a"), CHAIN.format("a", "b"), *sets)
-    assert found.contributions == {"c": 0, "d": 0, "e": 0.25, "y": 0}
-    assert found.leap == ("e", 0.25)
-    assert found.overflows == ()
+    errors = measured(CHAIN.format("a", "a"), CHAIN.format("a", "b"), *sets)
+    assert errors.contributions == {"c": 0, "d": 0, "e": 0.25, "y": 0}
+    assert errors.leap == ("e", 0.25)
+    assert errors.overflows == ()
     assert measured(CHAIN.format("a", "a"), CHAIN.format("a", "a"), *sets).leap is None
 
 
@@ -126,22 +126,22 @@ def test_an_error_leaps_where_it_is_over_eight_times_that_of_the_inputs(more: in
     """The first node is off by 1 of 1024, which is too little to be told."""
     chain = "c = Identity ({}) {} = Constant <value_floats = [0.0, {}.0]> () y = Add (c, {})"
     sets = vectors(([1024, 0], [1024, 1]))
-    found = measured(chain.format("a", "zero", 0, "zero"), chain.format("b", "k", more, "k"), *sets)
-    assert found.contributions == {"c": 1 / 1024, "y": more / 1024}
-    assert found.leap == (("y", more / 1024) if leaps else None)
+    errors = measured(chain.format("a", "zero", 0, "zero"), chain.format("b", "k", more, "k"), *sets)
+    assert errors.contributions == {"c": 1 / 1024, "y": more / 1024}
+    assert errors.leap == (("y", more / 1024) if leaps else None)
 
 
 @pytest.mark.parametrize(("off", "told"), [(1.0, True), (0.5, False)])
 def test_a_small_error_is_no_leap(off: float, told: bool) -> None:
-    found = measured("y = Identity (a)", "y = Identity (b)", *vectors(([512, 0], [512, off])))
-    assert found.leap == (("y", off / 512) if told else None)
+    errors = measured("y = Identity (a)", "y = Identity (b)", *vectors(([512, 0], [512, off])))
+    assert errors.leap == (("y", off / 512) if told else None)
 
 
 def test_what_becomes_infinite_is_told_where_it_was_finite_before() -> None:
     sets = vectors(([1, 2], [1, INF]), ([1, INF], [1, INF]))
     names = "c = Identity ({0}) y = Exp (c)"
-    found = measured(names.format("a"), names.format("b"), *sets)
-    assert found.overflows == ("c", "y")
+    errors = measured(names.format("a"), names.format("b"), *sets)
+    assert errors.overflows == ("c", "y")
     assert measured(names.format("b"), names.format("a"), *sets).overflows == ()
     assert measured(names.format("b"), names.format("b"), sets[1]).overflows == ()
 
@@ -149,12 +149,12 @@ def test_what_becomes_infinite_is_told_where_it_was_finite_before() -> None:
 def test_a_set_on_which_one_model_does_not_run_is_noted() -> None:
     sets = vectors(([1, 2], [1, 2]), ([1, 2, 3], [1, 2, 3]))
     broken = "s = Constant <value_ints = [2]> () y = Reshape (b, s)"
-    found = measured("y = Identity (a)", broken, *sets)
-    assert (len(found.sets), found.worst) == (1, 0)
-    assert found.notes[0].startswith("the result does not run on ")
-    found = measured(broken.replace("b,", "a,"), "y = Identity (b)", *sets)
-    assert len(found.sets) == 1
-    assert found.notes[0].startswith("not run on ")
+    errors = measured("y = Identity (a)", broken, *sets)
+    assert (len(errors.sets), errors.worst) == (1, 0)
+    assert errors.notes[0].startswith("the result does not run on ")
+    errors = measured(broken.replace("b,", "a,"), "y = Identity (b)", *sets)
+    assert len(errors.sets) == 1
+    assert errors.notes[0].startswith("not run on ")
 
 
 def test_the_bounds_of_a_value_are_those_of_its_finite_elements_in_all_sets() -> None:
@@ -177,9 +177,9 @@ def test_values_are_kept_up_to_a_number_of_bytes(most: int, kept: str, monkeypat
     """Inputs and outputs are kept in any case: results are compared."""
     monkeypatch.setattr(accuracy, "_MOST_BYTES", most)
     body = "c = Identity (a) d = Identity (c) y = Identity (d)"
-    known = reference(model_of(body), vectors(([1, 2], [3, 4])))
-    assert [name for _, name in known.runs[0][2]] == kept.split()
-    assert known.runs[0][2][(), "y"].tolist() == [1, 2]
+    baseline = reference(model_of(body), vectors(([1, 2], [3, 4])))
+    assert [name for _, name in baseline.runs[0][2]] == kept.split()
+    assert baseline.runs[0][2][(), "y"].tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def test_values_are_kept_up_to_a_number_of_bytes(most: int, kept: str, monkeypat
 def test_made_up_inputs_keep_a_node_in_a_search_alone_and_beyond_the_precision(
     made_up: bool, search: bool, expected: str
 ) -> None:
-    known = Reference(model_of("y = Identity (a)"), Engine("reference"), 1)
+    baseline = Reference(model_of("y = Identity (a)"), Engine("reference"), 1)
     values = {((), name): np.array([number, -1.0]) for name, number in (("a", 1.0), ("b", 65504.0), ("c", 65505.0))}
-    known.runs.append(("one", {}, values))
-    found = _evidence(known.measured(), DataType.FLOAT16, made_up=made_up, search=search)
-    assert "".join(found) == expected
+    baseline.runs.append(("one", {}, values))
+    evidence = _evidence(baseline.measured(), DataType.FLOAT16, made_up=made_up, search=search)
+    assert "".join(evidence) == expected

@@ -131,8 +131,8 @@ def test_random_casts_in_openvino_are_exact_or_reported() -> None:
     ],
 )  # fmt: skip
 def test_what_check_says_of_a_pair(source: str, to: str, expected: list[str]) -> None:
-    found = castsmith.check(model(source, to, 24), target=OPENVINO)
-    assert [f"{each.severity.value} {each.message}" for each in found] == expected
+    findings = castsmith.check(model(source, to, 24), target=OPENVINO)
+    assert [f"{finding.severity.value} {finding.message}" for finding in findings] == expected
 
 
 def test_casts_of_text_are_not_among_the_measured_pairs() -> None:
@@ -146,7 +146,7 @@ def test_check_says_which_casts_onnxruntime_merges() -> None:
             a = Cast <to = 7> (x) y = Cast <to = 6> (a) z = Cast <to = 6> (i)
             b = Cast <to = 6> (x) w = Cast <to = 5> (b) v = Cast <to = 1> (a) }"""
     told = castsmith.check(onnx_ir.from_onnx_text(text), target="ort")
-    (found,) = (each for each in told if each.code == "target-miscomputes-cast")
+    (found,) = (finding for finding in told if finding.code == "target-miscomputes-cast")
     assert (found.severity, found.site.output) == (castsmith.Severity.NOTE, "y")
     assert found.message.startswith("onnxruntime-cpu merges this cast with the one before it, so numbers beyond int32")
 
@@ -158,6 +158,6 @@ def test_pairs_that_do_not_load_are_lowered() -> None:
             a = Cast <to = {int(parse_type(source))}> (x) b = Cast <to = {int(parse_type(to))}> (a)
             y = Cast <to = 1> (b) }}"""
         result = castsmith.optimize(onnx_ir.from_onnx_text(text), target=OPENVINO)
-        assert not [each for each in result.diagnostics if each.severity is castsmith.Severity.ERROR]
+        assert not [finding for finding in result.diagnostics if finding.severity is castsmith.Severity.ERROR]
         left = {value.dtype for node in result.model.graph for value in node.outputs}
         assert parse_type(middle) not in left, type_name(parse_type(middle))

@@ -19,6 +19,7 @@ from castsmith import convert
 from castsmith.lowering.conversion import io_choice
 from castsmith.lowering.results import ConvertResult
 from castsmith.numerics.errors import OptionError
+from castsmith.passes.core.convert_options import ConvertOptions
 from castsmith.targets.target import Target
 
 MODEL = """<ir_version: 10, opset_import: ["" : 21, "local": 1]>
@@ -61,9 +62,9 @@ def test_the_steps_are_announced_in_order(text: str, options: dict[str, Any], na
 
 
 def test_nodes_of_one_name_and_of_none_are_told_apart() -> None:
-    found = converted(MODEL, to="float16", ranges=dict.fromkeys("xvh", (-1, 1)))
+    result = converted(MODEL, to="float16", ranges=dict.fromkeys("xvh", (-1, 1)))
     half, fits = TAKEN.format("float16"), "; its result is proven to fit"
-    assert found.precisions == {
+    assert result.precisions == {
         "a": (DataType.FLOAT16, half + fits),
         "n": (DataType.FLOAT16, half + fits),
         "n_1": (DataType.FLOAT16, half + fits),
@@ -71,8 +72,8 @@ def test_nodes_of_one_name_and_of_none_are_told_apart() -> None:
         "t": (DataType.FLOAT16, half + fits),
         "n_1_1": (DataType.FLOAT16, half + fits),
     }
-    assert found.operators == {"a": "Add", "n": "MatMul", "n_1": "MatMul", "z": "Erf", "t": "Relu", "n_1_1": "Tanh"}
-    assert found.regions == {"a": 1, "n": 1, "n_1": 1, "z": 1, "t": 2, "n_1_1": 2}
+    assert result.operators == {"a": "Add", "n": "MatMul", "n_1": "MatMul", "z": "Erf", "t": "Relu", "n_1_1": "Tanh"}
+    assert result.regions == {"a": 1, "n": 1, "n_1": 1, "z": 1, "t": 2, "n_1_1": 2}
 
 
 @pytest.mark.parametrize(
@@ -112,9 +113,9 @@ def test_the_error_is_measured_on_request() -> None:
 
 def test_the_choice_of_inputs_and_outputs_as_text() -> None:
     model = onnx_ir.from_proto(onnx.parser.parse_model(MODEL))
-    assert [io_choice(model, keep) for keep in (True, False, "x", ["z", "v"], tuple("xvhyz"))] == [
-        "keep", "convert", "v,h,y,z", "x,h,y", "keep",
-    ]  # fmt: skip
+    kept = (True, False, "x", ["z", "v"], tuple("xvhyz"))
+    choices = [io_choice(model, ConvertOptions(to="float16", keep_io_types=names)) for names in kept]
+    assert choices == ["keep", "convert", "v,h,y,z", "x,h,y", "keep"]
     for text in ("no", ["x", "no"]):
         with pytest.raises(OptionError) as error:
             convert(model, to="float16", keep_io_types=text)
@@ -135,8 +136,8 @@ def test_the_choice_of_inputs_and_outputs_as_text() -> None:
 def test_what_is_proven_of_a_result_is_told(high: float, told: str) -> None:
     """A bound beyond the largest float16 does not keep the node: the result may be far below it."""
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Add (x, x) }'
-    found = converted(text, to="float16", ranges={"x": (0.0, high)})
-    assert found.precisions == {"y": (DataType.FLOAT16, TAKEN.format("float16") + told)}
+    result = converted(text, to="float16", ranges={"x": (0.0, high)})
+    assert result.precisions == {"y": (DataType.FLOAT16, TAKEN.format("float16") + told)}
     brain = converted(text, to="bfloat16", ranges={"x": (0.0, high)})
     assert brain.precisions == {"y": (DataType.BFLOAT16, TAKEN.format("bfloat16"))}
 
@@ -155,21 +156,21 @@ def test_a_bfloat16_model_of_no_target_has_a_note_about_the_first_operator_witho
 
 def test_what_the_target_refuses_is_a_warning() -> None:
     old = Target("old", "", newest_opset=21, newest_ir_version=10, lacks=("int16",))
-    found = converted(SOUND.replace("float16[2,2] h", "int16[2,2] h"), to="float16", target=old).diagnostics
-    assert [(each.code, each.severity.value, each.help) for each in found] == [
+    findings = converted(SOUND.replace("float16[2,2] h", "int16[2,2] h"), to="float16", target=old).diagnostics
+    assert [(finding.code, finding.severity.value, finding.help) for finding in findings] == [
         ("target-lacks-type", "warning", "`fit(target='old')` tries all other ways")
     ]
 
 
 def test_the_opset_of_the_target_is_reached_also_downwards() -> None:
     old = Target("old", "", newest_opset=20, newest_ir_version=9)
-    found = converted(SOUND, to="float16", target=old)
+    result = converted(SOUND, to="float16", target=old)
     assert (
-        found.diagnostics
+        result.diagnostics
         == []
-        == [each for each in castsmith.check(found.model, target=old) if each.severity.value == "error"]
+        == [finding for finding in castsmith.check(result.model, target=old) if finding.severity.value == "error"]
     )
-    assert found.model.graph.opset_imports[""] == 20
+    assert result.model.graph.opset_imports[""] == 20
 
 
 DOUBLE = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, double[2] d) => (float[2] y, double[2] z) {
@@ -185,12 +186,12 @@ def test_double_is_left_where_the_target_has_it(lacks: bool, off: bool, expected
     cpu = Target("cpu", "", newest_opset=21, newest_ir_version=10)
     target = Target("t", "", newest_opset=21, newest_ir_version=10, lacks=only if lacks else frozenset(),
                     off_device=only if off else frozenset(), fallback=cpu if off else None)  # fmt: skip
-    found = converted(DOUBLE, to="float16", target=target, keep="name:z")
-    assert found.precisions["y"][0] == DataType.FLOAT16
-    assert found.precisions.get("z", (DataType.DOUBLE, ""))[0] == expected
+    result = converted(DOUBLE, to="float16", target=target, keep="name:z")
+    assert result.precisions["y"][0] == DataType.FLOAT16
+    assert result.precisions.get("z", (DataType.DOUBLE, ""))[0] == expected
     if expected == DataType.FLOAT:
-        assert found.precisions["z"][1] == "t has no double"
-        assert [node.inputs[0].dtype for node in found.model.graph if node.op_type == "Neg"] == [  # pyright: ignore[reportOptionalMemberAccess]
+        assert result.precisions["z"][1] == "t has no double"
+        assert [node.inputs[0].dtype for node in result.model.graph if node.op_type == "Neg"] == [  # pyright: ignore[reportOptionalMemberAccess]
             DataType.FLOAT16,
             DataType.FLOAT,
         ]
@@ -198,11 +199,11 @@ def test_double_is_left_where_the_target_has_it(lacks: bool, off: bool, expected
 
 @pytest.mark.parametrize("provenance", [True, False])
 def test_new_nodes_name_their_rule_on_request(provenance: bool) -> None:
-    found = converted(SOUND, to="float16", provenance=provenance)
-    casts = [node for node in found.model.graph.all_nodes() if node.op_type == "Cast"]
+    result = converted(SOUND, to="float16", provenance=provenance)
+    casts = [node for node in result.model.graph.all_nodes() if node.op_type == "Cast"]
     assert casts
     assert {node.metadata_props.get("castsmith.rule") for node in casts} == {"cast-at-border" if provenance else None}
-    others = [node for node in found.model.graph.all_nodes() if node.op_type != "Cast"]
+    others = [node for node in result.model.graph.all_nodes() if node.op_type != "Cast"]
     assert not any(node.metadata_props for node in others)
 
 
@@ -227,8 +228,8 @@ def test_a_range_that_is_stated_keeps_a_node_before_what_is_measured_or_proven()
         ({"ranges": {"a": (0, 65504)}}, set[str]()),
         ({"ranges": {"a": (0, 65536)}}, {"a reaches 65536 (stated), beyond float16"}),
     ):  # fmt: skip
-        found = converted(text, to="float16", **options)
-        assert {reason for _, reason in found.precisions.values() if "beyond" in reason} == kept, options
+        result = converted(text, to="float16", **options)
+        assert {reason for _, reason in result.precisions.values() if "beyond" in reason} == kept, options
 
 
 @pytest.mark.parametrize(
@@ -250,8 +251,8 @@ def test_a_range_that_says_nothing_is_refused(name: str, ends: tuple[float, floa
 def test_a_mixed_operand_that_is_left_is_an_error_and_what_was_wrong_before_a_warning() -> None:
     text = """<ir_version: 10, opset_import: ["" : 21]> g (uint8[2] u, bool[2] b, float[2] x) => (bool[2] y, float[2] z)
         { y = And (u, b) z = Neg (x) }"""
-    found = converted(text, to="float16").diagnostics
-    assert [(each.code, each.severity.value, each.site.op) for each in found] == [
+    findings = converted(text, to="float16").diagnostics
+    assert [(finding.code, finding.severity.value, finding.site.op) for finding in findings] == [
         ("type-not-allowed", "warning", "And")
     ]
 
@@ -264,7 +265,7 @@ def test_a_wrong_declaration_is_corrected() -> None:
         <float[3,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}> {
             s = Constant <value = int64[2] {3, 2}> () r = Reshape (x, s) t = Transpose (r) y = MatMul (t, w) }""")
     proto.graph.value_info.append(onnx.helper.make_tensor_value_info("s", onnx.TensorProto.FLOAT, [2]))
-    assert [each.code for each in castsmith.check(proto)] == ["value-type-mismatch"]
+    assert [finding.code for finding in castsmith.check(proto)] == ["value-type-mismatch"]
     assert castsmith.check(convert(proto, to="float16").model) == []
 
 
@@ -292,10 +293,10 @@ def test_no_double_is_left_where_the_target_has_none() -> None:
     g (double[4] x, int64[4] i) => (double[4] y, double[4] z) <double d = {3.0}> {
         y = Exp (x) t = Cast <to = 11> (i) u = Div (t, d) z = Sin (u) }"""
     for to in ("float", "float16", "bfloat16"):
-        found = converted(text, to=to, target="tensorrt-11", keep_io_types=False)
-        left = [value.name for node in found.model.graph for value in node.outputs if value.dtype == DataType.DOUBLE]
+        result = converted(text, to=to, target="tensorrt-11", keep_io_types=False)
+        left = [value.name for node in result.model.graph for value in node.outputs if value.dtype == DataType.DOUBLE]
         assert not left, (to, left)
-        assert DataType.DOUBLE.name.lower() not in types(found.model), to
+        assert DataType.DOUBLE.name.lower() not in types(result.model), to
         kept = converted(text, to=to, target="tensorrt-11")
         assert types(kept.model) == ["double", "int64", "double", "double"]
 
@@ -312,12 +313,14 @@ QUANTIZED = """<ir_version: 10, opset_import: ["" : 19]>
 def test_quantizers_that_the_target_lacks_are_written_as_it_takes_them(bias: str, to: str) -> None:
     """uint8 is shifted to int8, exactly, and a bias of int32 is folded, also as an operand of a quantized operator."""
     text = QUANTIZED.replace("NODES", bias.format("c = DequantizeLinear (b, t)"))
-    found = converted(text, to=to, target="tensorrt-11")
-    assert not [each for each in castsmith.check(found.model, target="tensorrt-11") if each.severity.name == "ERROR"]
-    assert "shift-to-int8" in {each.rule for each in found.rewrites}
-    assert not [each for each in found.diagnostics if each.severity.name == "ERROR"]
+    result = converted(text, to=to, target="tensorrt-11")
+    assert not [
+        finding for finding in castsmith.check(result.model, target="tensorrt-11") if finding.severity.name == "ERROR"
+    ]
+    assert "shift-to-int8" in {rewrite.rule for rewrite in result.rewrites}
+    assert not [each for each in result.diagnostics if each.severity.name == "ERROR"]
     plain = converted(text, to=to)
-    assert castsmith.verify(plain.model, found.model).equal
+    assert castsmith.verify(plain.model, result.model).equal
     assert not {"shift-to-int8", "quantize-in-float"} & {each.rule for each in plain.rewrites}
 
 
@@ -335,6 +338,6 @@ def test_a_conversion_replaces_what_optimize_replaces(node: str) -> None:
     text = f"""<ir_version: 10, opset_import: ["" : 21]> g (float[4,4] x) => (float[M,N] y)
         <int64[1] one = {{1}}, int64[1] two = {{2}}> {{
             e = Erf (x) c = Cast <to = 2> (e) d = {node} y = Cast <to = 1> (d) }}"""
-    found = converted(text, to="float16", target="tensorrt-11")
-    assert castsmith.check(found.model, target="tensorrt-11") == found.diagnostics == []
-    assert "run-in-wider-type" in {each.rule for each in found.rewrites}
+    result = converted(text, to="float16", target="tensorrt-11")
+    assert castsmith.check(result.model, target="tensorrt-11") == result.diagnostics == []
+    assert "run-in-wider-type" in {rewrite.rule for rewrite in result.rewrites}

@@ -51,12 +51,12 @@ def model(holder: str, *, twice: bool = False) -> onnx.ModelProto:
     again = "r2 = own.F(a) r3 = Add(r, r2) y = MatMul(r3, w)" if twice else "y = MatMul(r, w)"
     text = f"""<ir_version: 8, opset_import: ["": 17, "own": 1]> g ({_SQUARE} x, bool c, int64 n) => ({_SQUARE} y)
     <{_SQUARE} w = {{{_WEIGHTS}}}> {{ a = MatMul(x, w) {HOLDERS[holder]} {again} }} {_FUNCTIONS}"""
-    made = onnx.parser.parse_model(text)
-    for node in made.graph.node:
+    proto = onnx.parser.parse_model(text)
+    for node in proto.graph.node:
         if node.op_type in (holder, "Loop") and node.output[0] != "r2":
             node.name = "the holder"
-    onnx.checker.check_model(made, full_check=True)
-    return made
+    onnx.checker.check_model(proto, full_check=True)
+    return proto
 
 
 def inside(made: onnx_ir.Model, node: onnx_ir.Node) -> Iterator[onnx_ir.Node]:
@@ -105,8 +105,8 @@ def test_lower_reaches_inside_as_well() -> None:
     text = """<ir_version: 8, opset_import: ["": 17]> g (float[4] x, bool c) => (float[4] y) {
         a = Relu(x) y = If(c)<then_branch = yes () => (float[4] p) { p = Exp(a) },
         else_branch = no () => (float[4] q) { z = Constant<value = int64 {0}>() q = CumSum(a, z) }> }"""
-    made = onnx.parser.parse_model(text)
-    kept = convert(made, to="float16")
-    lowered = convert(made, to="float16", lower="If")
+    proto = onnx.parser.parse_model(text)
+    kept = convert(proto, to="float16")
+    lowered = convert(proto, to="float16", lower="If")
     assert [kept.precisions[name][0] for name in "pq"] == [DataType.FLOAT] * 2
     assert [lowered.precisions[name][0] for name in "pq"] == [DataType.FLOAT16] * 2

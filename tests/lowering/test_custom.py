@@ -214,8 +214,8 @@ def test_a_lowering_of_a_package(name: str, tmp_path: Path, monkeypatch: pytest.
             in str(error.value)
         )
     else:
-        made = castsmith.optimize(onnx_ir.from_onnx_text(TWICE), target=ANDROID).model.graph
-        assert [node.op_type for node in made] == ["Twice" if name == "nothing" else "Mul"]
+        result = castsmith.optimize(onnx_ir.from_onnx_text(TWICE), target=ANDROID).model.graph
+        assert [node.op_type for node in result] == ["Twice" if name == "nothing" else "Mul"]
     assert lowered(TWICE, {"com.example.Twice": twice}).rewrites
     install(
         monkeypatch,

@@ -122,7 +122,7 @@ def test_what_may_become_zero_or_infinite_stays_in_float(
     assert np.isfinite(run(proto, feeds)["y"]).all()
     with np.errstate(over="ignore"):
         finite = np.isfinite(run(converted, {"x": feeds["x"].astype(dtype)})["y"]).all()
-    told = [each.code for each in result.diagnostics]
+    told = [finding.code for finding in result.diagnostics]
     assert told == [] if keep_io_types else set(told) <= {"may-not-fit"}
     assert finite or told
 
@@ -174,7 +174,7 @@ def _check(seed: int) -> None:
     within = all(
         bound.how == "proven" and not bound.assumes and max(-bound.low, bound.high) < 6e4 for bound in proven.values()
     )
-    warned = {each.site.node for each in result.diagnostics if each.code == "may-not-fit"}
+    warned = {finding.site.node for finding in result.diagnostics if finding.code == "may-not-fit"}
     for name, old in before.items():
         assert np.isfinite(after[name]).all() or name in warned or unsure(proven[name]), name
         new, (_, why) = after[name], result.precisions.get(name, ("", ""))

@@ -83,7 +83,10 @@ MANAGERS: dict[str, Managers] = {
 
 def told(result: castsmith.Result | castsmith.RewriteResult) -> list[tuple[str, str, str]]:
     records = result.records if isinstance(result, castsmith.RewriteResult) else result
-    return [(each.rule, each.before.partition("  #")[0], each.after.partition("  #")[0]) for each in records.rewrites]
+    return [
+        (rewrite.rule, rewrite.before.partition("  #")[0], rewrite.after.partition("  #")[0])
+        for rewrite in records.rewrites
+    ]
 
 
 SIMPLIFIED = ("remove-identity-cast", "b = Cast <to = float> (a)", "")
@@ -114,7 +117,7 @@ def test_what_changes_around_passes_of_castsmith_that_a_foreign_pass_runs_has_a_
     result = castsmith.optimize(onnx_ir.from_onnx_text(MIXED), passes=[Abroad()])
     assert told(result) == expected
     assert told(Sequential(Abroad())(onnx_ir.from_onnx_text(MIXED))) == expected
-    assert {each.pass_name for each in result.rewrites} == {"Abroad", "simplify-casts"}
+    assert {rewrite.pass_name for rewrite in result.rewrites} == {"Abroad", "simplify-casts"}
 
 
 def test_passes_of_castsmith_alone_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,9 +109,9 @@ def test_an_output_that_float16_does_not_hold_is_an_error_with_the_next_step() -
     )
     feeds = {"x": np.full(4, 1000, np.float16)}
     result = castsmith.convert(model, to="float16", inputs=feeds)
-    (found,) = result.diagnostics
-    assert (found.code, found.severity.name) == ("infinite-error", "ERROR")
-    assert "convert(to='float')" in found.help
+    (finding,) = result.diagnostics
+    assert (finding.code, finding.severity.name) == ("infinite-error", "ERROR")
+    assert "convert(to='float')" in finding.help
     assert castsmith.convert(model, to="float", inputs=feeds, keep_io_types=False).error is not None
     with pytest.raises(OptionError, match="is not reached: the error is inf"):
         castsmith.convert(model, to="float16", inputs=feeds, max_error=0.1)

@@ -58,9 +58,9 @@ def model(body: str, dtype: str, opset: int, *, declared: bool) -> onnx.ModelPro
     g (uint8[2] x, bool c) => (float[2] y) <int64 i = {{1}}, int64 zero = {{0}}>
     {{ h = Cast<to = NUMBER>(x) {BODIES[body]} y = Cast<to = 1>(e) }} {FUNCTIONS if "own." in BODIES[body] else ""}"""
     text = text.replace("OPSET", str(opset)).replace("NUMBER", str(number)).replace("T[2]", f"{dtype}[2]")
-    made = onnx.parser.parse_model(text)
-    onnx.checker.check_model(made, full_check=True)
-    return onnx.shape_inference.infer_shapes(made) if declared else made
+    proto = onnx.parser.parse_model(text)
+    onnx.checker.check_model(proto, full_check=True)
+    return onnx.shape_inference.infer_shapes(proto) if declared else proto
 
 
 def _older(newest: int) -> Callable[[onnx.ModelProto], castsmith.Result]:
@@ -99,7 +99,7 @@ def require_valid(body: str, dtype: str, opset: int, declared: bool, change: str
         if "nothing in it is of" not in str(error):
             raise
         return
-    if not any(each.severity is Severity.ERROR for each in result.diagnostics):
+    if not any(finding.severity is Severity.ERROR for finding in result.diagnostics):
         onnx.checker.check_model(onnx_ir.to_proto(result.model), full_check=True)
 
 

@@ -56,9 +56,9 @@ def test_rewrites_compose(changes: str, net: str) -> None:
 
 def test_a_composed_rewrite_names_its_rules_and_the_effect_that_is_not_exact() -> None:
     empty = onnx_ir.from_proto(onnx.parser.parse_model(MIXED))
-    (found,) = net_rewrites(steps("a>b", "b>c"), empty)
-    assert (found.pass_name, found.rule, found.reason) == ("p", "r0 + r1", "why")
-    assert (found.site, found.effect) == (Site("g0"), Effect.REPAIR)
+    (net,) = net_rewrites(steps("a>b", "b>c"), empty)
+    assert (net.pass_name, net.rule, net.reason) == ("p", "r0 + r1", "why")
+    assert (net.site, net.effect) == (Site("g0"), Effect.REPAIR)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_a_composed_rewrite_names_its_rules_and_the_effect_that_is_not_exact() -
 def test_the_bytes_of_all_steps_are_added(saved: tuple[int | None, ...], total: int | None) -> None:
     empty = onnx_ir.from_proto(onnx.parser.parse_model(MIXED))
     each = [replace(step, saved_bytes=size) for step, size in zip(steps("a>b", "b>c"), saved, strict=True)]
-    (found,) = net_rewrites(each, empty)
-    assert found.saved_bytes == total
+    (net,) = net_rewrites(each, empty)
+    assert net.saved_bytes == total
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,12 @@ def test_text_that_makes_no_value_is_kept_unless_both_sides_have_it(
 
     changes = ((("t", "a", "u"), ("b", "s")), second)
     each = [Rewrite("p", "r", Site("g"), removed=items(a), made=items(b), reason="why") for a, b in changes]
-    found = net_rewrites(each, empty)
-    shown = [[getattr(item, "name", item.code) for item in side] for one in found for side in (one.removed, one.made)]
+    net = net_rewrites(each, empty)
+    shown = [
+        [getattr(item, "name", item.code) for item in side]
+        for rewrite in net
+        for side in (rewrite.removed, rewrite.made)
+    ]
     expected = [
         [each for each in removed if each != "s"],
         [each for each in made if each != "s" or "s" not in second[0]],

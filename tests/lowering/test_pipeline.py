@@ -95,7 +95,9 @@ def test_a_notebook_shows_each_record_with_every_name_escaped() -> None:
     net, _, every = shown.partition("<details><summary>every rewrite")
     composed = net_rewrites(result.rewrites, result.model)
     assert net.count("<tr>") == 1 + len(composed) < every.count("<tr>") == 1 + len(result.rewrites)
-    texts = (text for each in (*composed, *result.rewrites) for text in (each.rule, each.before, each.after))
+    texts = (
+        text for rewrite in (*composed, *result.rewrites) for text in (rewrite.rule, rewrite.before, rewrite.after)
+    )
     assert all(html.escape(text).replace("\n", "<br>") in shown for text in texts)
     nothing = castsmith.optimize(result.model)
     assert nothing._repr_html_() == "<p><b>0 rewrites, 0 refusals, 0 diagnostics</b></p>"  # pyright: ignore[reportPrivateUsage]
@@ -160,8 +162,8 @@ def test_an_error_that_a_pass_reports_is_told_once_and_others_too() -> None:
     text = """<ir_version: 8, opset_import: ["": 18, "qonnx.custom_op.general": 1]>
         g (uint8[2] u, bool[2] b, float[2] x) => (bool[2] y, float8e4m3fn[2] z, float[2] t) <float s = {0.5}> {
             y = And (u, b) z = Cast <to = 17> (x) t = qonnx.custom_op.general.Trunc (x, s) }"""
-    found = castsmith.optimize(parse_model(text)).diagnostics
-    assert [(each.code, each.site.op, each.severity.value) for each in found] == [
+    findings = castsmith.optimize(parse_model(text)).diagnostics
+    assert [(finding.code, finding.site.op, finding.severity.value) for finding in findings] == [
         ("type-not-allowed", "And", "error"),
         ("type-not-allowed", "Cast", "error"),
         ("trunc-malformed", "Trunc", "error"),
@@ -175,10 +177,10 @@ def test_a_verification_accepts_inputs_that_were_given_another_type_and_reports_
     text = '<ir_version: 8, opset_import: ["": 18]> g (float16[2] x) => (float16[2] y) { y = Neg (x) }'
     options: dict[str, Any] = {"target": replace(load_target("iree"), lacks=frozenset({DataType.FLOAT16}))}
     options |= {"verify": "reference", "verify_inputs": [("one", {"x": np.array([1, -2.5], np.float16)})]}
-    found = castsmith.optimize(parse_model(text), **options, interface="wide")
-    assert [value.dtype for value in (*found.model.graph.inputs, *found.model.graph.outputs)] == [DataType.FLOAT] * 2
-    assert found.verdict is not None
-    assert found.verdict.mismatch is None
+    result = castsmith.optimize(parse_model(text), **options, interface="wide")
+    assert [value.dtype for value in (*result.model.graph.inputs, *result.model.graph.outputs)] == [DataType.FLOAT] * 2
+    assert result.verdict is not None
+    assert result.verdict.mismatch is None
     options["verify_inputs"] = [("one", {"x": np.ones(2, np.float32)})]
     options["target"] = None
     idle = castsmith.optimize(parse_model(IDLE), **options)
@@ -197,8 +199,8 @@ def test_a_budget_holds_for_all_runs_of_a_pass_exactly(budget: int, folded: int,
     model = parse_model(text)
     for name, first in (("v", 0), ("w", 1)):
         model.graph.initializer.append(onnx.helper.make_tensor(name, 3, [8], range(first, first + 8)))
-    found = castsmith.optimize(model, max_total_growth=budget, passes=["fold-constants"] * rounds)
-    assert sum(node.op_type == "Cast" for node in found.model.graph) == 2 - folded
+    result = castsmith.optimize(model, max_total_growth=budget, passes=["fold-constants"] * rounds)
+    assert sum(node.op_type == "Cast" for node in result.model.graph) == 2 - folded
 
 
 @pytest.mark.parametrize("axis", [0, -1])
@@ -207,12 +209,12 @@ def test_the_reference_engine_reads_tables_of_any_length(axis: int) -> None:
     codes = """<ir_version: 9, opset_import: ["": 19]> g (float8e4m3fn[2] x, float[2] v) => (float[2] y) {
         c = Cast <to = 1> (x) y = Mul (c, v) }"""
     given = [("one", {"x": np.array([1.5, -448], DataType.FLOAT8E4M3FN.numpy()), "v": np.array([2, 3], np.float32)})]
-    found = castsmith.optimize(
+    result = castsmith.optimize(
         parse_model(codes), target="onnxruntime-android", verify="reference", verify_inputs=given
     )
-    assert "GatherElements" in {node.op_type for node in found.model.graph}
-    assert found.verdict is not None
-    assert found.verdict.mismatch is None
+    assert "GatherElements" in {node.op_type for node in result.model.graph}
+    assert result.verdict is not None
+    assert result.verdict.mismatch is None
     shape, index = ("100,2", "3,2") if axis == 0 else ("2,100", "2,3")
     text = f"""<ir_version: 9, opset_import: ["": 19]> g (float[{shape}] x, int32[{index}] i) => (float[{index}] y) {{
         y = GatherElements <axis = {axis}> (x, i) }}"""

@@ -29,7 +29,7 @@ GOLDENS = sorted((Path(__file__).parents[1] / "passes" / "golden").glob("*/*.onn
 def unreported(model: onnx_ir.Model, target: str | None) -> list[str]:
     """The errors of `check` that `optimize` did not report, and the records that no page describes."""
     result = castsmith.optimize(model, target=target, promotion=RULES)
-    reported = {(each.code, each.site) for each in result.diagnostics}
+    reported = {(finding.code, finding.site) for finding in result.diagnostics}
     found = findings(result.model, RULES, None if target is None else load_target(target))
     errors = [
         f"{each.code} {each.site}: {each.message}"
@@ -115,7 +115,7 @@ def test_a_type_that_stays_is_one_finding(body: str, target: str, lacking: list[
 def test_what_stays_is_an_error(text: str, target: str | None) -> None:
     model = onnx_ir.from_onnx_text(text)
     result = castsmith.optimize(model, target=target)
-    assert [each.code for each in result.diagnostics if each.severity is castsmith.Severity.ERROR]
+    assert [finding.code for finding in result.diagnostics if finding.severity is castsmith.Severity.ERROR]
     assert not unreported(model, target)
 
 

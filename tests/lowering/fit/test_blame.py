@@ -23,7 +23,7 @@ def test_a_refusal_names_the_operators_of_the_file() -> None:
     text = f"{HEAD} g (float[2] x) => (float[2] y) {{ [mine] a = Erf (x) [mine_too] y = Relu (a) }}"
     result = castsmith.fit(onnx.parser.parse_model(text), target=NO_ERF, max_error=0.1)
     assert not result.plan
-    assert [(each.site.node, each.message) for each in result.diagnostics] == [
+    assert [(finding.site.node, finding.message) for finding in result.diagnostics] == [
         ("mine", "no-erf has no Erf of float at opset 21")
     ]
     assert all(each.severity is Severity.ERROR for each in result.diagnostics)
@@ -33,7 +33,7 @@ def test_a_refusal_names_the_operator_from_which_a_lowered_one_comes() -> None:
     text = f"{HEAD} g (float[2] x) => (float[2] y) {{ [code] a = Cast <to = 17> (x) [mine] y = Cast <to = 1> (a) }}"
     result = castsmith.fit(onnx.parser.parse_model(text), target=NO_ERF)
     assert not result.plan
-    assert {each.site.node for each in result.diagnostics} <= {"code", "mine"}
+    assert {finding.site.node for finding in result.diagnostics} <= {"code", "mine"}
     assert all(each.message.endswith(", which Cast is lowered to") for each in result.diagnostics)
 
 

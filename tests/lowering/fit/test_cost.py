@@ -22,15 +22,15 @@ def test_a_node_moves_what_it_reads_and_writes() -> None:
 
 
 def test_a_cast_counts_twice() -> None:
-    found = cost("{ a = Cast <to = 10> (x) y = Cast <to = 1> (a) }")
-    assert found == Cost(2, 2, 2 * 2 * (24 + 12), 0)
-    assert found.total == 4 * LAUNCH_BYTES + found.moved_bytes
+    casts = cost("{ a = Cast <to = 10> (x) y = Cast <to = 1> (a) }")
+    assert casts == Cost(2, 2, 2 * 2 * (24 + 12), 0)
+    assert casts.total == 4 * LAUNCH_BYTES + casts.moved_bytes
 
 
 def test_a_cast_of_a_constant_runs_once() -> None:
-    found = cost("<float16[3] w = {1, 2, 3}> { c = Cast <to = 1> (w) y = Add (x, c) }")
-    assert found == Cost(2, 1, 48 + 12, 6, 1)
-    assert found.launches == cost("{ y = Relu (x) }").launches
+    casts = cost("<float16[3] w = {1, 2, 3}> { c = Cast <to = 1> (w) y = Add (x, c) }")
+    assert casts == Cost(2, 1, 48 + 12, 6, 1)
+    assert casts.launches == cost("{ y = Relu (x) }").launches
 
 
 def test_a_view_moves_nothing() -> None:
@@ -41,7 +41,7 @@ def test_unknown_dimensions_are_64() -> None:
     assert cost("{ y = Identity (x) w = Relu (z) }") == Cost(2, 0, 2 * 4 * 64, 0)
 
 
-def test_a_value_without_a_shape_is_as_large_as_the_operands() -> None:
+def test_the_shape_of_a_value_follows_from_the_operands() -> None:
     assert cost("{ a = Relu (x) b = Relu (a) y = Relu (b) }").moved_bytes == 3 * 48
 
 

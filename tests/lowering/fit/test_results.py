@@ -7,5 +7,5 @@ from tests.lowering.fit.test_run import fitted
 
 def test_the_records_and_the_provenance_are_those_of_all_steps() -> None:
     result = fitted("double")
-    assert {each.pass_name for each in result.rewrites} >= {"convert-precision"}
+    assert {rewrite.pass_name for rewrite in result.rewrites} >= {"convert-precision"}
     assert result.summary().startswith("convert(to='float'")

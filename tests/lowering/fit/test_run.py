@@ -68,7 +68,7 @@ def test_the_result_is_legal(name: str) -> None:
     result = fitted(name)
     assert result.plan
     assert castsmith.check(result.proto, target=CASES[name][1]) == result.findings
-    assert all(each.severity is not Severity.ERROR for each in result.findings)
+    assert all(finding.severity is not Severity.ERROR for finding in result.findings)
 
 
 @pytest.mark.parametrize("name", CASES)

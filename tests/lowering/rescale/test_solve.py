@@ -30,7 +30,7 @@ def test_a_scale_that_is_not_found_is_told() -> None:
         " { a = ReduceProd (x) b = Log (a) y = Neg (b) }"
     )
     result = castsmith.convert(model, to="float16", inputs={"x": np.full(4, 20, np.float16)}, rescale=True)
-    assert [found.code for found in result.diagnostics] == ["not-rescaled", "infinite-error"]
+    assert [finding.code for finding in result.diagnostics] == ["not-rescaled", "infinite-error"]
     healed = castsmith.convert(model, to="float16", inputs={"x": np.full(4, 20, np.float16)})
     assert healed.error is not None
     assert healed.error.worst < 1e-3

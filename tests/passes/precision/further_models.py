@@ -322,6 +322,12 @@ FURTHER: dict[str, tuple[tuple[str, ...], str]] = {
         '<ir_version: 8, opset_import: ["local": 1]> g (float[4,4] x) => (float[4,4] y) { y = local.f (x) }'
         ' <domain: "local", opset_import: ["": 17]> f (p) => (r) { w = Constant <value_float = 0.5> () q = MatMul (p, p) e = Exp (q) r = Mul (e, w) }',
     ),
+    "a function called with several integers": (
+        (*DEFAULT, "convert-precision{lower=*}"),
+        '<ir_version: 10, opset_import: ["local": 1, "": 21]> g (int32[4] a, int64[4] b, float[4,4] x) => (float[4,4] y)'
+        " { p = local.f (a) q = local.f (b) s = Add (p, q) m = MatMul (x, x) y = Mul (m, s) }"
+        ' <domain: "local", opset_import: ["": 21]> f (a) => (r) { c = Cast <to = 1> (a) r = Mul (c, c) }',
+    ),
     "a function of opset 5": (
         ("convert-precision for tensorrt-10",),
         _graph(

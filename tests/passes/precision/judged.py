@@ -47,7 +47,7 @@ def options_of(seed: int, proto: onnx.ModelProto) -> dict[str, Any]:
     chosen["io"] = draw.choice(["keep", "keep", "convert", ",".join(draw.sample(ports, 1))])
     for option in ("lower", "keep"):
         if draw.random() < 0.4 and names:
-            chosen[option] = [f"name:{each}" for each in draw.sample(names, len(names) // 2)]
+            chosen[option] = [f"name:{name}" for name in draw.sample(names, len(names) // 2)]
     return chosen
 
 
@@ -65,8 +65,8 @@ def judged(seed: int) -> str:
         result = convert(before, **options)
     except OptionError as refused:
         known = ("already in", "bfloat16")
-        return "" if any(each in str(refused) for each in known) else str(refused)
-    found = [each for each in result.diagnostics if each.severity is not Severity.NOTE]
+        return "" if any(name in str(refused) for name in known) else str(refused)
+    found = [finding for finding in result.diagnostics if finding.severity is not Severity.NOTE]
     if found:
         return f"diagnostics: {found[0].message}"
     after = to_proto(result.model)
@@ -81,7 +81,7 @@ def _valid(before: onnx.ModelProto, after: onnx.ModelProto, options: dict[str, A
         return f"invalid: {error}"
     weights = {tensor.name for tensor in before.graph.initializer}
     olds, news = (*before.graph.input, *before.graph.output), (*after.graph.input, *after.graph.output)
-    if [each.name for each in olds] != [each.name for each in news]:
+    if [port.name for port in olds] != [each.name for each in news]:
         return "the names of inputs and outputs changed"
     io, to = options["io"], options["to"]
     for one, other in zip(olds, news, strict=True):

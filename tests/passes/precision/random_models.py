@@ -422,7 +422,7 @@ def random_model(seed: int) -> onnx.ModelProto:
     if draw.random() < 0.2:
         made.append(outputs[0] if outputs[0][0] not in ("x", "z") else made[0])
     made = list(dict.fromkeys(made))
-    weights = [_info(each.name, each.data_type, list(each.dims)) for each in maker.initializers]
+    weights = [_info(tensor.name, tensor.data_type, list(tensor.dims)) for tensor in maker.initializers]
     as_inputs = weights if ir < 4 else weights[:1] if draw.random() < 0.15 else []
     graph = onnx.helper.make_graph(
         maker.scope.nodes,

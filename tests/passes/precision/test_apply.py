@@ -41,7 +41,7 @@ Port = tuple[str, str]
 
 def errors_of(result: ConvertResult) -> list[Diagnostic]:
     """The findings of a conversion, without the note on kernels of ONNX Runtime."""
-    return [each for each in result.diagnostics if each.severity is not Severity.NOTE]
+    return [finding for finding in result.diagnostics if finding.severity is not Severity.NOTE]
 
 
 def ports(found: onnxruntime.InferenceSession) -> tuple[list[Port], list[Port]]:
@@ -67,8 +67,8 @@ def require_alike(before: onnx.ModelProto, after: onnx.ModelProto, within: float
     onnx.checker.check_model(after, full_check=True)
     old, new = session(before), session(after)
     assert ports(new) == ports(old)
-    given = feeds(old)
-    for expected, found in zip(flat(old.run(None, given)), flat(new.run(None, given)), strict=True):
+    arrays = feeds(old)
+    for expected, found in zip(flat(old.run(None, arrays)), flat(new.run(None, arrays)), strict=True):
         assert found.dtype == expected.dtype
         assert found.shape == expected.shape
         if expected.dtype.kind == "f":
@@ -179,9 +179,9 @@ def test_mask_values_become_the_lowest_number() -> None:
 @pytest.mark.parametrize(("name", "node"), [("epsilon", "Add"), ("large constant", "Mul")])
 def test_a_constant_that_does_not_fit_keeps_its_node_in_float(name: str, node: str) -> None:
     result = convert(model(name), to="float16")
-    (found,) = [value for key, value in result.precisions.items() if key.startswith(f"{node}_")]
-    assert found[0] == onnx_ir.DataType.FLOAT
-    assert "1 of 1 elements" in found[1]
+    (precision,) = [value for key, value in result.precisions.items() if key.startswith(f"{node}_")]
+    assert precision[0] == onnx_ir.DataType.FLOAT
+    assert "1 of 1 elements" in precision[1]
 
 
 def test_integers_that_the_precision_skips_stay_in_float() -> None:
@@ -251,8 +251,8 @@ def test_patterns_name_nodes_operators_and_modules() -> None:
         ("/dec/*", 1),
         ("path:enc.layer.*", 2),
     ):
-        found = convert(before, to="float16", keep=pattern, lower="name:*").precisions
-        assert sum(reason == f"as requested by {pattern}" for _, reason in found.values()) == kept
+        precisions = convert(before, to="float16", keep=pattern, lower="name:*").precisions
+        assert sum(reason == f"as requested by {pattern}" for _, reason in precisions.values()) == kept
 
 
 def test_weights_are_rounded_once_by_the_codec() -> None:
@@ -337,8 +337,8 @@ def test_an_ensemble_of_trees_and_its_maps_stay_valid(opset: int, target: str | 
     assert after.graph.output == before.graph.output
     x = np.array([[0.1], [0.2], [0.5]], np.float32)
     wanted: Any = session(before).run(None, {"x": x})
-    found = session(after)
-    got: Any = found.run(None, {"x": x.astype(_NUMPY[found.get_inputs()[0].type])})
+    runs = session(after)
+    got: Any = runs.run(None, {"x": x.astype(_NUMPY[runs.get_inputs()[0].type])})
     assert np.array_equal(got[0], wanted[0])
     assert got[1] == wanted[1]
 
@@ -406,9 +406,9 @@ def test_a_target_without_double_gets_what_stays_wide_in_float() -> None:
     weight = result.model.graph.initializers["w"].const_value
     assert weight is not None
     assert weight.numpy().tobytes() == cast(np.full((4, 4), 0.1), "float16").tobytes()
-    (found,) = result.diagnostics
-    assert (found.code, found.severity.value) == ("target-lacks-type", "warning")
-    assert "tensorrt-11 has no double, which the value x has" in found.message
+    (finding,) = result.diagnostics
+    assert (finding.code, finding.severity.value) == ("target-lacks-type", "warning")
+    assert "tensorrt-11 has no double, which the value x has" in finding.message
 
 
 @pytest.mark.usefixtures("untried")
@@ -417,7 +417,7 @@ def test_the_rules_of_tensorrt_11_hold_after_a_conversion() -> None:
     known = ("Sequence", "Optional", "quantized", "old weights", "contrib")
     for name in sampled("models for TensorRT 11", TEXTS, 90):
         result = convert(model(name), to="float16", target="tensorrt-11")
-        left = [each for each in check(result.model, target="tensorrt-11") if each.severity.value == "error"]
+        left = [finding for finding in check(result.model, target="tensorrt-11") if finding.severity.value == "error"]
         assert not left or any(each.lower() in name.lower() for each in known), (name, left)
         assert {each.message for each in left} <= {each.message for each in result.diagnostics}
 
@@ -427,22 +427,22 @@ def test_what_is_proven_to_fit_needs_no_data() -> None:
     proto = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
         g (float[2,4] x) => (float[2,1] y) <float[4,1] v = {1, 1, 1, 1}, float[1,1] w = {9}>
         { m = MatMul (x, v) e = Exp (m) y = MatMul (e, w) }""")
-    found = convert(proto, to="float16", ranges={"x": (-0.25, 0.25)}).precisions
-    reasons = {name: (onnx_ir.DataType(dtype).name, why) for name, (dtype, why) in found.items()}
+    precisions = convert(proto, to="float16", ranges={"x": (-0.25, 0.25)}).precisions
+    reasons = {name: (onnx_ir.DataType(dtype).name, why) for name, (dtype, why) in precisions.items()}
     assert {dtype for dtype, _ in reasons.values()} == {"FLOAT16"}
     assert all("proven to fit" in why for _, why in reasons.values())
     assert onnx_ir.DataType.FLOAT in {dtype for dtype, _ in convert(proto, to="float16").precisions.values()}
-    found = convert(proto, to="float16", ranges={"x": (-1, 2.5)}).precisions
-    assert any("may reach 198" in why for _, why in found.values())
+    precisions = convert(proto, to="float16", ranges={"x": (-1, 2.5)}).precisions
+    assert any("may reach 198" in why for _, why in precisions.values())
 
 
 @pytest.mark.parametrize("seed", sampled("random models to convert", range(11000, 11032), 32))
 def test_a_random_model_is_converted_right(seed: int) -> None:
     """Valid, strongly typed, loaded, with the interface and near the values of before."""
-    found = judged(seed)
-    if found.startswith("skipped"):
-        pytest.skip(found)
-    assert not found
+    verdict = judged(seed)
+    if verdict.startswith("skipped"):
+        pytest.skip(verdict)
+    assert not verdict
 
 
 @pytest.mark.parametrize(

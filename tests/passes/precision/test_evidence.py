@@ -7,7 +7,7 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.passes.precision.evidence import Evidence, Known, Stated, keys_of
+from castsmith.passes.precision.evidence import Evidence, Known, keys_of
 
 HALF, BRAIN = DataType.FLOAT16, DataType.BFLOAT16
 
@@ -36,14 +36,14 @@ def evidence(model: onnx_ir.Model, to: DataType, known: dict[str, Known]) -> Evi
 )
 def test_a_value_that_does_not_fit(low: float, high: float, to: DataType, why: str) -> None:
     model = parsed("y = Neg (x)")
-    assert evidence(model, to, {"x": Stated(low, high)}).misfit(model.graph.inputs[0]) == why
-    assert evidence(model, to, {"x": Stated(low, high, "unknown")}).misfit(model.graph.inputs[0]) == ""
+    assert evidence(model, to, {"x": Known(low, high)}).misfit(model.graph.inputs[0]) == why
+    assert evidence(model, to, {"x": Known(low, high, "unknown")}).misfit(model.graph.inputs[0]) == ""
 
 
 def test_what_is_proven_to_be_zero_but_for_rounding_fits() -> None:
     model = parsed("y = Neg (x)")
     for high, how, fits in ((2.0**-127, "proven", True), (2.0**-126, "proven", False), (2.0**-127, "stated", False)):
-        found = evidence(model, HALF, {"x": Stated(0, high, how)}).misfit(model.graph.inputs[0])
+        found = evidence(model, HALF, {"x": Known(0, high, how)}).misfit(model.graph.inputs[0])
         assert (found == "") == fits
 
 
@@ -65,11 +65,11 @@ BODIES = {
 @pytest.mark.parametrize(("body", "more", "beyond"), BODIES.values(), ids=BODIES)
 def test_what_gets_the_elements_does_not_fit_either(body: str, more: str, beyond: str) -> None:
     model = parsed(body, more)
-    found = evidence(model, HALF, {"x": Stated(0, 1e6)}).beyond(lambda _: True)
+    found = evidence(model, HALF, {"x": Known(0, 1e6)}).beyond(lambda _: True)
     assert {value.name for value in found} == set(beyond.split())
     assert set(found.values()) == {"x reaches 1e+06 (stated), beyond float16"}
-    fits = {key: Stated(0, 1) for value, key in keys_of(model).items() if value.name == "y"}
-    found = evidence(model, HALF, {"x": Stated(0, 1e6), **fits}).beyond(lambda _: True)
+    fits = {key: Known(0, 1) for value, key in keys_of(model).items() if value.name == "y"}
+    found = evidence(model, HALF, {"x": Known(0, 1e6), **fits}).beyond(lambda _: True)
     assert {value.name for value in found} == set(beyond.split()) - {"y"}
 
 
@@ -92,7 +92,7 @@ def test_a_value_of_a_function_is_known_by_the_name_of_the_function() -> None:
 def test_what_vanishes_beside_what_it_is_added_to_fits(body: str, sums: float, beyond: str) -> None:
     """The sum is rounded by as much, unless it vanishes too, or there is another user."""
     model = parsed(body)
-    known: dict[str, Known] = {"x": Stated(0, 1e-6), "a": Stated(0, 1e-6), "b": Stated(0, sums), "y": Stated(0, sums)}
+    known: dict[str, Known] = {"x": Known(0, 1e-6), "a": Known(0, 1e-6), "b": Known(0, sums), "y": Known(0, sums)}
     if "b = Reshape" in body:
         known["b"] = known["a"]
     assert {value.name for value in evidence(model, HALF, known).beyond(lambda _: True)} == set(beyond.split())
@@ -101,5 +101,5 @@ def test_what_vanishes_beside_what_it_is_added_to_fits(body: str, sums: float, b
 def test_a_small_output_does_not_vanish_in_a_sum() -> None:
     model = parsed("a = Mul (x, w) y = Add (a, w)")
     model.graph.outputs.append(model.graph.node(0).outputs[0])
-    known: dict[str, Known] = {"x": Stated(0, 1), "a": Stated(0, 1e-6), "y": Stated(0, 1)}
+    known: dict[str, Known] = {"x": Known(0, 1), "a": Known(0, 1e-6), "y": Known(0, 1)}
     assert {value.name for value in evidence(model, HALF, known).beyond(lambda _: True)} == {"a"}

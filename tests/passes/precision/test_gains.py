@@ -6,14 +6,17 @@ import onnx.parser
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.walks import holders, imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.core.session import Session
 from castsmith.passes.place.problem import LAUNCH_BYTES
 from castsmith.passes.place.sizes import Sizes
-from castsmith.passes.precision.gains import Gains
+from castsmith.passes.precision.constants import RoundingLosses
+from castsmith.passes.precision.evidence import Evidence
+from castsmith.passes.precision.gains import casts_cost, saved_bytes
 from castsmith.passes.precision.ports import Aim, ports_of
+from castsmith.passes.precision.problem import Problem
 
 NODES: list[tuple[str, float, float]] = [
     # nodes, bytes that a conversion saves, bytes of casts of all operands and results
@@ -43,12 +46,15 @@ def test_bytes_that_a_conversion_saves_and_that_casts_cost() -> None:
         if "Conv" in nodes:
             text = text.replace("Conv (", "Conv <strides = [1, 1], pads = [0, 0, 1, 1]> (")
         model = onnx_ir.from_proto(onnx.parser.parse_model(text))
-        inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
-        held = holders(model)
-        imports = imports_by_scope(model, held)
-        aim = Aim(DataType.FLOAT16, frozenset({DataType.FLOAT, DataType.DOUBLE}), None)
-        gains = Gains(aim, Sizes(Shapes(model, inference), 64, {}), inference.type_of)
+        session, aim = Session(model), Aim(DataType.FLOAT16, frozenset({DataType.FLOAT, DataType.DOUBLE}), None)
+        inference, imports = (
+            session.inference(PromotionRules(promote_unsafe=True)),
+            imports_by_scope(model, holders(model)),
+        )
+        sizes = Sizes(Shapes(model, inference), 64, {})
+        evidence, losses = Evidence(model, aim.to, None), RoundingLosses(aim.to)
+        problem = Problem(model, inference, imports, aim, {}, {}, frozenset(), evidence, sizes, losses)
+        problem.facts.trace(model)
         node = next(node for node in model.graph if node.outputs[0].name == "y")
         ports = ports_of(node, inference.type_of, imports[model.graph], aim)
-        constants = set(model.graph.initializers.values())
-        assert (gains.saved(node, ports), gains.casts(node, ports, constants)) == (saved, casts), nodes
+        assert (saved_bytes(problem, node, ports), casts_cost(problem, node, ports)) == (saved, casts), nodes

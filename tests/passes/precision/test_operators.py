@@ -35,8 +35,8 @@ def test_the_result_of_dequantize_linear_follows_its_scale(opset: int) -> None:
         after = to_proto(convert(before, to=to, **options).model)
         onnx.checker.check_model(after, full_check=True)
         node = next(each for each in after.graph.node if each.op_type == "DequantizeLinear")
-        scale = next(each for each in after.graph.initializer if each.name == node.input[1])
-        types = {each.name: each.type.tensor_type.elem_type for each in (*after.graph.output, *after.graph.value_info)}
+        scale = next(tensor for tensor in after.graph.initializer if tensor.name == node.input[1])
+        types = {port.name: port.type.tensor_type.elem_type for port in (*after.graph.output, *after.graph.value_info)}
         assert types.get(node.output[0], scale.data_type) == scale.data_type
         assert to == "float16" or scale.data_type == onnx.TensorProto.BFLOAT16
 

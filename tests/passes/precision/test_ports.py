@@ -22,7 +22,7 @@ _WIDTH, _HEADS, _LENGTH = 32, 2, 4
 
 
 def node(op_type: str, inputs: str, outputs: str, domain: str = "com.microsoft", **attributes: Any) -> onnx.NodeProto:
-    names = [each.strip() for each in inputs.split(",")]
+    names = [name.strip() for name in inputs.split(",")]
     return onnx.helper.make_node(op_type, names, outputs.split(), name=op_type, domain=domain, **attributes)
 
 
@@ -89,8 +89,11 @@ def test_scales_and_codes_of_quantized_weights() -> None:
 def test_bfloat16_goes_by_the_kernels_of_the_target() -> None:
     cpu = load_target("onnxruntime-cpu")
     kernels = {**cpu.kernels, onnx_ir.DataType.BFLOAT16: {**cpu.kernels[onnx_ir.DataType.BFLOAT16], "Add": 13}}
-    found = convert(block(), to="bfloat16", target=replace(cpu, kernels=kernels)).precisions
-    assert found["RotaryEmbedding"][1] == "onnxruntime-cpu has no com.microsoft.RotaryEmbedding of bfloat16 at opset 17"
+    precisions = convert(block(), to="bfloat16", target=replace(cpu, kernels=kernels)).precisions
+    assert (
+        precisions["RotaryEmbedding"][1]
+        == "onnxruntime-cpu has no com.microsoft.RotaryEmbedding of bfloat16 at opset 17"
+    )
     free = convert(block(), to="bfloat16")
     assert {dtype.name for dtype, _ in free.precisions.values()} == {"BFLOAT16"}
     (note,) = free.diagnostics
@@ -106,14 +109,16 @@ def test_the_target_names_the_operators_with_their_domain() -> None:
 
 def test_tensorrt_has_none_of_them() -> None:
     """The product of four bits is written as a standard one first, so that it is converted."""
-    made = convert(block(), to="float16", target="tensorrt-11")
+    result = convert(block(), to="float16", target="tensorrt-11")
     fused = {each.op_type for each in block().graph.node if each.domain} - {"MatMulNBits"}
-    products = [found for name, found in made.precisions.items() if made.operators[name] == "MatMul"]
+    products = [found for name, found in result.precisions.items() if result.operators[name] == "MatMul"]
     assert {dtype for dtype, _ in products} == {onnx_ir.DataType.FLOAT16}
-    kept = {made.operators[name]: found for name, found in made.precisions.items() if made.operators[name] in fused}
+    kept = {
+        result.operators[name]: found for name, found in result.precisions.items() if result.operators[name] in fused
+    }
     reason = "tensorrt-11 has no operators of com.microsoft"
     assert {op_type for op_type, found in kept.items() if found == (onnx_ir.DataType.FLOAT, reason)} == fused
-    told = [each for each in made.diagnostics if each.code == "unregistered-operator"]
+    told = [finding for finding in result.diagnostics if finding.code == "unregistered-operator"]
     assert {each.subject for each in told} == fused
     assert {each.severity for each in told} == {Severity.WARNING}
     assert not [each for each in convert(block(), to="float16").diagnostics if each.code == "unregistered-operator"]

@@ -40,7 +40,7 @@ def written(name: str) -> str:
         result = make_pass(options, {"target": load_target(target) if target else None})(converted)
         assert isinstance(result, PrecisionResult)
         nodes = result.precisions.values()
-        reasons = (f"# {each.result}: {type_name(each.dtype)} in {each.region} | {each.reason}\n" for each in nodes)
+        reasons = (f"# {node.result}: {type_name(node.dtype)} in {node.region} | {node.reason}\n" for node in nodes)
         parts.append(f"# {spec}\n{model_text(converted)}{records_text(result.records)}{''.join(reasons)}")
     return "\n".join(parts)
 

@@ -14,9 +14,9 @@ from onnx_ir import DataType
 from castsmith import cast, convert
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.io.protos import to_proto
+from castsmith.passes.precision.evidence import Known
 from castsmith.passes.precision.operators import SENSITIVE, SENSITIVE_CONTRIB
 from castsmith.passes.precision.run import ConvertPrecision, PrecisionResult
-from castsmith.verification.bounds import Bound
 
 _WEIGHTS = "float[4,4] w = {" + ", ".join(["0.5"] * 16) + "}"
 _NORM = "p = Pow (a, two) m = ReduceMean <axes = [1]> (p) e = Add (m, eps) s = Sqrt (e) r = Reciprocal (s)"
@@ -30,12 +30,12 @@ def parsed(text: str, constants: str = "", opset: int = 13) -> onnx.ModelProto:
 
 def kept(model: onnx.ModelProto, to: str = "float16", **bounds: float) -> dict[str, str]:
     """The nodes that stay in float, by result, with the reason; bounds: proven magnitudes of values."""
-    known = {name: Bound(-most, most, "proven") for name, most in bounds.items()}
-    result = ConvertPrecision(to, bound=known.get)(from_proto(model))
+    proven = {name: Known(-most, most, "proven") for name, most in bounds.items()}
+    result = ConvertPrecision(to, bound=proven.get)(from_proto(model))
     assert isinstance(result, PrecisionResult)
     onnx.checker.check_model(to_proto(result.model), full_check=True)
-    found = result.precisions.values()
-    return {each.result: each.reason for each in found if each.dtype == DataType.FLOAT}
+    precisions = result.precisions.values()
+    return {node.result: node.reason for node in precisions if node.dtype == DataType.FLOAT}
 
 
 def casts(model: onnx.ModelProto) -> int:
@@ -104,11 +104,11 @@ def test_a_vanishing_number_below_a_root_becomes_the_least() -> None:
     constants = ", float two = {2}, float eps = {1e-12}"
     model = parsed(f"{_NORM} y = Mul (a, r)", constants)
     assert kept(model, p=100.0, r=4096.0) == {}
-    found = ConvertPrecision("float16", bound=lambda _: Bound(0, 100, "proven"))(from_proto(model))
-    tensor = found.model.graph.initializers["eps"].const_value
+    result = ConvertPrecision("float16", bound=lambda _: Known(0, 100, "proven"))(from_proto(model))
+    tensor = result.model.graph.initializers["eps"].const_value
     assert tensor is not None
     assert tensor.numpy().tobytes() == cast(np.float32(2.0**-24), "float16").tobytes()
-    assert any("the least of float16" in record.reason for record in found.records.rewrites)
+    assert any("the least of float16" in record.reason for record in result.records.rewrites)
     plain = parsed("e = Add (a, eps) y = Log (e)", ", float eps = {1e-12}")
     assert "e" in kept(plain)
 

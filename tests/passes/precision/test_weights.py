@@ -38,19 +38,19 @@ def given(ir_version: int = 8, **others: Any) -> onnx.ModelProto:
 
 
 def stored(model: onnx.ModelProto, name: str) -> Any:
-    return onnx_ir.from_proto(next(each for each in model.graph.initializer if each.name == name)).numpy()
+    return onnx_ir.from_proto(next(tensor for tensor in model.graph.initializer if tensor.name == name)).numpy()
 
 
 def rounded_by_hand(model: onnx.ModelProto, names: tuple[str, ...], dtype: Any) -> onnx.ModelProto:
     """The model with these weights rounded, in float."""
-    found = onnx.ModelProto()
-    found.CopyFrom(model)
-    for each in found.graph.initializer:
-        if each.name in names:
-            each.CopyFrom(
-                numpy_helper.from_array(numpy_helper.to_array(each).astype(dtype).astype(np.float32), each.name)
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model)
+    for tensor in proto.graph.initializer:
+        if tensor.name in names:
+            tensor.CopyFrom(
+                numpy_helper.from_array(numpy_helper.to_array(tensor).astype(dtype).astype(np.float32), tensor.name)
             )
-    return found
+    return proto
 
 
 @pytest.mark.parametrize("ir_version", [8, 10])
@@ -63,9 +63,9 @@ def test_weights_are_rounded_once_and_nodes_compute_as_before(to: str, dtype: An
     for name in ("w", "q"):
         np.testing.assert_array_equal(stored(proto, name), numpy_helper.to_array(
             next(each for each in model.graph.initializer if each.name == name)).astype(dtype))  # fmt: skip
-    assert {each.name for each in proto.graph.initializer if each.data_type == 1} == {"b", "v"}
+    assert {tensor.name for tensor in proto.graph.initializer if tensor.data_type == 1} == {"b", "v"}
     assert castsmith.verify(rounded_by_hand(model, ("w", "q"), dtype), proto, allow_unreached=True).equal
-    assert [each.rule for each in result.rewrites] == ["store-weight"] * 2
+    assert [rewrite.rule for rewrite in result.rewrites] == ["store-weight"] * 2
     casts = [node for node in proto.graph.node if node.op_type == "Cast"]
     assert [node.input[0] for node in casts] == ["w", "q"]
     assert {name: dtype for name, (dtype, _) in result.precisions.items()} == dict.fromkeys(
@@ -84,7 +84,7 @@ def test_nothing_folds_the_casts_again(ir_version: int, tmp_path: Path) -> None:
         assert sum(node.op_type == "Cast" for node in again.graph.node) == 2
     assert not castsmith.convert(kept, to="float16", weights_only=True).rewrites
     whole = castsmith.convert(kept, to="float16").proto
-    assert all(each.data_type == 10 for each in whole.graph.initializer)
+    assert all(tensor.data_type == 10 for tensor in whole.graph.initializer)
     for node in kept.graph.node:
         del node.metadata_props[:]
     folded = castsmith.optimize(kept, max_growth=1 << 40, max_total_growth=1 << 40).proto
@@ -105,13 +105,13 @@ def test_a_subgraph_and_a_function_and_a_constant_node() -> None:
     by_hand = onnx.parser.parse_model(text.replace("0.1", repr(float(np.float16(0.1)))))
     assert castsmith.verify(by_hand, result.model).equal
     large = castsmith.convert(given(v=np.ones((4, 2, 32))), to="float16", weights_only=True).proto
-    assert {each.name: each.data_type for each in large.graph.initializer} == {"w": 10, "q": 10, "b": 1, "v": 10}
+    assert {tensor.name: tensor.data_type for tensor in large.graph.initializer} == {"w": 10, "q": 10, "b": 1, "v": 10}
 
 
 def test_what_does_not_fit_stays_and_says_why() -> None:
     big = np.full((64, 32), 1e6)
     result = castsmith.convert(given(w=big), to="float16", weights_only=True)
-    assert [(each.site.node, each.reason) for each in result.refusals] == [
+    assert [(refusal.site.node, refusal.reason) for refusal in result.refusals] == [
         ("w", "2048 of 2048 elements of w exceed float16")
     ]
     assert result.precisions["a"][1] == "2048 of 2048 elements of w exceed float16"
@@ -140,7 +140,12 @@ def test_a_search_keeps_the_weights_that_cost_most() -> None:
     least = castsmith.convert(given(w=rough, q=np.ones((64, 32))), to="float16", weights_only=True, max_error=1e-12)
     assert least.error is not None
     assert least.error.worst == 0
-    assert {each.name: each.data_type for each in least.proto.graph.initializer} == {"w": 1, "q": 10, "b": 1, "v": 1}
+    assert {tensor.name: tensor.data_type for tensor in least.proto.graph.initializer} == {
+        "w": 1,
+        "q": 10,
+        "b": 1,
+        "v": 1,
+    }
 
 
 def test_options_that_contradict_it() -> None:
