@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from typing import IO, Any
 
 _LENGTH = struct.Struct("<Q")
-_MOST_TEXT = 200
+_MOST_TEXT = 400
 """Characters of an error."""
 
 TIMED = hasattr(signal, "setitimer")

@@ -97,7 +97,7 @@ def test_an_error_is_one_short_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return prepare
 
-    for text, expected in (("two\n  lines", "two lines"), ("", "ValueError"), ("x" * 300, "x" * 200)):
+    for text, expected in (("two\n  lines", "two lines"), ("", "ValueError"), ("x" * 500, "x" * 400)):
         monkeypatch.setitem(worker._KINDS, "failing", failing(text))  # pyright: ignore[reportPrivateUsage]
         assert served((1.0, "prepare", 1, "failing", b"", {}))[0][:2] == (False, expected)
 
