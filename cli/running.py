@@ -48,7 +48,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
         failure = failure_of(error, vars(arguments))
         if arguments.outcome is not None:
-            arguments.outcome.error = failure.data()["error"]
+            arguments.outcome.failure = failure
         return tell_failure(failure, as_json=wants_json(arguments))
 
 

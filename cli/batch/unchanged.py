@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import castsmith
-from castsmith.cli.batch.worker import Task
+from castsmith.cli.outcome import Task
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import load
 from castsmith.ir.walks import files_read

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +13,16 @@ from castsmith.cli.arguments import format_of
 from castsmith.cli.batch import pool
 from castsmith.cli.batch.inputs import means_many, models_of
 from castsmith.cli.batch.many import outcomes, words_of
-from castsmith.cli.batch.worker import Task
 from castsmith.cli.collisions import require_apart, settings_files
 from castsmith.cli.exit_codes import DONE, REFUSED, worst
 from castsmith.cli.gate.baseline import Baseline, fingerprint
 from castsmith.cli.gate.codes import codes_of
-from castsmith.cli.gate.judging import Checked, Rules, changed, exit_code, from_data, to_data
+from castsmith.cli.gate.judging import Checked, Rules, changed, exit_code
 from castsmith.cli.gate.terminal import grouped_lines
 from castsmith.cli.inputs import read_inputs
 from castsmith.cli.messages import complain, remark
 from castsmith.cli.models import source_of
-from castsmith.cli.outcome import Failure
+from castsmith.cli.outcome import Failure, Task
 from castsmith.cli.output import require_writable, write_file
 from castsmith.cli.promotion import promotion_rules
 from castsmith.cli.streams import STDIN, require_one_stdin, shown
@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     promotion, rules = promotion_rules(arguments), _rules(arguments)
     inputs = None if arguments.inputs is None else list(read_inputs(arguments.inputs))
     if arguments.outcome is not None:
-        return _part(arguments, promotion, target, inputs)
+        arguments.outcome.findings = _findings(arguments.input[0], promotion, target, inputs)
+        return DONE
     files = [file for file, _ in models_of(arguments.input)]
     baseline, also = _baseline(arguments, files), _also_formats(arguments, files)
     checked = [_judged(model, rules) for model in _checked(arguments, files, promotion, target, inputs)]
@@ -95,9 +96,10 @@ def _checked(
         tasks = [Task(file, "", [*words_of(arguments), "--", file]) for file in dict.fromkeys(files)]
         done = outcomes(pool.on_this_machine(arguments.jobs, tasks), len(tasks), quiet=arguments.quiet)
         for file in files:
-            report, error = done[file]["report"], done[file]["error"]
-            failure = None if error is None else _failure(file, error)
-            yield Checked(file, from_data(report["findings"]) if report else [], failure)
+            failure = done[file].failure
+            if failure is not None:
+                failure = _reported(replace(failure, file=failure.file or file))
+            yield Checked(file, done[file].findings, failure)
         return
     with progress(len(files), quiet=arguments.quiet) as announce:
         for number, file in enumerate(files):
@@ -108,12 +110,6 @@ def _checked(
                 yield Checked(file, _findings(file, promotion, target, inputs))
 
 
-def _part(arguments: argparse.Namespace, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> int:
-    """Check one file for the process that runs the whole, and give it the findings as data."""
-    arguments.outcome.report = {"findings": to_data(_findings(arguments.input[0], promotion, target, inputs))}
-    return DONE
-
-
 def _checked_file(file: str, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> Checked:
     try:
         return Checked(file, _findings(file, promotion, target, inputs))
@@ -121,10 +117,6 @@ def _checked_file(file: str, promotion: PromotionRules, target: Target | None, i
         from castsmith.cli.failures import failure_of
 
         return Checked(file, [], _reported(failure_of(error, {"command": "check", "input": file})))
-
-
-def _failure(file: str, error: dict[str, Any]) -> Failure:
-    return _reported(Failure(error["code"], error["message"], error["file"] or file, error["exit_code"]))
 
 
 def _reported(failure: Failure) -> Failure:

@@ -198,7 +198,7 @@ def _steps(arguments: argparse.Namespace) -> int:
 
 def _savings_wanted(arguments: argparse.Namespace) -> bool:
     """True if what each rule saves is shown."""
-    of_many = arguments.outcome is not None and arguments.outcome.wanted != "figures"
+    of_many = arguments.outcome is not None and arguments.outcome.task.wanted != "figures"
     return bool(arguments.diff or arguments.report or arguments.json or of_many)
 
 

@@ -106,6 +106,7 @@ def _answerer(script: str) -> Callable[..., object]:
 
 
 if __name__ == "__main__":
-    _channel = os.fdopen(os.dup(1), "wb")
+    _requests, _answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # output of engines is not an answer
-    serve(_arriving(sys.stdin.buffer), _channel, lambda: _answerer(sys.argv[1]))
+    serve(_arriving(_requests), _answers, lambda: _answerer(sys.argv[1]))

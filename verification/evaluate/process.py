@@ -79,6 +79,8 @@ class Process:
         self.lock = threading.RLock()
         self._command, self._settings = [*python, str(_CHANNEL), str(script)], settings or {}
         self._running: subprocess.Popen[bytes] | None = None
+        self._starting = threading.Lock()
+        self._is_watched = False
         self._deadline = math.inf
         self._late = False
 
@@ -98,6 +100,9 @@ class Process:
     def _ask(self, request: tuple[object, ...], seconds: float) -> Any:
         running = self._started()
         into, out = present(running.stdin, "the input of the process"), present(running.stdout, "its output")
+        if seconds < math.inf and not self._is_watched:
+            threading.Thread(target=self._watch, daemon=True).start()
+            self._is_watched = True
         self._late, self._deadline = False, time.monotonic() + _WALL * seconds
         try:
             send(into, (seconds if seconds < math.inf else 0.0, *request))
@@ -124,7 +129,8 @@ class Process:
 
     def close(self, patience: float = 0.0) -> None:
         """End the process, which has so many seconds to remove its unfinished files."""
-        running, self._running = self._running, None
+        with self._starting:
+            running, self._running = self._running, None
         if running is None:
             return
         if running.stdin is not None and patience:
@@ -136,20 +142,19 @@ class Process:
         running.wait()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        if self._running is None or not self.is_alive:
-            pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-            try:
-                # Out of reach of the terminal's interrupt: the process that asks ends it.
-                self._running = subprocess.Popen(
-                    self._command, stdin=pipe, stdout=pipe, stderr=nowhere, env=self._environment(),
-                    start_new_session=True,
-                )  # fmt: skip
-            except OSError as error:
-                raise EngineError(f"{self._command[0]} cannot be started: {error.strerror}.") from None
-            if not self.turn:
-                threading.Thread(target=self._watch, daemon=True).start()
-            self.turn += 1
-        return self._running
+        with self._starting:  # so that a thread that closes it meanwhile ends it too
+            if self._running is None or not self.is_alive:
+                pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+                try:
+                    # Out of reach of the terminal's interrupt: the process that asks ends it.
+                    self._running = subprocess.Popen(
+                        self._command, stdin=pipe, stdout=pipe, stderr=nowhere, env=self._environment(),
+                        start_new_session=True,
+                    )  # fmt: skip
+                except OSError as error:
+                    raise EngineError(f"{self._command[0]} cannot be started: {error.strerror}.") from None
+                self.turn += 1
+            return self._running
 
     def _environment(self) -> dict[str, str]:
         """Return the environment, with a PYTHONPATH in which no empty entry means the current folder."""

@@ -12,8 +12,9 @@ from pathlib import Path
 import onnx
 import pytest
 
-from castsmith.cli.batch import worker as batch_worker
+from castsmith.cli.batch.pool import run_alone
 from castsmith.cli.main import main
+from castsmith.cli.outcome import Task
 
 MODELS = Path(__file__).parents[3] / "models"
 GOOD = ("mixed_types", "qonnx_trunc", "control_flow")
@@ -211,10 +212,10 @@ def test_nothing_is_imported_from_the_current_folder(tmp_path: Path, monkeypatch
     command = [sys.executable, "-m", "castsmith", *words]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
-    task = batch_worker.Task(files[0], "one.onnx", ["optimize", files[0], "-o", "one.onnx", UNSAFE])
+    task = Task(files[0], "one.onnx", ["optimize", files[0], "-o", "one.onnx", UNSAFE])
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep)
-    assert batch_worker.run_alone(task)["exit_code"] == 0
+    monkeypatch.setenv("PYTHONPATH", f"{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    assert run_alone(task).exit_code == 0
     assert not (tmp_path / "ran").exists()
 
 
