@@ -18,13 +18,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 import castsmith
-from castsmith.cli.consistency import given_options
 from castsmith.cli.deferred import defer_sympy
 from castsmith.cli.deprecated import MOVED, renamed
 from castsmith.cli.exit_codes import UNUSABLE, USAGE
 from castsmith.cli.messages import end_of_help, remark, tell_failure
 from castsmith.cli.outcome import Failure
-from castsmith.cli.parser import Parser, UsageError, flags_of, subcommands
+from castsmith.cli.parser import Parser, UsageError, flags_of, given_options, subcommands
 from castsmith.cli.running import run_command
 from castsmith.numerics.errors import did_you_mean, most_similar
 
@@ -117,7 +116,7 @@ def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> i
         command_words = renamed(command, parser.spell_out(command_words), quiet=_is_quiet(words))
         _require_options(parser, command_words)
         arguments = _parsed(parser, command_words)
-        arguments.given = given_options(parser, command_words)
+        arguments.given = given_options(parser, arguments)
     except UsageError as error:
         return tell_failure(Failure(USAGE, str(error), "", UNUSABLE), as_json="--json" in words)
     except SystemExit as ending:  # --help or --version

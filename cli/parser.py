@@ -112,6 +112,14 @@ def flags_of(parser: argparse.ArgumentParser) -> list[str]:
     return [flag for action in parser._actions for flag in action.option_strings]  # pyright: ignore[reportPrivateUsage]
 
 
+def given_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> frozenset[str]:
+    """Return the names of the arguments that have another value than by default."""
+    actions = parser._actions  # pyright: ignore[reportPrivateUsage]  # argparse has no public access
+    return frozenset(
+        action.dest for action in actions if getattr(arguments, action.dest, action.default) != action.default
+    )
+
+
 class _Once(argparse.Action):
     """An option that takes one value: argparse would use the last of several, and say nothing."""
 

@@ -21,9 +21,9 @@ _PATIENCE = 0.5
 """Seconds that an interrupted process has to remove its unfinished files."""
 
 
-def on_this_machine(jobs: int, tasks: Sequence[Task]) -> Generator[Outcome]:
+def on_this_machine(jobs: int | None, tasks: Sequence[Task]) -> Generator[Outcome]:
     """Yield the outcome of each task as it ends, of at most `jobs` at a time. Closed early, it ends those running."""
-    processes = [Process(WORKER) for _ in range(min(jobs, useful_processes([task.source for task in tasks])) or 1)]
+    processes = [Process(WORKER) for _ in range(useful_processes(jobs, [task.source for task in tasks]) or 1)]
     idle = SimpleQueue[Process]()
     for process in processes:
         idle.put(process)
@@ -70,7 +70,13 @@ _SMALL, _MANY = 1 << 16, 100
 """Bytes of a small model, and the number of small models that take longer than the start of one more process."""
 
 
-def useful_processes(models: Sequence[str], many: int = _MANY) -> int:
-    """Return the number of processes that save time: one for each large model, and for `many` small ones."""
+def useful_processes(jobs: int | None, models: Sequence[str], many: int = _MANY) -> int:
+    """Return the number of processes that save time: one for each large model, and for `many` small ones.
+
+    Args:
+        jobs: The most; None for that of processors.
+        models: The files.
+        many: The number of small models that are worth one more process.
+    """
     small = sum(not os.path.isfile(model) or os.path.getsize(model) < _SMALL for model in models)
-    return len(models) - small + -(-small // many)
+    return min(jobs or os.cpu_count() or 1, len(models) - small + -(-small // many))

@@ -92,7 +92,7 @@ def _checked(
 ) -> Iterator[Checked]:
     """Yield each file with all of its findings."""
     many = means_many(arguments.input)
-    if many and min(arguments.jobs, pool.useful_processes(files, _MANY)) > 1 and "-" not in files:
+    if many and pool.useful_processes(arguments.jobs, files, _MANY) > 1 and "-" not in files:
         tasks = [Task(file, "", [*words_of(arguments), "--", file]) for file in dict.fromkeys(files)]
         done = outcomes(pool.on_this_machine(arguments.jobs, tasks), len(tasks), quiet=arguments.quiet)
         for file in files:

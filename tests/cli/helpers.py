@@ -85,7 +85,7 @@ def is_one_sentence(text: str) -> bool:
     )
 
 
-def batch_in_this_process(_: int, tasks: Sequence[Task]) -> Iterator[Outcome]:
+def batch_in_this_process(_: int | None, tasks: Sequence[Task]) -> Iterator[Outcome]:
     """Do the work of the processes of a batch here."""
     yield from map(_done, tasks)
 
