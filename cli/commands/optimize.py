@@ -25,7 +25,7 @@ from castsmith.cli.output import page_wanted, report_path, require_writable, wri
 from castsmith.cli.promotion import promotion_rules
 from castsmith.cli.report.data import report_data
 from castsmith.cli.report.fit import plan_data
-from castsmith.cli.report.savings import ModelSizes, Watched, measure
+from castsmith.cli.report.savings import Amount, ModelSizes, amounts, count_by_rule, holdings, measure
 from castsmith.cli.streams import STDOUT, STREAM, require_one_stdin, require_redirected, shown
 from castsmith.cli.text.findings import as_command, finding_line
 from castsmith.cli.text.fit import plan_lines
@@ -119,19 +119,21 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
             require_no_datafile("--report", report, (*data, *files_read(model)))
         before = measure(model, size_of(source))
         drawn = _seen_model(model) if page_wanted(arguments, report) else None
-        watched = Watched(model)
-        result = work(arguments, model, watched.noting(announce) if _savings_wanted(arguments) else announce)
-        rules = watched.amounts(result.rewrites)
+        held = holdings(model) if _savings_wanted(arguments) else None
+        result = work(arguments, model, announce)
+        rules = {key: Amount(count) for key, count in count_by_rule(result.rewrites).items()}
+        if held is not None:
+            rules = amounts(result.rewrites, held, holdings(result.model))
+        sizes = ModelSizes(before, measure(result.model), rules)
     for record in result.diagnostics:
         if record.severity is Severity.ERROR or not arguments.quiet:
             print_line(finding_line(shown(arguments.input), record), sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
-        _tell_data(arguments, None, result, ModelSizes(before, measure(result.model), rules))
+        _tell_data(arguments, None, result, sizes)
         _tell_refusal(arguments, result, source)
         return REFUSED
     if arguments.verify:
         result = _verified(arguments, source, result)
-    sizes = ModelSizes(before, measure(result.model), rules)
     if arguments.dry_run:
         _tell(arguments, None, result, sizes)
     else:

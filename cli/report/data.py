@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -115,11 +113,6 @@ def _verification(verdict: Verdict) -> dict[str, Any]:
         "accepted": verdict.accepted,
         "unsure": [with_command_options(text) for text in verdict.unsure],
     }
-
-
-def count_by_rule(records: Sequence[Rewrite | Refusal]) -> Counter[tuple[str, str]]:
-    """Return the number of records of each rule of each pass, in the order of first appearance."""
-    return Counter((record.pass_name, record.rule) for record in records)
 
 
 def diagnostic_data(record: Diagnostic) -> dict[str, Any]:

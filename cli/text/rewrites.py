@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from castsmith.cli.report.data import count_by_rule, effect_text
+from castsmith.cli.report.data import effect_text
+from castsmith.cli.report.savings import count_by_rule
 from castsmith.cli.text.terminal import Line, Part, counted
 from castsmith.ir.records import Effect, Item, NodeItem, Refusal, Rewrite, TextItem, ValueItem
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
