@@ -13,8 +13,7 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from importlib import import_module
-from types import ModuleType
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
 import castsmith
@@ -25,6 +24,7 @@ from castsmith.cli.messages import end_of_help, remark, tell_failure
 from castsmith.cli.outcome import Failure
 from castsmith.cli.parser import Parser, UsageError, flags_of, given_options, subcommands
 from castsmith.cli.running import run_command
+from castsmith.cli.usage import reading, reference, writing
 from castsmith.numerics.errors import did_you_mean, most_similar
 
 if TYPE_CHECKING:
@@ -51,21 +51,6 @@ _SECTIONS = {
     "reference": ("cast", "targets", "passes", "explain"),
     "shell and development": ("completion", "dev"),
 }
-_ORDER = tuple(name for names in _SECTIONS.values() for name in names)
-_MODULES = {"passes": "reference", "completion": "reference"}
-"""Commands in one module with others."""
-
-
-def _commands() -> tuple[str, ...]:
-    """Return all commands, those of modules that `_ORDER` does not mention last; no module is imported."""
-    folder = os.path.join(os.path.dirname(__file__), "usage")
-    modules = {name.removesuffix(".py") for name in os.listdir(folder) if name.endswith(".py") and name[0] != "_"}
-    return (*_ORDER, *sorted(modules - {*_ORDER, *_MODULES.values()}))
-
-
-_COMMANDS = _commands()
-"""Each described by a module in `usage`; if one is named, the others are not imported."""
-
 _ELSEWHERE = {
     "compare": "diff or verify",
     "inspect": "info",
@@ -111,9 +96,10 @@ def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> i
     try:
         _require_sound(words)
         words = _moved(words)
-        parser = _parser(_modules(words[:1] if words[0] in _COMMANDS else _COMMANDS))
-        command, parser, command_words = _leaf(parser, words)
-        command_words = renamed(command, parser.spell_out(command_words), quiet=_is_quiet(words))
+        command, parser, command_words = _leaf(_one_parser(), words)
+        # An option with an optional value would consume IN.
+        command_words = ["--full-diff" if word == "--diff=full" else word for word in command_words]
+        command_words = renamed(command, command_words, quiet=_is_quiet(words))
         _require_options(parser, command_words)
         arguments = _parsed(parser, command_words)
         arguments.given = given_options(parser, arguments)
@@ -220,21 +206,16 @@ def _require_options(parser: Parser, words: Sequence[str]) -> None:
 
 def whole_parser() -> Parser:
     """Build the complete argument parser."""
-    return _parser(_modules(_COMMANDS))
-
-
-def _modules(names: Sequence[str]) -> list[ModuleType]:
-    modules = dict.fromkeys(_MODULES.get(name, name) for name in names)
-    return [import_module(f"castsmith.cli.usage.{module}") for module in modules]
-
-
-def _parser(commands: Sequence[ModuleType]) -> Parser:
     parser = Parser(prog="castsmith", description=_PURPOSE, epilog=_EPILOG)
-    parser.sections = {**_SECTIONS, "others": [name for name in _COMMANDS if name not in _ORDER]}
+    parser.sections = _SECTIONS
     help_text = "print the version and exit"
     version = f"castsmith {castsmith.__version__}"
     parser.general.add_argument(*_VERSIONS, action="version", version=version, help=help_text)
-    parsers = parser.add_subparsers(metavar="COMMAND")
-    for command in commands:
-        command.add_to(parsers)
+    commands = parser.add_subparsers(metavar="COMMAND")
+    for module in (writing, reading, reference):
+        module.add_to(commands)
     return parser
+
+
+_one_parser = cache(whole_parser)
+"""The parser of this process, which may run many commands."""

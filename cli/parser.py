@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 from castsmith.cli.text.terminal import print_data, print_text
@@ -28,7 +29,6 @@ class Parser(argparse.ArgumentParser):
     Attributes:
         run: The function that carries the command out, as `module:function` in `castsmith.cli.commands`; empty for a
             group of commands.
-        spell_out: Gives words in a form that argparse can parse.
         common: The options that --help shows; empty for all.
         sections: Of a parser with commands: the commands by purpose, for its help.
     """
@@ -37,9 +37,9 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*arguments, add_help=False, formatter_class=_formatter, **settings)
         self.register("action", None, _Once)
         self.run = ""
-        self.spell_out: Callable[[list[str]], list[str]] = list
+        self._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)
         self.common: Sequence[str] = ()
-        self.sections: dict[str, Sequence[str]] = {}
+        self.sections: Mapping[str, Sequence[str]] = {}
         group = self.add_argument_group(GENERAL)
         group.add_argument("-h", "--help", action="help", help="show this help and exit")
         group.add_argument("--help-all", nargs=0, action=_HelpOfAll, help="show all options and exit")
@@ -65,7 +65,7 @@ class Parser(argparse.ArgumentParser):
         formatter.add_text(self.description)
         commands = _commands(positional)
         _add_section(formatter, "arguments", [action for action in positional if not isinstance(action.choices, dict)])
-        for title, names in (self.sections or {"commands": list(commands)}).items():
+        for title, names in (self.sections or {"commands": [*commands]}).items():
             _add_section(formatter, title, [commands[name] for name in names if name in commands])
         for group in sorted(self._action_groups, key=lambda group: group.title == GENERAL):
             _add_section(

@@ -30,7 +30,7 @@ from castsmith.cli.text.findings import as_command, finding_line
 from castsmith.cli.text.json import json_text
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.cli.text.terminal import Line, counted, print_data, print_line
-from castsmith.cli.usage.check import FAIL_ON
+from castsmith.cli.usage.reading import FAIL_ON
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import from_bytes, proto_from_bytes
 from castsmith.ir.records import Flaw, Severity

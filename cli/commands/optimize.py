@@ -33,7 +33,7 @@ from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import progress
 from castsmith.cli.text.summary import print_result
 from castsmith.cli.text.terminal import print_line
-from castsmith.cli.usage.optimize import OPTIONS
+from castsmith.cli.usage.writing import OPTIONS
 from castsmith.cli.wording import with_command_options
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.files import same_name
