@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import onnx_ir
 
     from castsmith.cli.models import Source
-    from castsmith.cli.page.data import Seen
+    from castsmith.cli.page.overview import Overview
     from castsmith.lowering.results import Result
 
 
@@ -225,7 +225,7 @@ def _optimize(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Cal
 
 
 def _write(
-    arguments: argparse.Namespace, result: Result, sizes: ModelSizes, report: Path | None, drawn: Seen | None
+    arguments: argparse.Namespace, result: Result, sizes: ModelSizes, report: Path | None, drawn: Overview | None
 ) -> None:
     """Write the model and the report: if either fails, an older report stays."""
     output = file_of(arguments.output)
@@ -296,13 +296,13 @@ def _tell_data(
         print_json(data)
 
 
-def _seen_model(model: onnx_ir.Model) -> Seen:
-    from castsmith.cli.page.data import seen
+def _seen_model(model: onnx_ir.Model) -> Overview:
+    from castsmith.cli.page.overview import overview
 
-    return seen(model)
+    return overview(model)
 
 
-def _page(arguments: argparse.Namespace, drawn: Seen, result: Result, sizes: ModelSizes) -> dict[str, Any]:
+def _page(arguments: argparse.Namespace, drawn: Overview, result: Result, sizes: ModelSizes) -> dict[str, Any]:
     from castsmith.cli.page.data import report_page
 
     title = f"{arguments.input} \u2192 {arguments.output}"
