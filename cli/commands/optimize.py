@@ -102,10 +102,10 @@ Work = Callable[[argparse.Namespace, "onnx_ir.Model", Callable[[str], None]], "R
 def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
     """Read the model, do the work, and write the result and what is asked for beside it."""
     _require_streams(arguments)
-    output = file_of(arguments.output)
+    output, certificate = file_of(arguments.output), _certificate_path(arguments)
     require_apart(settings_files(arguments), {"OUT": [output]})
     report = report_path(arguments, (arguments.input, arguments.output))
-    for path in filter(None, (output, _certificate_path(arguments))):
+    for path in filter(None, (output, certificate)):
         if not arguments.dry_run or path.parent.exists():
             require_writable(path)
     with progress(steps, quiet=arguments.quiet, verbose=arguments.verbose) as announce:
@@ -115,10 +115,10 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         if output is not None:
             require_no_datafile("-o", output, files_read(model))
         if report is not None:
-            data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
-            require_no_datafile("--report", report, (*data, *files_read(model)))
+            data_files = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
+            require_no_datafile("--report", report, (*data_files, *files_read(model)))
         before = measure(model, size_of(source))
-        drawn = _seen_model(model) if page_wanted(arguments, report) else None
+        drawn = _drawn(model) if page_wanted(arguments, report) else None
         held = holdings(model) if _savings_wanted(arguments) else None
         result = work(arguments, model, announce)
         rules = {key: Amount(count) for key, count in count_by_rule(result.rewrites).items()}
@@ -129,16 +129,48 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         if record.severity is Severity.ERROR or not arguments.quiet:
             print_line(finding_line(shown(arguments.input), record), sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
-        _tell_data(arguments, None, result, sizes)
+        _give(arguments, _data(arguments, None, result, sizes))
         _tell_refusal(arguments, result, source)
         return REFUSED
     if arguments.verify:
         result = _verified(arguments, source, result)
+    page = None
     if arguments.dry_run:
-        _tell(arguments, None, result, sizes)
+        data = _data(arguments, None, result, sizes)
     else:
-        _write(arguments, result, sizes, report, drawn)
+        size, unused_files = _write_model(arguments, result.model, output)
+        sizes = replace(sizes, after=replace(sizes.after, file_bytes=size))
+        page = None if drawn is None else _page(arguments, drawn, result, sizes)
+        data = _data(arguments, arguments.output, result, sizes)
+        if report is not None:  # if it or the model cannot be written, an older report stays
+            write_report(report, data, page)
+        if certificate is not None and result.certificate is not None:
+            write_file(certificate, json.dumps(result.certificate, indent=1) + "\n")
+        for file in unused_files:
+            remark(kept_note(file), quiet=arguments.quiet)
+        arguments.written = output
+    _give(arguments, data, page)
+    if not arguments.json:  # what a model on standard output would be mixed with goes to stderr
+        with redirect_stdout(sys.stderr if output is None else sys.stdout):
+            print_result(arguments, result, sizes)
     return INCONCLUSIVE if result.verdict is not None and result.verdict.inconclusive else DONE
+
+
+def _data(arguments: argparse.Namespace, destination: str | None, result: Result, sizes: ModelSizes) -> dict[str, Any]:
+    """Return the report as data, if it is wanted."""
+    if arguments.outcome is None and not arguments.json and not arguments.report:
+        return {}
+    report = report_data(arguments.input, destination, arguments.target, result, sizes)
+    plan = {"fit": plan_data(result, arguments.input, destination)} if isinstance(result, FitResult) else {}
+    return {**report, **plan}
+
+
+def _give(arguments: argparse.Namespace, data: dict[str, Any], page: dict[str, Any] | None = None) -> None:
+    """Print the report if JSON is asked for, and give it to a run over many models."""
+    if arguments.outcome is not None:
+        arguments.outcome.report, arguments.outcome.page = data, page
+    if arguments.json:
+        print_json(data)
 
 
 def _tell_refusal(arguments: argparse.Namespace, result: Result, source: Source) -> None:
@@ -224,38 +256,6 @@ def _optimize(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Cal
     return replace(result, diagnostics=list(map(as_command, result.diagnostics)))
 
 
-def _write(
-    arguments: argparse.Namespace, result: Result, sizes: ModelSizes, report: Path | None, drawn: Overview | None
-) -> None:
-    """Write the model and the report: if either fails, an older report stays."""
-    output = file_of(arguments.output)
-    size, unused_files = _write_model(arguments, result.model, output)
-    sizes = replace(sizes, after=replace(sizes.after, file_bytes=size))
-    page = _page(arguments, drawn, result, sizes) if drawn is not None else None
-    if report is not None:
-        write_report(report, _data(arguments, arguments.output, result, sizes), page)
-    if result.certificate is not None:
-        write_file(Path(arguments.certificate), json.dumps(result.certificate, indent=1) + "\n")
-    for file in unused_files:
-        remark(kept_note(file), quiet=arguments.quiet)
-    arguments.written = output
-    _tell(arguments, arguments.output, result, sizes, page)
-
-
-def _tell(
-    arguments: argparse.Namespace,
-    destination: str | None,
-    result: Result,
-    sizes: ModelSizes,
-    page: dict[str, Any] | None = None,
-) -> None:
-    """Print the result, as JSON or as text; what a model on standard output would be mixed with, to stderr."""
-    _tell_data(arguments, destination, result, sizes, page)
-    if not arguments.json:
-        with redirect_stdout(sys.stderr if file_of(arguments.output) is None else sys.stdout):
-            print_result(arguments, result, sizes)
-
-
 def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Path | None) -> tuple[int, list[Path]]:
     """Write the model; return its size, and the unused data files of a replaced model that are kept."""
     if output is None:
@@ -272,31 +272,7 @@ def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Pa
     return output.stat().st_size, unused_files
 
 
-def _data(arguments: argparse.Namespace, destination: str | None, result: Result, sizes: ModelSizes) -> dict[str, Any]:
-    """Return the report as data."""
-    report = report_data(arguments.input, destination, arguments.target, result, sizes)
-    plan = {"fit": plan_data(result, arguments.input, destination)} if isinstance(result, FitResult) else {}
-    return {**report, **plan}
-
-
-def _tell_data(
-    arguments: argparse.Namespace,
-    destination: str | None,
-    result: Result,
-    sizes: ModelSizes,
-    page: dict[str, Any] | None = None,
-) -> None:
-    """Print the report if JSON is asked for, and give it to a run over many models."""
-    if arguments.outcome is None and not arguments.json:
-        return
-    data = _data(arguments, destination, result, sizes)
-    if arguments.outcome is not None:
-        arguments.outcome.report, arguments.outcome.page = data, page
-    if arguments.json:
-        print_json(data)
-
-
-def _seen_model(model: onnx_ir.Model) -> Overview:
+def _drawn(model: onnx_ir.Model) -> Overview:
     from castsmith.cli.page.overview import overview
 
     return overview(model)
