@@ -19,11 +19,9 @@ from typing import TYPE_CHECKING, cast
 import castsmith
 from castsmith.cli.deferred import defer_sympy
 from castsmith.cli.deprecated import MOVED, renamed
-from castsmith.cli.exit_codes import UNUSABLE, USAGE
-from castsmith.cli.messages import end_of_help, remark, tell_failure
-from castsmith.cli.outcome import Failure
+from castsmith.cli.messages import remark
 from castsmith.cli.parser import Parser, UsageError, flags_of, given_options, subcommands
-from castsmith.cli.running import run_command
+from castsmith.cli.running import ended, run_command
 from castsmith.cli.usage import reading, reference, writing
 from castsmith.numerics.errors import did_you_mean, most_similar
 
@@ -93,26 +91,32 @@ def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> i
     if argv is None:
         start_quickly()
     words = _with_help(list(sys.argv[1:] if argv is None else argv))
-    try:
-        _require_sound(words)
-        words = _moved(words)
-        command, parser, command_words = _leaf(_one_parser(), words)
-        # An option with an optional value would consume IN.
-        command_words = ["--full-diff" if word == "--diff=full" else word for word in command_words]
-        command_words = renamed(command, command_words, quiet=_is_quiet(words))
-        _require_options(parser, command_words)
-        arguments = _parsed(parser, command_words)
-        arguments.given = given_options(parser, arguments)
-    except UsageError as error:
-        return tell_failure(Failure(USAGE, str(error), "", UNUSABLE), as_json="--json" in words)
-    except SystemExit as ending:  # --help or --version
-        return end_of_help(ending.code if isinstance(ending.code, int) else 0)
-    except OSError as error:  # of a stream that is not buffered
-        return end_of_help(0, error)
+    context = argparse.Namespace(outcome=outcome, json="--json" in words)
+
+    def work() -> int:
+        try:
+            vars(context).update(vars(_arguments(words)))
+        except SystemExit as ending:  # --help or --version
+            return ending.code if isinstance(ending.code, int) else 0
+        with _without_colours() if "no_color" in context else nullcontext():
+            return run_command(context)
+
+    return ended(work, context)
+
+
+def _arguments(words: list[str]) -> argparse.Namespace:
+    """Return the arguments of the command, and the command itself. Raises UsageError, and SystemExit after a help."""
+    _require_sound(words)
+    words = _moved(words)
+    command, parser, command_words = _leaf(_one_parser(), words)
+    # An option with an optional value would consume IN.
+    command_words = ["--full-diff" if word == "--diff=full" else word for word in command_words]
+    command_words = renamed(command, command_words, quiet=_is_quiet(words))
+    _require_options(parser, command_words)
+    arguments = _parsed(parser, command_words)
+    arguments.given = given_options(parser, arguments)
     arguments.command, arguments.run, arguments.parser = command, parser.run, parser
-    arguments.outcome = outcome
-    with _without_colours() if "no_color" in arguments else nullcontext():
-        return run_command(arguments)
+    return arguments
 
 
 def _with_help(words: list[str]) -> list[str]:

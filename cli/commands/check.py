@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,24 +40,25 @@ from castsmith.numerics.errors import OptionError, printable
 from castsmith.targets.target import as_target
 
 if TYPE_CHECKING:
+    from castsmith.ir.io.loading import ModelLike
     from castsmith.ir.records import Diagnostic
-    from castsmith.numerics.promotion.rules import PromotionRules
-    from castsmith.targets.target import Target
-Sets = list[tuple[str, dict[str, Any]]]
+
+Ask = Callable[["ModelLike"], "list[Diagnostic]"]
+"""Checks a model with the options of the command."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check every file; an unreadable file does not keep the others from being checked."""
     require_one_stdin(arguments.input)
-    target = as_target(arguments.target, strict=arguments.strict_device)
-    promotion, rules = promotion_rules(arguments), _rules(arguments)
+    target, rules = as_target(arguments.target, strict=arguments.strict_device), _rules(arguments)
     inputs = None if arguments.inputs is None else list(read_inputs(arguments.inputs))
+    ask = partial(check, target=target, promotion=promotion_rules(arguments), inputs=inputs)
     if arguments.outcome is not None:
-        arguments.outcome.findings = _findings(arguments.input[0], promotion, target, inputs)
+        arguments.outcome.findings = _findings(arguments.input[0], ask)
         return DONE
     files = [file for file, _ in models_of(arguments.input)]
     baseline, also = _baseline(arguments, files), _also_formats(arguments, files)
-    checked = [_judged(model, rules) for model in _checked(arguments, files, promotion, target, inputs)]
+    checked = [_judged(model, rules) for model in _checked(arguments, files, ask)]
     if baseline is not None and arguments.write_baseline:
         _write_baseline(baseline, checked, rules)
         return worst(model.failure.exit_code for model in checked if model.failure is not None)
@@ -83,13 +85,7 @@ _MANY = 2000
 """Small models whose check takes longer than the start of one more process and the way of their findings from there."""
 
 
-def _checked(
-    arguments: argparse.Namespace,
-    files: Sequence[str],
-    promotion: PromotionRules,
-    target: Target | None,
-    inputs: Sets | None,
-) -> Iterator[Checked]:
+def _checked(arguments: argparse.Namespace, files: Sequence[str], ask: Ask) -> Iterator[Checked]:
     """Yield each file with all of its findings."""
     many = means_many(arguments.input)
     if many and pool.useful_processes(arguments.jobs, files, _MANY) > 1 and "-" not in files:
@@ -105,14 +101,14 @@ def _checked(
         for number, file in enumerate(files):
             announce(f"{number + 1} of {len(files)}: {file}")
             if many:
-                yield _checked_file(file, promotion, target, inputs)
+                yield _checked_file(file, ask)
             else:
-                yield Checked(file, _findings(file, promotion, target, inputs))
+                yield Checked(file, _findings(file, ask))
 
 
-def _checked_file(file: str, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> Checked:
+def _checked_file(file: str, ask: Ask) -> Checked:
     try:
-        return Checked(file, _findings(file, promotion, target, inputs))
+        return Checked(file, _findings(file, ask))
     except Exception as error:  # one file of many: it is reported, and the others are checked
         from castsmith.cli.failures import failure_of
 
@@ -124,17 +120,17 @@ def _reported(failure: Failure) -> Failure:
     return failure
 
 
-def _findings(file: str, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> list[Diagnostic]:
+def _findings(file: str, ask: Ask) -> list[Diagnostic]:
     source = source_of(file)
     if isinstance(source, str):
-        return check(source, target=target, promotion=promotion, inputs=inputs)
+        return ask(source)
     flaws = list[Flaw]()
     try:
         from_bytes(source, STDIN, flaws)
     except ModelError:
         if not flaws:  # the file is unreadable, and not malformed
             raise
-    return check(proto_from_bytes(source, STDIN), target=target, promotion=promotion, inputs=inputs)
+    return ask(proto_from_bytes(source, STDIN))
 
 
 def _judged(checked: Checked, rules: Rules) -> Checked:

@@ -118,7 +118,11 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
             data_files = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
             require_no_datafile("--report", report, (*data_files, *files_read(model)))
         before = measure(model, size_of(source))
-        drawn = _drawn(model) if page_wanted(arguments, report) else None
+        drawn = None
+        if page_wanted(arguments, report):
+            from castsmith.cli.page.overview import overview
+
+            drawn = overview(model)
         held = holdings(model) if _savings_wanted(arguments) else None
         result = work(arguments, model, announce)
         rules = {key: Amount(count) for key, count in count_by_rule(result.rewrites).items()}
@@ -270,12 +274,6 @@ def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Pa
             shard_bytes=arguments.shard_bytes,
         )
     return output.stat().st_size, unused_files
-
-
-def _drawn(model: onnx_ir.Model) -> Overview:
-    from castsmith.cli.page.overview import overview
-
-    return overview(model)
 
 
 def _page(arguments: argparse.Namespace, drawn: Overview, result: Result, sizes: ModelSizes) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from castsmith.cli.collisions import require_no_datafile
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
@@ -72,7 +72,11 @@ def run(arguments: argparse.Namespace) -> int:
             **inputs,
         )
     data = {"a": arguments.a, "b": arguments.b, **verdict_data(verdict)}
-    page = _page(names, *models, verdict) if page_wanted(arguments, report) else None
+    page = None
+    if page_wanted(arguments, report):
+        from castsmith.cli.page.verify import verify_page
+
+        page = verify_page(names, *models, verdict)
     if report is not None:
         write_report(report, data, page)
     if arguments.outcome is not None:
@@ -82,12 +86,6 @@ def run(arguments: argparse.Namespace) -> int:
     elif not arguments.quiet:
         print_lines(verdict_lines(*names, verdict))
     return _CODES[verdict.outcome]
-
-
-def _page(names: tuple[str, str], a: onnx_ir.Model, b: onnx_ir.Model, verdict: Verdict) -> dict[str, Any]:
-    from castsmith.cli.page.verify import verify_page
-
-    return verify_page(names, a, b, verdict)
 
 
 def _certified(arguments: argparse.Namespace, b: onnx_ir.Model) -> Verdict | None:
