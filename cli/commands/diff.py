@@ -42,7 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rest or arguments.b is None:
         words = [arguments.a, *([] if arguments.b is None else [arguments.b]), *arguments.rest]
         if len(words) not in (*_OF_GIT, *([1] if "GIT_DIFF_PATH_COUNTER" in os.environ else [])):
-            raise OptionError(f"diff compares 2 models, not {len(words)}; see castsmith diff --help.")
+            more = f"diff compares 2 models, not {len(words)}"
+            reason = "B is missing: the model to compare it with" if len(words) == 1 else more
+            raise OptionError(f"{reason} (see castsmith diff --help).")
         print_lines(_git_lines(words, everything=arguments.all, full=arguments.full))
         return DONE
     require_one_stdin((arguments.a, arguments.b))
