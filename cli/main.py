@@ -14,7 +14,7 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import castsmith
 from castsmith.cli.deferred import defer_sympy
@@ -24,9 +24,6 @@ from castsmith.cli.parser import Parser, UsageError, flags_of, given_options, su
 from castsmith.cli.running import ended, run_command
 from castsmith.cli.usage import reading, reference, writing
 from castsmith.numerics.errors import did_you_mean, most_similar
-
-if TYPE_CHECKING:
-    from castsmith.cli.outcome import Outcome
 
 # Settings of the command's own interpreter that make it start and end quickly; unused by the library.
 
@@ -81,17 +78,16 @@ _EPILOG = (
 )
 
 
-def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` names and return its exit code.
 
     Args:
         argv: The arguments; those of the process if None.
-        outcome: Is filled in with the report or the error as data, for a run over many models.
     """
     if argv is None:
         start_quickly()
     words = _with_help(list(sys.argv[1:] if argv is None else argv))
-    context = argparse.Namespace(outcome=outcome, json="--json" in words)
+    context = argparse.Namespace(outcome=None, json="--json" in words)
 
     def work() -> int:
         try:

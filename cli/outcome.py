@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -13,18 +14,18 @@ Wanted = Literal["figures", "report", "page"]
 
 
 class Task(NamedTuple):
-    """One model, and the words of the command for it.
+    """One model, and the arguments of the command for it.
 
     Attributes:
         source: The model, for messages.
         output: The file that is written; or empty.
-        words: The command with its options and files.
+        values: The arguments, by name.
         wanted: The data that is wanted of the model.
     """
 
     source: str
     output: str
-    words: list[str]
+    values: Mapping[str, Any]
     wanted: Wanted = "figures"
 
 

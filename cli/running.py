@@ -22,7 +22,7 @@ _OF_A_STREAM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Call the function that `arguments.run` names, with the settings of the project."""
+    """Run the command with the settings of the project."""
     require_consistent(arguments)
     if hasattr(arguments, "config"):
         from castsmith.cli.gate.settings import apply_settings
@@ -31,7 +31,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     require_needed(arguments)
     if getattr(arguments, "target", None) is not None:
         arguments.target = name_of_target(arguments.target, quiet=getattr(arguments, "quiet", False))
-    return _function(arguments.run)(arguments)
+    return call(arguments)
 
 
 def ended(work: Callable[[], int], arguments: argparse.Namespace) -> int:
@@ -61,9 +61,10 @@ def ended(work: Callable[[], int], arguments: argparse.Namespace) -> int:
         return tell_failure(failure, as_json=wants_json(arguments))
 
 
-def _function(name: str) -> Callable[[argparse.Namespace], int]:
-    module, _, function = name.partition(":")
-    return getattr(import_module(f"castsmith.cli.commands.{module}"), function)
+def call(arguments: argparse.Namespace) -> int:
+    """Call the function that `arguments.run` names, and return its exit code."""
+    module, _, function = arguments.run.partition(":")
+    return getattr(import_module(f"castsmith.cli.commands.{module}"), function)(arguments)
 
 
 def name_of_target(name: str, *, quiet: bool = False) -> str:

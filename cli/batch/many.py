@@ -24,31 +24,19 @@ from castsmith.cli.text.json import json_text
 from castsmith.cli.text.screen import progress
 from castsmith.cli.text.terminal import counted, print_data, print_line, print_text
 from castsmith.numerics.errors import OptionError
-from castsmith.passes.core.options import flag_of
 
-_OF_ALL = frozenset(
-    (
-        *(
-            "command",
-            "config",
-            "no_config",
-            "input",
-            "output",
-            "a",
-            "b",
-            "jobs",
-            "dask",
-            "json",
-            "report",
-            "skip_unchanged",
-        ),
-        *("verbose", "no_color", "dry_run"),
-    )
-)
-"""Arguments that concern all models together, or each in its own way."""
+_OF_ALL: Mapping[str, Any] = {
+    "json": False,
+    "report": None,
+    "jobs": None,
+    "dask": None,
+    "skip_unchanged": False,
+    "verbose": False,
+}
+"""Arguments that concern all models together, as one model has them."""
 
-_FILES = ("target", "promotion", "inputs")
-"""Options that may name a file, which workers of a cluster look for in another current folder."""
+_FILES = ("target", "promotion", "inputs", "output")
+"""Arguments that may name a file, which workers of a cluster look for in another current folder."""
 
 
 def run_many(arguments: argparse.Namespace) -> int:
@@ -70,7 +58,7 @@ def run_many(arguments: argparse.Namespace) -> int:
         require_report(report)
         require_writable(report)
     settings = [path for paths in settings_files(arguments).values() for path in paths if path is not None]
-    record = Record(folder, words_of(arguments), settings) if arguments.skip_unchanged else None
+    record = Record(folder, _options(arguments), settings) if arguments.skip_unchanged else None
     if arguments.dry_run:
         return _run(arguments, tasks, record)
     folder.mkdir(parents=True, exist_ok=True)
@@ -99,9 +87,8 @@ def run_pairs(arguments: argparse.Namespace) -> int:
         if unmatched:
             more = f", nor {counted(len(unmatched) - 1, 'other')}" if len(unmatched) > 1 else ""
             raise OptionError(f"{folder} has no {unmatched[0]} to compare with{more}.")
-    words = list(words_of(arguments))
-    pairs = {first: sides[1][relative] for relative, first in sides[0].items()}
-    tasks = [Task(first, "", [*words, "--", first, second], _report_form(arguments)) for first, second in pairs.items()]
+    pairs = ((first, sides[1][relative]) for relative, first in sides[0].items())
+    tasks = [task_of(arguments, first, a=first, b=second) for first, second in pairs]
     return _run(arguments, tasks, None)
 
 
@@ -219,9 +206,11 @@ def _everywhere(arguments: argparse.Namespace, tasks: Sequence[Task]) -> Generat
 
 def _seen_from_afar(task: Task) -> Task:
     """Return the task with paths that do not depend on the worker's current folder; links in them stay."""
-    paths = {task.source, task.output}
-    words = [str(Path(word).absolute()) if word in paths else word for word in task.words]
-    return task._replace(words=words)
+    values = dict(task.values)
+    for name in _FILES:
+        if isinstance(values.get(name), str) and (name == "output" or Path(values[name]).exists()):
+            values[name] = str(Path(values[name]).absolute())
+    return task._replace(values={**values, "input": [str(Path(file).absolute()) for file in values["input"]]})
 
 
 # Planning.
@@ -229,33 +218,29 @@ def _seen_from_afar(task: Task) -> Task:
 
 def _writing(arguments: argparse.Namespace, folder: Path) -> Iterator[Task]:
     """Yield a task for each model, with its place in the folder of results."""
-    words = [*words_of(arguments), *(["--dry-run"] if arguments.dry_run else [])]
     for source, below in dict.fromkeys(models_of(arguments.input, outside=folder)):
-        output = str(folder / below)
-        yield Task(source, output, [*words, "-o", output, "--", source], _report_form(arguments))
+        yield task_of(arguments, source, str(folder / below), input=[source])
+
+
+def _options(arguments: argparse.Namespace) -> list[str]:
+    """Return the options on which the result of a model depends."""
+    values = {**vars(arguments), **_OF_ALL}
+    aside = ("parser", "outcome", "given", "settings", "input", "output", "config", "no_config", "dry_run", "no_color")
+    return sorted(f"{name}={value!r}" for name, value in values.items() if name not in aside)
 
 
 def _report_form(arguments: argparse.Namespace) -> Wanted:
-    if arguments.report is None:
+    if getattr(arguments, "report", None) is None:
         return "report" if arguments.json else "figures"
     return "page" if is_html(Path(arguments.report)) else "report"
 
 
-def words_of(arguments: argparse.Namespace) -> Iterator[str]:
-    """Return the command with the options that were given, except those that concern all models together."""
-    yield arguments.command
-    for name, value in vars(arguments).items():
-        option = flag_of(name)
-        if name in _OF_ALL or name not in arguments.given:
-            continue
-        if name == "diff":
-            yield f"--diff={value}" if value == "full" else "--diff"
-        elif isinstance(value, (list, tuple)):
-            yield from (f"{option}={item}" for item in value)  # pyright: ignore[reportUnknownVariableType]
-        elif name in _FILES and Path(str(value)).exists():
-            yield f"{option}={Path(str(value)).absolute()}"
-        else:
-            yield option if value is True else f"{option}={value}"
+def task_of(arguments: argparse.Namespace, source: str, output: str = "", **names: object) -> Task:
+    """Return the task of one model; `names` are the arguments that name it."""
+    values = {name: value for name, value in vars(arguments).items() if name not in ("parser", "outcome")}
+    if output:
+        names["output"] = output
+    return Task(source, output, {**values, **_OF_ALL, **names}, _report_form(arguments))
 
 
 def _require_no_stream(arguments: argparse.Namespace, words: Sequence[str | None]) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import io
 import os
@@ -15,8 +16,9 @@ from contextlib import redirect_stdout
 from typing import IO
 
 from castsmith.cli.interrupts import heed_sigterm
-from castsmith.cli.main import main, start_quickly
+from castsmith.cli.main import start_quickly
 from castsmith.cli.outcome import Outcome, Task
+from castsmith.cli.running import call, ended
 
 
 def answerer() -> Callable[[Task], Outcome]:
@@ -38,10 +40,11 @@ def answerer() -> Callable[[Task], Outcome]:
 def outcome_of(task: Task, errors: IO[bytes]) -> Outcome:
     """Run the command of the task; standard error is written to `errors`."""
     outcome, text = Outcome(task), io.StringIO()
+    arguments = argparse.Namespace(**task.values, outcome=outcome)
     errors.seek(0)
     errors.truncate()
     with redirect_stdout(text):
-        outcome.exit_code = main(task.words, outcome)
+        outcome.exit_code = ended(lambda: call(arguments), arguments)
     sys.stderr.flush()
     errors.seek(0)
     outcome.messages = errors.read().decode(errors="replace").splitlines()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from castsmith.cli.arguments import format_of
 from castsmith.cli.batch import pool
 from castsmith.cli.batch.inputs import means_many, models_of
-from castsmith.cli.batch.many import outcomes, words_of
+from castsmith.cli.batch.many import outcomes, task_of
 from castsmith.cli.collisions import require_apart, settings_files
 from castsmith.cli.exit_codes import DONE, REFUSED, worst
 from castsmith.cli.gate.baseline import Baseline, fingerprint
@@ -23,7 +23,7 @@ from castsmith.cli.gate.terminal import grouped_lines
 from castsmith.cli.inputs import read_inputs
 from castsmith.cli.messages import complain, remark
 from castsmith.cli.models import source_of
-from castsmith.cli.outcome import Failure, Task
+from castsmith.cli.outcome import Failure
 from castsmith.cli.output import require_writable, write_file
 from castsmith.cli.promotion import promotion_rules
 from castsmith.cli.streams import STDIN, require_one_stdin, shown
@@ -89,7 +89,7 @@ def _checked(arguments: argparse.Namespace, files: Sequence[str], ask: Ask) -> I
     """Yield each file with all of its findings."""
     many = means_many(arguments.input)
     if many and pool.useful_processes(arguments.jobs, files, _MANY) > 1 and "-" not in files:
-        tasks = [Task(file, "", [*words_of(arguments), "--", file]) for file in dict.fromkeys(files)]
+        tasks = [task_of(arguments, file, input=[file]) for file in dict.fromkeys(files)]
         done = outcomes(pool.on_this_machine(arguments.jobs, tasks), len(tasks), quiet=arguments.quiet)
         for file in files:
             failure = done[file].failure

@@ -16,7 +16,7 @@ import onnx.parser
 import pytest
 
 from castsmith.cli.batch import worker
-from castsmith.cli.main import main, whole_parser
+from castsmith.cli.main import _arguments, main, whole_parser  # pyright: ignore[reportPrivateUsage]
 from castsmith.cli.outcome import Outcome, Task
 from castsmith.cli.parser import subcommands
 
@@ -97,3 +97,10 @@ def _done(task: Task) -> Outcome:
             done = worker.outcome_of(task, errors)  # pyright: ignore[reportArgumentType]
         text.detach()
     return pickle.loads(pickle.dumps(done))
+
+
+def task_for(*words: str) -> Task:
+    """Return the task of the command with these words."""
+    arguments = _arguments(list(words))
+    values = {name: value for name, value in vars(arguments).items() if name != "parser"}
+    return Task(arguments.input[0], "", values)

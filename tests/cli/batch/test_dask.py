@@ -33,7 +33,7 @@ class Future:
 
 def test_a_lost_scheduler_fails_the_models_that_are_left() -> None:
     """The scheduler of a cluster ended: one future has its result, the others are cancelled."""
-    tasks = [Task(name, "", []) for name in "abc"]
+    tasks = [Task(name, "", {}) for name in "abc"]
     outcome = Outcome(tasks[0])
     states = ("finished", "cancelled", "lost")
     futures = {Future(status, outcome): task for status, task in zip(states, tasks, strict=True)}

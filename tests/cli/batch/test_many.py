@@ -14,7 +14,7 @@ import pytest
 
 from castsmith.cli.batch.pool import run_alone
 from castsmith.cli.main import main
-from castsmith.cli.outcome import Task
+from tests.cli.helpers import task_for
 
 MODELS = Path(__file__).parents[3] / "models"
 GOOD = ("mixed_types", "qonnx_trunc", "control_flow")
@@ -212,7 +212,7 @@ def test_nothing_is_imported_from_the_current_folder(tmp_path: Path, monkeypatch
     command = [sys.executable, "-m", "castsmith", *words]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
-    task = Task(files[0], "one.onnx", ["optimize", files[0], "-o", "one.onnx", UNSAFE])
+    task = task_for("optimize", files[0], "-o", "one.onnx", UNSAFE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", f"{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     assert run_alone(task).exit_code == 0

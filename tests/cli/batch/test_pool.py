@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from castsmith.cli.batch import pool
-from castsmith.cli.outcome import Task
 from tests.cli.batch.test_many import UNSAFE, inputs
+from tests.cli.helpers import task_for
 
 
 def test_a_process_that_dies_costs_one_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,7 +19,7 @@ def test_a_process_that_dies_costs_one_model(tmp_path: Path, monkeypatch: pytest
         f"    open({str(died)!r}, 'w').close()\n    os.kill(os.getpid(), 9)\n"
         "from castsmith.cli.batch.worker import answerer\n"
     )
-    tasks = [Task(file, f"{file}.out", ["optimize", file, "-o", f"{file}.out", UNSAFE]) for file in files]
+    tasks = [task_for("optimize", file, "-o", f"{file}.out", UNSAFE) for file in files]
     monkeypatch.setattr(pool, "WORKER", worker)
     outcomes = {outcome.task.source: outcome for outcome in pool.on_this_machine(1, tasks)}
     assert [outcomes[file].exit_code for file in files] == [2, 2, 0, 0]
