@@ -18,7 +18,7 @@ from castsmith.cli.arguments import given_options, split_passes
 from castsmith.cli.batch.inputs import is_folder, means_many
 from castsmith.cli.collisions import require_apart, require_no_datafile, settings_files
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
-from castsmith.cli.inputs import given_inputs, given_ranges, require_dims, require_names_somewhere
+from castsmith.cli.inputs import given_inputs, given_ranges, require_names, structures
 from castsmith.cli.messages import complain, remark
 from castsmith.cli.models import read_model, size_of, source_of
 from castsmith.cli.output import page_wanted, report_path, require_writable, write_file, write_report
@@ -72,7 +72,7 @@ def run_each(arguments: argparse.Namespace, work: Work, steps: Callable[[argpars
         if not means_many(arguments.input, arguments.output):
             option = "--dask" if arguments.dask is not None else "--skip-unchanged"
             raise OptionError(f"{option} is for many models: name a folder to write to, as -o {arguments.output}/.")
-        require_names_somewhere(arguments, arguments.input, Path(arguments.output))
+        require_names(arguments, structures(arguments.input, Path(arguments.output)))
         from castsmith.cli.batch.many import run_many
 
         return run_many(arguments)
@@ -129,6 +129,7 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         if held is not None:
             rules = amounts(result.rewrites, held, holdings(result.model))
         sizes = ModelSizes(before, measure(result.model), rules)
+    result = replace(result, diagnostics=list(map(as_command, result.diagnostics)))
     for record in result.diagnostics:
         if record.severity is Severity.ERROR or not arguments.quiet:
             print_line(finding_line(shown(arguments.input), record), sys.stderr)
@@ -241,7 +242,7 @@ def _savings_wanted(arguments: argparse.Namespace) -> bool:
 
 
 def _optimize(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Callable[[str], None]) -> Result:
-    require_dims(arguments, model)
+    require_names(arguments, [model])
     inputs = given_inputs(arguments)
     chosen = given_options(arguments, OPTIONS)
     if arguments.repair_only:
@@ -256,8 +257,7 @@ def _optimize(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Cal
         verify_dims=inputs["dims"],
         verify_inputs=inputs["inputs"],
     )
-    result = pipeline.optimize_loaded(model, options, None if arguments.certificate is None else arguments.input)
-    return replace(result, diagnostics=list(map(as_command, result.diagnostics)))
+    return pipeline.optimize_loaded(model, options, None if arguments.certificate is None else arguments.input)
 
 
 def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Path | None) -> tuple[int, list[Path]]:

@@ -181,9 +181,9 @@ def test_convert_check_and_verify_take_folders(tmp_path: Path, capsys: pytest.Ca
     assert {model["input"] for model in found} == {str(folder / f"{name}.onnx") for name in names}
     for source in names:
         shutil.copy(folder / f"{GOOD[1]}.onnx", out / f"{source}.onnx")
-    for option, name in (("--dim", "Nothing=3"), ("--allow-type-change", "Nothing")):
+    for option, name in (("--dim", "Nothing=3"), ("--shape", "Nothing=3"), ("--allow-type-change", "Nothing")):
         assert main(["verify", str(folder), str(folder), option, name]) == 2
-        assert "the models do not have it" in capsys.readouterr().err
+        assert f"{option} Nothing: unknown " in capsys.readouterr().err
     assert main(["verify", str(folder), str(folder), UNSAFE, "--sets", "1", "--dim", "batch=2"]) == 0
     assert "2 models: 2 equal" in capsys.readouterr().out
     assert main(["verify", str(folder), str(out), UNSAFE, "--sets", "1", "--json"]) == 1
