@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir
@@ -99,7 +99,8 @@ def amounts(rewrites: Sequence[Rewrite], before: Holdings, after: Holdings) -> d
     for name in {**before, **after}:
         if before.get(name) == after.get(name):
             continue
-        amount = totals.setdefault(makers.get(name) or users.get(name) or OTHER, Amount(0))
+        first, second = (makers, users) if name in after else (users, makers)
+        amount = totals.setdefault(first.get(name) or second.get(name) or OTHER, Amount(0))
         for size, casts in filter(None, [after.get(name)]):
             amount.bytes_added += size
             amount.casts_added += casts
@@ -125,19 +126,17 @@ def holdings(model: onnx_ir.Model) -> Holdings:
     return amounts
 
 
-def _mentions(rewrites: Iterable[Rewrite]) -> tuple[dict[str, RuleKey], dict[str, RuleKey]]:
+def _mentions(rewrites: Sequence[Rewrite]) -> tuple[dict[str, RuleKey], dict[str, RuleKey]]:
     """Return the rules by the names of the values in their new items, and by those in their removed items.
 
-    A value that several rewrites mention counts for the one with the fewest items, and the first of these: a constant
-    for its own, not for the region that is converted around it.
+    A value that several rewrites mention counts for the one with the fewest items: a constant for its own, not for the
+    region that is converted around it. Of these the first makes it, and the last uses it.
     """
     makers, users = dict[str, RuleKey](), dict[str, RuleKey]()
     for rewrite in sorted(rewrites, key=lambda rewrite: len(rewrite.made)):
-        for item in rewrite.made:
-            for name in item.names:
-                makers.setdefault(name, (rewrite.pass_name, rewrite.rule))
-    for rewrite in sorted(rewrites, key=lambda rewrite: len(rewrite.removed)):
-        for item in rewrite.removed:
-            for name in item.names:
-                users.setdefault(name, (rewrite.pass_name, rewrite.rule))
+        for name in (name for item in rewrite.made for name in item.names):
+            makers.setdefault(name, (rewrite.pass_name, rewrite.rule))
+    for rewrite in sorted(rewrites, key=lambda rewrite: -len(rewrite.removed)):
+        for name in (name for item in rewrite.removed for name in item.names):
+            users[name] = rewrite.pass_name, rewrite.rule
     return makers, users
