@@ -25,7 +25,7 @@ from castsmith.cli.output import page_wanted, report_path, require_writable, wri
 from castsmith.cli.promotion import promotion_rules
 from castsmith.cli.report.data import report_data
 from castsmith.cli.report.fit import plan_data
-from castsmith.cli.report.savings import Amount, ModelSizes, amounts, count_by_rule, holdings, measure
+from castsmith.cli.report.savings import ModelSizes, Watched, measure
 from castsmith.cli.streams import STDOUT, STREAM, require_one_stdin, require_redirected, shown
 from castsmith.cli.text.findings import as_command, finding_line
 from castsmith.cli.text.fit import plan_lines
@@ -123,12 +123,9 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
             from castsmith.cli.page.overview import overview
 
             drawn = overview(model)
-        held = holdings(model) if _savings_wanted(arguments) else None
-        result = work(arguments, model, announce)
-        rules = {key: Amount(count) for key, count in count_by_rule(result.rewrites).items()}
-        if held is not None:
-            rules = amounts(result.rewrites, held, holdings(result.model))
-        sizes = ModelSizes(before, measure(result.model), rules)
+        watched = Watched(model)
+        result = work(arguments, model, watched.noting(announce) if _savings_wanted(arguments) else announce)
+        sizes = ModelSizes(before, measure(result.model), watched.amounts(result.rewrites))
     result = replace(result, diagnostics=list(map(as_command, result.diagnostics)))
     for record in result.diagnostics:
         if record.severity is Severity.ERROR or not arguments.quiet:
