@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_args
@@ -155,8 +154,7 @@ def add_settings(parser: Parser) -> None:
 
 def add_jobs(parser: Any) -> None:
     """Add the option -j to a parser or a group of one."""
-    default, help_text = os.cpu_count() or 1, "process N models at a time"
-    parser.add_argument("-j", "--jobs", metavar="N", type=integer(1), default=default, help=help_text)
+    parser.add_argument("-j", "--jobs", metavar="N", type=integer(1), help="process N models at a time")
 
 
 def add_promotion(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,53 +72,41 @@ def _range(text: str) -> tuple[str, tuple[float, float]]:
     return name, numbers
 
 
-def require_dims(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
-    """Raise OptionError if --dim or --shape names what the models do not have; of many models each has some."""
-    if arguments.outcome is not None:
+def require_names(arguments: argparse.Namespace, models: Iterable[onnx_ir.Model]) -> None:
+    """Raise OptionError if an option names what none of the models has, which are read until each name is found."""
+    if arguments.outcome is not None:  # of many models each has some
         return
-    dimensions = _dimensions(models)
-    for name in dict(map(_dimension, arguments.dim)):
-        if name not in dimensions:
-            raise OptionError(f"--dim {name}: {unknown('dimension', dimensions)}.")
-    inputs = {value.name or "" for model in models for value in model.graph.inputs}
-    for name in dict(map(_shape, arguments.shape)):
-        if name not in inputs:
-            raise OptionError(f"--shape {name}: {unknown('input', inputs)}.")
-
-
-def require_names_somewhere(arguments: argparse.Namespace, words: Sequence[str], outside: Path | None = None) -> None:
-    """Raise OptionError if --dim or --allow-type-change names what is in no model; reads models until each is found."""
-    dims, ports = (
-        set(dict(map(_dimension, arguments.dim))),
-        set[str](getattr(arguments, "allow_type_change", ())) - {"all"},
+    accepted = {*getattr(arguments, "allow_type_change", ())} - {"all"}
+    rows = (
+        ("--dim", "dimension", {*dict(map(_dimension, arguments.dim))}, set[str]()),
+        ("--shape", "input", {*dict(map(_shape, arguments.shape))}, set[str]()),
+        ("--allow-type-change", "input or output", accepted, set[str]()),
     )
-    for file, _ in models_of(words, outside=outside) if dims or ports else ():
-        try:
-            model = load_structure(file)
-        except ModelError:  # reported where it is processed
-            continue
-        dims -= _dimensions([model])
-        ports -= ports_of([model])
-        if not dims and not ports:
+    for model in models if any(names for _, _, names, _ in rows) else ():
+        ports = {value.name or "" for value in (*model.graph.inputs, *model.graph.outputs)}
+        inputs = {value.name or "" for value in model.graph.inputs}
+        for (_, _, _, present), found in zip(rows, (_dimensions(model), inputs, ports), strict=True):
+            present |= found
+        if all(names <= present for _, _, names, present in rows):
             return
-    for option, noun, unknown_names in (
-        ("--dim", "dimension", dims),
-        ("--allow-type-change", "input or output", ports),
-    ):
-        if unknown_names:
-            raise OptionError(f"{option} {min(unknown_names)}: unknown {noun}; the models do not have it.")
+    for option, noun, names, present in rows:
+        for name in sorted(names - present):
+            raise OptionError(f"{option} {name}: {_unknown(noun, present)}.")
 
 
-def _dimensions(models: Iterable[onnx_ir.Model]) -> set[str]:
-    shapes = [value.shape for model in models for value in model.graph.inputs if value.shape is not None]
+def structures(words: Sequence[str], outside: Path | None = None) -> Iterator[onnx_ir.Model]:
+    """Yield the models that the arguments name, without those that cannot be read: their run reports them."""
+    for file, _ in models_of(words, outside=outside):
+        with suppress(ModelError):
+            yield load_structure(file)
+
+
+def _dimensions(model: onnx_ir.Model) -> set[str]:
+    shapes = [value.shape for value in model.graph.inputs if value.shape is not None]
     return {dim.value for shape in shapes for dim in shape if not isinstance(dim, int) and dim.value}
 
 
-def ports_of(models: Iterable[onnx_ir.Model]) -> set[str]:
-    return {value.name or "" for model in models for value in (*model.graph.inputs, *model.graph.outputs)}
-
-
-def unknown(noun: str, names_in_models: set[str]) -> str:
+def _unknown(noun: str, names_in_models: set[str]) -> str:
     more = f" and {len(names_in_models) - _NAMED} more" if len(names_in_models) > _NAMED else ""
     names = ", ".join(sorted(names_in_models)[:_NAMED]) + more
     return f"unknown {noun}; expected {names}" if names_in_models else f"unknown {noun}; the model has none with a name"

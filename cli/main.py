@@ -13,23 +13,17 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from functools import cache
+from typing import cast
 
 import castsmith
-from castsmith.cli.consistency import given_options
 from castsmith.cli.deferred import defer_sympy
 from castsmith.cli.deprecated import MOVED, renamed
-from castsmith.cli.exit_codes import UNUSABLE, USAGE
-from castsmith.cli.messages import end_of_help, remark, tell_failure
-from castsmith.cli.outcome import Failure
-from castsmith.cli.parser import Parser, UsageError, flags_of, subcommands
-from castsmith.cli.running import run_command
+from castsmith.cli.messages import remark
+from castsmith.cli.parser import Parser, UsageError, flags_of, given_options, subcommands
+from castsmith.cli.running import ended, run_command
+from castsmith.cli.usage import reading, reference, writing
 from castsmith.numerics.errors import did_you_mean, most_similar
-
-if TYPE_CHECKING:
-    from castsmith.cli.outcome import Outcome
 
 # Settings of the command's own interpreter that make it start and end quickly; unused by the library.
 
@@ -52,21 +46,6 @@ _SECTIONS = {
     "reference": ("cast", "targets", "passes", "explain"),
     "shell and development": ("completion", "dev"),
 }
-_ORDER = tuple(name for names in _SECTIONS.values() for name in names)
-_MODULES = {"passes": "reference", "completion": "reference"}
-"""Commands in one module with others."""
-
-
-def _commands() -> tuple[str, ...]:
-    """Return all commands, those of modules that `_ORDER` does not mention last; no module is imported."""
-    folder = os.path.join(os.path.dirname(__file__), "usage")
-    modules = {name.removesuffix(".py") for name in os.listdir(folder) if name.endswith(".py") and name[0] != "_"}
-    return (*_ORDER, *sorted(modules - {*_ORDER, *_MODULES.values()}))
-
-
-_COMMANDS = _commands()
-"""Each described by a module in `usage`; if one is named, the others are not imported."""
-
 _ELSEWHERE = {
     "compare": "diff or verify",
     "inspect": "info",
@@ -99,35 +78,41 @@ _EPILOG = (
 )
 
 
-def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` names and return its exit code.
 
     Args:
         argv: The arguments; those of the process if None.
-        outcome: Is filled in with the report or the error as data, for a run over many models.
     """
     if argv is None:
         start_quickly()
     words = _with_help(list(sys.argv[1:] if argv is None else argv))
-    try:
-        _require_sound(words)
-        words = _moved(words)
-        parser = _parser(_modules(words[:1] if words[0] in _COMMANDS else _COMMANDS))
-        command, parser, command_words = _leaf(parser, words)
-        command_words = renamed(command, parser.spell_out(command_words), quiet=_is_quiet(words))
-        _require_options(parser, command_words)
-        arguments = _parsed(parser, command_words)
-        arguments.given = given_options(parser, command_words)
-    except UsageError as error:
-        return tell_failure(Failure(USAGE, str(error), "", UNUSABLE), as_json="--json" in words)
-    except SystemExit as ending:  # --help or --version
-        return end_of_help(ending.code if isinstance(ending.code, int) else 0)
-    except OSError as error:  # of a stream that is not buffered
-        return end_of_help(0, error)
+    context = argparse.Namespace(outcome=None, json="--json" in words)
+
+    def work() -> int:
+        try:
+            vars(context).update(vars(_arguments(words)))
+        except SystemExit as ending:  # --help or --version
+            return ending.code if isinstance(ending.code, int) else 0
+        with _without_colours() if "no_color" in context else nullcontext():
+            return run_command(context)
+
+    return ended(work, context)
+
+
+def _arguments(words: list[str]) -> argparse.Namespace:
+    """Return the arguments of the command, and the command itself. Raises UsageError, and SystemExit after a help."""
+    _require_sound(words)
+    words = _moved(words)
+    command, parser, command_words = _leaf(_one_parser(), words)
+    # An option with an optional value would consume IN.
+    command_words = ["--full-diff" if word == "--diff=full" else word for word in command_words]
+    command_words = renamed(command, command_words, quiet=_is_quiet(words))
+    _require_options(parser, command_words)
+    arguments = _parsed(parser, command_words)
+    arguments.given = given_options(parser, arguments)
     arguments.command, arguments.run, arguments.parser = command, parser.run, parser
-    arguments.outcome = outcome
-    with _without_colours() if "no_color" in arguments else nullcontext():
-        return run_command(arguments)
+    return arguments
 
 
 def _with_help(words: list[str]) -> list[str]:
@@ -221,21 +206,16 @@ def _require_options(parser: Parser, words: Sequence[str]) -> None:
 
 def whole_parser() -> Parser:
     """Build the complete argument parser."""
-    return _parser(_modules(_COMMANDS))
-
-
-def _modules(names: Sequence[str]) -> list[ModuleType]:
-    modules = dict.fromkeys(_MODULES.get(name, name) for name in names)
-    return [import_module(f"castsmith.cli.usage.{module}") for module in modules]
-
-
-def _parser(commands: Sequence[ModuleType]) -> Parser:
     parser = Parser(prog="castsmith", description=_PURPOSE, epilog=_EPILOG)
-    parser.sections = {**_SECTIONS, "others": [name for name in _COMMANDS if name not in _ORDER]}
+    parser.sections = _SECTIONS
     help_text = "print the version and exit"
     version = f"castsmith {castsmith.__version__}"
     parser.general.add_argument(*_VERSIONS, action="version", version=version, help=help_text)
-    parsers = parser.add_subparsers(metavar="COMMAND")
-    for command in commands:
-        command.add_to(parsers)
+    commands = parser.add_subparsers(metavar="COMMAND")
+    for module in (writing, reading, reference):
+        module.add_to(commands)
     return parser
+
+
+_one_parser = cache(whole_parser)
+"""The parser of this process, which may run many commands."""

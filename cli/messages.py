@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import shutil
 import sys
@@ -14,15 +13,6 @@ from castsmith.cli.exit_codes import UNUSABLE
 from castsmith.cli.outcome import Failure
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.terminal import one_line, print_line, print_text
-
-
-def end_of_help(code: int, error: OSError | None = None) -> int:
-    """Return the exit code after argparse has printed the help or the version, or failed to."""
-    reason = _print_failure()
-    if error is not None and not isinstance(error, BrokenPipeError):
-        drop(sys.stdout)
-        reason = error.strerror or "unknown error"
-    return code if not reason else tell_failure(unprinted(reason), as_json=False)
 
 
 def complain(sentence: str) -> None:
@@ -47,18 +37,6 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-def _print_failure() -> str:
-    """Return the reason why the output cannot be written to stdout, which is then dropped; empty if it can."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        drop(sys.stdout)
-    except OSError as error:
-        drop(sys.stdout)
-        return error.strerror or "unknown error"
-    return ""
-
-
 def unprinted(reason: str) -> Failure:
     """Return the failure to write to standard output."""
     return Failure("file", f"standard output cannot be written ({reason}).", "", UNUSABLE)
@@ -67,10 +45,12 @@ def unprinted(reason: str) -> Failure:
 def tell_failure(failure: Failure, *, as_json: bool) -> int:
     """Print one line on stderr for people and, for programs, the failure on stdout; return its exit code."""
     complain(failure.message)
-    if as_json:
-        with contextlib.suppress(OSError):
+    try:
+        if as_json:
             print_json(failure.data())
-    _print_failure()
+        sys.stdout.flush()
+    except OSError:
+        drop(sys.stdout)
     return failure.exit_code
 
 

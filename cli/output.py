@@ -57,7 +57,7 @@ def report_path(arguments: argparse.Namespace, models: Iterable[str]) -> Path | 
 def page_wanted(arguments: argparse.Namespace, report: Path | None) -> bool:
     """True if the report of this model is a page, or part of one of many models."""
     return (report is not None and is_html(report)) or (
-        arguments.outcome is not None and arguments.outcome.wanted == "page"
+        arguments.outcome is not None and arguments.outcome.task.wanted == "page"
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 from castsmith.cli.text.terminal import print_data, print_text
@@ -28,7 +29,6 @@ class Parser(argparse.ArgumentParser):
     Attributes:
         run: The function that carries the command out, as `module:function` in `castsmith.cli.commands`; empty for a
             group of commands.
-        spell_out: Gives words in a form that argparse can parse.
         common: The options that --help shows; empty for all.
         sections: Of a parser with commands: the commands by purpose, for its help.
     """
@@ -37,9 +37,9 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*arguments, add_help=False, formatter_class=_formatter, **settings)
         self.register("action", None, _Once)
         self.run = ""
-        self.spell_out: Callable[[list[str]], list[str]] = list
+        self._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)
         self.common: Sequence[str] = ()
-        self.sections: dict[str, Sequence[str]] = {}
+        self.sections: Mapping[str, Sequence[str]] = {}
         group = self.add_argument_group(GENERAL)
         group.add_argument("-h", "--help", action="help", help="show this help and exit")
         group.add_argument("--help-all", nargs=0, action=_HelpOfAll, help="show all options and exit")
@@ -51,30 +51,37 @@ class Parser(argparse.ArgumentParser):
 
     def format_help(self) -> str:
         """Return the help with the common options."""
-        return self._help({*self.common, "--help", "--help-all"} if self.common else set(flags_of(self)))
+        return self._help({*self.common, "--help", "--help-all"} if self.common else None)
 
     def format_help_of_all(self) -> str:
         """Return the help with all options."""
-        return self._help(set(flags_of(self)))
+        return self._help(None)
 
-    def _help(self, flags: set[str]) -> str:
-        required = [action for action in self._actions if action.required or not action.option_strings]
-        positional = [action for action in self._actions if not action.option_strings]
+    def _help(self, flags: set[str] | None) -> str:
+        """Return the help with some options; None for all."""
+        named = [action for action in self._actions if action.required or not action.option_strings]
         formatter = _formatter(f"{self.prog} [options]")
-        formatter.add_usage(None, required, ())
+        formatter.add_usage(None, named, ())
         formatter.add_text(self.description)
-        commands = _commands(positional)
-        _add_section(formatter, "arguments", [action for action in positional if not isinstance(action.choices, dict)])
-        for title, names in (self.sections or {"commands": list(commands)}).items():
-            _add_section(formatter, title, [commands[name] for name in names if name in commands])
+        commands: dict[str, argparse.Action] = {
+            command.dest: command
+            for action in named
+            if isinstance(action.choices, dict)
+            for command in action._get_subactions()  # type: ignore[attr-defined]  # pyright: ignore
+        }
+        positional = [action for action in named if not action.option_strings and not isinstance(action.choices, dict)]
+        sections: dict[str | None, Iterable[argparse.Action]] = {"arguments": positional}
+        for title, names in (self.sections or {"commands": [*commands]}).items():
+            sections[title] = [commands[name] for name in names]
         for group in sorted(self._action_groups, key=lambda group: group.title == GENERAL):
-            _add_section(
-                formatter, group.title, [option for option in _options(group) if flags & {*option.option_strings}]
-            )
-        if any(not _all_in(group, flags) for group in self._action_groups):
-            titles = [group.title for group in self._action_groups if not flags & {*_flags(group)} and _flags(group)]
-            more = f", and options of {', '.join(map(str, titles))}" if titles else ""
-            formatter.add_text(f"{self.prog} --help-all shows all options{more}.")
+            options = [action for action in group._group_actions if action.option_strings]
+            sections[group.title] = [action for action in options if flags is None or flags & {*action.option_strings}]
+        for title, actions in sections.items():
+            formatter.start_section(title)
+            formatter.add_arguments(actions)
+            formatter.end_section()
+        if flags is not None:
+            formatter.add_text(f"{self.prog} --help-all shows all options.")
         formatter.add_text(self.epilog)
         return formatter.format_help()
 
@@ -112,6 +119,14 @@ def flags_of(parser: argparse.ArgumentParser) -> list[str]:
     return [flag for action in parser._actions for flag in action.option_strings]  # pyright: ignore[reportPrivateUsage]
 
 
+def given_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> frozenset[str]:
+    """Return the names of the arguments that have another value than by default."""
+    actions = parser._actions  # pyright: ignore[reportPrivateUsage]  # argparse has no public access
+    return frozenset(
+        action.dest for action in actions if getattr(arguments, action.dest, action.default) != action.default
+    )
+
+
 class _Once(argparse.Action):
     """An option that takes one value: argparse would use the last of several, and say nothing."""
 
@@ -136,28 +151,3 @@ class _HelpOfAll(argparse.Action):
 def _formatter(prog: str) -> argparse.HelpFormatter:
     width = min(shutil.get_terminal_size().columns - 2, _WIDEST)
     return argparse.HelpFormatter(prog, max_help_position=26, width=width)
-
-
-def _options(group: Any) -> list[argparse.Action]:
-    return [action for action in group._group_actions if action.option_strings]
-
-
-def _flags(group: Any) -> list[str]:
-    return [flag for action in _options(group) for flag in action.option_strings]
-
-
-def _all_in(group: Any, flags: set[str]) -> bool:
-    shown = (action for action in _options(group) if action.help != argparse.SUPPRESS)
-    return all(flags & {*action.option_strings} for action in shown)
-
-
-def _add_section(formatter: argparse.HelpFormatter, title: str | None, actions: Iterable[argparse.Action]) -> None:
-    formatter.start_section(title)
-    formatter.add_arguments(actions)
-    formatter.end_section()
-
-
-def _commands(actions: Iterable[argparse.Action]) -> dict[str, argparse.Action]:
-    """Return the commands of a parser as actions, which the formatter prints, by name."""
-    inner = [action for action in actions if isinstance(action.choices, dict)]
-    return {subaction.dest: subaction for action in inner for subaction in action._get_subactions()}  # type: ignore[attr-defined]  # pyright: ignore

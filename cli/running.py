@@ -11,28 +11,35 @@ from collections.abc import Callable
 from importlib import import_module
 
 from castsmith.cli.consistency import require_consistent, require_needed
-from castsmith.cli.exit_codes import BROKEN_PIPE, DONE, UNUSABLE
+from castsmith.cli.exit_codes import BROKEN_PIPE, DONE, UNUSABLE, USAGE
 from castsmith.cli.interrupts import exit_code_of
 from castsmith.cli.messages import complain, drop, remark, tell_failure, unprinted, wants_json
+from castsmith.cli.outcome import Failure
+from castsmith.cli.parser import UsageError
 
 _OF_A_STREAM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """Errors of writing to a stream without a file name."""
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Call the function that `arguments.run` names; turn every exception into a sentence and an exit code."""
+    """Run the command with the settings of the project."""
+    require_consistent(arguments)
+    if hasattr(arguments, "config"):
+        from castsmith.cli.gate.settings import apply_settings
+
+        arguments.settings = apply_settings(arguments)
+    require_needed(arguments)
+    if getattr(arguments, "target", None) is not None:
+        arguments.target = name_of_target(arguments.target, quiet=getattr(arguments, "quiet", False))
+    return call(arguments)
+
+
+def ended(work: Callable[[], int], arguments: argparse.Namespace) -> int:
+    """Do the work of a command with these arguments; turn every exception into a sentence and an exit code."""
     _print_any_character()
     _print_only_our_own()
     try:
-        require_consistent(arguments)
-        if hasattr(arguments, "config"):
-            from castsmith.cli.gate.settings import apply_settings
-
-            arguments.settings = apply_settings(arguments)
-        require_needed(arguments)
-        if getattr(arguments, "target", None) is not None:
-            arguments.target = name_of_target(arguments.target, quiet=getattr(arguments, "quiet", False))
-        code = _function(arguments.run)(arguments)
+        code = work()
         sys.stdout.flush()
         return code
     except KeyboardInterrupt as interrupt:
@@ -40,6 +47,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         drop(sys.stdout)
         return BROKEN_PIPE
+    except UsageError as error:
+        return tell_failure(Failure(USAGE, str(error), "", UNUSABLE), as_json=wants_json(arguments))
     except Exception as error:  # the last resort: users must see a sentence
         if isinstance(error, OSError) and error.filename is None and error.errno in _OF_A_STREAM:
             drop(sys.stdout)
@@ -48,13 +57,14 @@ def run_command(arguments: argparse.Namespace) -> int:
 
         failure = failure_of(error, vars(arguments))
         if arguments.outcome is not None:
-            arguments.outcome.error = failure.data()["error"]
+            arguments.outcome.failure = failure
         return tell_failure(failure, as_json=wants_json(arguments))
 
 
-def _function(name: str) -> Callable[[argparse.Namespace], int]:
-    module, _, function = name.partition(":")
-    return getattr(import_module(f"castsmith.cli.commands.{module}"), function)
+def call(arguments: argparse.Namespace) -> int:
+    """Call the function that `arguments.run` names, and return its exit code."""
+    module, _, function = arguments.run.partition(":")
+    return getattr(import_module(f"castsmith.cli.commands.{module}"), function)(arguments)
 
 
 def name_of_target(name: str, *, quiet: bool = False) -> str:

@@ -8,6 +8,5 @@
     exporting     the files: models with data sets, raw vectors, the manifest
     reading       the files read again, each checked against its hash
     judging       the output of an engine against a vector
-    domains       hashes of the results over all 2**32 floats
     engines       the engines, each in a process of its own
 """

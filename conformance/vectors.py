@@ -114,7 +114,7 @@ def clause_of(source: ElementType, target: ElementType, *, saturate: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class _Setting:
+class Setting:
     """Attributes of a Cast and what they are called in the names of vectors."""
 
     saturate: bool = True
@@ -148,20 +148,20 @@ def cast_vectors(op: str, types: Collection[DataType], opset: int | None = None)
             firsts = [FIRST_OPSET.get(dtype) for dtype in (source, target)]
             if any(first is None or first > _LAST_TYPES[op] for first in firsts):
                 continue
-            for setting in _settings(element_type(target)):
+            for setting in settings_of(element_type(target)):
                 first = max(OLDEST_OPSET, _SINCE[op], *(first or 0 for first in firsts))
                 for begin, end in _regimes(target, setting, first, opset):
                     yield _cast_vector(op, source, target, setting, (begin, end))
 
 
-def _settings(target: ElementType) -> Iterator[_Setting]:
+def settings_of(target: ElementType) -> Iterator[Setting]:
     """Yield the settings that casts to the type distinguish."""
     modes = ("up", "down", "nearest") if target.specials is Specials.E8M0 else ("up",)
     saturating = (True, False) if target.kind is Kind.FLOATING and target.bits == 8 else (True,)
-    yield from (_Setting(saturate, mode) for mode in modes for saturate in saturating)
+    yield from (Setting(saturate, mode) for mode in modes for saturate in saturating)
 
 
-def _regimes(target: DataType, setting: _Setting, first: int, opset: int | None) -> list[tuple[int, int]]:
+def _regimes(target: DataType, setting: Setting, first: int, opset: int | None) -> list[tuple[int, int]]:
     """Return the ranges of opsets within which the conversion is the same; of `opset` alone if it is given."""
     if opset is not None:
         return [(opset, opset)] if first <= opset else []
@@ -173,7 +173,7 @@ def _regimes(target: DataType, setting: _Setting, first: int, opset: int | None)
     return list(zip(begins, [*(begin - 1 for begin in begins[1:]), NEWEST_OPSET], strict=True))
 
 
-def _cast_vector(op: str, source: DataType, target: DataType, setting: _Setting, opsets: tuple[int, int]) -> Vector:
+def _cast_vector(op: str, source: DataType, target: DataType, setting: Setting, opsets: tuple[int, int]) -> Vector:
     begin, end = opsets
     pair = f"{type_name(source)}_to_{type_name(target)}"
     whole_bits = _WHOLE_BITS[op]
@@ -199,7 +199,7 @@ def _cast_vector(op: str, source: DataType, target: DataType, setting: _Setting,
     )
 
 
-def _same_type_spans(data: Array, setting: _Setting) -> list[Span]:
+def _same_type_spans(data: Array, setting: Setting) -> list[Span]:
     """Return the infinities of a saturating cast to the same type, of which the table says FLT_MAX."""
     if data.dtype != DataType.FLOAT8E5M2.numpy() or not setting.saturate:
         return []

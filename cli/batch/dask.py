@@ -9,7 +9,8 @@ from concurrent.futures import CancelledError
 from importlib import import_module
 from typing import Any
 
-from castsmith.cli.batch.worker import Done, Task, failed, run_alone
+from castsmith.cli.batch.pool import failed, run_alone
+from castsmith.cli.outcome import Outcome, Task
 from castsmith.numerics.errors import OptionError
 
 _CONNECTING = 30.0
@@ -19,7 +20,7 @@ _PATIENCE = 15.0
 """Seconds without any worker after which the cluster is given up."""
 
 
-def on_dask(address: str, tasks: Sequence[Task]) -> Generator[Done]:
+def on_dask(address: str, tasks: Sequence[Task]) -> Generator[Outcome]:
     """Yield the outcome of each model as it ends. Raises OptionError if Dask or the scheduler is missing."""
     try:
         distributed: Any = import_module("distributed")
@@ -36,7 +37,7 @@ def on_dask(address: str, tasks: Sequence[Task]) -> Generator[Done]:
         yield from _outcomes(address, client, distributed.wait, futures)
 
 
-def _outcomes(address: str, client: Any, wait: Any, futures: dict[Any, Task]) -> Generator[Done]:
+def _outcomes(address: str, client: Any, wait: Any, futures: dict[Any, Task]) -> Generator[Outcome]:
     """Yield the outcome of each future; those left fail when the cluster has had no worker for a while."""
     last_sign = time.monotonic()
     while futures:

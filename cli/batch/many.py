@@ -7,47 +7,36 @@ import json
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from castsmith.cli.batch import pool
 from castsmith.cli.batch.inputs import SUFFIX, is_folder, models_of
 from castsmith.cli.batch.table import print_table, summary_line, table_of
 from castsmith.cli.batch.unchanged import Record
-from castsmith.cli.batch.worker import Done, Task
 from castsmith.cli.collisions import place, require_apart, settings_files
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, worst
-from castsmith.cli.outcome import Wanted
+from castsmith.cli.outcome import Outcome, Task, Wanted
 from castsmith.cli.output import is_html, require_report, require_writable, write_file
 from castsmith.cli.streams import STREAM
 from castsmith.cli.text.json import json_text
 from castsmith.cli.text.screen import progress
 from castsmith.cli.text.terminal import counted, print_data, print_line, print_text
 from castsmith.numerics.errors import OptionError
-from castsmith.passes.core.options import flag_of
 
-_OF_ALL = frozenset(
-    (
-        *(
-            "command",
-            "config",
-            "no_config",
-            "input",
-            "output",
-            "a",
-            "b",
-            "jobs",
-            "dask",
-            "json",
-            "report",
-            "skip_unchanged",
-        ),
-        *("verbose", "no_color", "dry_run"),
-    )
-)
-"""Arguments that concern all models together, or each in its own way."""
+_OF_ALL: Mapping[str, Any] = {
+    "json": False,
+    "report": None,
+    "jobs": None,
+    "dask": None,
+    "skip_unchanged": False,
+    "verbose": False,
+}
+"""Arguments that concern all models together, as one model has them."""
 
-_FILES = ("target", "promotion", "inputs")
-"""Options that may name a file, which workers of a cluster look for in another current folder."""
+_FILES = ("target", "promotion", "inputs", "output")
+"""Arguments that may name a file, which workers of a cluster look for in another current folder."""
 
 
 def run_many(arguments: argparse.Namespace) -> int:
@@ -69,7 +58,7 @@ def run_many(arguments: argparse.Namespace) -> int:
         require_report(report)
         require_writable(report)
     settings = [path for paths in settings_files(arguments).values() for path in paths if path is not None]
-    record = Record(folder, words_of(arguments), settings) if arguments.skip_unchanged else None
+    record = Record(folder, _options(arguments), settings) if arguments.skip_unchanged else None
     if arguments.dry_run:
         return _run(arguments, tasks, record)
     folder.mkdir(parents=True, exist_ok=True)
@@ -98,44 +87,46 @@ def run_pairs(arguments: argparse.Namespace) -> int:
         if unmatched:
             more = f", nor {counted(len(unmatched) - 1, 'other')}" if len(unmatched) > 1 else ""
             raise OptionError(f"{folder} has no {unmatched[0]} to compare with{more}.")
-    words = list(words_of(arguments))
-    pairs = {first: sides[1][relative] for relative, first in sides[0].items()}
-    tasks = [Task(first, "", [*words, "--", first, second], _report_form(arguments)) for first, second in pairs.items()]
+    pairs = ((first, sides[1][relative]) for relative, first in sides[0].items())
+    tasks = [task_of(arguments, first, a=first, b=second) for first, second in pairs]
     return _run(arguments, tasks, None)
 
 
 def outcomes(
-    every: Generator[Done], count: int, *, quiet: bool = False, note: Callable[[Done], None] | None = None
-) -> dict[str, Done]:
+    every: Generator[Outcome], count: int, *, quiet: bool = False, note: Callable[[Outcome], None] | None = None
+) -> dict[str, Outcome]:
     """Wait for the outcomes of so many tasks; return each by its source. quiet: show no progress. note: Gets each."""
-    finished: dict[str, Done] = {}
+    finished: dict[str, Outcome] = {}
     with progress(count, quiet=quiet) as announce, closing(every):
         announce(counted(count, "model"))
         for done in every:
-            finished[done["input"]] = done
+            finished[done.task.source] = done
             if note is not None:
                 note(done)
-            announce(f"{len(finished)} of {count}: {done['input']}")
+            announce(f"{len(finished)} of {count}: {done.task.source}")
     return finished
 
 
 def _run(arguments: argparse.Namespace, tasks: Sequence[Task], record: Record | None) -> int:
-    finished = {task.source: _unchanged(task) for task in tasks if record is not None and record.is_unchanged(task)}
-    waiting = {task.source: task for task in tasks if task.source not in finished}
+    finished = {
+        task.source: Outcome(task, DONE, unchanged=True)
+        for task in tasks
+        if record is not None and record.is_unchanged(task)
+    }
+    waiting = [task for task in tasks if task.source not in finished]
 
-    def note(done: Done) -> None:
-        if record is not None and done["exit_code"] == DONE and not arguments.dry_run:
-            record.note(waiting[done["input"]])
+    def note(done: Outcome) -> None:
+        if record is not None and done.exit_code == DONE and not arguments.dry_run:
+            record.note(done.task)
         _tell(arguments, done)
 
     for done in finished.values():
         _tell(arguments, done)
-    every = _everywhere(arguments, list(waiting.values()))
-    finished |= outcomes(every, len(waiting), quiet=arguments.quiet, note=note)
+    finished |= outcomes(_everywhere(arguments, waiting), len(waiting), quiet=arguments.quiet, note=note)
     return _conclude(arguments, [finished[task.source] for task in tasks])
 
 
-def _conclude(arguments: argparse.Namespace, everything: Sequence[Done]) -> int:
+def _conclude(arguments: argparse.Namespace, everything: Sequence[Outcome]) -> int:
     """Write the report and print the table; return the worst exit code."""
     counts = _counts(everything)
     if getattr(arguments, "report", None) is not None and not _is_dry(arguments):
@@ -144,7 +135,7 @@ def _conclude(arguments: argparse.Namespace, everything: Sequence[Done]) -> int:
         arguments.written = f"{arguments.output} ({counted(counts['written'], 'model')})"
     if not arguments.json and not arguments.quiet:
         print_table(arguments.command, counts, everything)
-    return worst(done["exit_code"] for done in everything)
+    return worst(done.exit_code for done in everything)
 
 
 def _is_dry(arguments: argparse.Namespace) -> bool:
@@ -152,57 +143,60 @@ def _is_dry(arguments: argparse.Namespace) -> bool:
     return getattr(arguments, "dry_run", False)
 
 
-def _counts(everything: Sequence[Done]) -> dict[str, int]:
-    codes = [done["exit_code"] for done in everything]
-    unsure, unchanged = codes.count(INCONCLUSIVE), sum(1 for done in everything if done.get("unchanged"))
+def _counts(everything: Sequence[Outcome]) -> dict[str, int]:
+    codes = [done.exit_code for done in everything]
+    unsure, unchanged = codes.count(INCONCLUSIVE), sum(done.unchanged for done in everything)
     good = codes.count(DONE) + unsure - unchanged
     counts = {"models": len(codes), "written": good, "inconclusive": unsure}
     return {**counts, "unchanged": unchanged, "failed": len(codes) - good - unchanged}
 
 
-def _report(arguments: argparse.Namespace, counts: Mapping[str, int], everything: Sequence[Done]) -> str:
+def _report(arguments: argparse.Namespace, counts: Mapping[str, int], everything: Sequence[Outcome]) -> str:
     """Return the report as JSON, or as a page where its name says so."""
     if _report_form(arguments) != "page":
         return json_text({"summary": dict(counts), "models": list(map(_entry, everything))})
     from castsmith.cli.page.data import html_text, many_page
 
     head, rows = table_of(arguments.command, everything)
-    models = [(row, done["messages"], done["page"]) for row, done in rows]
+    models = [(row, done.messages, done.page) for row, done in rows]
     return html_text(
         many_page(f"castsmith {arguments.command}", summary_line(arguments.command, counts, everything), head, models)
     )
 
 
-def _entry(done: Done) -> Done:
+def _entry(done: Outcome) -> dict[str, Any]:
     """Return the entry of one model in the report."""
-    report = None if done["report"] is None else {"schema": 1, **done["report"]}
-    fields = {key: done[key] for key in ("input", "output", "exit_code", "messages", "error")}
-    return {**fields, "unchanged": done.get("unchanged", False), "report": report}
+    files = {"input": done.task.source, "output": done.task.output}
+    error = {"error": None} if done.failure is None else done.failure.data()
+    report = None if done.report is None else {"schema": 1, **done.report}
+    ended = {"exit_code": done.exit_code, "messages": done.messages, **error}
+    return {**files, **ended, "unchanged": done.unchanged, "report": report}
 
 
-def _line(done: Done) -> str:
+def _line(done: Outcome) -> str:
     """Return what the command prints with --json for this model alone, on one line."""
-    if done.get("unchanged"):
-        return json.dumps({"schema": 1, "input": done["input"], "output": done["output"], "unchanged": True})
-    error = done["error"]
-    data = done["report"] or {"error": {**error, "file": error["file"] or done["input"]}}
+    data: dict[str, Any] = {"input": done.task.source, "output": done.task.output, "unchanged": True}
+    if not done.unchanged:
+        failure = done.failure and replace(done.failure, file=done.failure.file or done.task.source).data()
+        data = done.report or failure or {}
     return json.dumps({"schema": 1, **data})
 
 
-def _tell(arguments: argparse.Namespace, done: Done) -> None:
+def _tell(arguments: argparse.Namespace, done: Outcome) -> None:
     """Print what one model says: its messages, each with its file, and what --diff and --explain show."""
-    for message in done["messages"]:
+    for message in done.messages:
         text = message.removeprefix("castsmith: ")
         start = "castsmith: " if message != text else ""
-        print_line(message if done["input"] in text else f"{start}{done['input']}: {text}", sys.stderr)
+        source = done.task.source
+        print_line(message if source in text else f"{start}{source}: {text}", sys.stderr)
     if arguments.json:
         print_data(_line(done))
     elif getattr(arguments, "diff", None) or getattr(arguments, "explain", False):
-        print_text(done["text"])
+        print_text(done.text)
     sys.stdout.flush()
 
 
-def _everywhere(arguments: argparse.Namespace, tasks: Sequence[Task]) -> Generator[Done]:
+def _everywhere(arguments: argparse.Namespace, tasks: Sequence[Task]) -> Generator[Outcome]:
     from castsmith.cli.batch.dask import on_dask
 
     if getattr(arguments, "dask", None) is None:
@@ -212,9 +206,11 @@ def _everywhere(arguments: argparse.Namespace, tasks: Sequence[Task]) -> Generat
 
 def _seen_from_afar(task: Task) -> Task:
     """Return the task with paths that do not depend on the worker's current folder; links in them stay."""
-    paths = {task.source, task.output}
-    words = [str(Path(word).absolute()) if word in paths else word for word in task.words]
-    return task._replace(words=words)
+    values = dict(task.values)
+    for name in _FILES:
+        if isinstance(values.get(name), str) and (name == "output" or Path(values[name]).exists()):
+            values[name] = str(Path(values[name]).absolute())
+    return task._replace(values={**values, "input": [str(Path(file).absolute()) for file in values["input"]]})
 
 
 # Planning.
@@ -222,33 +218,29 @@ def _seen_from_afar(task: Task) -> Task:
 
 def _writing(arguments: argparse.Namespace, folder: Path) -> Iterator[Task]:
     """Yield a task for each model, with its place in the folder of results."""
-    words = [*words_of(arguments), *(["--dry-run"] if arguments.dry_run else [])]
     for source, below in dict.fromkeys(models_of(arguments.input, outside=folder)):
-        output = str(folder / below)
-        yield Task(source, output, [*words, "-o", output, "--", source], _report_form(arguments))
+        yield task_of(arguments, source, str(folder / below), input=[source])
+
+
+def _options(arguments: argparse.Namespace) -> list[str]:
+    """Return the options on which the result of a model depends."""
+    values = {**vars(arguments), **_OF_ALL}
+    aside = ("parser", "outcome", "given", "settings", "input", "output", "config", "no_config", "dry_run", "no_color")
+    return sorted(f"{name}={value!r}" for name, value in values.items() if name not in aside)
 
 
 def _report_form(arguments: argparse.Namespace) -> Wanted:
-    if arguments.report is None:
+    if getattr(arguments, "report", None) is None:
         return "report" if arguments.json else "figures"
     return "page" if is_html(Path(arguments.report)) else "report"
 
 
-def words_of(arguments: argparse.Namespace) -> Iterator[str]:
-    """Return the command with the options that were given, except those that concern all models together."""
-    yield arguments.command
-    for name, value in vars(arguments).items():
-        option = flag_of(name)
-        if name in _OF_ALL or name not in arguments.given:
-            continue
-        if name == "diff":
-            yield f"--diff={value}" if value == "full" else "--diff"
-        elif isinstance(value, (list, tuple)):
-            yield from (f"{option}={item}" for item in value)  # pyright: ignore[reportUnknownVariableType]
-        elif name in _FILES and Path(str(value)).exists():
-            yield f"{option}={Path(str(value)).absolute()}"
-        else:
-            yield option if value is True else f"{option}={value}"
+def task_of(arguments: argparse.Namespace, source: str, output: str = "", **names: object) -> Task:
+    """Return the task of one model; `names` are the arguments that name it."""
+    values = {name: value for name, value in vars(arguments).items() if name not in ("parser", "outcome")}
+    if output:
+        names["output"] = output
+    return Task(source, output, {**values, **_OF_ALL, **names}, _report_form(arguments))
 
 
 def _require_no_stream(arguments: argparse.Namespace, words: Sequence[str | None]) -> None:
@@ -283,8 +275,3 @@ def _require_places(arguments: argparse.Namespace, tasks: Sequence[Task]) -> Non
 def _data_of(arguments: argparse.Namespace, task: Task) -> Path:
     output = Path(task.output)
     return output.with_name(arguments.external_data or f"{output.name}.data")
-
-
-def _unchanged(task: Task) -> Done:
-    done: Done = {"input": task.source, "output": task.output, "exit_code": DONE, "unchanged": True}
-    return {**done, "messages": [], "error": None, "report": None, "text": "", "page": None}

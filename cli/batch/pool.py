@@ -2,71 +2,81 @@
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
-import threading
-import time
-from collections.abc import Generator, Iterable, Sequence
+import math
+import os
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from itertools import repeat
+from pathlib import Path
+from queue import SimpleQueue
 
-from castsmith.cli.batch import worker
-from castsmith.cli.batch.worker import Done, Task, failed, file_size
+from castsmith.cli.exit_codes import UNUSABLE
+from castsmith.cli.outcome import Failure, Outcome, Task
+from castsmith.verification.evaluate.process import EngineError, Process
+
+WORKER = Path(__file__).with_name("worker.py")
 
 _PATIENCE = 0.5
 """Seconds that an interrupted process has to remove its unfinished files."""
 
 
-def on_this_machine(jobs: int, tasks: Sequence[Task]) -> Generator[Done]:
+def on_this_machine(jobs: int | None, tasks: Sequence[Task]) -> Generator[Outcome]:
     """Yield the outcome of each task as it ends, of at most `jobs` at a time. Closed early, it ends those running."""
-    of_thread, running = threading.local(), set[subprocess.Popen[bytes]]()
-    starting, closed = threading.Lock(), threading.Event()
+    processes = [Process(WORKER) for _ in range(useful_processes(jobs, [task.source for task in tasks]) or 1)]
+    idle = SimpleQueue[Process]()
+    for process in processes:
+        idle.put(process)
 
-    def work(task: Task) -> Done:
-        """Have the process of this thread do the task; one that died is replaced."""
+    def work(task: Task) -> Outcome:
+        process = idle.get()
         try:
-            process: subprocess.Popen[bytes] | None = getattr(of_thread, "process", None)
-            if process is None or process.poll() is not None:
-                with starting:  # so that what ends the processes knows every one
-                    if closed.is_set():
-                        raise InterruptedError("the run has ended")
-                    of_thread.process = process = worker.start()
-                    running.add(process)
-            return worker.ask(process, task)
-        except Exception as error:  # no process, or an answer that is not one: the model has failed, others go on
-            of_thread.process = None
-            return failed(task, f"{task.source}: no process could do the work ({type(error).__name__}: {error}).")
+            return outcome_in(process, task)
+        finally:
+            idle.put(process)
 
-    executor = ThreadPoolExecutor(min(jobs, useful_processes([task.source for task in tasks])) or 1)
+    executor = ThreadPoolExecutor(len(processes))
     try:
         for future in as_completed([executor.submit(work, task) for task in tasks]):
             yield future.result()
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
-        with starting:
-            closed.set()
-        _end(running)
+        with ThreadPoolExecutor(len(processes)) as ending:
+            ending.map(Process.close, processes, repeat(_PATIENCE))
+
+
+def run_alone(task: Task) -> Outcome:
+    """Run one task in a process of its own, as a worker of a cluster does."""
+    with closing(Process(WORKER)) as process:
+        return outcome_in(process, task)
+
+
+def outcome_in(process: Process, task: Task) -> Outcome:
+    """Return the outcome of the task in the process; if the process dies of it, that is the outcome."""
+    try:
+        return process.ask(task, seconds=math.inf)
+    except EngineError as error:
+        return failed(task, f"{task.source}: {str(error).rstrip('.')}.")
+
+
+def failed(task: Task, message: str) -> Outcome:
+    """Return the outcome of a model whose process did not report one."""
+    return Outcome(
+        task, UNUSABLE, [f"castsmith: {message}"], failure=Failure("process", message, task.source, UNUSABLE)
+    )
 
 
 _SMALL, _MANY = 1 << 16, 100
 """Bytes of a small model, and the number of small models that take longer than the start of one more process."""
 
 
-def useful_processes(models: Sequence[str], many: int = _MANY) -> int:
-    """Return the number of processes that save time: one for each large model, and for `many` small ones."""
-    small = sum(1 for model in models if file_size(model) < _SMALL)
-    return len(models) - small + -(-small // many)
+def useful_processes(jobs: int | None, models: Sequence[str], many: int = _MANY) -> int:
+    """Return the number of processes that save time: one for each large model, and for `many` small ones.
 
-
-def _end(running: Iterable[subprocess.Popen[bytes]]) -> None:
-    """End the processes, which stop when their standard input does; one that does not is killed."""
-    for process in running:
-        if process.stdin is not None:
-            with contextlib.suppress(OSError):  # of a process that has died
-                process.stdin.close()
-    until = time.monotonic() + _PATIENCE
-    for process in running:
-        try:
-            process.wait(max(0.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    Args:
+        jobs: The most; None for that of processors.
+        models: The files.
+        many: The number of small models that are worth one more process.
+    """
+    small = sum(not os.path.isfile(model) or os.path.getsize(model) < _SMALL for model in models)
+    return min(jobs or os.cpu_count() or 1, len(models) - small + -(-small // many))

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from castsmith.cli.batch.worker import Done
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
+from castsmith.cli.outcome import Outcome
 from castsmith.cli.text.terminal import change_text, columns, counted, print_line, print_text, size_text
 
 _RESULTS = {REFUSED: "refused", INCONCLUSIVE: "inconclusive"}
@@ -16,7 +16,7 @@ _STYLES = {"failed": "red", "refused": "red", "different": "red", "inconclusive"
 _ORDER = ("failed", "refused", "different", "inconclusive")
 
 
-def print_table(command: str, counts: Mapping[str, int], everything: Sequence[Done]) -> None:
+def print_table(command: str, counts: Mapping[str, int], everything: Sequence[Outcome]) -> None:
     """Print a row for each model and the summary."""
     head, models = table_of(command, everything)
     rows = [row for row, _ in models]
@@ -29,17 +29,19 @@ def print_table(command: str, counts: Mapping[str, int], everything: Sequence[Do
     print_line(summary_line(command, counts, everything))
 
 
-def table_of(command: str, everything: Sequence[Done]) -> tuple[tuple[str, ...], list[tuple[tuple[str, ...], Done]]]:
+def table_of(
+    command: str, everything: Sequence[Outcome]
+) -> tuple[tuple[str, ...], list[tuple[tuple[str, ...], Outcome]]]:
     """Return the heads of the columns, and a row for each model with its outcome, failures first."""
     head = ("model", "result", "compared") if command == "verify" else ("model", "result", *_FIGURES)
     rows = [(_row(command, done), done) for done in everything]
     return head, sorted(rows, key=lambda row: _rank(row[0]))
 
 
-def summary_line(command: str, counts: Mapping[str, int], everything: Sequence[Done]) -> str:
+def summary_line(command: str, counts: Mapping[str, int], everything: Sequence[Outcome]) -> str:
     """Return the counts of all models, those that are 0 left out."""
     if command == "verify":
-        codes = [done["exit_code"] for done in everything]
+        codes = [done.exit_code for done in everything]
         counts_by_word = [(codes.count(code), word) for code, word in _COMPARED.items()]
         counts_by_word.append((len(codes) - sum(number for number, _ in counts_by_word), "failed"))
         outcomes = ", ".join(f"{number} {word}" for number, word in counts_by_word if number)
@@ -55,22 +57,22 @@ def summary_line(command: str, counts: Mapping[str, int], everything: Sequence[D
 _FIGURES = ("rewrites", "skipped", "casts", "size")
 
 
-def _row(command: str, done: Done) -> tuple[str, ...]:
+def _row(command: str, done: Outcome) -> tuple[str, ...]:
     """Return the row of one model: its file, how it ended, and figures or the reason."""
-    names, code = _COMPARED if command == "verify" else _RESULTS, done["exit_code"]
+    names, code = _COMPARED if command == "verify" else _RESULTS, done.exit_code
     if command == "verify":
-        return done["input"], names.get(code, "failed"), _compared(done["report"])
-    if done.get("unchanged"):
-        return done["input"], "unchanged", *[""] * len(_FIGURES)
-    if code not in (DONE, INCONCLUSIVE):
-        return done["input"], names.get(code, "failed"), *[""] * len(_FIGURES)
-    return done["input"], names.get(code, _file_status(done)), *_figures(done["report"]["summary"])
+        return done.task.source, names.get(code, "failed"), _compared(done.report)
+    if done.unchanged:
+        return done.task.source, "unchanged", *[""] * len(_FIGURES)
+    if code not in (DONE, INCONCLUSIVE) or done.report is None:
+        return done.task.source, names.get(code, "failed"), *[""] * len(_FIGURES)
+    return done.task.source, names.get(code, _file_status(done)), *_figures(done.report["summary"])
 
 
-def _file_status(done: Done) -> str:
+def _file_status(done: Outcome) -> str:
     """Return what happened to a result: of a dry run the report names no output."""
-    dry = done["report"] is not None and done["report"]["output"] is None
-    return "would be written" if dry and done["exit_code"] in (DONE, INCONCLUSIVE) else "written"
+    dry = done.report is not None and done.report["output"] is None
+    return "would be written" if dry and done.exit_code in (DONE, INCONCLUSIVE) else "written"
 
 
 def _compared(report: Mapping[str, Any] | None) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import castsmith
-from castsmith.cli.batch.worker import Task
+from castsmith.cli.outcome import Task
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import load
 from castsmith.ir.walks import files_read
@@ -28,15 +28,15 @@ class Record:
 
     Args:
         folder: The folder.
-        words: The command and its options.
+        options: The command and its options.
         settings: The files and folders that the options name.
     """
 
-    def __init__(self, folder: Path, words: Iterable[str], settings: Iterable[Path]) -> None:
+    def __init__(self, folder: Path, options: Iterable[str], settings: Iterable[Path]) -> None:
         self._folder, self._entries = folder, _entries(folder / STATE)
         groups = [sorted(path.iterdir()) if path.is_dir() else [path] for path in settings]
         contents = [_digest(file) for files in groups for file in files if file.is_file()]
-        self._options = hashlib.sha256(json.dumps([castsmith.__version__, *words, contents]).encode()).hexdigest()
+        self._options = hashlib.sha256(json.dumps([castsmith.__version__, *options, contents]).encode()).hexdigest()
         self._sources = dict[str, str | None]()
 
     def is_unchanged(self, task: Task) -> bool:

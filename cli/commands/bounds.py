@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onnx_ir import DataType
 
@@ -24,9 +24,7 @@ from castsmith.numerics.types import parse_type
 from castsmith.verification.bounds import bounds, exceeding
 
 if TYPE_CHECKING:
-    import onnx_ir
-
-    from castsmith.verification.bounds import Bounds, Excess
+    pass
 
 _MOST = 20
 
@@ -51,18 +49,14 @@ def run(arguments: argparse.Namespace) -> int:
         excess = None if arguments.to is None else exceeding(found_bounds, arguments.to)
     data = {"model": arguments.input, "to": arguments.to, **bounds_data(found_bounds, excess, places)}
     if report is not None:
-        page = _page(arguments, model, found_bounds, excess) if is_html(report) else None
+        page = None
+        if is_html(report):
+            from castsmith.cli.page.bounds import bounds_page
+
+            page = bounds_page(shown(arguments.input), model, found_bounds, arguments.to, excess)
         write_report(report, data, page)
     if arguments.json:
         print_json(data)
     elif not arguments.quiet:
         print_lines(bounds_lines(found_bounds, excess, arguments.to, None if arguments.all else _MOST, places))
     return REFUSED if excess or places else DONE
-
-
-def _page(
-    arguments: argparse.Namespace, model: onnx_ir.Model, computed: Bounds, excess: list[Excess] | None
-) -> dict[str, Any]:
-    from castsmith.cli.page.bounds import bounds_page
-
-    return bounds_page(shown(arguments.input), model, computed, arguments.to, excess)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import format_of
 from castsmith.cli.batch import pool
 from castsmith.cli.batch.inputs import means_many, models_of
-from castsmith.cli.batch.many import outcomes, words_of
-from castsmith.cli.batch.worker import Task
+from castsmith.cli.batch.many import outcomes, task_of
 from castsmith.cli.collisions import require_apart, settings_files
 from castsmith.cli.exit_codes import DONE, REFUSED, worst
 from castsmith.cli.gate.baseline import Baseline, fingerprint
 from castsmith.cli.gate.codes import codes_of
-from castsmith.cli.gate.judging import Checked, Rules, changed, exit_code, from_data, to_data
+from castsmith.cli.gate.judging import Checked, Rules, changed, exit_code
 from castsmith.cli.gate.terminal import grouped_lines
 from castsmith.cli.inputs import read_inputs
 from castsmith.cli.messages import complain, remark
@@ -30,7 +31,7 @@ from castsmith.cli.text.findings import as_command, finding_line
 from castsmith.cli.text.json import json_text
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.cli.text.terminal import Line, counted, print_data, print_line
-from castsmith.cli.usage.check import FAIL_ON
+from castsmith.cli.usage.reading import FAIL_ON
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import from_bytes, proto_from_bytes
 from castsmith.ir.records import Flaw, Severity
@@ -39,23 +40,25 @@ from castsmith.numerics.errors import OptionError, printable
 from castsmith.targets.target import as_target
 
 if TYPE_CHECKING:
+    from castsmith.ir.io.loading import ModelLike
     from castsmith.ir.records import Diagnostic
-    from castsmith.numerics.promotion.rules import PromotionRules
-    from castsmith.targets.target import Target
-Sets = list[tuple[str, dict[str, Any]]]
+
+Ask = Callable[["ModelLike"], "list[Diagnostic]"]
+"""Checks a model with the options of the command."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check every file; an unreadable file does not keep the others from being checked."""
     require_one_stdin(arguments.input)
-    target = as_target(arguments.target, strict=arguments.strict_device)
-    promotion, rules = promotion_rules(arguments), _rules(arguments)
+    target, rules = as_target(arguments.target, strict=arguments.strict_device), _rules(arguments)
     inputs = None if arguments.inputs is None else list(read_inputs(arguments.inputs))
+    ask = partial(check, target=target, promotion=promotion_rules(arguments), inputs=inputs)
     if arguments.outcome is not None:
-        return _part(arguments, promotion, target, inputs)
+        arguments.outcome.findings = _findings(arguments.input[0], ask)
+        return DONE
     files = [file for file, _ in models_of(arguments.input)]
     baseline, also = _baseline(arguments, files), _also_formats(arguments, files)
-    checked = [_judged(model, rules) for model in _checked(arguments, files, promotion, target, inputs)]
+    checked = [_judged(model, rules) for model in _checked(arguments, files, ask)]
     if baseline is not None and arguments.write_baseline:
         _write_baseline(baseline, checked, rules)
         return worst(model.failure.exit_code for model in checked if model.failure is not None)
@@ -82,49 +85,34 @@ _MANY = 2000
 """Small models whose check takes longer than the start of one more process and the way of their findings from there."""
 
 
-def _checked(
-    arguments: argparse.Namespace,
-    files: Sequence[str],
-    promotion: PromotionRules,
-    target: Target | None,
-    inputs: Sets | None,
-) -> Iterator[Checked]:
+def _checked(arguments: argparse.Namespace, files: Sequence[str], ask: Ask) -> Iterator[Checked]:
     """Yield each file with all of its findings."""
     many = means_many(arguments.input)
-    if many and min(arguments.jobs, pool.useful_processes(files, _MANY)) > 1 and "-" not in files:
-        tasks = [Task(file, "", [*words_of(arguments), "--", file]) for file in dict.fromkeys(files)]
+    if many and pool.useful_processes(arguments.jobs, files, _MANY) > 1 and "-" not in files:
+        tasks = [task_of(arguments, file, input=[file]) for file in dict.fromkeys(files)]
         done = outcomes(pool.on_this_machine(arguments.jobs, tasks), len(tasks), quiet=arguments.quiet)
         for file in files:
-            report, error = done[file]["report"], done[file]["error"]
-            failure = None if error is None else _failure(file, error)
-            yield Checked(file, from_data(report["findings"]) if report else [], failure)
+            failure = done[file].failure
+            if failure is not None:
+                failure = _reported(replace(failure, file=failure.file or file))
+            yield Checked(file, done[file].findings, failure)
         return
     with progress(len(files), quiet=arguments.quiet) as announce:
         for number, file in enumerate(files):
             announce(f"{number + 1} of {len(files)}: {file}")
             if many:
-                yield _checked_file(file, promotion, target, inputs)
+                yield _checked_file(file, ask)
             else:
-                yield Checked(file, _findings(file, promotion, target, inputs))
+                yield Checked(file, _findings(file, ask))
 
 
-def _part(arguments: argparse.Namespace, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> int:
-    """Check one file for the process that runs the whole, and give it the findings as data."""
-    arguments.outcome.report = {"findings": to_data(_findings(arguments.input[0], promotion, target, inputs))}
-    return DONE
-
-
-def _checked_file(file: str, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> Checked:
+def _checked_file(file: str, ask: Ask) -> Checked:
     try:
-        return Checked(file, _findings(file, promotion, target, inputs))
+        return Checked(file, _findings(file, ask))
     except Exception as error:  # one file of many: it is reported, and the others are checked
         from castsmith.cli.failures import failure_of
 
         return Checked(file, [], _reported(failure_of(error, {"command": "check", "input": file})))
-
-
-def _failure(file: str, error: dict[str, Any]) -> Failure:
-    return _reported(Failure(error["code"], error["message"], error["file"] or file, error["exit_code"]))
 
 
 def _reported(failure: Failure) -> Failure:
@@ -132,17 +120,17 @@ def _reported(failure: Failure) -> Failure:
     return failure
 
 
-def _findings(file: str, promotion: PromotionRules, target: Target | None, inputs: Sets | None) -> list[Diagnostic]:
+def _findings(file: str, ask: Ask) -> list[Diagnostic]:
     source = source_of(file)
     if isinstance(source, str):
-        return check(source, target=target, promotion=promotion, inputs=inputs)
+        return ask(source)
     flaws = list[Flaw]()
     try:
         from_bytes(source, STDIN, flaws)
     except ModelError:
         if not flaws:  # the file is unreadable, and not malformed
             raise
-    return check(proto_from_bytes(source, STDIN), target=target, promotion=promotion, inputs=inputs)
+    return ask(proto_from_bytes(source, STDIN))
 
 
 def _judged(checked: Checked, rules: Rules) -> Checked:

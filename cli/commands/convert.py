@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from onnx_ir import DataType
 
 from castsmith.cli.commands.optimize import run_each
-from castsmith.cli.inputs import given_ranges, inputs_to_measure_on, require_dims
+from castsmith.cli.inputs import given_ranges, inputs_to_measure_on, require_names
 from castsmith.cli.streams import shown
-from castsmith.cli.text.findings import as_command
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.lowering.check.target import TRIES
 from castsmith.lowering.conversion import convert
@@ -38,7 +37,7 @@ def _convert(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Call
     why = "" if heals else nothing_to_convert(model, to)
     if why:
         return _as_it_is(model, why)
-    require_dims(arguments, model)
+    require_names(arguments, [model])
     chosen = inputs_to_measure_on(arguments)
     if chosen["inputs"] not in (None, arguments.inputs):  # the sets of a file
         chosen["inputs"] = [(_set_name(arguments.inputs, name), arrays) for name, arrays in chosen["inputs"]]
@@ -59,8 +58,7 @@ def _convert(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Call
         in_place=True,
         progress=announce,
     )
-    result = result if arguments.outcome is not None else _with_tried_way_out(arguments, result)
-    return replace(result, diagnostics=list(map(as_command, result.diagnostics)))
+    return result if arguments.outcome is not None else _with_tried_way_out(arguments, result)
 
 
 def _with_tried_way_out(arguments: argparse.Namespace, result: ConvertResult) -> ConvertResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable, Iterator
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
@@ -40,8 +41,10 @@ The path, and file, hash and mode of both sides; of a renamed file also the new 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.rest or arguments.b is None:
         words = [arguments.a, *([] if arguments.b is None else [arguments.b]), *arguments.rest]
-        if len(words) not in (1, *_OF_GIT):
-            raise OptionError(f"diff compares 2 models, not {len(words)}; git gives 7 or 9 arguments.")
+        if len(words) not in (*_OF_GIT, *([1] if "GIT_DIFF_PATH_COUNTER" in os.environ else [])):
+            more = f"diff compares 2 models, not {len(words)}"
+            reason = "B is missing: the model to compare it with" if len(words) == 1 else more
+            raise OptionError(f"{reason} (see castsmith diff --help).")
         print_lines(_git_lines(words, everything=arguments.all, full=arguments.full))
         return DONE
     require_one_stdin((arguments.a, arguments.b))

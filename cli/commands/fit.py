@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from castsmith.cli.batch.inputs import means_many
 from castsmith.cli.commands.optimize import run_each
 from castsmith.cli.exit_codes import DONE, REFUSED
-from castsmith.cli.inputs import given_ranges, inputs_to_measure_on, require_dims
+from castsmith.cli.inputs import given_ranges, inputs_to_measure_on, require_names
 from castsmith.cli.models import read_model, source_of
 from castsmith.cli.report.fit import plan_data
 from castsmith.cli.streams import require_one_stdin, shown
-from castsmith.cli.text.findings import as_command
 from castsmith.cli.text.fit import way_lines
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines, progress
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     import onnx_ir
 
     from castsmith.lowering.fit.results import FitResult
-    from castsmith.lowering.results import Result
 
 _STEPS = 8
 
@@ -36,15 +33,10 @@ def run(arguments: argparse.Namespace) -> int:
     return run_each(arguments, _fit, lambda _: _STEPS)
 
 
-def _fit(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Callable[[str], None]) -> Result:
-    result = _fitted(arguments, model, announce, all_ways=False)
-    return replace(result, diagnostics=list(map(as_command, result.diagnostics)))
-
-
-def _fitted(
-    arguments: argparse.Namespace, model: onnx_ir.Model, announce: Callable[[str], None], *, all_ways: bool
+def _fit(
+    arguments: argparse.Namespace, model: onnx_ir.Model, announce: Callable[[str], None], *, all_ways: bool = False
 ) -> FitResult:
-    require_dims(arguments, model)
+    require_names(arguments, [model])
     return fit(
         model,
         target=arguments.target,
@@ -68,7 +60,7 @@ def _print_plan(arguments: argparse.Namespace) -> int:
     require_one_stdin((source, arguments.inputs))
     with progress(_STEPS, quiet=arguments.quiet, verbose=arguments.verbose) as announce:
         announce(f"reading {shown(source)}")
-        result = _fitted(arguments, read_model(source_of(source)), announce, all_ways=True)
+        result = _fit(arguments, read_model(source_of(source)), announce, all_ways=True)
     if arguments.json:
         print_json({"input": source, "target": arguments.target, "fit": plan_data(result, source, None)})
     else:

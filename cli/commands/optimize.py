@@ -18,7 +18,7 @@ from castsmith.cli.arguments import given_options, split_passes
 from castsmith.cli.batch.inputs import is_folder, means_many
 from castsmith.cli.collisions import require_apart, require_no_datafile, settings_files
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
-from castsmith.cli.inputs import given_inputs, given_ranges, require_dims, require_names_somewhere
+from castsmith.cli.inputs import given_inputs, given_ranges, require_names, structures
 from castsmith.cli.messages import complain, remark
 from castsmith.cli.models import read_model, size_of, source_of
 from castsmith.cli.output import page_wanted, report_path, require_writable, write_file, write_report
@@ -33,7 +33,7 @@ from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import progress
 from castsmith.cli.text.summary import print_result
 from castsmith.cli.text.terminal import print_line
-from castsmith.cli.usage.optimize import OPTIONS
+from castsmith.cli.usage.writing import OPTIONS
 from castsmith.cli.wording import with_command_options
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.files import same_name
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import onnx_ir
 
     from castsmith.cli.models import Source
-    from castsmith.cli.page.data import Seen
+    from castsmith.cli.page.overview import Overview
     from castsmith.lowering.results import Result
 
 
@@ -72,7 +72,7 @@ def run_each(arguments: argparse.Namespace, work: Work, steps: Callable[[argpars
         if not means_many(arguments.input, arguments.output):
             option = "--dask" if arguments.dask is not None else "--skip-unchanged"
             raise OptionError(f"{option} is for many models: name a folder to write to, as -o {arguments.output}/.")
-        require_names_somewhere(arguments, arguments.input, Path(arguments.output))
+        require_names(arguments, structures(arguments.input, Path(arguments.output)))
         from castsmith.cli.batch.many import run_many
 
         return run_many(arguments)
@@ -102,10 +102,10 @@ Work = Callable[[argparse.Namespace, "onnx_ir.Model", Callable[[str], None]], "R
 def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
     """Read the model, do the work, and write the result and what is asked for beside it."""
     _require_streams(arguments)
-    output = file_of(arguments.output)
+    output, certificate = file_of(arguments.output), _certificate_path(arguments)
     require_apart(settings_files(arguments), {"OUT": [output]})
     report = report_path(arguments, (arguments.input, arguments.output))
-    for path in filter(None, (output, _certificate_path(arguments))):
+    for path in filter(None, (output, certificate)):
         if not arguments.dry_run or path.parent.exists():
             require_writable(path)
     with progress(steps, quiet=arguments.quiet, verbose=arguments.verbose) as announce:
@@ -115,28 +115,64 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         if output is not None:
             require_no_datafile("-o", output, files_read(model))
         if report is not None:
-            data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
-            require_no_datafile("--report", report, (*data, *files_read(model)))
+            data_files = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
+            require_no_datafile("--report", report, (*data_files, *files_read(model)))
         before = measure(model, size_of(source))
-        drawn = _seen_model(model) if page_wanted(arguments, report) else None
+        drawn = None
+        if page_wanted(arguments, report):
+            from castsmith.cli.page.overview import overview
+
+            drawn = overview(model)
         watched = Watched(model)
         result = work(arguments, model, watched.noting(announce) if _savings_wanted(arguments) else announce)
-        rules = watched.amounts(result.rewrites)
+        sizes = ModelSizes(before, measure(result.model), watched.amounts(result.rewrites))
+    result = replace(result, diagnostics=list(map(as_command, result.diagnostics)))
     for record in result.diagnostics:
         if record.severity is Severity.ERROR or not arguments.quiet:
             print_line(finding_line(shown(arguments.input), record), sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
-        _tell_data(arguments, None, result, ModelSizes(before, measure(result.model), rules))
+        _give(arguments, _data(arguments, None, result, sizes))
         _tell_refusal(arguments, result, source)
         return REFUSED
     if arguments.verify:
         result = _verified(arguments, source, result)
-    sizes = ModelSizes(before, measure(result.model), rules)
+    page = None
     if arguments.dry_run:
-        _tell(arguments, None, result, sizes)
+        data = _data(arguments, None, result, sizes)
     else:
-        _write(arguments, result, sizes, report, drawn)
+        size, unused_files = _write_model(arguments, result.model, output)
+        sizes = replace(sizes, after=replace(sizes.after, file_bytes=size))
+        page = None if drawn is None else _page(arguments, drawn, result, sizes)
+        data = _data(arguments, arguments.output, result, sizes)
+        if report is not None:  # if it or the model cannot be written, an older report stays
+            write_report(report, data, page)
+        if certificate is not None and result.certificate is not None:
+            write_file(certificate, json.dumps(result.certificate, indent=1) + "\n")
+        for file in unused_files:
+            remark(kept_note(file), quiet=arguments.quiet)
+        arguments.written = output
+    _give(arguments, data, page)
+    if not arguments.json:  # what a model on standard output would be mixed with goes to stderr
+        with redirect_stdout(sys.stderr if output is None else sys.stdout):
+            print_result(arguments, result, sizes)
     return INCONCLUSIVE if result.verdict is not None and result.verdict.inconclusive else DONE
+
+
+def _data(arguments: argparse.Namespace, destination: str | None, result: Result, sizes: ModelSizes) -> dict[str, Any]:
+    """Return the report as data, if it is wanted."""
+    if arguments.outcome is None and not arguments.json and not arguments.report:
+        return {}
+    report = report_data(arguments.input, destination, arguments.target, result, sizes)
+    plan = {"fit": plan_data(result, arguments.input, destination)} if isinstance(result, FitResult) else {}
+    return {**report, **plan}
+
+
+def _give(arguments: argparse.Namespace, data: dict[str, Any], page: dict[str, Any] | None = None) -> None:
+    """Print the report if JSON is asked for, and give it to a run over many models."""
+    if arguments.outcome is not None:
+        arguments.outcome.report, arguments.outcome.page = data, page
+    if arguments.json:
+        print_json(data)
 
 
 def _tell_refusal(arguments: argparse.Namespace, result: Result, source: Source) -> None:
@@ -198,12 +234,12 @@ def _steps(arguments: argparse.Namespace) -> int:
 
 def _savings_wanted(arguments: argparse.Namespace) -> bool:
     """True if what each rule saves is shown."""
-    of_many = arguments.outcome is not None and arguments.outcome.wanted != "figures"
+    of_many = arguments.outcome is not None and arguments.outcome.task.wanted != "figures"
     return bool(arguments.diff or arguments.report or arguments.json or of_many)
 
 
 def _optimize(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Callable[[str], None]) -> Result:
-    require_dims(arguments, model)
+    require_names(arguments, [model])
     inputs = given_inputs(arguments)
     chosen = given_options(arguments, OPTIONS)
     if arguments.repair_only:
@@ -218,40 +254,7 @@ def _optimize(arguments: argparse.Namespace, model: onnx_ir.Model, announce: Cal
         verify_dims=inputs["dims"],
         verify_inputs=inputs["inputs"],
     )
-    result = pipeline.optimize_loaded(model, options, None if arguments.certificate is None else arguments.input)
-    return replace(result, diagnostics=list(map(as_command, result.diagnostics)))
-
-
-def _write(
-    arguments: argparse.Namespace, result: Result, sizes: ModelSizes, report: Path | None, drawn: Seen | None
-) -> None:
-    """Write the model and the report: if either fails, an older report stays."""
-    output = file_of(arguments.output)
-    size, unused_files = _write_model(arguments, result.model, output)
-    sizes = replace(sizes, after=replace(sizes.after, file_bytes=size))
-    page = _page(arguments, drawn, result, sizes) if drawn is not None else None
-    if report is not None:
-        write_report(report, _data(arguments, arguments.output, result, sizes), page)
-    if result.certificate is not None:
-        write_file(Path(arguments.certificate), json.dumps(result.certificate, indent=1) + "\n")
-    for file in unused_files:
-        remark(kept_note(file), quiet=arguments.quiet)
-    arguments.written = output
-    _tell(arguments, arguments.output, result, sizes, page)
-
-
-def _tell(
-    arguments: argparse.Namespace,
-    destination: str | None,
-    result: Result,
-    sizes: ModelSizes,
-    page: dict[str, Any] | None = None,
-) -> None:
-    """Print the result, as JSON or as text; what a model on standard output would be mixed with, to stderr."""
-    _tell_data(arguments, destination, result, sizes, page)
-    if not arguments.json:
-        with redirect_stdout(sys.stderr if file_of(arguments.output) is None else sys.stdout):
-            print_result(arguments, result, sizes)
+    return pipeline.optimize_loaded(model, options, None if arguments.certificate is None else arguments.input)
 
 
 def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Path | None) -> tuple[int, list[Path]]:
@@ -270,37 +273,7 @@ def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Pa
     return output.stat().st_size, unused_files
 
 
-def _data(arguments: argparse.Namespace, destination: str | None, result: Result, sizes: ModelSizes) -> dict[str, Any]:
-    """Return the report as data."""
-    report = report_data(arguments.input, destination, arguments.target, result, sizes)
-    plan = {"fit": plan_data(result, arguments.input, destination)} if isinstance(result, FitResult) else {}
-    return {**report, **plan}
-
-
-def _tell_data(
-    arguments: argparse.Namespace,
-    destination: str | None,
-    result: Result,
-    sizes: ModelSizes,
-    page: dict[str, Any] | None = None,
-) -> None:
-    """Print the report if JSON is asked for, and give it to a run over many models."""
-    if arguments.outcome is None and not arguments.json:
-        return
-    data = _data(arguments, destination, result, sizes)
-    if arguments.outcome is not None:
-        arguments.outcome.report, arguments.outcome.page = data, page
-    if arguments.json:
-        print_json(data)
-
-
-def _seen_model(model: onnx_ir.Model) -> Seen:
-    from castsmith.cli.page.data import seen
-
-    return seen(model)
-
-
-def _page(arguments: argparse.Namespace, drawn: Seen, result: Result, sizes: ModelSizes) -> dict[str, Any]:
+def _page(arguments: argparse.Namespace, drawn: Overview, result: Result, sizes: ModelSizes) -> dict[str, Any]:
     from castsmith.cli.page.data import report_page
 
     title = f"{arguments.input} \u2192 {arguments.output}"

@@ -20,7 +20,6 @@ from castsmith.cli.text.cast import convert, read_value, shown
 from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines
 from castsmith.cli.text.terminal import print_line, table_lines
-from castsmith.cli.usage.cast import given_texts
 from castsmith.cli.wording import with_command_options
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import OptionError, PromotionError, present
@@ -32,7 +31,7 @@ _WIDEST = 64
 
 
 def run_cast(arguments: argparse.Namespace) -> int:
-    texts = given_texts(arguments.values)
+    texts = arguments.values
     source, to = _source(arguments.source, texts), parse_type(arguments.to)
     _require_meaning(arguments, to)
     round_mode = arguments.round_mode or "up"
@@ -86,9 +85,9 @@ def run_trunc(arguments: argparse.Namespace) -> int:
     for option, width in (("--in-bitwidth", arguments.in_bitwidth), ("--out-bitwidth", arguments.out_bitwidth)):
         if width > _WIDEST:
             raise OptionError(f"{option} must be at most {_WIDEST}, not {width}.")
-    texts = given_texts(arguments.values)
-    scale, zero = (read_value(text, dtype) for text in given_texts([arguments.scale, arguments.zero_point]))
-    out_scale = None if arguments.out_scale is None else read_value(given_texts([arguments.out_scale])[0], dtype)
+    scale, zero = (read_value(text, dtype) for text in (arguments.scale, arguments.zero_point))
+    out_scale = None if arguments.out_scale is None else read_value(arguments.out_scale, dtype)
+    texts = arguments.values
     values = [read_value(text, dtype) for text in texts]
     results = [
         trunc(

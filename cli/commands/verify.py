@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from castsmith.cli.collisions import require_no_datafile
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
-from castsmith.cli.inputs import given_inputs, ports_of, require_dims, require_names_somewhere, unknown
+from castsmith.cli.inputs import given_inputs, require_names, structures
 from castsmith.cli.models import read_model, source_of
 from castsmith.cli.output import page_wanted, report_path, write_report
 from castsmith.cli.promotion import promotion_rules
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     if os.path.isdir(arguments.a) and os.path.isdir(arguments.b):
         if arguments.certificate is not None:
             raise OptionError("--certificate compares two models, not two folders: name the models.")
-        require_names_somewhere(arguments, (arguments.a, arguments.b))
+        require_names(arguments, structures((arguments.a, arguments.b)))
         from castsmith.cli.batch.many import run_pairs
 
         return run_pairs(arguments)
@@ -50,8 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         models = read_model(source_of(arguments.a)), read_model(source_of(arguments.b))
         if report is not None:
             require_no_datafile("--report", report, [file for model in models for file in files_read(model)])
-        require_dims(arguments, *models)
-        _require_accepted(arguments, *models)
+        require_names(arguments, models)
         verdict = None if arguments.certificate is None else _certified(arguments, models[1])
         verdict = verdict or verify(
             *models,
@@ -72,7 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
             **inputs,
         )
     data = {"a": arguments.a, "b": arguments.b, **verdict_data(verdict)}
-    page = _page(names, *models, verdict) if page_wanted(arguments, report) else None
+    page = None
+    if page_wanted(arguments, report):
+        from castsmith.cli.page.verify import verify_page
+
+        page = verify_page(names, *models, verdict)
     if report is not None:
         write_report(report, data, page)
     if arguments.outcome is not None:
@@ -82,12 +85,6 @@ def run(arguments: argparse.Namespace) -> int:
     elif not arguments.quiet:
         print_lines(verdict_lines(*names, verdict))
     return _CODES[verdict.outcome]
-
-
-def _page(names: tuple[str, str], a: onnx_ir.Model, b: onnx_ir.Model, verdict: Verdict) -> dict[str, Any]:
-    from castsmith.cli.page.verify import verify_page
-
-    return verify_page(names, a, b, verdict)
 
 
 def _certified(arguments: argparse.Namespace, b: onnx_ir.Model) -> Verdict | None:
@@ -112,11 +109,3 @@ def _certified(arguments: argparse.Namespace, b: onnx_ir.Model) -> Verdict | Non
 def _tolerances(texts: Sequence[str]) -> dict[str, float]:
     """Return the numbers by the name of the output, those of all others by the empty name."""
     return {name: float(number) for name, _, number in (text.rpartition("=") for text in texts)}
-
-
-def _require_accepted(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
-    """Raise OptionError if --allow-type-change names no input or output; of many models each has some of them."""
-    ports = ports_of(models)
-    for name in arguments.allow_type_change:
-        if name not in ports | {"all"} and arguments.outcome is None:
-            raise OptionError(f"--allow-type-change {name}: {unknown('input or output', ports)}.")

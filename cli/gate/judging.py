@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from castsmith.cli.exit_codes import DONE, REFUSED
 from castsmith.cli.gate.codes import LEVELS
 from castsmith.cli.gate.settings import Settings
 from castsmith.cli.outcome import Failure
-from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.ir.records import Diagnostic, Severity
 
 
 @dataclass
@@ -74,29 +73,3 @@ def exit_code(checked: Checked, fail_on: str) -> int:
         return checked.failure.exit_code
     least = LEVELS.index(fail_on)
     return REFUSED if any(LEVELS.index(finding.severity.value) >= least for finding in checked.findings) else DONE
-
-
-def to_data(findings: Iterable[Diagnostic]) -> list[dict[str, Any]]:
-    """Return the findings as data, from which `from_data` makes them again."""
-    return [
-        {
-            "code": finding.code,
-            "severity": finding.severity.value,
-            "site": [finding.site.graph, finding.site.node, finding.site.op, finding.site.output],
-            "message": finding.message,
-            "help": finding.help,
-            "subject": finding.subject,
-            "follows": finding.follows,
-        }
-        for finding in findings
-    ]
-
-
-def from_data(data: Iterable[Mapping[str, Any]]) -> list[Diagnostic]:
-    """Return the findings that `to_data` wrote."""
-    return [
-        Diagnostic(
-            e["code"], Severity(e["severity"]), Site(*e["site"]), e["message"], e["help"], e["subject"], e["follows"]
-        )
-        for e in data
-    ]

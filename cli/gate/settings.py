@@ -10,12 +10,13 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from castsmith.cli.gate.codes import LEVELS, is_finding, known_codes
+from castsmith.cli.gate.codes import LEVELS, require_findings
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import parse_type
@@ -28,8 +29,7 @@ KEYS = (
     *("select", "ignore", "fail-on", "baseline"),
 )
 """The options that the file may set; each command takes those that it has."""
-_SEVERITY, _PER_FILE = "severity", "per-file-ignores"
-_PATHS, _CODES = ("target", "promotion", "baseline"), ("select", "ignore")
+_TABLES = _SEVERITY, _PER_FILE = "severity", "per-file-ignores"
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,33 @@ def apply_settings(arguments: argparse.Namespace) -> Settings:
         return Settings()
     table = _table(path, required=given_path is not None)
     for key, value in table.items():
-        if key not in (*KEYS, _SEVERITY, _PER_FILE):
-            raise _wrong(path, key, f"unknown key; {did_you_mean(key, _all_keys(), _expected())}")
-        if key in KEYS:
-            _apply(arguments, path, key, value)
-    return Settings(_severities(path, table), _per_file(path, table), path.parent.absolute())
+        with _named(path, key):
+            if key in KEYS:
+                _apply(arguments, path.parent, key, value)
+            elif key not in _TABLES:
+                names = (*KEYS, *_TABLES)
+                way_out = did_you_mean(key, names, f"expected {', '.join(names)}")
+                raise OptionError(f"unknown key; {way_out}")
+    severities, ignored = dict[str, str](), list[tuple[str, frozenset[str]]]()
+    for code, level in _inner(path, table, _SEVERITY).items():
+        with _named(path, f"{_SEVERITY}.{code}"):
+            require_findings([code])
+            if level not in LEVELS:
+                raise OptionError(f"unknown severity {level!r}; expected {', '.join(LEVELS)}.")
+            severities[code] = level
+    for pattern, codes in _inner(path, table, _PER_FILE).items():
+        with _named(path, f"{_PER_FILE}.{pattern}"):
+            ignored.append((pattern, frozenset(_codes(codes))))
+    return Settings(severities, tuple(ignored), path.parent.absolute())
+
+
+@contextmanager
+def _named(path: Path, key: str) -> Generator[None]:
+    """Name the file and the key in an error within the block."""
+    try:
+        yield
+    except CastsmithError as error:
+        raise OptionError(f"{path}: {key}: {error}") from None
 
 
 def _find(start: Path) -> Path | None:
@@ -116,104 +138,54 @@ def _table(path: Path, *, required: bool) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", table or {})
 
 
-def _apply(arguments: argparse.Namespace, path: Path, key: str, value: object) -> None:
+def _apply(arguments: argparse.Namespace, folder: Path, key: str, value: object) -> None:
     """Check the value as the option of the command is checked, and set it unless the option was given."""
     name = key.replace("-", "_")
-    action = next(
-        (action for action in _actions(arguments.parser) if action.dest == name and action.option_strings), None
-    )
+    actions = arguments.parser._actions  # argparse has no public access
+    action = next((action for action in actions if action.dest == name and action.option_strings), None)
     if action is None:
         return  # of another command
-    parsed = _value(path, key, value, action)
-    if name in arguments.given or parsed is False:
-        return
-    setattr(arguments, name, parsed)
-    arguments.given |= {name}
+    parsed = _value(folder, key, value, action)
+    if name not in arguments.given and parsed is not False:
+        setattr(arguments, name, parsed)
+        arguments.given |= {name}
 
 
-def _value(path: Path, key: str, value: object, action: argparse.Action) -> object:
+def _value(folder: Path, key: str, value: object, action: argparse.Action) -> object:
     if action.nargs == 0:
         if not isinstance(value, bool):
-            raise _wrong(path, key, f"must be true or false, not {value!r}")
+            raise OptionError(f"must be true or false, not {value!r}.")
         return value
-    if key in _CODES:
-        return ",".join(_codes(path, key, value))
+    if key in ("select", "ignore"):
+        return ",".join(_codes(value))
     if not isinstance(value, str):
-        raise _wrong(path, key, f"must be a string, not {value!r}")
+        raise OptionError(f"must be a string, not {value!r}.")
     if action.choices is not None and value not in action.choices:
         choices = list(map(str, action.choices))
-        raise _wrong(
-            path, key, f"unknown value {value!r}; {did_you_mean(value, choices, 'expected ' + ', '.join(choices))}"
-        )
-    if key in _PATHS and (key == "baseline" or (path.parent / value).is_file()):
-        value = os.path.relpath(path.parent / value)
-    _try(path, key, value)
-    return value
-
-
-def _try(path: Path, key: str, value: str) -> None:
-    """Raise OptionError for an unknown target, preset or type."""
+        way_out = did_you_mean(value, choices, f"expected {', '.join(choices)}")
+        raise OptionError(f"unknown value {value!r}; {way_out}")
+    if key == "baseline" or (key in ("target", "promotion") and (folder / value).is_file()):
+        value = os.path.relpath(folder / value)
     readers: Mapping[str, Any] = {
         "target": load_target,
         "promotion": PromotionRules.preset,
         "u64-integer-promotion-target": parse_type,
     }
-    try:
-        readers.get(key, str)(value)
-    except CastsmithError as error:
-        raise OptionError(f"{path}: {key}: {error}") from None
-
-
-def _severities(path: Path, table: Mapping[str, Any]) -> dict[str, str]:
-    table_read = _inner(path, table, _SEVERITY)
-    _require_codes(path, _SEVERITY, table_read)
-    for code, level in table_read.items():
-        if level not in LEVELS:
-            raise _wrong(path, f"{_SEVERITY}.{code}", f"unknown severity {level!r}; expected {', '.join(LEVELS)}")
-    return dict(table_read)
-
-
-def _per_file(path: Path, table: Mapping[str, Any]) -> tuple[tuple[str, frozenset[str]], ...]:
-    table_read = _inner(path, table, _PER_FILE)
-    return tuple(
-        (pattern, frozenset(_codes(path, f"{_PER_FILE}.{pattern}", codes))) for pattern, codes in table_read.items()
-    )
+    readers.get(key, str)(value)
+    return value
 
 
 def _inner(path: Path, table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = table.get(key, {})
     if not isinstance(value, dict):
-        raise _wrong(path, key, "must be a table")
+        raise OptionError(f"{path}: {key}: must be a table.")
     return cast("Mapping[str, Any]", value)
 
 
-def _codes(path: Path, key: str, value: object) -> list[str]:
+def _codes(value: object) -> list[str]:
     items = cast("list[object]", value) if isinstance(value, list) else [value]
     codes = [item for item in items if isinstance(item, str)]
     if not codes or len(codes) != len(items):
-        raise _wrong(path, key, f"must be a list of codes, not {value!r}")
-    _require_codes(path, key, codes)
+        raise OptionError(f"must be a list of codes, not {value!r}.")
+    require_findings(codes)
     return codes
-
-
-def _require_codes(path: Path, key: str, codes: Iterable[str]) -> None:
-    for code in codes:
-        if not is_finding(code):
-            way_out = did_you_mean(code, known_codes(), "`castsmith explain` lists them")
-            raise _wrong(path, key, f"unknown code {code!r} of a finding; {way_out}")
-
-
-def _wrong(path: Path, key: str, reason: str) -> OptionError:
-    return OptionError(f"{path}: {key}: {reason.rstrip('.')}{'' if reason.endswith('?') else '.'}")
-
-
-def _all_keys() -> tuple[str, ...]:
-    return (*KEYS, _SEVERITY, _PER_FILE)
-
-
-def _expected() -> str:
-    return f"expected {', '.join(_all_keys())}"
-
-
-def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    return parser._actions  # pyright: ignore[reportPrivateUsage]  # argparse has no public access

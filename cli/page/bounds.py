@@ -24,7 +24,7 @@ def bounds_page(
     model_map = overview(model)
     figures = [("values", str(len(bounds))), *((how, str(bounds.count(how))) for how in get_args(How))]
     figures += [] if excess is None else [(f"beyond {to}", str(len(excess)))]
-    page = page_of(title, "The range of each floating-point value.", figures, [], {}, {}, model_map)
+    page = page_of(title, "The range of each floating-point value.", figures, [], model_map, model_map)
     proposals = (
         [] if excess is None else [f"{value.value}: {value.proposal}" for value in excess if value.first][:_ROWS]
     )

@@ -10,9 +10,7 @@ import base64
 import gzip
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -39,36 +37,20 @@ from castsmith.verification.verdict import evidence_of
 
 Entry = dict[str, Any]
 
-Around = dict[str, tuple[str, list[str]]]
-"""For values by name, the operator that makes each and some that use it."""
-
 _ARROW = "\u2192"
-_MOST_CONSUMERS, _MOST_TEXT = 3, 90
+_MOST_TEXT = 90
 _LARGE = 1 << 18
 """Characters of JSON from which it is compressed."""
 
 
-@dataclass(frozen=True)
-class Seen:
-    """Facts about a model before it is changed: the neighbours of its values, and its map."""
-
-    around: Around
-    map: Overview
-
-
-def seen(model: onnx_ir.Model) -> Seen:
-    """Return the facts that the page needs of the model before it is changed."""
-    return Seen(around(model), overview(model))
-
-
-def report_page(title: str, sub: str, before: Seen, result: Result, sizes: ModelSizes) -> dict[str, Any]:
-    """Return the page of one run of optimize; `before` is of the input model."""
+def report_page(title: str, sub: str, before: Overview, result: Result, sizes: ModelSizes) -> dict[str, Any]:
+    """Return the page of one run of optimize; `before` is the map of the input model."""
     nodes = _nodes_at(result.model, [record.site for record in result.refusals])
     net = net_rewrites(result.rewrites, result.model)
     items = [
         *map(_diagnostic, result.diagnostics),
-        *(_rewrite(record, before.map) for record in net),
-        *(_refusal(record, node, before.map) for record, node in zip(result.refusals, nodes, strict=True)),
+        *(_rewrite(record, before) for record in net),
+        *(_refusal(record, node, before) for record, node in zip(result.refusals, nodes, strict=True)),
     ]
     keys = [(f"d{index}",) for index in range(len(result.diagnostics))]
     _number_forms(items, [*keys, *map(rewrite_form, net), *map(refusal_form, result.refusals)])
@@ -86,7 +68,7 @@ def report_page(title: str, sub: str, before: Seen, result: Result, sizes: Model
     if result.verdict is not None:
         outcome, evidence = evidence_of(result.verdict)
         figures.append(("verified", outcome + evidence.partition(":")[0].partition(";")[0]))
-    page = page_of(title, sub, figures, items, before.around, around(result.model), before.map)
+    page = page_of(title, sub, figures, items, before, overview(result.model))
     rules = [{"group": name, "rule": rule, **_amount(amount)} for (name, rule), amount in sizes.rules.items()]
     conversion = result.conversion if isinstance(result, FitResult) else result
     error = result.error if isinstance(result, FitResult | ConvertResult) else None
@@ -161,7 +143,7 @@ def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, differences: Model
     }
     figures = [("differences", str(len(items))), *((f"nodes {key}", str(count)) for key, count in counts.items())]
     sub = "The models are the same." if not items else counted(len(items), "difference")
-    return page_of(title, sub, figures, items, around(a), around(b), model_map)
+    return page_of(title, sub, figures, items, model_map, overview(b))
 
 
 def _number_forms(items: Sequence[Entry], forms: Sequence[tuple[str, ...]]) -> None:
@@ -187,47 +169,22 @@ def page_of(
     sub: str,
     figures: Iterable[tuple[str, str]],
     items: Sequence[Entry],
-    before: Around,
-    after: Around,
-    model_map: Overview,
+    before: Overview,
+    after: Overview,
 ) -> dict[str, Any]:
     drawn = [item for item in items if item["drawn"]]
     neighbours = {
         side: {
-            name: around[name]
+            name: neighbours
             for item in drawn
             for node in item["drawing"][side]
             for name in (*node["outs"], *node["ins"])
-            if name in around
+            if (neighbours := model_map.neighbours(name))
         }
-        for side, around in (("before", before), ("after", after))
+        for side, model_map in (("before", before), ("after", after))
     }
     page = {"schema": 1, "title": title, "sub": sub, "figures": list(figures), "items": items, "around": neighbours}
-    return {**page, "overview": model_map.data()}
-
-
-def around(model: onnx_ir.Model) -> Around:
-    """Return for each value of the model, by name, the operator that makes it and some that use it."""
-    more = Counter[str]()
-    around: Around = {value.name or "": ("input", []) for value in model.graph.inputs}
-    for value in model.graph.initializers.values():
-        around[value.name or ""] = ("constant", [])
-    for node in all_nodes(model):
-        for value in node.outputs:
-            around[value.name or ""] = (node.op_type, [])
-    for node in all_nodes(model):
-        for value in node.inputs:
-            name = (value.name or "") if value is not None else ""
-            consumers = around.get(name, ("", []))[1]
-            if len(consumers) < _MOST_CONSUMERS:
-                consumers.append(node.op_type)
-            elif name:
-                more[name] += 1
-    for name, count in more.items():
-        around[name][1].append(f"+{count} more")
-    for value in model.graph.outputs:
-        around.setdefault(value.name or "", ("", []))[1].append("output")
-    return around
+    return {**page, "overview": before.data()}
 
 
 def _amount(amount: Amount) -> dict[str, str]:

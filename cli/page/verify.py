@@ -8,7 +8,7 @@ from typing import Any
 import onnx_ir
 
 from castsmith.analysis.inference.walk import known_types
-from castsmith.cli.page.data import Entry, around, drawings, finite, page_of
+from castsmith.cli.page.data import Entry, drawings, finite, page_of
 from castsmith.cli.page.overview import Overview, overview
 from castsmith.cli.text.verify import as_command, notes_of
 from castsmith.ir.ops.table import CASTS
@@ -27,7 +27,7 @@ def verify_page(names: tuple[str, str], a: onnx_ir.Model, b: onnx_ir.Model, verd
         ("sets of inputs", str(len(verdict.runs))),
         ("elements compared", f"{verdict.compared} of {verdict.elements}"),
     ]
-    page = page_of(" \u2192 ".join(names), verdict.summary(), figures, items, around(a), around(b), model_map)
+    page = page_of(" \u2192 ".join(names), verdict.summary(), figures, items, model_map, overview(b))
     notes = [
         *verdict.interface,
         *verdict.unsure,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import castsmith
 from castsmith.cli.report.savings import ModelSizes
+from castsmith.cli.text.json import number
 from castsmith.cli.wording import with_command_options
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
@@ -74,8 +72,8 @@ def accuracy_data(error: Accuracy | None) -> dict[str, Any] | None:
     """Return the measured error; None where nothing was measured. A number that JSON lacks is text."""
     if error is None:
         return None
-    leap = None if error.leap is None else {"node": error.leap[0], "error": _number(error.leap[1])}
-    outputs = [{key: _number(value) for key, value in asdict(output).items()} for output in error.outputs]
+    leap = None if error.leap is None else {"node": error.leap[0], "error": number(error.leap[1])}
+    outputs = [{key: number(value) for key, value in asdict(output).items()} for output in error.outputs]
     return {
         "sets": list(error.sets),
         "outputs": outputs,
@@ -86,10 +84,6 @@ def accuracy_data(error: Accuracy | None) -> dict[str, Any] | None:
             {"name": name, "elements": count, "of": total} for name, (count, total) in error.differing.items()
         ],
     }
-
-
-def _number(value: object) -> object:
-    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def comparison_data(differences: ModelDiff) -> dict[str, Any]:
@@ -115,11 +109,6 @@ def _verification(verdict: Verdict) -> dict[str, Any]:
         "accepted": verdict.accepted,
         "unsure": [with_command_options(text) for text in verdict.unsure],
     }
-
-
-def count_by_rule(records: Sequence[Rewrite | Refusal]) -> Counter[tuple[str, str]]:
-    """Return the number of records of each rule of each pass, in the order of first appearance."""
-    return Counter((record.pass_name, record.rule) for record in records)
 
 
 def diagnostic_data(record: Diagnostic) -> dict[str, Any]:

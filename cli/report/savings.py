@@ -16,7 +16,7 @@ import onnx_ir
 from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS
-from castsmith.ir.records import Rewrite
+from castsmith.ir.records import Refusal, Rewrite
 from castsmith.ir.survey import survey
 from castsmith.ir.walks import Held, all_tensors, nodes_of, tensor_places
 from castsmith.numerics.types import type_name
@@ -36,6 +36,11 @@ class Amount:
     casts_removed: int
     bytes_added: int
     bytes_removed: int
+
+
+def count_by_rule(records: Sequence[Rewrite | Refusal]) -> Counter[RuleKey]:
+    """Return the number of records of each rule of each pass, in the order of first appearance."""
+    return Counter((record.pass_name, record.rule) for record in records)
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ class Watched:
         """
         if self.moments:
             self.moments.append(("", _amounts_of(self.model)))
-        counts = Counter((record.pass_name, record.rule) for record in rewrites)
+        counts = count_by_rule(rewrites)
         totals = {key: [0, 0, 0, 0] for key in counts}
         for (name, before), (_, after) in zip(self.moments, self.moments[1:], strict=False):
             changed = [value for value in {**before, **after} if before.get(value) != after.get(value)]

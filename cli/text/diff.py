@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from castsmith.cli.text.alike import SHOWN, Form, folded, more_text
 from castsmith.cli.text.rewrites import item_line
 from castsmith.cli.text.terminal import Line, Part, counted
 from castsmith.ir.records import Item, NodeItem, ValueItem
@@ -13,10 +14,7 @@ from castsmith.verification.diff.models import ModelDiff
 
 _HANG = 6
 
-_SHOWN, _MOST_PLACES, _MOST_OPERATORS = 3, 4, 8
-"""Limits for places that changed alike: places shown, further places named, and operators counted."""
-
-Form = tuple[str, ...]
+_MOST_OPERATORS = 8
 
 
 def comparison_lines(a: str, b: str, differences: ModelDiff, *, full: bool = False) -> Iterator[Line]:
@@ -38,7 +36,8 @@ def comparison_lines(a: str, b: str, differences: ModelDiff, *, full: bool = Fal
         text = f"{graph}: converted from {before} to {after}: {counted(len(nodes), 'node')}, {nodes[0]} to {nodes[-1]}"
         yield Line((("", f"{text} (shown by --full)"),), 4)
     place = ""
-    for group, similar in _folded(places, full=full):
+    forms = ((str(index),) if full else _form(index, group) for index, group in enumerate(places))
+    for group, similar in folded(places, forms):
         if group[0].place != place:
             place = group[0].place
             yield Line((("bold", group[0].place),), 4)
@@ -46,7 +45,10 @@ def comparison_lines(a: str, b: str, differences: ModelDiff, *, full: bool = Fal
             yield from _change_lines(change)
         if similar:
             place = ""
-            yield Line((("dim", f"  and in the same way (shown by --full), {_places(similar)}"),), 4)
+            yield Line(
+                (("dim", f"  and in the same way (shown by --full), {more_text([more[0].site for more in similar])}"),),
+                4,
+            )
     for text in _operators(differences.changes):
         yield Line((("", text),), 4)
     yield Line((("", differences.summary()),), 2)
@@ -55,7 +57,7 @@ def comparison_lines(a: str, b: str, differences: ModelDiff, *, full: bool = Fal
 def _converted(changes: Sequence[Change]) -> Counter[tuple[str, str]]:
     """Count the constants that changed their element type, by both types, if there are more than a few."""
     counts = Counter(pair for change in changes if (pair := _types(change)) is not None)
-    return Counter({pair: count for pair, count in counts.items() if count > _SHOWN})
+    return Counter({pair: count for pair, count in counts.items() if count > SHOWN})
 
 
 def _types(change: Change) -> tuple[str, str] | None:
@@ -91,7 +93,7 @@ def _without_regions(places: list[list[Change]], *, full: bool) -> tuple[list[li
     remaining: list[list[Change]] = []
     regions: list[Region] = []
     for key, groups in runs:
-        if key is None or len(groups) <= _SHOWN:
+        if key is None or len(groups) <= SHOWN:
             remaining += groups
         else:
             sites = [group[0].site for group in groups]
@@ -116,19 +118,6 @@ def change_forms(changes: Sequence[Change]) -> list[Form]:
         form = _form(index, group)
         forms += [(*form, str(turn)) for turn in range(len(group))]
     return forms
-
-
-def _folded(places: list[list[Change]], *, full: bool) -> Iterator[tuple[list[Change], list[list[Change]]]]:
-    """Return the places to show, in order; each last one of a form carries the places that are not shown."""
-    alike: dict[Form, list[int]] = {}
-    for index, group in enumerate(places):
-        alike.setdefault((str(index),) if full else _form(index, group), []).append(index)
-    shown: dict[int, list[int]] = {}
-    for indexes in alike.values():
-        count = _SHOWN if len(indexes) > _SHOWN + 1 else len(indexes)
-        shown.update((index, []) for index in indexes[:count])
-        shown[indexes[count - 1]] = indexes[count:]
-    yield from ((places[index], [places[hidden] for hidden in shown[index]]) for index in sorted(shown))
 
 
 _ALIKE = ("node-added", "node-removed", "operator-changed", "operand-changed", "type-changed", "attribute-changed")
@@ -167,20 +156,12 @@ def _gist(change: Change, text: str, item: Item | None) -> str:
     return text if change.kind in ("attribute-changed", "constant-changed") else str(bool(text))
 
 
-def _places(hidden: list[list[Change]]) -> str:
-    sites = [group[0].site for group in hidden[:_MOST_PLACES]]
-    names = [site.name or "(unnamed)" for site in sites if site is not None]
-    more = len(hidden) - len(names)
-    more_text = f" and {counted(more, 'other')}" if more else ""
-    return f"{len(hidden)} more: {', '.join(names)}{more_text}"
-
-
 def _operators(changes: Sequence[Change]) -> Iterator[str]:
     """Return the operators of the nodes removed and added, if there are more than a few."""
     for kind, word in (("node-removed", "removed"), ("node-added", "added")):
         nodes = [change.removed or change.made for change in changes if change.kind == kind]
         counts = Counter(node.operator for node in nodes if isinstance(node, NodeItem))
-        if len(nodes) > _SHOWN:
+        if len(nodes) > SHOWN:
             most = [f"{number} {name}" for name, number in counts.most_common(_MOST_OPERATORS)]
             more = len(counts) - len(most)
             yield f"{word}: {', '.join(most)}{f' and {more} other kinds' if more > 0 else ''}"

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+from math import isfinite
 from typing import Any
 
 from castsmith.cli.text.terminal import print_data
+
+
+def number(value: object) -> object:
+    """Return the value; a number that JSON lacks as text."""
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def print_json(data: dict[str, Any]) -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from castsmith.cli.report.data import count_by_rule, effect_text
-from castsmith.cli.text.terminal import Line, Part, counted
-from castsmith.ir.records import Effect, Item, NodeItem, Refusal, Rewrite, TextItem, ValueItem
+from castsmith.cli.report.data import effect_text
+from castsmith.cli.report.savings import count_by_rule
+from castsmith.cli.text.alike import Form, folded, more_text
+from castsmith.cli.text.terminal import Line, Part
+from castsmith.ir.records import Effect, Item, NodeItem, Refusal, Rewrite, Site, TextItem, ValueItem
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
 _HANG = 8
 
-_LONG, _MOST_PLACES = 6, 4
-"""Lines from which a rewrite is long, and the number of repeated places that are named."""
-
-_SHOWN_LONG, _SHOWN_SHORT = 1, 3
-"""Number of similar records shown: of long rewrites, and of others."""
+_LONG = 6
+"""Lines from which a rewrite is long."""
 
 CODE_PIECES = 4
 """Largest number of terminal lines per node."""
@@ -29,7 +28,6 @@ KEPT_NODE = "convert-node"
 
 _TYPES = frozenset(map(type_name, ELEMENT_TYPES))
 
-Form = tuple[str, ...]
 R = TypeVar("R", Rewrite, Refusal)
 
 
@@ -46,7 +44,7 @@ def rewrite_lines(rewrites: Sequence[Rewrite], *, full: bool = False) -> Iterato
         yield from _side("    + ", "green", record.made, ends)
         yield Line((("dim", f"    {record.reason} [{effect_text(record)}]"),), 4)
         if similar:
-            yield Line((("dim", f"    and in the same way (shown by --diff=full), {_places(similar)}"),), 4)
+            yield Line((("dim", f"    and in the same way (shown by --diff=full), {more_text(similar)}"),), 4)
 
 
 def _side(mark: str, style: str, items: Iterable[Item], ends: int) -> Iterator[Line]:
@@ -74,14 +72,12 @@ def refusal_lines(refusals: Sequence[Refusal], kept_in: str, *, full: bool = Fal
         yield Line((("yellow", f"    {done}: {record.reason}"), ("", witness)), 4)
         if similar:
             also = "also kept" if is_kept else "also skipped"
-            yield Line((("dim", f"    {also}, for the same reason (shown by --diff=full), {_places(similar)}"),), 4)
+            yield Line((("dim", f"    {also}, for the same reason (shown by --diff=full), {more_text(similar)}"),), 4)
 
 
 def rewrite_form(record: Rewrite) -> Form:
     """Return a key for rewrites that differ only in names and shapes."""
-    sides = (*map(_gist, record.removed), "->", *map(_gist, record.made))
-    length = sum(1 for _ in _by_line(record.made))
-    return ("long" if length >= _LONG else "short", *words_of(record.reason), *sides)
+    return (*words_of(record.reason), *map(_gist, record.removed), "->", *map(_gist, record.made))
 
 
 def _gist(item: Item) -> str:
@@ -93,7 +89,7 @@ def _gist(item: Item) -> str:
 
 def refusal_form(record: Refusal) -> Form:
     """Return a key for refusals for the same reason."""
-    return ("short", *words_of(record.reason), record.witness)
+    return (*words_of(record.reason), record.witness)
 
 
 def words_of(reason: str) -> Iterator[str]:
@@ -102,17 +98,10 @@ def words_of(reason: str) -> Iterator[str]:
     return (word for word in words if word.isalpha() or word in _TYPES)
 
 
-def _places(records: Sequence[Rewrite | Refusal]) -> str:
-    names = [record.site.name or record.site.op for record in records[:_MOST_PLACES]]
-    more = len(records) - len(names)
-    more_text = f" and {counted(more, 'other')}" if more else ""
-    return f"{len(records)} more: {', '.join(names)}{more_text}"
-
-
 def _grouped(
     records: Sequence[R], form_of: Callable[[R], Form], *, full: bool
-) -> Iterator[tuple[R, list[Line], list[R]]]:
-    """Return the records to show, each with its heading, if any, and the similar records that are not shown."""
+) -> Iterator[tuple[R, list[Line], list[Site]]]:
+    """Return the records to show, each with its heading, if any, and the places of those alike that are not shown."""
     counts = count_by_rule(records)
     groups: dict[tuple[str, str], list[R]] = {key: [] for key in counts}
     for record in records:
@@ -120,23 +109,14 @@ def _grouped(
     for index, ((name, rule), group) in enumerate(groups.items()):
         gap = [Line(())] if index else []
         heading = [*gap, Line((("bold", f"{name}, {rule} ({len(group)})"),))]
-        alike: dict[Form, list[int]] = {}
-        for place, record in enumerate(group):
-            alike.setdefault((str(len(alike)),) if full else form_of(record), []).append(place)
-        for place, similar in _in_order(alike):
-            yield group[place], heading, [group[position] for position in similar]
+        forms = map(form_of, group) if not full else ((str(index),) for index in range(len(group)))
+        for record, similar in folded(group, forms, _is_long):
+            yield record, heading, [more.site for more in similar]
             heading = []
 
 
-def _in_order(alike: Mapping[Form, Sequence[int]]) -> list[tuple[int, Sequence[int]]]:
-    """Return the places of the shown records of a group in order; the last one of each form carries the others."""
-    shown: list[tuple[int, Sequence[int]]] = []
-    for form, places in alike.items():
-        most = _SHOWN_LONG if form[0] == "long" else _SHOWN_SHORT
-        count = most if len(places) > most + (form[0] != "long") else len(places)
-        shown += [(place, ()) for place in places[: count - 1]]
-        shown.append((places[count - 1], places[count:]))
-    return sorted(shown, key=lambda entry: entry[0])
+def _is_long(record: Rewrite | Refusal) -> bool:
+    return isinstance(record, Rewrite) and sum(1 for _ in _by_line(record.made)) >= _LONG
 
 
 def _by_line(items: Iterable[Item]) -> Iterator[Item]:

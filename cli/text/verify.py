@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from castsmith.cli.text.json import number
 from castsmith.cli.text.rewrites import item_line
 from castsmith.cli.text.terminal import Line
 from castsmith.cli.wording import with_command_options
@@ -137,8 +137,8 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
                 "compared": count.compared,
                 "undefined": count.left_out,
                 "proven": verdict.proven.get(name),
-                "absolute": _number(count.absolute) if name in verdict.tolerances else None,
-                "relative": _number(count.relative) if name in verdict.tolerances else None,
+                "absolute": number(count.absolute) if name in verdict.tolerances else None,
+                "relative": number(count.relative) if name in verdict.tolerances else None,
             }
             for name, count in verdict.outputs.items()
         ],
@@ -153,11 +153,6 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
         "notes": verdict.notes,
         "seconds": round(verdict.seconds, 3),
     }
-
-
-def _number(error: float) -> float | str:
-    """Return the number; JSON has no infinity."""
-    return error if math.isfinite(error) else str(error)
 
 
 def mismatch_data(mismatch: Mismatch) -> dict[str, Any]:

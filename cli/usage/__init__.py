@@ -1,5 +1,8 @@
-"""The arguments of commands, declared by `add_to` in a module each; nothing heavy is imported here.
+"""The arguments of commands, declared by `add_to` of each module; nothing heavy is imported here.
 
-`castsmith.cli.main` imports the module of the command that is named. A new command is a module here, as short as that
-of `explain`, and one in `commands` that carries it out.
+A new command is a function here, and a module in `commands` that carries it out.
+
+writing      fit, optimize, convert
+reading      check, bounds, info, show, diff, verify, certificate
+reference    cast, targets, passes, completion, explain, dev
 """

@@ -1,11 +1,8 @@
-"""The other process: one engine, which converts the vectors of a list one after the other.
+"""The engines, in another process (`castsmith.verification.evaluate.channel`).
 
-    python worker.py ENGINE JOBS FOLDER
-
-The file imports numpy, ml_dtypes and the engine, nothing of this program, so that it runs in any environment. JOBS has
-a line of JSON for each vector: its place in the list, `op`, `attributes`, `inputs` and `output`, each with type, shape
-and the file of its elements, and `model`, a model as `MODELS` says. The number of a vector is printed when
-it begins. Its output is written to FOLDER/NUMBER, or the reason for a refusal to FOLDER/NUMBER.refused.
+The file imports numpy, ml_dtypes and the engine, nothing of this program, so that it runs in any environment. A vector
+has `op`, `attributes`, `inputs` and `output`, each with type and shape, inputs with the bytes of their elements, and
+`model`, a model as `MODELS` says.
 """
 
 from __future__ import annotations
@@ -14,7 +11,9 @@ import ctypes
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -63,10 +62,9 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 def read(entry: Mapping[str, Any]) -> Array:
     """Return the elements of an input in its shape."""
-    content = Path(entry["path"]).read_bytes()[entry.get("offset", 0) :]
     if entry["type"] == "string":
-        return np.array(json.loads(content), object).reshape(entry["shape"])
-    return np.frombuffer(content, dtype_of(entry["type"])).reshape(entry["shape"])
+        return np.array(json.loads(entry["content"]), object).reshape(entry["shape"])
+    return np.frombuffer(entry["content"], dtype_of(entry["type"])).reshape(entry["shape"])
 
 
 def raw(array: Array) -> bytes:
@@ -130,7 +128,7 @@ def reference_engine() -> Engine:
     onnx_reference = _module("onnx.reference")
 
     def convert(job: Job, _inputs: Sequence[Array]) -> Array:
-        evaluator = onnx_reference.ReferenceEvaluator(onnx.load(job["model"]))
+        evaluator = onnx_reference.ReferenceEvaluator(onnx.load_from_string(job["model"]))
         return np.asarray(evaluator.run(None, {})[0])
 
     return convert
@@ -189,7 +187,10 @@ def tract_engine() -> Engine:
 
     def convert(job: Job, inputs: Sequence[Array]) -> Array:
         _plain_only(job)
-        model = tract.onnx().load(job["model"]).into_model().into_runnable()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "model.onnx")
+            path.write_bytes(job["model"])
+            model = tract.onnx().load(str(path)).into_model().into_runnable()
         return np.asarray(model.run(list(inputs))[0].to_numpy())
 
     return convert
@@ -204,7 +205,7 @@ def onnx2torch_engine() -> Engine:
     to, back = _torch_views(torch)
 
     def convert(job: Job, inputs: Sequence[Array]) -> Array:
-        module = onnx2torch.convert(onnx.load(job["model"]))
+        module = onnx2torch.convert(onnx.load_from_string(job["model"]))
         return back(module(*(to(entry["type"], array) for entry, array in zip(job["inputs"], inputs, strict=True))))
 
     return convert
@@ -423,26 +424,25 @@ def version_of(package: str) -> str:
         return str(getattr(sys.modules.get(package), "__version__", "unknown"))
 
 
-def main(engine: str, jobs: str, folder: str) -> None:
-    """Convert every vector of the list; say what begins, so that a crash is known by its vector."""
-    package, load = ENGINES[engine]
-    convert = load()
-    Path(folder, "version").write_text(version_of(package), encoding="utf-8")
-    print("ready", flush=True)
-    for line in Path(jobs).read_text(encoding="utf-8").splitlines():
-        job = json.loads(line)
-        print(job["number"], flush=True)
+@cache
+def _loaded(engine: str) -> Engine:
+    return ENGINES[engine][1]()
+
+
+def answerer() -> Callable[..., object]:
+    """Return the function that answers requests, as `channel` calls it.
+
+    Without a vector it imports the engine and gives its version. Of a vector it gives the bytes of the output and,
+    where the process is not to be trusted any more, the reason.
+    """
+
+    def answer(engine: str, job: Job | None = None) -> object:
+        convert = _loaded(engine)
+        if job is None:
+            return version_of(ENGINES[engine][0])
         try:
-            result = raw(convert(job, [read(entry) for entry in job["inputs"]]))
-        except Exception as error:  # whatever the engine raises is its refusal
-            reason = str(error).strip() or type(error).__name__
-            Path(folder, f"{job['number']}.refused").write_text(reason[:2000], encoding="utf-8")
-            if isinstance(error, BrokenError):
-                return
-        else:
-            Path(folder, str(job["number"])).write_bytes(result)
-    print("done", flush=True)
+            return raw(convert(job, [read(entry) for entry in job["inputs"]])), ""
+        except BrokenError as error:
+            return b"", str(error)
 
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
+import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ import onnx.parser
 import pytest
 
 from castsmith.cli.batch import worker
-from castsmith.cli.batch.worker import Done, Task
-from castsmith.cli.main import main, whole_parser
+from castsmith.cli.main import _arguments, main, whole_parser  # pyright: ignore[reportPrivateUsage]
+from castsmith.cli.outcome import Outcome, Task
 from castsmith.cli.parser import subcommands
 
 MIXED = """<ir_version: 10, opset_import: ["" : 18]>
@@ -85,15 +85,22 @@ def is_one_sentence(text: str) -> bool:
     )
 
 
-def batch_in_this_process(_: int, tasks: Sequence[Task]) -> Iterator[Done]:
+def batch_in_this_process(_: int | None, tasks: Sequence[Task]) -> Iterator[Outcome]:
     """Do the work of the processes of a batch here."""
     yield from map(_done, tasks)
 
 
-def _done(task: Task) -> Done:
+def _done(task: Task) -> Outcome:
     with TemporaryFile() as errors:
         text = TextIOWrapper(errors, write_through=True)
         with redirect_stderr(text):
-            done = worker._run(task, errors)  # pyright: ignore[reportPrivateUsage, reportArgumentType]
+            done = worker.outcome_of(task, errors)  # pyright: ignore[reportArgumentType]
         text.detach()
-    return json.loads(json.dumps(done))
+    return pickle.loads(pickle.dumps(done))
+
+
+def task_for(*words: str) -> Task:
+    """Return the task of the command with these words."""
+    arguments = _arguments(list(words))
+    values = {name: value for name, value in vars(arguments).items() if name != "parser"}
+    return Task(arguments.input[0], "", values)

@@ -273,7 +273,7 @@ def test_a_signal_ends_the_processes_of_a_batch_too(tmp_path: Path, number: sign
     models = [str(write_model(tmp_path / f"{name}.onnx", MIXED)) for name in "abc"]
     slow = tmp_path / "castsmith_slow.py"
     slow.write_text(f"import time; open({str(tmp_path)!r} + '/started', 'w').close(); time.sleep(900)\n")
-    run = f"import castsmith.cli.batch.worker as w; w.worker_command = lambda: [{sys.executable!r}, {str(slow)!r}]\n"
+    run = f"import castsmith.cli.batch.pool as p; p.WORKER = {str(slow)!r}\n"
     run += "import sys; import castsmith.cli.entry as entry; sys.exit(entry.main())"
     command = [sys.executable, "-c", run, "optimize", "--jobs", "2", *models, "-o", str(tmp_path / "out")]
     ended = _ended_by(number, command, (tmp_path / "started").exists)

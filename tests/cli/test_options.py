@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
-from castsmith.cli.consistency import EXCLUDES, NEEDS
+from castsmith.cli.consistency import EXCLUDES, NEEDS, Pair
 from castsmith.passes.core.options import flag_of
 from tests.cli.helpers import CLEAN, Command, is_one_sentence, parsers, write_model
 from tests.sampling import sampled
@@ -219,31 +218,42 @@ def given(command: str, name: str) -> str:
     return f"{flag_of(name)}={VALUES[name]}" if flag_of(name) in with_values(parsers()[command]) else flag_of(name)
 
 
-def named(tables: Mapping[str, T]) -> Iterator[tuple[str, T]]:
-    """Yield what a table says of each command, with the words that name it."""
-    yield from ((words, tables[words.split()[-1]]) for words in parsers() if words.split()[-1] in tables)
+def needs(command: str) -> dict[str, str]:
+    """Return the options of the command that need another, each with one that it needs."""
+    names = [action.dest for action in _actions(parsers()[command])]
+    rows = {name: NEEDS.get(f"{command.split()[-1]} {name}") or NEEDS.get(name) for name in names}
+    return {name: row[0][0] for name, row in rows.items() if row is not None}
 
 
 def test_an_option_that_needs_another_is_refused_without_it(castsmith: Command, folder: Path) -> None:
-    for command, options in named(NEEDS):
-        for name, (others, _) in options.items():
+    checked = set[str]()
+    for command in parsers():
+        for name, needed in needs(command).items():
             said = require_refused(castsmith, folder, [*command.split(), *ALWAYS[command], given(command, name)])
-            assert said.startswith(f"castsmith: {flag_of(name)} needs {flag_of(others[0])}"), command
-            ended = castsmith(*command.split(), *ALWAYS[command], given(command, name), given(command, others[0]))
+            assert said.startswith(f"castsmith: {flag_of(name)} needs {flag_of(needed)}"), command
+            ended = castsmith(*command.split(), *ALWAYS[command], given(command, name), given(command, needed))
             assert " needs " not in ended.err, (command, name)
+            checked |= {name, f"{command.split()[-1]} {name}"}
+    assert checked >= {*NEEDS}
 
 
 def test_options_that_exclude_each_other_are_refused_together(castsmith: Command, folder: Path) -> None:
-    for command, pairs in named(EXCLUDES):
-        for pair in pairs:
+    checked = set[Pair]()
+    for command, parser in parsers().items():
+        names = {action.dest for action in _actions(parser)}
+        for pair in EXCLUDES:
+            if not {pair.one, pair.other} <= names or (pair.commands and command not in pair.commands):
+                continue
             words = [word for word in ALWAYS[command] if not word.startswith("--sets")]
-            needed = {given(command, NEEDS[command][name][0][0]) for name in pair[:2] if name in NEEDS.get(command, {})}
+            needed = {given(command, other) for name, other in needs(command).items() if name in pair[:2]}
             said = require_refused(
                 castsmith,
                 folder,
                 [*command.split(), *words, *needed, given(command, pair.one), given(command, pair.other)],
             )
             assert said.startswith(f"castsmith: {flag_of(pair.one)} and {flag_of(pair.other)} exclude each other"), pair
+            checked.add(pair)
+    assert checked == {*EXCLUDES}
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from castsmith.conformance.domains import domain_hash, domains
 from castsmith.conformance.engines.running import run
 from castsmith.conformance.exporting import suite
 from castsmith.conformance.vectors import every_type
+from tests.conformance.domains import domain_hash, domains
 from tests.conformance.pages import write_pages
 from tests.conformance.second import second_hash
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from castsmith.conformance.domains import Array, Domain, domains
 from castsmith.numerics.types import element_type, type_name
+from tests.conformance.domains import Array, Domain, domains
 from tests.numerics import oracle
 
 _CHUNK = 1 << 24

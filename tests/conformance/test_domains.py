@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from onnx_ir import DataType
 
-from castsmith.conformance.domains import Domain, domain_hash, domains
+from tests.conformance.domains import Domain, domain_hash, domains
 from tests.conformance.second import second_hash
 from tests.sampling import complete_only, sampled
 

@@ -172,7 +172,7 @@ def test_bad_requests_are_refused_in_a_sentence_and_leave_nothing(
         (("export", tmp_path / "none" / "new"), "No such file"),
         (("run", tmp_path / "full", "--engine", "reference"), "holds no conformance suite"),
         (("run", "--engine", "onnxruntim"), "did you mean 'onnxruntime'?"),
-        (("run", "--engine", "gfloat", "--match", "xyzzy", "--types", "bool"), "no vector has"),
+        (("run", "--engine", "ml_dtypes", "--match", "xyzzy", "--types", "bool"), "no vector has"),
     ):
         ended = Command(capsys)("dev", "conformance", *words)
         assert ended.code == 2

@@ -17,8 +17,8 @@ from google.protobuf import text_format
 import castsmith as public
 from castsmith.verification.compare import difference
 from castsmith.verification.evaluate import engines, limits
+from castsmith.verification.evaluate.channel import TIMED
 from castsmith.verification.evaluate.engines import Engine
-from castsmith.verification.evaluate.worker import TIMED
 from castsmith.verification.inputs.drawn import Inputs
 from castsmith.verification.inputs.reach import Reach
 from castsmith.verification.run import verify

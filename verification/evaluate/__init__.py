@@ -7,7 +7,8 @@ the elements that the standard leaves undefined. EngineError says why a model do
     control_flow   If, Loop, Scan, sequences and optionals
     conversions    casts, quantization and QONNX's Trunc, by `castsmith.numerics`; how undefinedness spreads
     promotion      promotion of operands that disagree, by the schema alone
-    engines        an operator run by ONNX Runtime, OpenVINO or the reference, in a process of its own (worker)
+    engines        an operator run by ONNX Runtime, OpenVINO or the reference, in another process (worker)
+    process        another process that answers requests (channel), for engines and other work that may crash
     indices        the indices that an operator takes
     coverage       what the inputs reached of the model
     limits         the time, turns and elements that a run may take

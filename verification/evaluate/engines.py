@@ -9,12 +9,6 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import math
-import signal
-import subprocess
-import sys
-import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -29,16 +23,14 @@ import onnx.helper
 import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.qonnx import QONNX_DOMAINS
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of, type_attributes
 from castsmith.ir.ops.traits import Role
-from castsmith.numerics.errors import present
 from castsmith.verification.evaluate.names import EngineName
+from castsmith.verification.evaluate.process import LONGEST_REQUEST, CrashError, EngineError, Process
 from castsmith.verification.evaluate.promotion import Array, dtype_of
 from castsmith.verification.evaluate.sums import PRODUCTS, sums_on_the_way
-from castsmith.verification.evaluate.worker import TIMED, receive, send
 
 ENGINES = get_args(EngineName)
 
@@ -54,148 +46,22 @@ TITLES = {
 
 _BY_OPENVINO = ("float32", "float16", "int32", "int8", "uint8", "bool")
 _INT32 = np.iinfo(np.int32)
-_LONGEST_CALL = 300.0
-"""Seconds of the processor for a request without another limit."""
-
 _SHORTEST_START = 10.0
 """Seconds to load a model, also where a call may take less: the first one imports the engine."""
 
-_WATCHED_EVERY = 0.2
-"""Seconds between two looks at the clock, against limits of a second and more."""
-
 _MOST_GONE = 64
 """Models that are forgotten with one request, which takes as long as running a small one."""
-
-_WALL = 10.0 if TIMED else 1.0
-"""Seconds of the clock for each of the processor, after which a request that waits for ever is ended."""
 
 _OF_TYPES = "not support"
 """In an error of a kernel of ONNX Runtime that loads, and refuses its types when it runs."""
 _OF_MEMORY = ("bad_alloc", "bad allocation", "Failed to allocate", "Unable to allocate", "MemoryError")
 
 
-class EngineError(ModelError):
-    """An engine that is not installed, or an operator that no engine runs on the given operands.
-
-    Attributes:
-        open: An operand depends on a result that the standard leaves undefined.
-        unsupported: No engine has the operator, or its results cannot be read.
-    """
-
-    open = False
-
-    def __init__(self, message: str, unsupported: bool = False) -> None:
-        super().__init__(message)
-        self.unsupported = unsupported
-
-
 class LimitError(EngineError):
     """A comparison exceeded its limits of time or memory."""
 
 
-class CrashError(EngineError):
-    """The process of the engine ended, or was ended after a timeout: `late`."""
-
-    late = False
-
-
-class Process:
-    """The other process, started on first use and again after a crash.
-
-    Attributes:
-        turn: The number of starts.
-        gone: The keys of models that are no longer used.
-        used: Seconds of the processor that all requests took.
-        lock: Held by the requesting thread: the process answers one request at a time.
-    """
-
-    def __init__(self) -> None:
-        self.turn = 0
-        self.gone: deque[int] = deque()
-        self.used = 0.0
-        self.lock = threading.RLock()
-        self._running: subprocess.Popen[bytes] | None = None
-        self._deadline = math.inf
-        self._late = False
-
-    def ask(self, *request: object, seconds: float = _LONGEST_CALL) -> Any:
-        """Return the answer to a request.
-
-        Args:
-            seconds: The limit of processor time; waiting for a processor does not count.
-
-        Raises:
-            EngineError: The request failed.
-            CrashError: The process ended.
-        """
-        with self.lock:
-            return self._ask(request, seconds)
-
-    def _ask(self, request: tuple[object, ...], seconds: float) -> Any:
-        running = self._started()
-        into, out = present(running.stdin, "the input of the process"), present(running.stdout, "its output")
-        self._late, self._deadline = False, time.monotonic() + _WALL * seconds
-        try:
-            send(into, (seconds, *request))
-            done, reply, used = receive(out)
-            self.used += used
-        except (EOFError, OSError):
-            self._deadline = math.inf
-            error = CrashError(self._cause_of_end(running, seconds))
-            error.late = self._late
-            raise error from None
-        except BaseException:
-            self.close()  # a late answer would be read as the answer to the next request
-            raise
-        finally:
-            self._deadline = math.inf
-        if not done:
-            raise EngineError(reply)
-        return reply
-
-    @property
-    def is_alive(self) -> bool:
-        """True if the process runs, so that it holds the models of this turn."""
-        return self._running is not None and self._running.poll() is None
-
-    def close(self) -> None:
-        """End the process."""
-        if self._running is not None:
-            self._running.kill()
-            self._running.wait()
-            self._running = None
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._running is None or not self.is_alive:
-            script = Path(__file__).with_name("worker.py")
-            pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-            self._running = subprocess.Popen([sys.executable, "-P", script], stdin=pipe, stdout=pipe, stderr=nowhere)
-            if not self.turn:
-                threading.Thread(target=self._watch, daemon=True).start()
-            self.turn += 1
-        return self._running
-
-    def _watch(self) -> None:
-        """End requests that wait for ever, with one thread for all: starting one for each takes longer than they do."""
-        while True:
-            time.sleep(_WATCHED_EVERY)
-            running = self._running
-            if running is not None and time.monotonic() > self._deadline:
-                self._late = True
-                running.kill()
-
-    def _cause_of_end(self, running: subprocess.Popen[bytes], seconds: float) -> str:
-        running.kill()
-        code = running.wait()
-        self._running = None
-        self._late |= TIMED and code == -signal.SIGPROF
-        if self._late:
-            self.used += seconds
-            return f"does not end within {seconds:.0f} s"
-        return f"crashed its process ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
-
-
-_PROCESS = Process()
+_PROCESS = Process(Path(__file__).with_name("worker.py"))
 atexit.register(_PROCESS.close)
 
 
@@ -205,6 +71,8 @@ def process() -> Process:
 
 
 _KEYS = itertools.count()
+_GONE: deque[int] = deque()
+"""The keys of models that are no longer used."""
 
 
 @dataclass
@@ -218,24 +86,23 @@ class Prepared:
     turn: int = 0
 
     def __post_init__(self) -> None:
-        weakref.finalize(self, process().gone.append, self.key)
+        weakref.finalize(self, _GONE.append, self.key)
 
-    def ready(self, seconds: float = _LONGEST_CALL) -> None:
+    def ready(self, seconds: float = LONGEST_REQUEST) -> None:
         """Load the model if necessary. Raises EngineError if the engine refuses it."""
         worker = process()
         with worker.lock:
-            if len(worker.gone) > _MOST_GONE and worker.is_alive:
-                gone = [worker.gone.popleft() for _ in range(len(worker.gone))]
-                worker.ask("forget", gone)
+            if len(_GONE) > _MOST_GONE and worker.is_alive:
+                worker.ask("forget", [_GONE.popleft() for _ in range(len(_GONE))])
             if self.turn != worker.turn or not worker.is_alive:
                 worker.ask("prepare", self.key, self.kind, self.model, self.fixed, seconds=seconds)
                 self.turn = worker.turn
 
-    def run(self, feeds: Mapping[str, Array], seconds: float = _LONGEST_CALL) -> list[Any]:
+    def run(self, feeds: Mapping[str, Array], seconds: float = LONGEST_REQUEST) -> list[Any]:
         """Return the outputs for the inputs by name."""
         with process().lock:
             self.ready(max(seconds, _SHORTEST_START))
-            return process().ask("run", self.key, dict(feeds), seconds=min(seconds, _LONGEST_CALL))
+            return process().ask("run", self.key, dict(feeds), seconds=min(seconds, LONGEST_REQUEST))
 
 
 @dataclass
@@ -275,7 +142,7 @@ class Engine:
         operands: Sequence[Array | None],
         imports: Mapping[str, int],
         *,
-        seconds: float = _LONGEST_CALL,
+        seconds: float = LONGEST_REQUEST,
         fresh: bool = False,
         extra: Mapping[str, float] | None = None,
         again: bool = False,

@@ -1,88 +1,45 @@
-"""The process in which engines run: a file of its own, started as a script, that imports nothing of Castsmith.
+"""Engines in the other process, whose script imports nothing of Castsmith.
 
-It reads requests from its input and writes the answers to its output, each a pickle preceded by its length: `prepare` a
-model under a key, `run` it on arrays, or `forget` some keys. Before each stand the seconds of the processor that it may
-take; the operating system ends the process after those. Every Python error is an answer. Each answer holds the seconds
-of the processor since the one before. The requesting side (`castsmith.verification.evaluate.engines`) notices if the
-process ends.
+The requests are to `prepare` a model under a key, to `run` it on arrays, or to `forget` some keys. `channel` reads
+them, and `castsmith.verification.evaluate.engines` makes them.
 """
 
 from __future__ import annotations
 
-import os
-import pickle
-import signal
-import struct
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import IO, Any
+from typing import Any
 
 Run = Callable[[Mapping[str, Any]], Sequence[Any]]
 
-_LENGTH = struct.Struct("<Q")
 _FREE, _TIMES, _EACH, _ALIGNMENT = 4 << 30, 8, 2 << 20, 64
 """The memory limit of engines: a number of bytes, a multiple of the size of their inputs, and bytes for each model."""
 
 
-def send(stream: IO[bytes], message: object) -> None:
-    """Write one message."""
-    data = pickle.dumps(message, protocol=5)
-    stream.write(_LENGTH.pack(len(data)))
-    stream.write(data)
-    stream.flush()
-
-
-def receive(stream: IO[bytes]) -> Any:
-    """Return the next message. Raises EOFError if the other end is closed."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        raise EOFError
-    (length,) = _LENGTH.unpack(head)
-    data = stream.read(length)
-    if len(data) < length:
-        raise EOFError
-    return pickle.loads(data)
-
-
-def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer requests until the input ends."""
+def answerer() -> Callable[..., object]:
+    """Return the function that answers requests, as `channel` calls it: it holds the models that are prepared."""
     prepared: dict[int, Run] = {}
     sizes: dict[int, int] = {}
-    counted = time.process_time()
-    while True:
-        try:
-            seconds, request, *words = receive(requests)
-        except EOFError:
-            return
-        limit_seconds(seconds)
+
+    def answer(request: str, *words: Any) -> object:
         size = sum(map(_size, words))
         if request == "prepare":
             sizes[words[0]] = size
         elif request == "forget":
-            sizes = {key: number for key, number in sizes.items() if key not in words[0]}
+            for key in words[0]:
+                prepared.pop(key, None)
+                sizes.pop(key, None)
         _limit_memory(_TIMES * (sum(sizes.values()) + size) + _EACH * len(sizes))
-        try:
-            result = _answer(prepared, request, *words)
-            words.clear()
-            counted, used = time.process_time(), time.process_time() - counted
-            send(answers, (True, result, used))
-        except Exception as error:  # each engine raises classes of its own, ONNX Runtime one for each status code
-            text = " ".join((str(error) or type(error).__name__).split())[:200]
-            counted, used = time.process_time(), time.process_time() - counted
-            send(answers, (False, text, used))
-        limit_seconds(0.0)
+        if request == "prepare":
+            key, kind, model, fixed = words
+            prepared[key] = _KINDS[kind](model, {name: _aligned(array) for name, array in fixed.items()})
+        if request == "run":
+            key, feeds = words
+            return list(prepared[key]({name: _aligned(array) for name, array in feeds.items()}))
+        return None
 
-
-TIMED = hasattr(signal, "setitimer")
-"""True if the operating system counts processor time for the process, and can end it for that (not on Windows)."""
-
-
-def limit_seconds(seconds: float) -> None:
-    """End this process by SIGPROF after so many more seconds of the processor; 0 removes the limit."""
-    if TIMED:
-        signal.setitimer(signal.ITIMER_PROF, seconds)
+    return answer
 
 
 def _size(word: Any) -> int:
@@ -102,19 +59,6 @@ def _limit_memory(size: int) -> None:
         most = _FREE + size
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
-
-
-def _answer(prepared: dict[int, Run], request: str, *words: Any) -> Any:
-    if request == "prepare":
-        key, kind, model, fixed = words
-        prepared[key] = _KINDS[kind](model, {name: _aligned(array) for name, array in fixed.items()})
-        return None
-    if request == "run":
-        key, feeds = words
-        return list(prepared[key]({name: _aligned(array) for name, array in feeds.items()}))
-    for key in words[0]:
-        prepared.pop(key, None)
-    return None
 
 
 def _aligned(array: Any) -> Any:
@@ -214,8 +158,3 @@ _KINDS: dict[str, Callable[[bytes, Mapping[str, Any]], Run]] = {
     "reference": _reference,
     "qonnx": _qonnx,
 }
-
-if __name__ == "__main__":
-    channel = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # output of engines is not an answer
-    serve(sys.stdin.buffer, channel)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from castsmith.cli.batch import worker as batch_worker
 from castsmith.cli.batch.dask import _outcomes  # pyright: ignore[reportPrivateUsage]
 from castsmith.cli.main import main
+from castsmith.cli.outcome import Outcome, Task
 from tests.cli.batch.test_many import UNSAFE, inputs, require_all_but_the_bad
 from tests.sampling import complete_only
 
@@ -26,16 +25,16 @@ def test_no_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
 @dataclass(eq=False)
 class Future:
     status: str
-    outcome: Mapping[str, object]
+    outcome: Outcome
 
-    def result(self) -> Mapping[str, object]:
+    def result(self) -> Outcome:
         return self.outcome
 
 
 def test_a_lost_scheduler_fails_the_models_that_are_left() -> None:
     """The scheduler of a cluster ended: one future has its result, the others are cancelled."""
-    tasks = [batch_worker.Task(name, "", []) for name in "abc"]
-    outcome = {"input": "a", "exit_code": 0}
+    tasks = [Task(name, "", {}) for name in "abc"]
+    outcome = Outcome(tasks[0])
     states = ("finished", "cancelled", "lost")
     futures = {Future(status, outcome): task for status, task in zip(states, tasks, strict=True)}
 
@@ -43,8 +42,8 @@ def test_a_lost_scheduler_fails_the_models_that_are_left() -> None:
         raise CancelledError
 
     done = list(_outcomes("tcp://gone", None, wait, futures))
-    assert [each["exit_code"] for each in done] == [0, 2, 2]
-    assert done[1]["messages"] == ["castsmith: b: the cluster at tcp://gone was lost."]
+    assert [outcome.exit_code for outcome in done] == [0, 2, 2]
+    assert done[1].messages == ["castsmith: b: the cluster at tcp://gone was lost."]
 
 
 @complete_only

@@ -12,8 +12,9 @@ from pathlib import Path
 import onnx
 import pytest
 
-from castsmith.cli.batch import worker as batch_worker
+from castsmith.cli.batch.pool import run_alone
 from castsmith.cli.main import main
+from tests.cli.helpers import task_for
 
 MODELS = Path(__file__).parents[3] / "models"
 GOOD = ("mixed_types", "qonnx_trunc", "control_flow")
@@ -180,9 +181,9 @@ def test_convert_check_and_verify_take_folders(tmp_path: Path, capsys: pytest.Ca
     assert {model["input"] for model in found} == {str(folder / f"{name}.onnx") for name in names}
     for source in names:
         shutil.copy(folder / f"{GOOD[1]}.onnx", out / f"{source}.onnx")
-    for option, name in (("--dim", "Nothing=3"), ("--allow-type-change", "Nothing")):
+    for option, name in (("--dim", "Nothing=3"), ("--shape", "Nothing=3"), ("--allow-type-change", "Nothing")):
         assert main(["verify", str(folder), str(folder), option, name]) == 2
-        assert "the models do not have it" in capsys.readouterr().err
+        assert f"{option} Nothing: unknown " in capsys.readouterr().err
     assert main(["verify", str(folder), str(folder), UNSAFE, "--sets", "1", "--dim", "batch=2"]) == 0
     assert "2 models: 2 equal" in capsys.readouterr().out
     assert main(["verify", str(folder), str(out), UNSAFE, "--sets", "1", "--json"]) == 1
@@ -211,10 +212,10 @@ def test_nothing_is_imported_from_the_current_folder(tmp_path: Path, monkeypatch
     command = [sys.executable, "-m", "castsmith", *words]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
-    task = batch_worker.Task(files[0], "one.onnx", ["optimize", files[0], "-o", "one.onnx", UNSAFE])
+    task = task_for("optimize", files[0], "-o", "one.onnx", UNSAFE)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep)
-    assert batch_worker.run_alone(task)["exit_code"] == 0
+    monkeypatch.setenv("PYTHONPATH", f"{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    assert run_alone(task).exit_code == 0
     assert not (tmp_path / "ran").exists()
 
 

@@ -54,7 +54,7 @@ def test_settings_are_found_and_give_way_to_options(
         ('fail-on = "fatal"', "c.toml: fail-on: unknown value 'fatal'"),
         ('promote-unsafe = "yes"', "c.toml: promote-unsafe: must be true or false"),
         ('[severity]\nlossy-cast-chain = "fatal"', "c.toml: severity.lossy-cast-chain: unknown severity 'fatal'"),
-        ('[severity]\nlossy = "note"', "c.toml: severity: unknown code 'lossy'"),
+        ('[severity]\nlossy = "note"', "c.toml: severity.lossy: unknown code 'lossy'"),
         ("severity = 4", "c.toml: severity: must be a table"),
         ('[per-file-ignores]\n"*" = "x"', "c.toml: per-file-ignores.*: unknown code 'x'"),
         ("[", "c.toml: not TOML"),

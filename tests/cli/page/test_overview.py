@@ -10,7 +10,7 @@ import onnx_ir
 
 from castsmith.cli.gate.comments import LARGEST, markdown_text
 from castsmith.cli.gate.judging import Checked
-from castsmith.cli.page.data import around, html_text
+from castsmith.cli.page.data import html_text
 from castsmith.cli.page.overview import overview
 from castsmith.ir.records import Diagnostic, Severity, Site
 from tests.cli.helpers import Command, write_model
@@ -29,8 +29,8 @@ def test_the_neighbours_of_values() -> None:
         ]
     )
     text = f"{HEAD} g (float[2] x, float[2] y) => (float[2] z, float[2] x1) <float[2] w = {{1, 2}}> {{ {nodes} }}"
-    found = around(onnx_ir.from_proto(onnx.parser.parse_model(text)))
-    assert {name: found[name] for name in ("x", "y", "w", "x0", "x1", "y3", "z")} == {
+    model_map = overview(onnx_ir.from_proto(onnx.parser.parse_model(text)))
+    assert {name: model_map.neighbours(name) for name in ("x", "y", "w", "x0", "x1", "y3", "z")} == {
         "x": ("input", ["Relu", "Relu", "Relu"]),
         "y": ("input", ["Neg", "Neg", "Neg", "+1 more"]),
         "w": ("constant", ["Add", "Add", "Add", "+2 more"]),
@@ -39,6 +39,7 @@ def test_the_neighbours_of_values() -> None:
         "y3": ("Neg", ["Sum"]),
         "z": ("Sum", ["output"]),
     }
+    assert model_map.neighbours("nothing") is None
 
 
 def test_the_text_of_a_change_is_cut_after_90_characters(castsmith: Command, tmp_path: Path) -> None:

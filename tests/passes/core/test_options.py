@@ -19,7 +19,7 @@ from castsmith import OptionError, PromotionError, optimize
 from castsmith.cli.arguments import add_options, given_options
 from castsmith.cli.deprecated import RETIRED
 from castsmith.cli.main import main
-from castsmith.cli.usage.optimize import OPTIONS as ON_COMMAND_LINE
+from castsmith.cli.usage.writing import OPTIONS as ON_COMMAND_LINE
 from castsmith.lowering.encodings.choose import Encoding
 from castsmith.lowering.narrow.facts import NARROWER
 from castsmith.lowering.narrow.run import NarrowTypes

@@ -14,7 +14,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from castsmith.verification.evaluate import worker
+from castsmith.verification.evaluate import channel, worker
 
 _MODEL = """<ir_version: 10, opset_import: ["" : 21]>
     g (float[2] x, float[2] w) => (float[2] y, float[2] z) { y = Sub (x, w) z = Neg (x) }"""
@@ -39,39 +39,36 @@ def recorder(calls: list[tuple[Any, ...]], *first: Any) -> Callable[..., None]:
 def no_limits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """Record the limits in place of setting them for this process."""
     limits: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(worker, "limit_seconds", recorder(limits, "seconds"))
+    monkeypatch.setattr(channel, "limit_seconds", recorder(limits, "seconds"))
     monkeypatch.setattr(worker, "_limit_memory", recorder(limits, "memory"))
     return limits
 
 
 def served(*requests: tuple[Any, ...]) -> list[Any]:
-    sent, answers = io.BytesIO(), io.BytesIO()
-    for request in requests:
-        worker.send(sent, request)
-    sent.seek(0)
-    worker.serve(sent, answers)
+    answers = io.BytesIO()
+    channel.serve(requests, answers, worker.answerer)
     answers.seek(0)
     found = list[Any]()
     while answers.tell() < len(answers.getvalue()):
-        found.append(worker.receive(answers))
+        found.append(channel.receive(answers))
     return found
 
 
 def test_a_message_is_a_pickle_after_its_length() -> None:
     stream = io.BytesIO()
-    worker.send(stream, {"a": [1, 2]})
+    channel.send(stream, {"a": [1, 2]})
     data = stream.getvalue()
     assert int.from_bytes(data[:8], "little") == len(data) - 8
     assert pickle.loads(data[8:]) == {"a": [1, 2]}
-    assert worker.receive(io.BytesIO(data)) == {"a": [1, 2]}
+    assert channel.receive(io.BytesIO(data)) == {"a": [1, 2]}
 
 
 @pytest.mark.parametrize("kept", [0, 7, 8, -1])
 def test_a_message_that_ends_early(kept: int) -> None:
     stream = io.BytesIO()
-    worker.send(stream, "text")
+    channel.send(stream, "text")
     with pytest.raises(EOFError):
-        worker.receive(io.BytesIO(stream.getvalue()[:kept]))
+        channel.receive(io.BytesIO(stream.getvalue()[:kept]))
 
 
 def test_each_request_has_an_answer_in_order() -> None:
@@ -100,7 +97,7 @@ def test_an_error_is_one_short_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return prepare
 
-    for text, expected in (("two\n  lines", "two lines"), ("", "ValueError"), ("x" * 300, "x" * 200)):
+    for text, expected in (("two\n  lines", "two lines"), ("", "ValueError"), ("x" * 500, "x" * 400)):
         monkeypatch.setitem(worker._KINDS, "failing", failing(text))  # pyright: ignore[reportPrivateUsage]
         assert served((1.0, "prepare", 1, "failing", b"", {}))[0][:2] == (False, expected)
 
@@ -130,12 +127,12 @@ def test_limits_count_the_models_that_are_held(no_limits: list[tuple[Any, ...]])
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs setitimer")
 def test_seconds_are_those_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert worker.TIMED
+    assert channel.TIMED
     try:
-        worker.limit_seconds(1000.0)
+        channel.limit_seconds(1000.0)
         assert 990 < signal.getitimer(signal.ITIMER_PROF)[0] <= 1000.1
     finally:
-        worker.limit_seconds(0.0)
+        channel.limit_seconds(0.0)
     assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
 
 

@@ -17,10 +17,11 @@ import numpy.typing as npt
 from onnx_ir import DataType
 
 from castsmith.conformance.values import values_for
+from castsmith.conformance.vectors import Setting, settings_of
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.critical import every_value
 from castsmith.numerics.status import cast_status
-from castsmith.numerics.types import ELEMENT_TYPES, Kind, Specials, element_type, type_name
+from castsmith.numerics.types import ELEMENT_TYPES, Kind, element_type, type_name
 
 Array = npt.NDArray[Any]
 
@@ -46,9 +47,8 @@ class Domain:
 
     def name(self) -> str:
         """Return a name of letters, digits and underscores."""
-        words = [type_name(self.source), "to", type_name(self.target)]
-        words += [] if self.saturate else ["no_saturate"]
-        return "_".join(words + ([] if self.round_mode == "up" else [self.round_mode]))
+        setting = Setting(self.saturate, self.round_mode)
+        return "_".join([type_name(self.source), "to", type_name(self.target), *setting.words()])
 
     def outputs(self, values: Array) -> Array:
         """Return the conversion of some values."""
@@ -87,11 +87,7 @@ def domains() -> Iterator[Domain]:
         for target, row in ELEMENT_TYPES.items():
             if row.kind not in (Kind.INTEGER, Kind.FLOATING) or row.bits > 16 or target is source:
                 continue
-            eight = row.kind is Kind.FLOATING and row.bits == 8
-            for mode in ("up", "down", "nearest") if row.specials is Specials.E8M0 else ("up",):
-                yield from (
-                    Domain(source, target, saturate, mode) for saturate in ((True, False) if eight else (True,))
-                )
+            yield from (Domain(source, target, setting.saturate, setting.round_mode) for setting in settings_of(row))
 
 
 def domain_hash(domain: Domain) -> str:
