@@ -2,7 +2,8 @@
 
 Each line of `said.txt` is a case of `operators` or a random graph, with what is said of its values: the least and the
 greatest element, the mean size of the ends where there are several entries, what may be besides, the dimensions, and
-what is known of parts of a whole and of norms. `python -m tests.analysis.bounds.test_step_tightness` writes it again.
+what is known of parts of a whole and of norms. The inputs of an `open` case have dimensions without a size, those of a
+`bare` one no shape. `python -m tests.analysis.bounds.test_step_tightness` writes it again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tests.sampling import check_all
 FILE = Path(__file__).with_name("said.txt")
 _NEWEST = 24
 _SEEDS, _GRAPHS = 4, 60
+_WITHOUT_SIZES = ("open", "bare")
 _TYPES = (onnx_ir.DataType.FLOAT, onnx_ir.DataType.INT32, onnx_ir.DataType.BFLOAT16)
 
 
@@ -37,11 +39,20 @@ def said(x: Interval) -> str:
     return f"{ends}{means}{special} ({dims}){more}{' if finite' if x.assumes else ''}"
 
 
-def line(domain: str, op_type: str, opset: int, dtype: int, seed: int) -> str:
+def line(domain: str, op_type: str, opset: int, dtype: int, seed: int, sizes: str = "") -> str:
     """Return the case and what is said of the results of its nodes."""
     case = operators.case_of(domain, op_type, opset, dtype, seed)
-    head = f"{f'{domain}.{op_type}'.lstrip('.')} {opset} {onnx_ir.DataType(dtype).name} {seed}"
-    return " | ".join((head, *of_nodes(case.model(), case.ranges)))
+    head = f"{f'{domain}.{op_type}'.lstrip('.')} {opset} {onnx_ir.DataType(dtype).name} {seed} {sizes}".rstrip()
+    return " | ".join((head, *of_nodes(without_sizes(case.model(), sizes), case.ranges)))
+
+
+def without_sizes(model: onnx.ModelProto, sizes: str) -> onnx.ModelProto:
+    for value in model.graph.input if sizes else ():
+        if sizes == "bare":
+            value.type.tensor_type.ClearField("shape")
+        for index, dim in enumerate(value.type.tensor_type.shape.dim if sizes == "open" else ()):
+            dim.dim_param = f"{value.name}_{index}"
+    return model
 
 
 def graph_line(seed: int) -> str:
@@ -58,8 +69,10 @@ def of_nodes(model: onnx.ModelProto, ranges: Mapping[str, tuple[float, float]]) 
 def lines() -> list[str]:
     newest = {case[:2]: case for case in operators.every() if case[2] <= _NEWEST}
     cases = [case for case in operators.every() if case[2] == newest[case[:2]][2] and case[3] in _TYPES]
-    of_cases = (line(*case, seed) for case in cases for seed in range(_SEEDS if case[3] == _TYPES[0] else 1))
-    return [*of_cases, *map(graph_line, range(_GRAPHS))]
+    floats = [case for case in cases if case[3] == _TYPES[0]]
+    of_cases = (line(*case, seed) for case in cases for seed in range(_SEEDS if case in floats else 1))
+    sizeless = (line(*case, 0, sizes) for case in floats for sizes in _WITHOUT_SIZES)
+    return [*of_cases, *sizeless, *map(graph_line, range(_GRAPHS))]
 
 
 def require(text: str) -> None:
@@ -67,9 +80,9 @@ def require(text: str) -> None:
     if name == "graph":
         assert graph_line(int(words[0])) == text
         return
-    opset, dtype, seed = words
+    opset, dtype, seed, *sizes = words
     domain, _, op_type = name.rpartition(".")
-    assert line(domain, op_type, int(opset), int(onnx_ir.DataType[dtype]), int(seed)) == text
+    assert line(domain, op_type, int(opset), int(onnx_ir.DataType[dtype]), int(seed), *sizes) == text
 
 
 def test_as_much_is_said_as_before() -> None:
