@@ -36,7 +36,8 @@ def inferred(opset: str, nodes: str) -> str:
 
 def shapes_of(opset: str, nodes: str) -> tuple[onnx_ir.Model, Shapes]:
     text = (
-        f'<ir_version: 8, opset_import: ["": {opset}, "com.microsoft": 1, "local": 1]> g ({HEAD}) => (y) {{ {nodes} }}'
+        f'<ir_version: 8, opset_import: ["": {opset}, "com.microsoft": 1, "ai.onnx.ml": 3, "local": 1]>'
+        f" g ({HEAD}) => (y) {{ {nodes} }}"
     )
     model = onnx_ir.from_proto(onnx.parser.parse_model(text))
     held, inference = holders(model), infer_element_types(model, PromotionRules(promote_unsafe=True))
