@@ -103,15 +103,6 @@ LISTS = {
     **{"one": "1", "none": "0", "minus": "-1", "swapped": "1, 0", "straight": "0, 1", "twice": "1, 1"},
     **{"first": "-3", "beyond": "-4"},
 }
-    "one": "1",
-    "none": "0",
-    "minus": "-1",
-    "swapped": "1, 0",
-    "straight": "0, 1",
-    "twice": "1, 1",
-    "first": "-3",
-    "beyond": "-4",
-}
 
 
 def test_operands_of_shapes() -> None:
