@@ -164,19 +164,12 @@ class _Folding:
         fixed = {node: tensors for node in nodes if (tensors := self._tensors(node)) is not None}
         readers = self._read_by_others(nodes, fixed)
         for node in sorted(readers, key=lambda node: node.op_type != "If"):
-            if self._stands(node) and any(map(_is_used, node.outputs)):  # a folded If takes what it reads away
+            if any(map(_is_used, node.outputs)):  # a folded If takes what it reads away
                 self._fold(node, fixed[node])
         for node in nodes:
-            if node.op_type in WITH_TARGETS and node.domain in DEFAULT_DOMAINS and self._stands(node):
+            if node.op_type in WITH_TARGETS and node.domain in DEFAULT_DOMAINS:
                 self._give_target(node, nodes)
         _drop_unread(reversed(read))
-
-    def _stands(self, node: onnx_ir.Node) -> bool:
-        """True if the node, and every node that holds its graph, is still in the model."""
-        graph = node.graph
-        while isinstance(graph, onnx_ir.Graph) and graph in self.shapes.held:
-            graph = self.shapes.held[graph].graph
-        return graph is not None
 
     def _tensors(self, node: onnx_ir.Node) -> list[onnx_ir.TensorProtocol] | None:
         """Return the constants that a node gives, if every element is known."""

@@ -100,8 +100,14 @@ TARGETS: list[tuple[str, tuple[int, list[int]] | None]] = [
     ("d = Shape (x) f = Identity (d) y = Relu (x)", None),
 ]  # fmt: skip
 LISTS = {
-    **{"one": "1", "none": "0", "minus": "-1", "swapped": "1, 0", "straight": "0, 1", "twice": "1, 1"},
-    **{"first": "-3", "beyond": "-4"},
+    "one": "1",
+    "none": "0",
+    "minus": "-1",
+    "swapped": "1, 0",
+    "straight": "0, 1",
+    "twice": "1, 1",
+    "first": "-3",
+    "beyond": "-4",
 }
 
 
