@@ -48,7 +48,7 @@ def _skip_norm(step: Step) -> list[Interval]:
         raise UnknownRangeError
     norm = normalized(step, total, [len(total.dims) - 1], step.input(2), None if simple else step.optional(3))
     results = [norm, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
-    return [*results[:3], total] if len(results) > 3 else results
+    return [*results[:3], total]
 
 
 # Products.
@@ -143,7 +143,7 @@ def _grouped_query(step: Step) -> list[Interval]:
     if sink is not None and not sink.finite:
         raise UnknownRangeError
     dims = query.dims
-    if packed and dims is not None and dims[-1] is not None:
+    if dims is not None and dims[-1] is not None:
         dims = (*dims[:-1], dims[-1] // heads * count)
     operands = _heads(step, (turned_query, turned_key, value), past, step.optional(10), _width(query, heads))
     return _attended(replace(step, dims=[dims, *step.dims[1:]]), operands)
@@ -159,7 +159,7 @@ def _multi_head(step: Step) -> list[Interval]:
     if bias is not None:
         query, key, value = (_plus(step, operand, bias) for operand in (query, key, value))
     past = step.optional(6), step.optional(7)
-    packed = (step.input(0).dims is not None and len(step.input(0).dims or ()) != 3) or step.value(2) is None
+    packed = step.value(2) is None
     dims = None if packed else step.input(0).dims
     if dims is not None and (step.input(2).dims or ())[-1:] != dims[-1:]:  # values of another width
         dims = (*dims[:-1], None)

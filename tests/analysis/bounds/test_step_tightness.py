@@ -3,16 +3,19 @@
 Each line of `said.txt` is a case of `operators` or a random graph, with what is said of its values: the least and the
 greatest element, the mean size of the ends where there are several entries, what may be besides, the dimensions, and
 what is known of parts of a whole and of norms. The inputs of an `open` case have dimensions without a size, those of a
-`bare` one no shape. `python -m tests.analysis.bounds.test_step_tightness` writes it again.
+`bare` one no shape. The lines of `limits.txt` are written by hand: opset, inputs with their ranges, nodes, and what is
+said. `python -m tests.analysis.bounds.test_step_tightness` writes both again.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir
 
 from castsmith.analysis.bounds.interval import MINUS, NAN, PLUS, Interval
@@ -21,7 +24,7 @@ from tests.analysis.bounds.containment import intervals
 from tests.analysis.bounds.graphs import Graph
 from tests.sampling import check_all
 
-FILE = Path(__file__).with_name("said.txt")
+FILE, LIMITS = (Path(__file__).with_name(name) for name in ("said.txt", "limits.txt"))
 _NEWEST = 24
 _SEEDS, _GRAPHS = 4, 60
 _WITHOUT_SIZES = ("open", "bare")
@@ -61,6 +64,22 @@ def graph_line(seed: int) -> str:
     return " | ".join((f"graph {seed}", *of_nodes(graph.model(), graph.ranges)))
 
 
+def limit_line(opset: str, inputs: str, nodes: str) -> str:
+    """Return what is said of nodes whose inputs are written as `float[N, 2] x = -1 : 3`."""
+    found = re.findall(r"(\w+) = (\S+) : ([^,]+)", inputs)
+    declared = re.sub(r" = \S+ : [^,]+", "", inputs)
+    imports = f'["" : {opset}, "com.microsoft" : 1]'
+    model = onnx.parser.parse_model(f"<ir_version: 10, opset_import: {imports}> g ({declared}) => () {{ {nodes} }}")
+    ranges = {name: (float(low), float(high)) for name, low, high in found}
+    return " | ".join((opset, inputs, nodes, *of_nodes(model, ranges)))
+
+
+def limits() -> list[str]:
+    """Return the lines of `limits.txt`."""
+    written = LIMITS.read_text(encoding="utf-8").splitlines()
+    return [text if text.startswith("#") else limit_line(*text.split(" | ")[:3]) for text in written]
+
+
 def of_nodes(model: onnx.ModelProto, ranges: Mapping[str, tuple[float, float]]) -> Iterator[str]:
     seen = intervals(model, ranges)
     return (said(seen[name]) for node in model.graph.node for name in node.output if name in seen)
@@ -92,5 +111,10 @@ def test_as_much_is_said_as_before() -> None:
     check_all(require, written)
 
 
+def test_limits_are_those_that_are_written() -> None:
+    assert limits() == LIMITS.read_text(encoding="utf-8").splitlines()
+
+
 if __name__ == "__main__":
     FILE.write_text("\n".join(lines()) + "\n", encoding="utf-8")
+    LIMITS.write_text("\n".join(limits()) + "\n", encoding="utf-8")
