@@ -48,7 +48,7 @@ def _skip_norm(step: Step) -> list[Interval]:
         raise UnknownRangeError
     norm = normalized(step, total, [len(total.dims) - 1], step.input(2), None if simple else step.optional(3))
     results = [norm, *(step.anything(index) for index in range(1, len(step.node.outputs)))]
-    return [*results[:3], total]
+    return [*results[:3], total] if len(results) > 3 else results
 
 
 # Products.
