@@ -195,7 +195,7 @@ class Folding:
     def _own_constant(self, node: onnx_ir.Node, derivation: Derivation) -> Replacement | Refusal:
         """Return a Constant node in the node's own graph, for a constant that belongs to an outer graph."""
         dropped = bytes_of_dropped([node], ())
-        refusal = None if derivation.constant.tensor is not None else self._refusal(node, (derivation,), (), dropped)
+        refusal = self._refusal(node, (derivation,), (), dropped)
         if refusal is not None:
             return refusal
         tensor = derivation.constant.tensor
