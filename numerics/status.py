@@ -128,7 +128,7 @@ def _to_float(row: ElementType, policy: Policy) -> Iterator[Rule]:
         yield from _to_e8m0(row, policy)
     if not row.has_nan:
         yield Rule(_UNDEFINED, f"{name} has no NaN, and no rule says what replaces one", np.isnan)
-    if row.specials is Specials.FNUZ and policy.saturate and not policy.infinity_saturates:
+    if policy.saturate and not policy.infinity_saturates:
         reason = f"before opset 24 the schema makes infinity NaN in {name}, and runtimes make it the maximum"
         yield Rule(_DISPUTED, reason, np.isinf)
 

@@ -45,7 +45,7 @@ def _below(a: Element, b: Element, *, equal: bool) -> Element:
     sign = compared(a, b)
     if not isinstance(sign, Unknown):
         return int(sign == -1 or (equal and sign == 0))
-    difference = UNKNOWN if isinstance(a, Unknown) or isinstance(b, Unknown) else a - b
+    difference = a - b
     low, high = low_of(difference), high_of(difference)
     if equal and high is not None and high <= 0:
         return 1
@@ -109,14 +109,14 @@ def _round_half_even(a: Any) -> int:
 
 def _integer_power(a: Any, b: Any) -> Element:
     """Return a power within the exact range of C's pow, which runtimes call."""
-    power = a**b if isinstance(b, int) and 0 <= b <= 64 and abs(a) < 1 << 64 else None
+    power = a**b if isinstance(b, int) and 0 <= b <= 64 else None
     return UNKNOWN if power is None or abs(power) > 1 << 53 else power
 
 
 def _mod(a: Element, b: Element) -> Element:
     if isinstance(a, int) and isinstance(b, int):
         return a % b if b else UNKNOWN
-    return 0 if isinstance(b, int) and b and not isinstance(quotient(a, b), Unknown) else UNKNOWN
+    return 0 if isinstance(b, int) and not isinstance(quotient(a, b), Unknown) else UNKNOWN
 
 
 def _divided(derived: Derived) -> Scalar:
@@ -195,7 +195,7 @@ def _scalar_of(node: Operation) -> Scalar | None:
         return _OF_FLOATS[op_type]
     if op_type == "Div":
         return _divided(derived)
-    if op_type == "Mod" and node.integer("fmod", 0):
+    if node.integer("fmod", 0):
         return None
     return _SCALARS.get(op_type)
 
@@ -282,7 +282,6 @@ def cast_content(node: Operation) -> Content | None:
 
 def _converter(source: DataType, to: DataType, derived: Derived) -> Callable[[Element], Element]:
     row = element_type(to)
-    low, high = (int(row.min), int(row.max)) if row.kind is Kind.INTEGER else (0, 0)
 
     def to_bool(element: Element) -> Element:
         sign = compared(element, 0)
@@ -291,7 +290,7 @@ def _converter(source: DataType, to: DataType, derived: Derived) -> Callable[[El
     def to_integer(element: Element) -> Element:
         if isinstance(element, Fraction) or (isinstance(element, int) and element_type(source).kind is Kind.FLOATING):
             whole = int(element)
-            return whole if low <= whole <= high else UNKNOWN
+            return whole if row.min <= whole <= row.max else UNKNOWN
         if isinstance(element, int):
             return wrapped(element, to)
         if isinstance(element, Unknown) or holds(element, to):

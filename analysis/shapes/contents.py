@@ -92,18 +92,14 @@ def _range(node: Operation) -> Content | None:
 
 def _gather_elements(node: Operation) -> Content | None:
     content, indices = node.content(0), node.content(1)
-    if content is None or indices is None or not all_integers(indices) or content.ndim != indices.ndim:
+    if content is None or indices is None or not all_integers(indices):
         return None
-    axis = node.integer("axis", 0)
-    if not -content.ndim <= axis < content.ndim:
-        return None
-    where = indices.astype(np.int64)
-    size = content.shape[axis]
-    if ((where < -size) | (where >= size)).any():
-        return None
+    axis, sizes = node.integer("axis", 0), [*indices.shape]
     try:
-        return np.take_along_axis(content, where, axis)
-    except (IndexError, ValueError):
+        sizes[axis] = content.shape[axis]
+        lines = content[tuple(map(slice, sizes))]  # along other axes there may be fewer indices than elements
+        return np.take_along_axis(lines, indices.astype(np.int64), axis) if [*lines.shape] == sizes else None
+    except IndexError:
         return None
 
 
@@ -111,7 +107,7 @@ def _gather_nd(node: Operation) -> Content | None:
     content, indices = node.content(0), node.content(1)
     if content is None or indices is None or not all_integers(indices) or node.integer("batch_dims", 0):
         return None
-    if indices.ndim == 0 or not 1 <= indices.shape[-1] <= content.ndim:
+    if indices.ndim == 0 or indices.shape[-1] == 0:
         return None
     try:
         return _as_array(content[tuple(np.moveaxis(indices.astype(np.int64), -1, 0))])
@@ -134,8 +130,6 @@ def _cumulated(node: Operation) -> Content | None:
     content, axis = node.content(0), node.integers(1)
     if content is None or axis is None or len(axis) != 1 or node.floats or not -content.ndim <= axis[0] < content.ndim:
         return None
-    if not content.size:
-        return content
     backward, exclusive = node.integer("reverse", 0), node.integer("exclusive", 0)
     lines = np.moveaxis(content, axis[0], 0)
     lines = lines[::-1] if backward else lines
@@ -200,8 +194,8 @@ def _places(node: Operation) -> Content | None:
 
 def _clipped(node: Operation) -> Content | None:
     content = node.content(0)
-    bounds = [node.content(index) if node.has(index) else None for index in (1, 2)]
-    if content is None or "min" in node.node.attributes or "max" in node.node.attributes or node.opset < 11:
+    bounds = [node.content(index) for index in (1, 2)]
+    if content is None or node.opset < 11:  # where the bounds are attributes
         return None
     if any(bound is None and node.has(index) for index, bound in enumerate(bounds, 1)):
         return None
@@ -239,11 +233,5 @@ def contents_of(node: Operation) -> list[Content | None] | None:
     """Return the elements of each output, as far as they are known; None if unknown."""
     if node.node.op_type not in FOLLOWED or any(a.is_ref() for a in node.node.attributes.values()):
         return None
-    if node.node.op_type in RULES:
-        moved = _moved(node)
-    else:
-        elements = _ONE[node.node.op_type](node)
-        moved = None if elements is None else [elements]
-    if moved is None:
-        return None
-    return [None if content is None else fitted(content, node.to) for content in moved]
+    moved = _moved(node) if node.node.op_type in RULES else [_ONE[node.node.op_type](node)]
+    return moved and [None if content is None else fitted(content, node.to) for content in moved]

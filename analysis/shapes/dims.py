@@ -45,7 +45,7 @@ def _range(node: Operation) -> Dims:
         count = parts[1] - parts[0]
         if isinstance(count, int):
             return (max(count, 0),)
-        return (count,) if isinstance(count, Poly) and (count.low or 0) >= 0 and count.low is not None else (UNKNOWN,)
+        return (count,) if isinstance(count, Poly) and count.low is not None and count.low >= 0 else (UNKNOWN,)
     return (UNKNOWN,)
 
 
@@ -72,7 +72,7 @@ class Names:
 
     def dims(self, proto: onnx.TypeProto) -> Dims | None:
         """Return the shape that onnx infers; None if it is unknown, or the type is not a tensor's."""
-        if not proto.HasField("tensor_type") or not proto.tensor_type.HasField("shape"):
+        if not proto.tensor_type.HasField("shape"):
             return None
         return tuple(self._dim(dim) for dim in proto.tensor_type.shape.dim)
 
@@ -108,9 +108,8 @@ def dims_of(node: Operation, imports: Mapping[str, int], names: Names) -> list[D
 
 
 def _joined(node: Operation) -> Dims | None:
-    shapes = [shape for shape, value in zip(node.shapes, node.node.inputs, strict=True) if value is not None]
-    declared = [shape for shape in shapes if shape is not None]
-    return broadcast(declared) if len(declared) == len(shapes) else None
+    declared = [shape for shape in node.shapes if shape is not None]
+    return broadcast(declared) if len(declared) == len(node.shapes) else None
 
 
 def _ask_onnx(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None] | None:
@@ -134,8 +133,8 @@ def onnx_refuses_shapes(node: Operation, imports: Mapping[str, int], names: Name
 
 def _inferred(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None] | None:
     domain = "" if node.node.domain in DEFAULT_DOMAINS else node.node.domain
-    opset = imports.get(node.node.domain, imports.get(domain, node.opset if not domain else 0))
-    if not opset or not onnx.defs.has(node.node.op_type, opset, domain) or crashes_onnx(node.node):
+    opset = imports.get(node.node.domain, node.opset)
+    if not onnx.defs.has(node.node.op_type, opset, domain) or crashes_onnx(node.node):
         return None
     proto = onnx.NodeProto(op_type=node.node.op_type, domain=domain)
     proto.attribute.extend(onnx_ir.serde.serialize_attribute(attribute) for attribute in node.node.attributes.values())

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.ops.movement import Dims, Operands
-from castsmith.numerics.symbols import UNKNOWN, Element, Poly, Unknown, high_of, low_of, symbol
+from castsmith.numerics.symbols import UNKNOWN, Element, Poly, high_of, low_of, symbol
 from castsmith.numerics.types import Kind, element_type
 
 Content = NDArray[Any]
@@ -94,7 +94,7 @@ class Operation:
         """The parameter that is an attribute in early opsets and an input in later ones; None if absent or unknown."""
         if name in self.node.attributes:
             return tuple(self.node.attributes[name].as_ints())
-        return self.integers(index) if self.has(index) else None
+        return self.integers(index)
 
     def integer(self, name: str, default: int) -> int:
         return self.node.attributes.get_int(name, default) or 0
@@ -144,20 +144,14 @@ def fitted(content: Content, dtype: DataType | None) -> Content | None:
     if row.kind is Kind.FLOATING and dtype not in _PLAIN_FLOATS:
         return None
     elements = content.ravel().tolist()
-    if row.kind is Kind.INTEGER and all(isinstance(element, int) for element in elements):
-        low, high = int(row.min), int(row.max)
-        if not elements or (low <= min(elements) and max(elements) <= high):
-            return content
     return array_of((element if holds(element, dtype) else UNKNOWN for element in elements), content.shape)
 
 
 def holds(element: Element, dtype: DataType) -> bool:
     """True if the type holds the element, exactly. A product of dimensions fits 64 bits, as runtimes require."""
     row = element_type(dtype)
-    if isinstance(element, Unknown):
-        return True
     if isinstance(element, Fraction):
-        return row.kind is Kind.FLOATING and _is_float(element, dtype)
+        return _is_float(element, dtype)
     low, high = low_of(element), high_of(element)
     if row.kind is Kind.FLOATING:
         if isinstance(element, int):

@@ -15,7 +15,7 @@ from functools import cached_property
 import onnx_ir
 
 from castsmith.analysis.inference.walk import Inference
-from castsmith.analysis.shapes.contents import FOLLOWED, contents_of
+from castsmith.analysis.shapes.contents import contents_of
 from castsmith.analysis.shapes.dims import Names, dims_of
 from castsmith.analysis.shapes.elements import Content, Derived, Dims, Operation, of_tensor
 from castsmith.ir.constants import constant_tensor
@@ -44,7 +44,6 @@ class Shapes:
     """True if a declared shape differs from that of the nodes."""
     _shapes: dict[onnx_ir.Value, Dims | None] = field(default_factory=dict[onnx_ir.Value, "Dims | None"])
     _contents: dict[onnx_ir.Value, Content | None] = field(default_factory=dict[onnx_ir.Value, "Content | None"])
-    _fresh: dict[tuple[onnx_ir.Value, int], Poly] = field(default_factory=dict[tuple[onnx_ir.Value, int], Poly])
     _named: dict[tuple[object, str], Poly] = field(default_factory=dict[tuple[object, str], Poly])
     _names: Names = field(default_factory=Names)
     _derived: Derived = field(default_factory=Derived)
@@ -99,10 +98,10 @@ class Shapes:
 
     def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
         node = value.producer()
-        if node is None or constant_tensor(value) is not None:
+        if node is None:
             return []
-        inside = node.attributes.values() if node.op_type == "If" else ()
-        ends = [output for attribute in inside for branch in graphs_in(attribute) for output in branch.outputs]
+        graphs = (graph for attribute in node.attributes.values() for graph in graphs_in(attribute))
+        ends = [output for graph in graphs for output in graph.outputs]
         return [operand for operand in (*node.inputs, *ends) if operand is not None]
 
     def _find(self, value: onnx_ir.Value) -> None:
@@ -118,7 +117,7 @@ class Shapes:
     def _given(self, value: onnx_ir.Value) -> Dims | None:
         """Return the declared shape of a model input; inputs of a body are unknown except Loop's own scalars."""
         graph = value.graph
-        if graph is self.model.graph or value.const_value is not None:
+        if graph is self.model.graph:
             return self._declared(value, self.model.graph)
         holder = self.held.get(graph) if isinstance(graph, onnx_ir.Graph) else None
         counted = holder is not None and holder.op_type == "Loop" and graph is not None and value in graph.inputs[:2]
@@ -130,7 +129,7 @@ class Shapes:
         else:
             operation = self.operation(node)
             shapes = dims_of(operation, self._imports_of(node), self._names)
-            contents = contents_of(operation) if node.op_type in FOLLOWED and node.domain in DEFAULT_DOMAINS else None
+            contents = contents_of(operation) if node.domain in DEFAULT_DOMAINS else None
         for index, output in enumerate(node.outputs):
             content = contents[index] if contents is not None and index < len(contents) else None
             dims = shapes[index] if index < len(shapes) else None
@@ -171,7 +170,7 @@ class Shapes:
                 result.append(declared_dim)
                 continue
             if isinstance(dim, Unknown):
-                result.append(declared_dim if declared_dim is not None and self.declared else self._new(value, index))
+                result.append(declared_dim if declared_dim is not None and self.declared else self._symbol())
                 continue
             if isinstance(declared_dim, int) and declared_dim != dim:
                 # A number in place of a symbol of the inputs' shapes: left over from another shape.
@@ -184,22 +183,19 @@ class Shapes:
         if value.shape is None:
             return None
         dims: list[Element] = []
-        for index, dim in enumerate(value.shape):
+        for dim in value.shape:
             if isinstance(dim, int) and dim > 0:
                 dims.append(dim)
             elif not isinstance(dim, int) and dim.value:
                 key = scope, str(dim.value)
-                dims.append(self._named.setdefault(key, symbol(key[1], 0, self.largest_dim or None)))
+                dims.append(self._named.setdefault(key, self._symbol(key[1])))
             else:
-                dims.append(self._new(value, index))
+                dims.append(self._symbol())
         return tuple(dims)
 
-    def _new(self, value: onnx_ir.Value, index: int) -> Poly:
-        """Return the symbol of an unknown dimension."""
-        key = value, index
-        if key not in self._fresh:
-            self._fresh[key] = symbol("", 0, self.largest_dim or None)
-        return self._fresh[key]
+    def _symbol(self, name: str = "") -> Poly:
+        """Return a symbol of an unknown dimension."""
+        return symbol(name, 0, self.largest_dim or None)
 
     def restarted(self, *, declared: bool) -> Shapes:
         """Return a new walk, which ignores the declared shapes of node outputs, or prefers them."""

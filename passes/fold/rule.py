@@ -108,11 +108,10 @@ class Folding:
         as_nodes = self._as_nodes(node, derivations)
         if as_nodes and (beside is not node or kept):
             return self._own_constant(node, derivations[0])
-        refusal, dropped = None if as_nodes else self._without_place(node, beside, derivations), 0
-        if refusal is None:
-            dropped = bytes_of_dropped([node], kept)
-        if refusal is None and new:
-            refusal = self._refusal(node, tuple(new.values()), kept, dropped)
+        refusal, dropped = None, bytes_of_dropped([node], kept)
+        if not as_nodes:
+            refusal = self._without_place(node, beside, derivations)
+        refusal = refusal or self._refusal(node, tuple(new.values()), kept, dropped)
         if refusal is not None:
             return refusal
         self.grown += sum(_bytes_of(constant.tensor, constant) for constant in new if constant.tensor) - dropped
@@ -198,7 +197,7 @@ class Folding:
     def _own_constant(self, node: onnx_ir.Node, derivation: Derivation) -> Replacement | Refusal:
         """Return a Constant node in the node's own graph, for a constant that belongs to an outer graph."""
         dropped = bytes_of_dropped([node], ())
-        refusal = None if derivation.constant.tensor is not None else self._refusal(node, (derivation,), (), dropped)
+        refusal = self._refusal(node, (derivation,), (), dropped)
         if refusal is not None:
             return refusal
         tensor = present(derivation.constant.tensor, "the tensor of the constant")
@@ -228,15 +227,14 @@ class Folding:
         growth = added - dropped
         if growth > 0 and growth > min(self.max_growth, left):
             growth = added - bytes_of_dropped([node, *self._twins(node, new)], kept)
-        reason = growth_reason(growth, self.max_growth, left) if growth > 0 else ""
+        reason = growth_reason(growth, self.max_growth, left)
         return Refusal(NAME, FOLD_GROWTH.code, site_of(node), reason) if reason else None
 
     def _twins(self, node: onnx_ir.Node, new: Sequence[Derivation]) -> list[onnx_ir.Node]:
         """Return the other nodes that the constant replaces as well: they too no longer need their operands."""
         users = new[0].reading[1][0].consumers()
         readings = self.reader.read(node)
-        alike = [user for user in users if user.op_type == node.op_type and user.domain == node.domain]
-        return [user for user in alike if any(_used(user)) and self.reader.read(user) == readings]
+        return [user for user in users if any(_used(user)) and self.reader.read(user) == readings]
 
     def _not_computed(self, node: onnx_ir.Node, new: Sequence[Derivation]) -> Refusal | None:
         tensors: list[onnx_ir.TensorProtocol] = []
@@ -260,8 +258,7 @@ class Folding:
         arrays = [self.constants.array(constant) for constant in derivation.operands]
         dtype, finding = derivation.constant.dtype, conversion.finding(arrays)
         if finding is None or finding.standing <= self.tolerated:
-            source = derivation.operands[0]
-            return tensor_of(conversion, source.tensor if source.how is None else None, arrays, dtype)
+            return tensor_of(conversion, derivation.operands[0].tensor, arrays, dtype)
         if not self.fold_as or not isinstance(conversion, CastTo):
             return finding
         self.as_runtime.add(derivation.constant)

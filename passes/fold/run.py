@@ -73,7 +73,7 @@ def belongs_to_quantized_operator(node: onnx_ir.Node) -> bool:
         _dequantizes(producer) and constant_tensor(producer.inputs[0]) is None
         for consumer in node.outputs[0].consumers()
         for operand in consumer.inputs
-        if operand is not None and (producer := operand.producer()) is not None and producer is not node
+        if operand is not None and (producer := operand.producer()) is not None
     )
 
 

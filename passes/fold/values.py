@@ -110,8 +110,6 @@ class Constants:
     def innermost(self, knowns: Iterable[Known]) -> onnx_ir.Graph | None:
         """Return the graph, of those the constants come from, in which all of them are visible."""
         homes = [constant.home for constant in knowns if constant.home is not None]
-        if len(homes) == 1:
-            return homes[0]
         return max(homes, key=lambda home: self.depths.get(home, 0), default=None)
 
     def converted(self, conversion: Hashable, knowns: tuple[Known, ...], dtype: DataType, shape: Dims) -> Known:
@@ -124,7 +122,7 @@ class Constants:
 
     def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
         node = value.producer()
-        if node is None or value.const_value is not None or not moves_elements(node):
+        if node is None or not moves_elements(node):
             return []
         return [operand for operand in node.inputs if operand is not None]
 
@@ -141,11 +139,7 @@ class Constants:
 
     def _settle_outputs(self, node: onnx_ir.Node) -> None:
         operands = [None if operand is None else self.by_value[operand] for operand in node.inputs]
-        planned = None
-        if all(
-            constant is not None or operand is None for constant, operand in zip(operands, node.inputs, strict=True)
-        ):
-            planned = self._plan(node, operands)
+        planned = self._plan(node, operands)
         for output, constant in zip(node.outputs, planned or [None] * len(node.outputs), strict=True):
             self.by_value[output] = constant
 

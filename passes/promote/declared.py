@@ -64,7 +64,7 @@ def follow_types(
     keep_output_types: bool,
 ) -> None:
     """Correct the declared types to those that the nodes give."""
-    graph, trusted = model.graph, set(model.graph.inputs)
+    graph = model.graph
     for index, output in enumerate(graph.outputs):
         inferred = inference.types.get(output)
         if inferred is None or output.dtype in (None, inferred):
@@ -83,7 +83,7 @@ def follow_types(
     for value, dtype in inference.types.items():
         # A shape without a type is not saved, and the promotion rule may need the rank.
         declared = value.dtype is not None or value.shape is not None
-        if declared and value.dtype != dtype and value not in ambiguous and value not in trusted:
+        if declared and value.dtype != dtype and value not in ambiguous:
             before = value_item(value)
             set_element_type(value, dtype)
             retyped.setdefault(_graph_name(value), []).append((before, value_item(value)))
@@ -96,9 +96,7 @@ def follow_types(
 
 
 def _graph_name(value: onnx_ir.Value) -> str:
-    node = value.producer()
-    graph = value.graph if node is None else node.graph
-    return graph.name or "" if graph is not None else ""
+    return value.graph.name or "" if value.graph is not None else ""
 
 
 def convert_joined_output(

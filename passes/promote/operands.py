@@ -130,11 +130,9 @@ def _convert(disagreement: Disagreement, common: DataType, imports: Mapping[str,
     node = disagreement.node
     by_rank = work.rules.pytorch_scalar_promotion or work.rules.weak_scalars or work.rules.half_constants
     as_operands = node.op_type != "SequenceInsert" and not (disagreement.kinds and by_rank)
-    pair = len(disagreement.indexes) == 2 and disagreement.mixed and disagreement.ruled is None and as_operands
+    pair = len(disagreement.indexes) == 2 and disagreement.ruled is None and as_operands
     change = _convert_pair(disagreement, common, work) if pair else _cast_each(disagreement, common, imports)
     work.records.rewrites.append(work.applied(node, change))
-    if disagreement.as_declared:
-        set_element_type(node.outputs[0], common)
     for index in disagreement.restored:
         ruled = present(disagreement.ruled, "the type by the rule")
         work.records.rewrites.append(_restore(node, index, common, ruled, work))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import onnx_ir
 
 from castsmith.analysis.shapes.dims import BROADCAST, NUMPY_OPSET, Names, onnx_refuses_shapes
-from castsmith.analysis.shapes.elements import Dims, Operation, is_number
+from castsmith.analysis.shapes.elements import Dims, Operation
 from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.walks import graph_of
@@ -32,9 +32,9 @@ def conflicts_of(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> dict[onnx_ir.
 def _conflicts(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> dict[onnx_ir.Node, str]:
     names, texts = Names(), dict[onnx_ir.Node, str]()
     for node in nodes:
+        if any(shapes.content(output) is not None for output in node.outputs):
+            continue  # a Range of numbers may take them as arrays of one element, as runtimes do
         operation = shapes.operation(node)
-        if _is_folded(node, operation, shapes):
-            continue
         if _conflict(operation, shapes.imports[graph_of(node)], names):
             texts[node] = " and ".join(
                 f"{value.name} {_text(shape)}"
@@ -42,14 +42,6 @@ def _conflicts(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> dict[onnx_ir.No
                 if value is not None and shape is not None
             )
     return texts
-
-
-def _is_folded(node: onnx_ir.Node, operation: Operation, shapes: Shapes) -> bool:
-    """True of a Range of known numbers: it is folded, and may take them as arrays of one element, as runtimes do."""
-    if node.op_type != "Range" or any(shape not in ((), (1,)) for shape in operation.shapes):
-        return False
-    content = shapes.content(node.outputs[0])
-    return content is not None and all(is_number(element) for element in content.ravel().tolist())
 
 
 def _conflict(node: Operation, imports: Mapping[str, int], names: Names) -> bool:

@@ -134,7 +134,7 @@ _OF_SHAPES = operators(lambda row: row.moves is Moves.SHAPE)
 def _inferred(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
     """Infer all shapes; without the declared shapes of intermediate values if one of them contradicts the nodes."""
     for node in nodes:
-        if _is_followed(node) or node.op_type in WITH_TARGETS:
+        if _is_followed(node):
             for output in node.outputs:
                 shapes.shape(output)
     if shapes.contradicted and shapes.declared:
@@ -164,20 +164,12 @@ class _Folding:
         fixed = {node: tensors for node in nodes if (tensors := self._tensors(node)) is not None}
         readers = self._read_by_others(nodes, fixed)
         for node in sorted(readers, key=lambda node: node.op_type != "If"):
-            if self._stands(node) and any(map(_is_used, node.outputs)):  # a folded If takes what it reads away
+            if any(map(_is_used, node.outputs)):  # a folded If takes what it reads away
                 self._fold(node, fixed[node])
         for node in nodes:
-            if node.op_type in WITH_TARGETS and node.domain in DEFAULT_DOMAINS and self._stands(node):
+            if node.op_type in WITH_TARGETS and node.domain in DEFAULT_DOMAINS:
                 self._give_target(node, nodes)
-        if self.records.rewrites:
-            _drop_unread(reversed(read))
-
-    def _stands(self, node: onnx_ir.Node) -> bool:
-        """True if the node, and every node that holds its graph, is still in the model."""
-        graph = node.graph
-        while isinstance(graph, onnx_ir.Graph) and graph in self.shapes.held:
-            graph = self.shapes.held[graph].graph
-        return graph is not None
+        _drop_unread(reversed(read))
 
     def _tensors(self, node: onnx_ir.Node) -> list[onnx_ir.TensorProtocol] | None:
         """Return the constants that a node gives, if every element is known."""
@@ -287,11 +279,8 @@ class _Folding:
     def _constant(
         self, node: onnx_ir.Node, name: str, tensor: onnx_ir.TensorProtocol, new: list[onnx_ir.Value]
     ) -> onnx_ir.Value:
-        """Return a constant of the graph with exactly that content, or a new one."""
+        """Return a constant of the graph with exactly that content, or a new one; a node serves what follows alone."""
         assert node.graph is not None
-        if not self.namer.takes_initializers(node.graph):  # a Constant node serves what comes after it alone
-            new.append(new_constant(name, tensor))
-            return new[-1]
         key = node.graph, tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes()
         constant = self.constants.get(key)
         if constant is None or not (constant.is_initializer() or constant in new):

@@ -102,6 +102,29 @@ def test_text_inherits_the_standing_of_its_number() -> None:
     assert cast_status(["1", "NaN"], "float4e2m1").tolist() == [0, 2]
 
 
+TEXTS: dict[str, list[tuple[str, Definedness, str]]] = {
+    "string": [("1", FINE, ""), ("x", FINE, "")],
+    "bool": [("1", DISPUTED, "the schema has no rule for text to bool"), ("x", UNDEFINED, "the text is not a number")],
+    "int8": [
+        ("-128", FINE, ""),
+        ("128", UNDEFINED, "the number is out of range for int8, which holds -128 to 127"),
+        ("1.5", UNDEFINED, "the text of a floating-point number has no fixed value in int8"),
+        ("300.5", UNDEFINED, "the text of a floating-point number has no fixed value in int8"),
+        ("x", UNDEFINED, "the text is not a number"),
+    ],
+    "float": [("1e99", FINE, ""), ("x", UNDEFINED, "the text is not a number")],
+    "float8e8m0": [("-1", UNDEFINED, "the cast of a negative number to float8e8m0 is unspecified")],
+}
+
+
+def test_each_text_has_its_standing_and_its_reason() -> None:
+    for target, cases in TEXTS.items():
+        assert cast_status([text for text, _, _ in cases], target).tolist() == [standing for _, standing, _ in cases]
+        for text, standing, reason in cases:
+            found = status_reason([text], target)
+            assert (found.standing, found.reason) == (standing, reason) if found else standing is FINE, (target, text)
+
+
 def test_the_reason_names_the_first_of_the_worst() -> None:
     finding = status_reason(np.array([[0.5, 3.0], [300.0, NAN]]), "int4")
     assert finding == Finding((1, 0), "300.0", UNDEFINED, "the number is out of range for int4, which holds -8 to 7")

@@ -155,7 +155,7 @@ def _multi_head(step: Step) -> list[Interval]:
     if bias is not None:
         query, key, value = (_plus(step, operand, bias) for operand in (query, key, value))
     past = step.optional(6), step.optional(7)
-    packed = (step.input(0).dims is not None and len(step.input(0).dims or ()) != 3) or step.value(2) is None
+    packed = step.value(2) is None
     width = _width(step.input(0), max(step.int("num_heads", 1), 1)) if not packed else float(LONGEST)
     heads = _heads(step, (query, key, value), past, step.optional(5), width)
     return _attended(step, heads)

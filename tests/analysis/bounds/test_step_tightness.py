@@ -2,16 +2,20 @@
 
 Each line of `said.txt` is a case of `operators` or a random graph, with what is said of its values: the least and the
 greatest element, the mean size of the ends where there are several entries, what may be besides, the dimensions, and
-what is known of parts of a whole and of norms. `python -m tests.analysis.bounds.test_step_tightness` writes it again.
+what is known of parts of a whole and of norms. The inputs of an `open` case have dimensions without a size, those of a
+`bare` one no shape. The lines of `limits.txt` are written by hand: opset, inputs with their ranges, nodes, and what is
+said. `python -m tests.analysis.bounds.test_step_tightness` writes both again.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir
 
 from castsmith.analysis.bounds.interval import MINUS, NAN, PLUS, Interval
@@ -20,9 +24,10 @@ from tests.analysis.bounds.containment import intervals
 from tests.analysis.bounds.graphs import Graph
 from tests.sampling import check_all
 
-FILE = Path(__file__).with_name("said.txt")
+FILE, LIMITS = (Path(__file__).with_name(name) for name in ("said.txt", "limits.txt"))
 _NEWEST = 24
 _SEEDS, _GRAPHS = 4, 60
+_WITHOUT_SIZES = ("open", "bare")
 _TYPES = (onnx_ir.DataType.FLOAT, onnx_ir.DataType.INT32, onnx_ir.DataType.BFLOAT16)
 
 
@@ -37,17 +42,42 @@ def said(x: Interval) -> str:
     return f"{ends}{means}{special} ({dims}){more}{' if finite' if x.assumes else ''}"
 
 
-def line(domain: str, op_type: str, opset: int, dtype: int, seed: int) -> str:
+def line(domain: str, op_type: str, opset: int, dtype: int, seed: int, sizes: str = "") -> str:
     """Return the case and what is said of the results of its nodes."""
     case = operators.case_of(domain, op_type, opset, dtype, seed)
-    head = f"{f'{domain}.{op_type}'.lstrip('.')} {opset} {onnx_ir.DataType(dtype).name} {seed}"
-    return " | ".join((head, *of_nodes(case.model(), case.ranges)))
+    head = f"{f'{domain}.{op_type}'.lstrip('.')} {opset} {onnx_ir.DataType(dtype).name} {seed} {sizes}".rstrip()
+    return " | ".join((head, *of_nodes(without_sizes(case.model(), sizes), case.ranges)))
+
+
+def without_sizes(model: onnx.ModelProto, sizes: str) -> onnx.ModelProto:
+    for value in model.graph.input if sizes else ():
+        if sizes == "bare":
+            value.type.tensor_type.ClearField("shape")
+        for index, dim in enumerate(value.type.tensor_type.shape.dim if sizes == "open" else ()):
+            dim.dim_param = f"{value.name}_{index}"
+    return model
 
 
 def graph_line(seed: int) -> str:
     """Return the same of a random graph."""
     graph = Graph(seed)
     return " | ".join((f"graph {seed}", *of_nodes(graph.model(), graph.ranges)))
+
+
+def limit_line(opset: str, inputs: str, nodes: str) -> str:
+    """Return what is said of nodes whose inputs are written as `float[N, 2] x = -1 : 3`."""
+    found = re.findall(r"(\w+) = (\S+) : ([^,]+)", inputs)
+    declared = re.sub(r" = \S+ : [^,]+", "", inputs)
+    imports = f'["" : {opset}, "com.microsoft" : 1]'
+    model = onnx.parser.parse_model(f"<ir_version: 10, opset_import: {imports}> g ({declared}) => () {{ {nodes} }}")
+    ranges = {name: (float(low), float(high)) for name, low, high in found}
+    return " | ".join((opset, inputs, nodes, *of_nodes(model, ranges)))
+
+
+def limits() -> list[str]:
+    """Return the lines of `limits.txt`."""
+    written = LIMITS.read_text(encoding="utf-8").splitlines()
+    return [text if text.startswith("#") else limit_line(*text.split(" | ")[:3]) for text in written]
 
 
 def of_nodes(model: onnx.ModelProto, ranges: Mapping[str, tuple[float, float]]) -> Iterator[str]:
@@ -58,8 +88,10 @@ def of_nodes(model: onnx.ModelProto, ranges: Mapping[str, tuple[float, float]]) 
 def lines() -> list[str]:
     newest = {case[:2]: case for case in operators.every() if case[2] <= _NEWEST}
     cases = [case for case in operators.every() if case[2] == newest[case[:2]][2] and case[3] in _TYPES]
-    of_cases = (line(*case, seed) for case in cases for seed in range(_SEEDS if case[3] == _TYPES[0] else 1))
-    return [*of_cases, *map(graph_line, range(_GRAPHS))]
+    floats = [case for case in cases if case[3] == _TYPES[0]]
+    of_cases = (line(*case, seed) for case in cases for seed in range(_SEEDS if case in floats else 1))
+    sizeless = (line(*case, 0, sizes) for case in floats for sizes in _WITHOUT_SIZES)
+    return [*of_cases, *sizeless, *map(graph_line, range(_GRAPHS))]
 
 
 def require(text: str) -> None:
@@ -67,9 +99,9 @@ def require(text: str) -> None:
     if name == "graph":
         assert graph_line(int(words[0])) == text
         return
-    opset, dtype, seed = words
+    opset, dtype, seed, *sizes = words
     domain, _, op_type = name.rpartition(".")
-    assert line(domain, op_type, int(opset), int(onnx_ir.DataType[dtype]), int(seed)) == text
+    assert line(domain, op_type, int(opset), int(onnx_ir.DataType[dtype]), int(seed), *sizes) == text
 
 
 def test_as_much_is_said_as_before() -> None:
@@ -79,5 +111,10 @@ def test_as_much_is_said_as_before() -> None:
     check_all(require, written)
 
 
+def test_limits_are_those_that_are_written() -> None:
+    assert limits() == LIMITS.read_text(encoding="utf-8").splitlines()
+
+
 if __name__ == "__main__":
     FILE.write_text("\n".join(lines()) + "\n", encoding="utf-8")
+    LIMITS.write_text("\n".join(limits()) + "\n", encoding="utf-8")

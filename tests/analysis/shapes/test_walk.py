@@ -35,7 +35,8 @@ def inferred(opset: str, nodes: str) -> str:
 
 def shapes_of(opset: str, nodes: str) -> tuple[onnx_ir.Model, Shapes]:
     text = (
-        f'<ir_version: 8, opset_import: ["": {opset}, "com.microsoft": 1, "local": 1]> g ({HEAD}) => (y) {{ {nodes} }}'
+        f'<ir_version: 8, opset_import: ["": {opset}, "com.microsoft": 1, "ai.onnx.ml": 3, "local": 1]>'
+        f" g ({HEAD}) => (y) {{ {nodes} }}"
     )
     model = onnx_ir.from_proto(onnx.parser.parse_model(text))
     inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
@@ -84,9 +85,29 @@ TARGETS: list[tuple[str, tuple[int, list[int]] | None]] = [
     ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, none, l)", None),
     ("d = Shape (x) f = Gather (d, none) t = Concat <axis = 0> (f, one) y = Slice (x, twice, t)", (2, [2**63 - 1, 1])),
     ("d = Shape (x) f = Gather (d, none) t = Concat <axis = 0> (f, one) y = Slice (x, twice, t, swapped)", None),
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, straight)", None),
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, f)", None),
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, , one)", (2, [2**63 - 1])),
+    ("d = Shape (x) f = Gather (d, none) y = Slice (x, none, f, none, )", (2, [2**63 - 1])),
+    ("d = Shape (x) f = Gather (d, none) u = Reshape (x, l) y = Slice (u, none, f)", None),
+    ("d = Shape (x) f = Gather (d, none) u = Reshape (x, l) y = Expand (u, f)", None),
+    ("f = local.op (x) y = Reshape (x, f)", None),
+    ("d = Shape (z) f = ReduceProd <keepdims = 0> (d) y = Reshape (z, f)", None),
+    ("d = Shape (x) f = Add (d, one) y = Reshape (x, f)", None),
+    ("d = Shape (z) f = Gather (d, one) t = Concat <axis = 0> (none, f) y = Reshape <allowzero = 1> (z, t)", None),
+    ("d = Shape (z) f = Gather (d, swapped) t = Concat <axis = 0> (f, none) y = Reshape (z, t)", None),
     ("d = Shape (x) f = Identity (d) y = Relu (x)", None),
 ]  # fmt: skip
-LISTS = {"one": "1", "none": "0", "minus": "-1", "swapped": "1, 0", "twice": "1, 1", "first": "-3", "beyond": "-4"}
+LISTS = {
+    "one": "1",
+    "none": "0",
+    "minus": "-1",
+    "swapped": "1, 0",
+    "straight": "0, 1",
+    "twice": "1, 1",
+    "first": "-3",
+    "beyond": "-4",
+}
 
 
 def test_operands_of_shapes() -> None:

@@ -99,6 +99,7 @@ CONFLICTS: list[tuple[int, str, list[str]]] = [
     (21, "y = local.Concat <axis = 0> (w, e)", []),
     (21, "y = MatMul (w, z)", ["w [3, 4] and z [7, N]"]),
     (21, "y = com.microsoft.FusedMatMul (w, z)", []),
+    (18, "y, u, v = Split <num_outputs = 2> (w)", []),  # which ends the process of onnx
     (21, "y = Slice (w, three, two, , two)", ["w [3, 4] and three [3] and two [2] and two [2]"]),
     (21, "y = Range (one, one, one)", []),
     (21, "y = Range (two, two, two)", ["two [2] and two [2] and two [2]"]),
