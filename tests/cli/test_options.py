@@ -224,6 +224,7 @@ def named(tables: Mapping[str, T]) -> Iterator[tuple[str, T]]:
     yield from ((words, tables[words.split()[-1]]) for words in parsers() if words.split()[-1] in tables)
 
 
+@pytest.mark.usefixtures("one_process")
 def test_an_option_that_needs_another_is_refused_without_it(castsmith: Command, folder: Path) -> None:
     for command, options in named(NEEDS):
         for name, (others, _) in options.items():
@@ -280,6 +281,7 @@ def test_of_many_models_each_has_some_of_the_dimensions(castsmith: Command, fold
     assert castsmith("verify", "two", "two", "--sets=1", "--dim", "N=2", "--dim", "M=3").code == 0
 
 
+@pytest.mark.usefixtures("one_process")
 def test_options_may_stand_between_files(castsmith: Command, folder: Path) -> None:
     write_model(folder / "b.onnx", CLEAN)
     between = castsmith("optimize", "in.onnx", "--target", "onnxruntime-cpu", "b.onnx", "-o", "out/", "--json")
@@ -290,6 +292,7 @@ def test_options_may_stand_between_files(castsmith: Command, folder: Path) -> No
     assert castsmith("check", "in.onnx", "--ignore", "lossy-cast-chain", "--", "b.onnx").code == 0
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_dry_run_needs_no_output(castsmith: Command, folder: Path) -> None:
     write_model(folder / "b.onnx", CLEAN)
     before = sorted(os.listdir(folder))
