@@ -104,19 +104,18 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
     _require_streams(arguments)
     output = file_of(arguments.output)
     require_apart(settings_files(arguments), {"OUT": [output]})
-    report = report_path(arguments, (arguments.input, arguments.output))
-    for path in filter(None, (output, _certificate_path(arguments))):
+    report, certificate = report_path(arguments, (arguments.input, arguments.output)), _certificate_path(arguments)
+    for path in filter(None, (output, certificate)):
         if not arguments.dry_run or path.parent.exists():
             require_writable(path)
     with progress(steps, quiet=arguments.quiet, verbose=arguments.verbose) as announce:
         announce(f"reading {shown(Path(arguments.input).name)}")
         source = source_of(arguments.input)
         model = read_model(source)
-        if output is not None:
-            require_no_datafile("-o", output, files_read(model))
-        if report is not None:
-            data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
-            require_no_datafile("--report", report, (*data, *files_read(model)))
+        require_no_datafile("-o", output, files_read(model))
+        data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
+        for option, path in (("--report", report), ("--certificate", certificate)):
+            require_no_datafile(option, path, (*data, *files_read(model)))
         before = measure(model, size_of(source))
         drawn = _seen_model(model) if page_wanted(arguments, report) else None
         watched = Watched(model)
