@@ -126,6 +126,24 @@ def test_what_is_wrong_is_named(castsmith: Command, folder: Path, words: list[st
     require_a_sentence(folder, ended, words)
 
 
+LEAST = {
+    **dict.fromkeys(("jobs", "sets", "shard_bytes", "memory", "opset", "in_bitwidth", "out_bitwidth"), 1),
+    **dict.fromkeys(("seed", "scalar", "max_growth", "max_total_growth", "largest_dim"), 0),
+}
+"""The least number that an option takes."""
+
+
+def test_the_least_number_of_an_option() -> None:
+    actions = [action for parser in parsers().values() for action in _actions(parser)]
+    found = [(action.dest, action.type) for action in actions if "integer." in getattr(action.type, "__qualname__", "")]
+    assert {name for name, _ in found} == LEAST.keys()
+    for name, read in found:
+        assert callable(read)
+        assert read(str(LEAST[name])) == LEAST[name]
+        with pytest.raises(argparse.ArgumentTypeError, match=f"at least {LEAST[name]}"):
+            read(str(LEAST[name] - 1))
+
+
 @pytest.mark.parametrize("name", ["double", "f64", "float64", "11"])
 def test_options_take_every_name_of_a_type(castsmith: Command, folder: Path, name: str) -> None:
     narrow = ["optimize", folder / "in.onnx", "-o", "out.onnx", "--narrow", name]
