@@ -41,9 +41,9 @@ def settings_files(arguments: argparse.Namespace) -> dict[str, list[Path | None]
     }
 
 
-def require_no_datafile(option: str, path: Path, files: Iterable[Path]) -> None:
+def require_no_datafile(option: str, path: Path | None, files: Iterable[Path]) -> None:
     """Raise OptionError if the file that an option names to be written is one of these files with weights."""
-    if any(same_name(path, file) for file in files):
+    if path is not None and any(same_name(path, file) for file in files):
         raise OptionError(f"{option} {path} would overwrite a data file: choose another name.")
 
 

@@ -36,8 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     with progress(2, quiet=arguments.quiet) as announce:
         announce(f"reading {shown(arguments.input)}")
         model = read_model(source_of(arguments.input))
-        if report is not None:
-            require_no_datafile("--report", report, files_read(model))
+        require_no_datafile("--report", report, files_read(model))
         inputs = None if arguments.inputs is None else [arrays for _, arrays in read_inputs(arguments.inputs)]
         announce("computing bounds")
         half = arguments.to is not None and parse_type(arguments.to) == DataType.FLOAT16 and computes_in_half(model)

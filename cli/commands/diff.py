@@ -9,6 +9,7 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import format_of
+from castsmith.cli.collisions import require_no_datafile
 from castsmith.cli.commands.show import git_lines, lines_of
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
 from castsmith.cli.messages import remark
@@ -24,6 +25,7 @@ from castsmith.cli.text.terminal import Line, counted, print_data, size_text
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import load, load_structure
 from castsmith.ir.records import Flaw
+from castsmith.ir.walks import files_read
 from castsmith.numerics.errors import CastsmithError, OptionError
 from castsmith.verification.diff.models import ModelDiff, diff
 
@@ -59,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             if shape == "html" or report is not None:
                 raise
             return _unloadable(arguments, names, sources, as_json=shape == "json")
+        require_no_datafile("--report", report, (*files_read(a), *files_read(b)))
         for name, of_one in zip(names, flaws, strict=True):
             tell_flaws(name, of_one, quiet=arguments.quiet)
         differences = diff(a, b, everything=arguments.all)

@@ -112,11 +112,10 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         announce(f"reading {shown(Path(arguments.input).name)}")
         source = source_of(arguments.input)
         model = read_model(source)
-        if output is not None:
-            require_no_datafile("-o", output, files_read(model))
-        if report is not None:
-            data_files = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
-            require_no_datafile("--report", report, (*data_files, *files_read(model)))
+        require_no_datafile("-o", output, files_read(model))
+        data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
+        for option, path in (("--report", report), ("--certificate", certificate)):
+            require_no_datafile(option, path, (*data, *files_read(model)))
         before = measure(model, size_of(source))
         drawn = None
         if page_wanted(arguments, report):

@@ -48,8 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     ) as announce:
         announce(f"reading {names[0]} and {names[1]}")
         models = read_model(source_of(arguments.a)), read_model(source_of(arguments.b))
-        if report is not None:
-            require_no_datafile("--report", report, [file for model in models for file in files_read(model)])
+        require_no_datafile("--report", report, [file for model in models for file in files_read(model)])
         require_names(arguments, models)
         verdict = None if arguments.certificate is None else _certified(arguments, models[1])
         verdict = verdict or verify(

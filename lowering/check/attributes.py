@@ -9,7 +9,9 @@ import onnx_ir
 
 from castsmith.targets.target import Target
 
-_NODES = tuple(f"nodes_{name}" for name in ("falsenodeids", "featureids", "modes", "nodeids", "treeids", "truenodeids"))
+_NODES = tuple(
+    f"nodes_{name}" for name in ("falsenodeids", "featureids", "modes", "nodeids", "treeids", "truenodeids", "values")
+)
 _LEAVES = ("ids", "nodeids", "treeids", "weights")
 _EVEN: dict[str, tuple[tuple[str, ...], ...]] = {
     "Scaler": (("offset", "scale"),),
@@ -22,7 +24,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "LabelEncoder": ("keys_strings", "keys_int64s", "keys_floats", "keys_tensor", "classes_strings"),
     "RegexFullMatch": ("pattern",),
     "TfIdfVectorizer": ("pool_int64s", "pool_strings"),
-    "TreeEnsemble": ("n_targets",),
+    **dict.fromkeys(("TreeEnsemble", "TreeEnsembleRegressor"), ("n_targets",)),
 }
 """Attributes of which an operator needs one, though its schema calls each optional."""
 _LISTS = (onnx_ir.AttributeType.INTS, onnx_ir.AttributeType.FLOATS, onnx_ir.AttributeType.STRINGS)

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
+from functools import cache
 from io import TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -62,6 +63,7 @@ class Command:
         return Ended(code, printed.out, printed.err)
 
 
+@cache
 def parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of each command by the words that name it, such as `dev trunc`."""
     top = subcommands(whole_parser())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import os
 import signal
 import subprocess
 import sys
@@ -18,16 +18,11 @@ import castsmith as package
 from castsmith.cli import exit_codes as outcome
 from castsmith.cli.commands import reference
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
-from tests.sampling import sampled
+from tests.cli.process import CLOSED, STREAMS, has_ended, run_fork
 
 MODELS = Path(__file__).parents[2] / "models"
 
 COMMANDS = ("optimize", "check", "diff", "cast", "dev", "info", "targets", "passes")
-
-
-def run_process(*words: str | Path, **settings: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "castsmith", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, **settings)  # type: ignore[call-overload]
 
 
 def test_version(castsmith: Command) -> None:
@@ -143,65 +138,68 @@ def test_interrupted(castsmith: Command, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    model = write_model(tmp_path / "a.onnx", MIXED)
-    words = f"{sys.executable} -m castsmith check {model} --json; echo $? >&2"
-    shell = subprocess.run(f"({words}) | true", shell=True, capture_output=True, text=True, check=False)
-    assert shell.stderr.strip() in ("1", str(outcome.BROKEN_PIPE))
-
-
-def test_output_that_cannot_be_printed_is_a_sentence() -> None:
-    full = Path("/dev/full")
-    if not full.exists():
-        pytest.skip("there is no /dev/full")
-    with full.open("w") as stdout:
-        command = [sys.executable, "-m", "castsmith", "passes"]
-        ended = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
-    assert ended.returncode == 2
-    assert is_one_sentence(ended.stderr)
+    write_model(tmp_path / "a.onnx", MIXED)
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ended = run_fork("check a.onnx --json", tmp_path, streams={"stdout": writing})
+    finally:
+        os.close(writing)
+    assert (ended.returncode, ended.stderr) == (outcome.BROKEN_PIPE, b"")
 
 
 def test_names_that_the_encoding_lacks_are_escaped(tmp_path: Path) -> None:
     proto = onnx.parser.parse_model(MIXED)
     proto.graph.name = "mélange"
     onnx.save_model(proto, tmp_path / "a.onnx")
-    ended = run_process("check", tmp_path / "a.onnx", env={"PYTHONIOENCODING": "ascii", "PATH": ""})
+    ended = run_fork("check a.onnx", tmp_path, encoding="ascii")
     assert ended.returncode == 1
-    assert "m\\xe9lange" in ended.stdout
+    assert b"m\\xe9lange" in ended.stdout
 
 
-def test_the_installed_process_ends_with_the_code_of_main(tmp_path: Path) -> None:
-    model = write_model(tmp_path / "a.onnx", CLEAN)
-    assert run_process("check", model).returncode == 0
-    assert run_process("dev", "promote", "i64", "f32").returncode == 1
-    assert run_process("check", tmp_path / "none.onnx").returncode == 2
+def test_the_installed_process_ends_with_the_code_of_main() -> None:
+    """Also where it starts without streams, as a service does."""
+    for closing, code in (("", 1), (" >&- 2>&- <&-", 2)):
+        shell = f"{sys.executable} -m castsmith dev promote i64 f32 --json{closing}"
+        ended = subprocess.run(shell, shell=True, capture_output=True, text=True, check=False)
+        assert ended.returncode == code
+        assert is_one_sentence(ended.stderr) or closing
 
 
-CLOSINGS = (">&-", "<&-", "2>&-", ">&- 2>&- <&-", ">/dev/full", "2>/dev/full", ">/dev/full 2>/dev/full")
-ENDINGS = {
-    "passes --json": (0, 2),
-    "check A": (1, 2),
-    "optimize A -o B --json": (0, 2),
-    "optimize A -o -": (0, 2),
-    "cast x --from f --to i8 --json": (2,),
-}
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-@pytest.mark.parametrize(
-    ("words", "closing"),
-    sampled("closed and full streams", itertools.product(ENDINGS, CLOSINGS), 7, cover=enumerate),
+FULL = "/dev/full"
+CLOSINGS: list[dict[str, str]] = [
+    *({name: CLOSED} for name in STREAMS),
+    *({name: FULL} for name in STREAMS[1:]),
+    *(dict.fromkeys(names, way) for names, way in ((STREAMS, CLOSED), (STREAMS[1:], FULL))),
+]
+COMMANDS_THAT_PRINT = (
+    *("passes --json", "check A", "optimize A -o B", "optimize A -o B --json", "optimize A -o -"),
+    "cast x --from f --to i8 --json",
 )
-def test_streams_that_are_closed_or_full_give_no_traceback(tmp_path: Path, words: str, closing: str) -> None:
+
+
+@pytest.mark.skipif(not Path(FULL).exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", COMMANDS_THAT_PRINT)
+def test_streams_that_are_closed_or_full_give_no_traceback(
+    castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    """What is lost on standard output is an error, but for a summary of a file that is written."""
+    monkeypatch.chdir(tmp_path)
     write_model(tmp_path / "A", MIXED)
-    shell = f"{sys.executable} -m castsmith {words} {closing}"
-    ended = subprocess.run(
-        shell, shell=True, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False
-    )
-    assert ended.returncode in ENDINGS[words]
-    assert not ended.stderr or is_one_sentence(ended.stderr) or (ended.returncode == 0 and words.endswith("-o -"))
-    assert ended.returncode != 2 or "A -o B" not in words or "B is written" in ended.stderr or "2>" in closing
-    unprinted = ">&-" in closing.replace("2>&-", "") or ">/dev/full" in closing.replace("2>/dev/full", "")
-    assert ended.returncode == 2 or not unprinted
+    code = run_fork(words, tmp_path).returncode if words.endswith("-o -") else castsmith(*words.split()).code
+    for streams in CLOSINGS:
+        (tmp_path / "B").unlink(missing_ok=True)
+        ended = run_fork(words, tmp_path, streams=streams)
+        said = ended.stderr.decode()
+        assert "Traceback" not in said
+        assert (tmp_path / "B").exists() == ("-o B" in words)
+        if "stdout" not in streams:
+            unsaid = words.endswith("-o -") and streams == {"stderr": FULL}  # its summary goes there
+            assert ended.returncode == (2 if unsaid else code)
+            continue
+        assert ended.returncode == (0 if words.endswith("-o B") else 2)
+        assert is_one_sentence(said) or "stderr" in streams
+        assert ("B is written, but standard output" in said) == ("-o B" in words and "stderr" not in streams)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
@@ -229,56 +227,60 @@ def _heed_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _ended_by(
-    number: signal.Signals, command: list[str], ready: Callable[[], bool]
-) -> subprocess.CompletedProcess[str]:
-    """Return the outcome of the command after the signal, which is sent once it is `ready`."""
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_signals
-    ) as process:
-        while not ready() and process.poll() is None:
+def _sent(number: signal.Signals, ready: Callable[[], bool]) -> Callable[[int], None]:
+    """Return what sends the signal to a process once it is `ready`."""
+
+    def send(process: int) -> None:
+        while not ready() and not has_ended(process):
             time.sleep(0.005)
-        process.send_signal(number)
-        out, err = process.communicate(timeout=600)
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
+        os.kill(process, number)
+
+    return send
+
+
+def _wait(*_names: object) -> None:
+    """Wait in short steps: a signal just before a system call does not interrupt the call."""
+    for _ in range(90000):
+        time.sleep(0.01)
 
 
 SIGNALS = {signal.SIGTERM: (143, -15), signal.SIGINT: (130,)}
-STUCK = (
-    "import sys, time; import castsmith.ir.io.files as files\n"
-    "files.replace = lambda part, path: [time.sleep(0.01) for _ in range(90000)]\n"
-    "import castsmith.ir.io.saving as saving; saving.replace = files.replace\n"
-    "import castsmith.cli.entry as entry; sys.exit(entry.main())"
-)
-"""The command, which waits before the file that it wrote gets its name.
-
-It waits in short steps: a signal just before a system call does not interrupt the call.
-"""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_while_a_model_is_written_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
-    model = write_model(tmp_path / "a.onnx", MIXED)
-    command = [sys.executable, "-c", STUCK, "optimize", str(model), "-o", str(tmp_path / "b.onnx")]
-    ended = _ended_by(number, command, lambda: any(path.stat().st_size for path in tmp_path.glob(".b.onnx*")))
+def test_a_signal_while_a_model_is_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """The command waits before the file that it wrote gets its name."""
+    write_model(tmp_path / "a.onnx", MIXED)
+    monkeypatch.setattr("castsmith.ir.io.saving.replace", _wait)
+    sent = _sent(number, lambda: any(path.stat().st_size for path in tmp_path.glob(".b.onnx*")))
+    ended = run_fork("optimize a.onnx -o b.onnx", tmp_path, meanwhile=sent)
     assert ended.returncode in SIGNALS[number]
-    assert (ended.stdout, ended.stderr) == ("", "")
+    assert (ended.stdout, ended.stderr) == (b"", b"")
     assert [path.name for path in tmp_path.iterdir()] == ["a.onnx"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_ends_the_processes_of_a_batch_too(tmp_path: Path, number: signal.Signals) -> None:
-    models = [str(write_model(tmp_path / f"{name}.onnx", MIXED)) for name in "abc"]
-    slow = tmp_path / "castsmith_slow.py"
-    slow.write_text(f"import time; open({str(tmp_path)!r} + '/started', 'w').close(); time.sleep(900)\n")
-    run = f"import castsmith.cli.batch.pool as p; p.WORKER = {str(slow)!r}\n"
-    run += "import sys; import castsmith.cli.entry as entry; sys.exit(entry.main())"
-    command = [sys.executable, "-c", run, "optimize", "--jobs", "2", *models, "-o", str(tmp_path / "out")]
-    ended = _ended_by(number, command, (tmp_path / "started").exists)
+def test_a_signal_ends_the_processes_of_a_batch_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    for name in "abc":
+        write_model(tmp_path / f"{name}.onnx", MIXED)
+    slow = tmp_path / "slow.py"
+    slow.write_text(
+        f"import os, time; open({str(tmp_path)!r} + f'/started.{{os.getpid()}}', 'w').close(); time.sleep(900)"
+    )
+    monkeypatch.setattr("castsmith.cli.batch.pool.WORKER", slow)
+    sent = _sent(number, lambda: any(tmp_path.glob("started.*")))
+    ended = run_fork("optimize --jobs 2 a.onnx b.onnx c.onnx -o out", tmp_path, meanwhile=sent)
     assert ended.returncode in SIGNALS[number]
-    assert ended.stderr == ""
+    assert ended.stderr == b""
+    for path in tmp_path.glob("started.*"):
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(path.suffix[1:]), 0)
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,24 @@ def test_what_is_wrong_is_named(castsmith: Command, folder: Path, words: list[st
     require_a_sentence(folder, ended, words)
 
 
+LEAST = {
+    **dict.fromkeys(("jobs", "sets", "shard_bytes", "memory", "opset", "in_bitwidth", "out_bitwidth"), 1),
+    **dict.fromkeys(("seed", "scalar", "max_growth", "max_total_growth", "largest_dim"), 0),
+}
+"""The least number that an option takes."""
+
+
+def test_the_least_number_of_an_option() -> None:
+    actions = [action for parser in parsers().values() for action in _actions(parser)]
+    found = [(action.dest, action.type) for action in actions if "integer." in getattr(action.type, "__qualname__", "")]
+    assert {name for name, _ in found} == LEAST.keys()
+    for name, read in found:
+        assert callable(read)
+        assert read(str(LEAST[name])) == LEAST[name]
+        with pytest.raises(argparse.ArgumentTypeError, match=f"at least {LEAST[name]}"):
+            read(str(LEAST[name] - 1))
+
+
 @pytest.mark.parametrize("name", ["double", "f64", "float64", "11"])
 def test_options_take_every_name_of_a_type(castsmith: Command, folder: Path, name: str) -> None:
     narrow = ["optimize", folder / "in.onnx", "-o", "out.onnx", "--narrow", name]
@@ -225,6 +243,7 @@ def needs(command: str) -> dict[str, str]:
     return {name: row[0][0] for name, row in rows.items() if row is not None}
 
 
+@pytest.mark.usefixtures("one_process")
 def test_an_option_that_needs_another_is_refused_without_it(castsmith: Command, folder: Path) -> None:
     checked = set[str]()
     for command in parsers():
@@ -290,6 +309,7 @@ def test_of_many_models_each_has_some_of_the_dimensions(castsmith: Command, fold
     assert castsmith("verify", "two", "two", "--sets=1", "--dim", "N=2", "--dim", "M=3").code == 0
 
 
+@pytest.mark.usefixtures("one_process")
 def test_options_may_stand_between_files(castsmith: Command, folder: Path) -> None:
     write_model(folder / "b.onnx", CLEAN)
     between = castsmith("optimize", "in.onnx", "--target", "onnxruntime-cpu", "b.onnx", "-o", "out/", "--json")
@@ -300,6 +320,7 @@ def test_options_may_stand_between_files(castsmith: Command, folder: Path) -> No
     assert castsmith("check", "in.onnx", "--ignore", "lossy-cast-chain", "--", "b.onnx").code == 0
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_dry_run_needs_no_output(castsmith: Command, folder: Path) -> None:
     write_model(folder / "b.onnx", CLEAN)
     before = sorted(os.listdir(folder))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
@@ -17,18 +14,7 @@ from onnx import helper, numpy_helper
 
 from castsmith.cli.main import main
 from tests.cli.helpers import CLEAN, MIXED, Command, Ended, is_one_sentence, write_model
-from tests.sampling import sampled
-
-Process = subprocess.CompletedProcess[bytes]
-
-
-def run(folder: Path, words: str, given: bytes = b"") -> Process:
-    command = [sys.executable, "-m", "castsmith", *words.split()]
-    return subprocess.run(command, cwd=folder, input=given, capture_output=True, timeout=600, check=False)
-
-
-def said(ended: Process) -> str:
-    return ended.stderr.decode()
+from tests.cli.process import run_fork
 
 
 def write_external(folder: Path) -> tuple[bytes, onnx.ModelProto]:
@@ -50,10 +36,10 @@ def test_a_model_goes_in_and_out(tmp_path: Path) -> None:
     assert main(["optimize", str(tmp_path / "a.onnx"), "-o", str(tmp_path / "b.onnx")]) == 0
     b = (tmp_path / "b.onnx").read_bytes()
     for words, given in (("-", a), ("a.onnx", b"")):
-        ended = run(tmp_path, f"optimize {words} -o - --diff --report r.json", given)
+        ended = run_fork(f"optimize {words} -o - --diff --report r.json", tmp_path, given)
         assert (ended.returncode, ended.stdout) == (0, b)
-        assert "-> standard output" in said(ended)
-    ended = run(tmp_path, "optimize - -o c.onnx --verify", a)
+        assert "-> standard output" in ended.stderr.decode()
+    ended = run_fork("optimize - -o c.onnx --verify", tmp_path, a)
     assert (ended.returncode, (tmp_path / "c.onnx").read_bytes()) == (0, b)
     assert b"standard input -> c.onnx" in ended.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.onnx", "b.onnx", "c.onnx", "r.json"]
@@ -89,7 +75,7 @@ def test_a_model_to_look_at_comes_from_standard_input(look: Look, tmp_path: Path
 
 def test_weights_of_a_stream(look: Look, tmp_path: Path) -> None:
     given, whole = write_external(tmp_path)
-    ended = run(tmp_path, "optimize - -o -", given)
+    ended = run_fork("optimize - -o -", tmp_path, given)
     assert ended.returncode == 0
     (tmp_path / "a.data").unlink()
     found = onnx.ModelProto.FromString(ended.stdout)
@@ -162,31 +148,16 @@ def test_no_model_goes_to_a_terminal(castsmith: Command, tmp_path: Path, monkeyp
 
 def test_a_refused_model_writes_nothing(tmp_path: Path) -> None:
     write_model(tmp_path / "a.onnx", MIXED.replace("int16", "int64"))
-    ended = run(tmp_path, "optimize a.onnx -o -")
+    ended = run_fork("optimize a.onnx -o -", tmp_path)
     assert (ended.returncode, ended.stdout) == (1, b"")
-    assert is_one_sentence(said(ended))
+    assert is_one_sentence(ended.stderr.decode())
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-@pytest.mark.parametrize(
-    ("words", "unbuffered"),
-    sampled(
-        "commands that cannot print",
-        itertools.product(("--help", "--version", "cast --help", "passes"), ("", "1")),
-        4,
-        cover=enumerate,
-    ),
-)
-def test_what_cannot_be_printed_is_an_error(words: str, unbuffered: str) -> None:
-    with open("/dev/full", "w") as full:
-        ended = subprocess.run(
-            [sys.executable, "-m", "castsmith", *words.split()],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-            text=True,
-            check=False,
-        )
-    assert ended.returncode == 2
-    assert is_one_sentence(ended.stderr)
-    assert "standard output cannot be written" in ended.stderr
+@pytest.mark.parametrize("words", ["--help", "--version", "cast --help", "passes"])
+def test_what_cannot_be_printed_is_an_error(words: str, tmp_path: Path) -> None:
+    for unbuffered in (False, True):
+        ended = run_fork(words, tmp_path, streams={"stdout": "/dev/full"}, unbuffered=unbuffered)
+        assert ended.returncode == 2
+        assert is_one_sentence(ended.stderr.decode())
+        assert "standard output cannot be written" in ended.stderr.decode()

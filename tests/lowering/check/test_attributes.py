@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import onnx
 import onnx.parser
 import pytest
+from onnx import TensorProto, helper
 
 from tests.lowering.check.test_registered import IMPORTS, errors, refusal
+from tests.sampling import check_all
 from tests.versions import ONNXRUNTIME
 
 pytestmark = pytest.mark.usefixtures("untried")
@@ -42,3 +47,92 @@ def test_words_of_operators_of_machine_learning_are_those_of_the_kernels():
             if bool(theirs := refusal(model)) != bool(ours := errors(model, "onnxruntime-cpu")):
                 wrong.append(f"{operator.split()[0]} {word}: {theirs[:200] or 'loads'}; check: {ours}")
     assert not wrong
+
+
+FLOAT, INT64, STRING, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING, TensorProto.BOOL
+_NODES: dict[str, Any] = {
+    "nodes_falsenodeids": [2, 0, 0],
+    "nodes_featureids": [0, 0, 0],
+    "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+    "nodes_nodeids": [0, 1, 2],
+    "nodes_treeids": [0, 0, 0],
+    "nodes_truenodeids": [1, 0, 0],
+    "nodes_values": [0.5, 0.0, 0.0],
+}
+_LEAVES = {"ids": [0, 0], "nodeids": [1, 2], "treeids": [0, 0], "weights": [1.0, 2.0]}
+_TERMS: dict[str, Any] = {
+    "pool_int64s": [1, 2],
+    "max_gram_length": 1,
+    "min_gram_length": 1,
+    "max_skip_count": 0,
+    "mode": "TF",
+    "ngram_counts": [0],
+    "ngram_indexes": [0, 1],
+}
+SOUND: dict[str, tuple[list[tuple[int, list[int]]], list[int], dict[str, Any]]] = {
+    "Scaler": ([(FLOAT, [1, 2])], [FLOAT], {"offset": [0.5, 0.5], "scale": [2.0, 2.0]}),
+    "TreeEnsembleRegressor": (
+        [(FLOAT, [1, 2])],
+        [FLOAT],
+        {**_NODES, **{f"target_{name}": value for name, value in _LEAVES.items()}, "n_targets": 1},
+    ),
+    "TreeEnsembleClassifier": (
+        [(FLOAT, [1, 2])],
+        [INT64, FLOAT],
+        {**_NODES, **{f"class_{name}": value for name, value in _LEAVES.items()}, "classlabels_int64s": [0, 1]},
+    ),
+    "LinearClassifier": (
+        [(FLOAT, [1, 2])],
+        [INT64, FLOAT],
+        {"coefficients": [1.0, 2.0], "intercepts": [0.5], "classlabels_ints": [0, 1]},
+    ),
+    "LabelEncoder": ([(STRING, [2])], [INT64], {"keys_strings": ["a", "b"], "values_int64s": [1, 2]}),
+    "RegexFullMatch": ([(STRING, [2])], [BOOL], {"pattern": "a+"}),
+    "TfIdfVectorizer": ([(INT64, [4])], [FLOAT], _TERMS),
+    **{
+        name: (
+            [(FLOAT, [1, 1, 2]), (FLOAT, [1, gates * 2, 2]), (FLOAT, [1, gates * 2, 2])],
+            [FLOAT],
+            {"hidden_size": 2},
+        )
+        for name, gates in (("RNN", 1), ("GRU", 3), ("LSTM", 4))
+    },
+    "ReverseSequence": ([(FLOAT, [2, 2]), (INT64, [2])], [FLOAT], {"batch_axis": 1, "time_axis": 0}),
+}
+"""Operators whose kernels ask more of attributes than the schema: types and shapes of operands, types of results."""
+UNSAID = {
+    ("LinearClassifier", "classlabels_ints", "shorter"),
+    ("LabelEncoder", "keys_strings", "shorter"),
+    ("LabelEncoder", "values_int64s", "shorter"),
+}
+"""What `check` leaves to the runtime."""
+
+
+def _changed(attributes: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield the attributes as they are, without each of them, and with each list shorter by an entry."""
+    yield "", "", attributes
+    for name, value in attributes.items():
+        yield name, "left out", {key: other for key, other in attributes.items() if key != name}
+        if isinstance(value, list) and len(value) > 1:  # pyright: ignore[reportUnknownArgumentType]
+            yield name, "shorter", {**attributes, name: value[:-1]}
+    if "time_axis" in attributes:
+        yield "time_axis", "the other", {**attributes, "time_axis": attributes["batch_axis"]}
+
+
+def _check_sound(operator: str) -> None:
+    operands, results, sound = SOUND[operator]
+    domain = "ai.onnx.ml" if onnx.defs.has(operator, 3, "ai.onnx.ml") else ""
+    x = [helper.make_tensor_value_info(f"x{at}", *each) for at, each in enumerate(operands)]
+    y = [helper.make_tensor_value_info(f"y{at}", dtype, None) for at, dtype in enumerate(results)]
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 3)]
+    for name, how, attributes in _changed(sound):
+        names = [value.name for value in x], [value.name for value in y]
+        node = helper.make_node(operator, *names, domain=domain, **attributes)
+        model = helper.make_model(helper.make_graph([node], "g", x, y), ir_version=10, opset_imports=opsets)
+        theirs, ours = refusal(model), errors(model, "onnxruntime-cpu")
+        assert bool(ours) == (bool(theirs) and (operator, name, how) not in UNSAID), (name, how, theirs, ours)
+
+
+@pytest.mark.skipif(ONNXRUNTIME < (1, 32), reason="the target is ONNX Runtime 1.32")
+def test_attributes_that_kernels_ask_for():
+    check_all(_check_sound, SOUND)
