@@ -18,10 +18,10 @@ from typing import Any
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.shapes.arithmetic import BY_ELEMENT, cast_content, elementwise, wrapped
+from castsmith.analysis.shapes.elements import Content, Derived, Operation, array_of
 from castsmith.numerics.symbols import UNKNOWN, Element, Poly, Unknown, symbol
 from castsmith.numerics.types import ELEMENT_TYPES
-from castsmith.passes.shapes.arithmetic import BY_ELEMENT, cast_content, elementwise, wrapped
-from castsmith.passes.shapes.elements import Content, Derived, Operation, array_of
 
 FILE = Path(__file__).with_name("arithmetic.txt")
 N, P, Z = symbol("N"), symbol("P", 2, 5), symbol("Z", None, None)
