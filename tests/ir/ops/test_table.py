@@ -210,7 +210,7 @@ _DATA = (
     "ir/ops/",
     "conformance/probe_models.py",
     "passes/precision/operators.py",
-    "lowering/opset/raising.py",
+    "lowering/opset/obstacles.py",
     "lowering/check/attributes.py",
     "verification/checker.py",
 )
