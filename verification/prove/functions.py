@@ -16,7 +16,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
 from castsmith.ir.ops.table import operators
-from castsmith.ir.ops.traits import WHOLE
+from castsmith.ir.ops.traits import WHOLE, Moves
 from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import bit_cast, cast
 from castsmith.numerics.cast.settings import NEWEST_OPSET
@@ -34,7 +34,11 @@ _MOST_STEPS = 64
 _IN_PLACE = operators(lambda row: row.moves in WHOLE and row.elements == (0,) and not row.computes)
 """Operators whose result holds each element of the first operand."""
 
-_BY_ELEMENT = operators(lambda row: row.elementwise) - {"CastLike"} | {"Cast", "BitCast", "Where", "Table"}
+_BY_ELEMENT = operators(lambda row: row.elementwise or row.moves is Moves.CHOOSE) - {"CastLike"} | {
+    "Cast",
+    "BitCast",
+    "Table",
+}
 _GATHERS = ("Gather", "GatherElements")
 _SETTINGS = {"@", "how", "table", "to", "saturate", "round_mode", "direction"}
 """Attributes of operators of which a function may have several."""

@@ -211,6 +211,7 @@ _DATA = (
     "conformance/probe_models.py",
     "passes/precision/operators.py",
     "lowering/opset/obstacles.py",
+    "lowering/opset/raising.py",
     "lowering/check/attributes.py",
     "verification/checker.py",
 )
