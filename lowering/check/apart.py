@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import faulthandler
-import multiprocessing
 import os
 import signal
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
 
 import onnx.checker
 import onnx.shape_inference
 from google.protobuf.message import EncodeError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 _REFUSALS = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, ValueError, EncodeError)
 _SECONDS, _BYTES = 60, 4 << 30
@@ -27,6 +29,8 @@ def asked_apart(question: Callable[[], object]) -> str:
     """
     if sys.platform == "win32":
         return error_of(question)
+    import multiprocessing  # which most commands do not need
+
     forked = multiprocessing.get_context("fork")
     receiver, sender = forked.Pipe(duplex=False)
     process = forked.Process(target=_answer, args=(question, sender))

@@ -26,6 +26,7 @@ from castsmith.ir.ops.table import traits_of
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
+from castsmith.lowering.check.apart import asked_apart
 
 INVALID_MODEL = FindingCode(
     "invalid-model",
@@ -51,8 +52,6 @@ def declaration_findings(model: onnx_ir.Model, proto: onnx.ModelProto) -> Iterat
     if crashing := list(_crashing(model)):
         yield from crashing
         return
-    from castsmith.lowering.check.apart import asked_apart
-
     text = asked_apart(lambda: onnx.checker.check_model(_light(proto), full_check=True))
     if text:
         yield from _faults(text, proto)
@@ -71,8 +70,6 @@ def operator_fits(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagno
         proto.opset_import.add(domain=domain, version=version)  # whether it need be imported is up to the target
     _drop_declarations(proto, model, inference)
     _replace_foreign(proto, model, inference)
-    from castsmith.lowering.check.apart import asked_apart
-
     infer = partial(onnx.shape_inference.infer_shapes, proto, check_type=True, strict_mode=True, data_prop=True)
     operators = {node.op_type for node in all_nodes(model)}
     for finding in _faults(asked_apart(infer), proto):
