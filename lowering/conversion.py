@@ -177,7 +177,7 @@ def _converted(original: onnx_ir.Model, options: ConvertOptions, to: DataType, *
 
 def _request(original: onnx_ir.Model, options: ConvertOptions, to: DataType) -> Request:
     keep, lower = parse_patterns(options.keep, "keep"), parse_patterns(options.lower, "lower")
-    stated, io = _stated(original, options.ranges or {}), io_choice(original, options)
+    stated, io = _stated(original, options.ranges or {}), _io_choice(original, options)
     return Request(options, to, as_target(options.target), io, keep, lower, RoundingLosses(to), stated)
 
 
@@ -696,7 +696,7 @@ def _bounds_of(
     return {name: bound for name, bound in bounds.items() if bound.how == "proven"}
 
 
-def io_choice(model: onnx_ir.Model, options: ConvertOptions) -> str:
+def _io_choice(model: onnx_ir.Model, options: ConvertOptions) -> str:
     """Return the text by which ConvertPrecision is given the inputs and outputs whose types change."""
     keep = options.keep_io_types
     if options.io is not None:

@@ -28,6 +28,7 @@ from castsmith.passes.precision.constants import RoundingLoss, limits, rounded
 from castsmith.passes.precision.operators import stash_attribute
 from castsmith.passes.precision.ports import ANYTHING, KEPT, Scope, Use
 from castsmith.passes.precision.problem import Problem
+from castsmith.passes.precision.sensitivity import is_raised
 
 CONVERT_REGION = Rule(
     "convert-region",
@@ -200,7 +201,7 @@ def _kind(problem: Problem, use: Use) -> _Kind:
         return _Kind.PLAIN
     if problem.facts.is_bound(use.place, use.index):
         return _Kind.BOUND
-    return _Kind.RAISED if problem.facts.is_raised(use.place, use.value) else _Kind.PLAIN
+    return _Kind.RAISED if is_raised(use.place, use.value, problem.facts.loss(use.value)) else _Kind.PLAIN
 
 
 def _round_constant(

@@ -19,7 +19,8 @@ from castsmith.analysis.inference.containers import nestings
 from castsmith.analysis.inference.handed_on import Border, borders, value_at
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_key, opset_of
-from castsmith.ir.ops.table import FLOW
+from castsmith.ir.ops.table import FLOW, traits_of
+from castsmith.ir.ops.traits import Answer
 from castsmith.ir.ops.value_types import Nesting
 from castsmith.ir.walks import graph_of, graphs_of, nodes_of, subgraphs_of
 from castsmith.numerics.embedding import embeds
@@ -234,11 +235,12 @@ class Problem:
             if value is None:
                 continue
             carried = self.facts.carry_of(value)
-            if value in self.facts.constants and self.facts.is_bound(node, index) and self.facts.only_overflows(value):
-                continue
-            if value in self.facts.constants and is_negligible(node, value, self.facts.loss(value)):
-                continue
-            if carried.masks and self.facts.asks(node):
+            if value in self.facts.constants:
+                loss = self.facts.loss(value)
+                only_overflows = bool(loss.overflow or loss.masks) and not loss.lost
+                if (only_overflows and self.facts.is_bound(node, index)) or is_negligible(node, value, loss):
+                    continue
+            if carried.masks and traits_of(node.domain, node.op_type).answer in (Answer.COMPARISON, Answer.QUESTION):
                 return f"{value.name} holds mask values, with which {node.op_type} compares"
             if carried.unfit and not (value in self.facts.constants and self.facts.scales_count(node, value)):
                 return carried.unfit
