@@ -42,7 +42,7 @@ from castsmith.lowering.rescale.solve import Bound, Solution, solve
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import name_node, place_constant
+from castsmith.passes.core.rewriting import insert_behind, name_node, place_constant
 from castsmith.passes.core.session import Session
 from castsmith.passes.precision.evidence import keys_of
 from castsmith.verification.evaluate.engines import adds_up
@@ -412,7 +412,7 @@ class _Change:
 
     def _multiplied(self, value: onnx_ir.Value, exponent: int) -> onnx_ir.Node:
         """Return a node that multiplies the value by a power of two, where all see it that see the value."""
-        factor, producer = self._number(value, 2.0**-exponent), value.producer()
+        factor = self._number(value, 2.0**-exponent)
         product = onnx_ir.node("Mul", [value, factor])
         product.outputs[0].name, product.outputs[0].type, product.outputs[0].shape = (
             f"{value.name}_scaled",
@@ -420,11 +420,7 @@ class _Change:
             value.shape,
         )
         name_node(product, self.namer)
-        graph = present(value.graph, "the graph of a value")
-        if producer is not None:
-            producer.append(product)
-        else:
-            graph.insert_before(next(iter(graph)), product)
+        insert_behind(value, product)
         place_constant(factor, product, self.namer)
         return product
 
