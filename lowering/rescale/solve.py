@@ -85,10 +85,10 @@ class _System:
         self._known: dict[int, Form] = {}
         users = defaultdict[int, set[int]](set)  # the known unknowns whose forms have an unknown
         for form, _ in self.exponents.equations:
-            rest = self.reduced(form)
-            if rest:
-                pivot = max(rest)
-                self._known[pivot] = times({u: c for u, c in rest.items() if u != pivot}, -1 / rest[pivot])
+            left = self.reduced(form)
+            if left:
+                pivot = max(left)
+                self._known[pivot] = times({u: c for u, c in left.items() if u != pivot}, -1 / left[pivot])
                 for changed in users.pop(pivot, ()):
                     self._known[changed] = self.reduced(self._known[changed])
                     for unknown in self._known[changed]:
@@ -100,10 +100,10 @@ class _System:
         """Return the form in the unknowns that are left."""
         if self._known.keys().isdisjoint(form):
             return form
-        rest = {unknown: coefficient for unknown, coefficient in form.items() if unknown not in self._known}
+        reduced = {unknown: coefficient for unknown, coefficient in form.items() if unknown not in self._known}
         for unknown in form.keys() & self._known.keys():
-            rest = plus(rest, self._known[unknown], form[unknown])
-        return rest
+            reduced = plus(reduced, self._known[unknown], form[unknown])
+        return reduced
 
     def _form_of(self, bound: Bound) -> Form:
         """Return the exponent of what is bounded, in the unknowns that are left."""
@@ -183,7 +183,7 @@ class _System:
             for form, edges in self.exponents.equations:
                 if unknown in form:
                     yield from edges
-                    waiting |= {other: None for other in form if other not in reached}
+                    waiting |= {linked: None for linked in form if linked not in reached}
 
     def _raw(self, subject: onnx_ir.Value | Edge) -> Form:
         if isinstance(subject, onnx_ir.Value):
