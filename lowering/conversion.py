@@ -21,10 +21,9 @@ from castsmith.lowering.accuracy import Reference, is_made_up, measure, referenc
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES, declared_findings
-from castsmith.lowering.faults import LIMITS, WRONG, Fault, faults
+from castsmith.lowering.faults import LIMITS, WRONG, Fault, computes_in_half, faults, reference_of
 from castsmith.lowering.fewest import fewest
 from castsmith.lowering.fitting import Proof
-from castsmith.lowering.healing import computes_in_half, reference_of
 from castsmith.lowering.inlining import inline_functions, obstacle_to_inlining
 from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16

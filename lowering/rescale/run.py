@@ -33,8 +33,16 @@ from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site
 from castsmith.ir.text import constant_item, node_item, node_items, site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.accuracy import Reference
-from castsmith.lowering.faults import IN_FLOAT_INSIDE, LIMITS, Fault, faults, sum_inside, sums_squares
-from castsmith.lowering.healing import computes_in_half, reference_of
+from castsmith.lowering.faults import (
+    IN_FLOAT_INSIDE,
+    LIMITS,
+    Fault,
+    computes_in_half,
+    faults,
+    reference_of,
+    sum_inside,
+    sums_squares,
+)
 from castsmith.lowering.rescale.edits import NAME, put_before, put_behind
 from castsmith.lowering.rescale.exponents import Edge, degree_of
 from castsmith.lowering.rescale.softmax import SHIFT_SOFTMAX, Shifts

@@ -12,10 +12,10 @@ from onnx import numpy_helper
 import castsmith
 from castsmith.ir.records import Effect
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.healing import widened
+from castsmith.lowering.faults import widened
 from castsmith.numerics.errors import OptionError
 from tests.lowering.shipped import BROKEN, HEALTHY, SIBLINGS, Case, draw, rms_norm, run
-from tests.lowering.test_healing import blocks, case_of, four_bits, generator, in_float, nested
+from tests.lowering.test_conversion_healing import blocks, case_of, four_bits, generator, in_float, nested
 from tests.sampling import sampled
 
 
