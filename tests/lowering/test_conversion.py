@@ -312,10 +312,10 @@ def test_quantizers_that_the_target_lacks_are_written_as_it_takes_them(bias: str
         finding for finding in castsmith.check(result.model, target="tensorrt-11") if finding.severity.name == "ERROR"
     ]
     assert "shift-to-int8" in {rewrite.rule for rewrite in result.rewrites}
-    assert not [each for each in result.diagnostics if each.severity.name == "ERROR"]
+    assert not [record for record in result.diagnostics if record.severity.name == "ERROR"]
     plain = converted(text, to=to)
     assert castsmith.verify(plain.model, result.model).equal
-    assert not {"shift-to-int8", "quantize-in-float"} & {each.rule for each in plain.rewrites}
+    assert not {"shift-to-int8", "quantize-in-float"} & {record.rule for record in plain.rewrites}
 
 
 @pytest.mark.parametrize(

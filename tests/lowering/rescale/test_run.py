@@ -71,7 +71,7 @@ def test_what_is_exact_in_float_is_said_to_be(case: Case) -> None:
         "not exactly" in rewrite.reason or rewrite.rule == "shift-softmax" for rewrite in result.rewrites
     )
     if exact:
-        before, after = (run(widened_proto(each), case.inputs())[0] for each in (case.shipped(), result.proto))
+        before, after = (run(widened_proto(half), case.inputs())[0] for half in (case.shipped(), result.proto))
         assert np.array_equal(before, after)
 
 
@@ -107,8 +107,8 @@ def test_values_in_subgraphs_and_functions_are_scaled_there() -> None:
     (expected,) = run(
         onnx_ir.to_proto(widened(onnx_ir.from_proto(model))), {**feeds, "x": feeds["x"].astype(np.float32)}
     )
-    (found,) = run(result.proto, feeds)
-    assert np.allclose(expected, found, rtol=1e-2)
+    (output,) = run(result.proto, feeds)
+    assert np.allclose(expected, output, rtol=1e-2)
 
 
 def test_functions_whose_calls_need_different_powers_become_their_nodes() -> None:
