@@ -81,7 +81,11 @@ class Facts:
             if tensor is not None and self.concerns(value):
                 self.constants[value] = tensor
         nodes = list(all_nodes(model))
-        crossings = [pair for node in nodes for pair in handed_on(model, node) if self.concerns(pair[1])]
+        handed = [pair for node in nodes for pair in handed_on(model, node)]
+        for node in nodes:  # a loop of no turns gives what it starts with
+            if node.op_type == "Loop" and node.domain in DEFAULT_DOMAINS:
+                handed += zip(node.inputs[2:], node.outputs, strict=False)
+        crossings = [pair for pair in handed if self.concerns(pair[1])]
         adds = True
         while adds:
             for node in nodes:

@@ -176,6 +176,20 @@ def test_mask_values_become_the_lowest_number() -> None:
     assert all("-65504" in record.reason for record in masks)
 
 
+def test_mask_values_that_a_loop_of_no_turns_gives_are_lowered() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[4,4] x, int64 n, bool c) => (float[4,4] y)
+    <float[4,4] low = {LOW}, float[4,4] w = {WEIGHTS}> {
+      m = MatMul (x, w) r = Loop (n, c, low) <body = b (int64 i, bool k, float[4,4] s) => (bool g, float[4,4] t)
+        { g = Identity (k) t = Abs (x) }>
+      a = Add (m, r) y = MatMul (a, w) }"""
+    text = text.replace("LOW", ", ".join(["-1e9"] * 16)).replace("WEIGHTS", ", ".join(["0.5"] * 16))
+    result = convert(onnx.parser.parse_model(text), to="float16", keep="Loop")
+    lowered = result.model.graph.initializers["low"].const_value
+    assert result.precisions["a"][0] == onnx_ir.DataType.FLOAT16
+    assert lowered is not None
+    assert lowered.numpy().min() == -65504
+
+
 @pytest.mark.parametrize(("name", "node"), [("epsilon", "Add"), ("large constant", "Mul")])
 def test_a_constant_that_does_not_fit_keeps_its_node_in_float(name: str, node: str) -> None:
     result = convert(model(name), to="float16")
