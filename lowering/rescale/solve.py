@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx_ir
@@ -19,6 +19,7 @@ from castsmith.analysis.inference.handed_on import value_at
 from castsmith.analysis.inference.walk import Inference
 from castsmith.lowering.rescale.exponents import NOTHING, Edge, Exponents, Form, Place, plus, times
 
+K = TypeVar("K")
 Array = NDArray[Any]
 Places = frozenset[Place]
 Row = tuple[Form, "Bound"]
@@ -303,15 +304,16 @@ def _kind(bound: Bound) -> tuple[str, bool]:
 
 
 def _solution(system: _System, numbers: Mapping[int, Fraction], unsolved: tuple[Bound, ...]) -> Solution:
-    def whole(form: Form) -> int:
-        return int(_value(system.reduced(form), numbers))
+    def whole(forms: Mapping[K, Form]) -> dict[K, int]:
+        """Return the exponents that are not 0."""
+        return {key: power for key, form in forms.items() if (power := int(_value(system.reduced(form), numbers)))}
 
     exponents = system.exponents
     return Solution(
-        {value: exponent for value, form in exponents.of.items() if (exponent := whole(form))},
-        {edge: exponent for edge, form in exponents.constants.items() if (exponent := whole(form))},
-        {place: exponent for place, form in exponents.attributes.items() if (exponent := whole(form))},
-        {node: exponent for node, form in exponents.repairs.items() if (exponent := whole(form))},
-        {place: exponent for place, form in exponents.adapted.items() if (exponent := whole(form))},
+        whole(exponents.of),
+        whole(exponents.constants),
+        whole(exponents.attributes),
+        whole(exponents.repairs),
+        whole(exponents.adapted),
         unsolved,
     )
