@@ -96,9 +96,23 @@ class Reference:
         return Evaluator(model, PromotionRules(promote_unsafe=True), self.engine, Budget(self.seconds))
 
     def values(self, evaluator: Evaluator, feeds: Any) -> dict[tuple[Route, str], Array]:
-        """The floating-point values of one run, which has all of the time, and the outputs under the empty route."""
-        evaluator.budget = Budget(self.seconds)
-        return _values(evaluator, feeds)
+        """The floating-point values of one run, which has all of the time; inputs and outputs under the empty route."""
+        evaluator.budget, room = Budget(self.seconds), _MOST_BYTES
+        fed = cast("Mapping[str, object]", feeds)
+        values: dict[tuple[Route, str], Array] = {
+            ((), name): array
+            for name, array in fed.items()
+            if isinstance(array, np.ndarray) and array.dtype.kind in _FLOATS
+        }
+
+        def watch(route: Route, value: onnx_ir.Value, tensor: Tensor) -> None:
+            nonlocal room
+            if tensor.array.dtype.kind in _FLOATS and tensor.array.nbytes <= room:
+                room -= tensor.array.nbytes
+                values[route, value.name or ""] = tensor.array
+
+        results = evaluator.run(feeds, watch)
+        return values | {((), name): held.array for name, held in results.items() if isinstance(held, Tensor)}
 
 
 class _Calls:
@@ -255,29 +269,6 @@ def fed(model: onnx_ir.Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
             else array
             for name, array in feeds.items()
         }
-
-
-def _values(evaluator: Evaluator, feeds: Any) -> dict[tuple[Route, str], Array]:
-    """The floating-point values of one run of the model, inputs and outputs under the empty route."""
-    fed = cast("Mapping[str, object]", feeds)
-    values: dict[tuple[Route, str], Array] = {
-        ((), name): array
-        for name, array in fed.items()
-        if isinstance(array, np.ndarray) and array.dtype.kind in _FLOATS
-    }
-    room = _MOST_BYTES
-
-    def watch(route: Route, value: onnx_ir.Value, tensor: Tensor) -> None:
-        nonlocal room
-        if tensor.array.dtype.kind in _FLOATS and tensor.array.nbytes <= room:
-            room -= tensor.array.nbytes
-            values[route, value.name or ""] = tensor.array
-
-    results = evaluator.run(feeds, watch)
-    for name, content in results.items():
-        if isinstance(content, Tensor):
-            values[(), name] = content.array
-    return values
 
 
 def _wide(array: Array) -> Array:

@@ -21,10 +21,9 @@ from castsmith.lowering.accuracy import Reference, is_made_up, measure, referenc
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES, declared_findings
-from castsmith.lowering.faults import LIMITS, WRONG, Fault, faults
+from castsmith.lowering.faults import LIMITS, WRONG, Fault, computes_in_half, faults, reference_of
 from castsmith.lowering.fewest import fewest
 from castsmith.lowering.fitting import Proof
-from castsmith.lowering.healing import computes_in_half, reference_of
 from castsmith.lowering.inlining import inline_functions, obstacle_to_inlining
 from castsmith.lowering.opset.loading import FitLoader
 from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16
@@ -177,7 +176,7 @@ def _converted(original: onnx_ir.Model, options: ConvertOptions, to: DataType, *
 
 def _request(original: onnx_ir.Model, options: ConvertOptions, to: DataType) -> Request:
     keep, lower = parse_patterns(options.keep, "keep"), parse_patterns(options.lower, "lower")
-    stated, io = _stated(original, options.ranges or {}), io_choice(original, options)
+    stated, io = _stated(original, options.ranges or {}), _io_choice(original, options)
     return Request(options, to, as_target(options.target), io, keep, lower, RoundingLosses(to), stated)
 
 
@@ -696,7 +695,7 @@ def _bounds_of(
     return {name: bound for name, bound in bounds.items() if bound.how == "proven"}
 
 
-def io_choice(model: onnx_ir.Model, options: ConvertOptions) -> str:
+def _io_choice(model: onnx_ir.Model, options: ConvertOptions) -> str:
     """Return the text by which ConvertPrecision is given the inputs and outputs whose types change."""
     keep = options.keep_io_types
     if options.io is not None:

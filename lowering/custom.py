@@ -198,22 +198,16 @@ class LowerCustom(SessionPass):
         return lacking
 
     def _chosen(self, names: set[str]) -> dict[str, Lowering]:
-        lowerings = {name: self.lowerings[name] for name in names & self.lowerings.keys()}
-        lowerings |= _from_packages(names - lowerings.keys()) if names else {}
-        return {**self._of_vendors(names - lowerings.keys()), **lowerings} if names else lowerings
-
-    def _of_vendors(self, names: set[str]) -> Mapping[str, Lowering]:
-        """Return the lowerings of operators of vendors that the target does not run."""
+        """Return the lowerings of these operators: of the pass, of packages, of vendors that the target lacks."""
         if not names:
             return {}
         from castsmith.lowering.quantized.tables import LOWERINGS
 
-        replaced = sorted(names & LOWERINGS.keys())
-        return {
-            name: cast("Lowering", LOWERINGS[name].lower)
-            for name in replaced
-            if name.rpartition(".")[0] not in self.target.domains
-        }
+        lowerings = {name: self.lowerings[name] for name in names & self.lowerings.keys()}
+        lowerings |= _from_packages(names - lowerings.keys())
+        of_vendors = sorted((names - lowerings.keys()) & LOWERINGS.keys())
+        foreign = [name for name in of_vendors if name.rpartition(".")[0] not in self.target.domains]
+        return {**{name: cast("Lowering", LOWERINGS[name].lower) for name in foreign}, **lowerings}
 
 
 def _lower_all(lowered: LoweringResults, model: onnx_ir.Model) -> Inference:

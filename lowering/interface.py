@@ -14,7 +14,7 @@ from castsmith.ir.text import value_item
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import Kind, element_type, type_name
 from castsmith.passes.core.options import Interface
-from castsmith.passes.core.rewriting import name_node
+from castsmith.passes.core.rewriting import insert_behind, name_node
 from castsmith.passes.core.session import Session
 
 WIDE: Interface = "wide"
@@ -74,8 +74,7 @@ def convert_inputs(
         for user, index in list(value.uses()):
             if user is not node:
                 user.replace_input_with(index, node.outputs[0])
-        first = next(iter(graph), None)
-        graph.append(node) if first is None else graph.insert_before(first, node)
+        insert_behind(value, node)
         rewrites.append(_record(session, pass_name, rule, reason, before, value))
     return rewrites
 

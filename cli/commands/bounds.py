@@ -19,7 +19,7 @@ from castsmith.cli.text.json import print_json
 from castsmith.cli.text.screen import print_lines, progress
 from castsmith.ir.walks import files_read
 from castsmith.lowering.accuracy import fed
-from castsmith.lowering.healing import computes_in_half, half_faults, widened
+from castsmith.lowering.faults import computes_in_half, half_faults, widened
 from castsmith.numerics.types import parse_type
 from castsmith.verification.bounds import bounds, exceeding
 

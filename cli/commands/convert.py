@@ -15,7 +15,7 @@ from castsmith.cli.streams import shown
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.lowering.check.target import TRIES
 from castsmith.lowering.conversion import convert
-from castsmith.lowering.healing import computes_in_half
+from castsmith.lowering.faults import computes_in_half
 from castsmith.lowering.results import ConvertResult
 from castsmith.passes.precision.run import NOTHING_TO_CONVERT, nothing_to_convert, parse_precision
 

@@ -171,7 +171,7 @@ def _newer_opset(model: onnx_ir.Model, target: Target | None, why: str) -> Diagn
 
 def _half_findings(model: onnx_ir.Model, inputs: Inputs, target: Target | None) -> Iterator[Diagnostic]:
     """Yield the nodes that go wrong in float16 on these inputs, where a fault begins."""
-    from castsmith.lowering.healing import half_faults  # imports what runs models
+    from castsmith.lowering.faults import half_faults  # imports what runs models
 
     for fault in half_faults(model, inputs, target=target):
         if fault.kind != "operand":

@@ -103,19 +103,9 @@ def fit(
         raise ArgumentTypeError("target must be a Target or the name of one, not None.")
     source = as_model(model)
     tell: Callable[[str], None] = progress or (lambda _: None)
-    search = _Search(source, traits_of_model(source), chosen, not exact, ranges, all_ways, tell, cost_of(source))
-    return _decided(search, _Meter(search, max_error, inputs, dims))
-
-
-def _decided(search: _Search, meter: _Meter) -> FitResult:
-    """Try the exact ways, then those that round values if these cost too much, and return the choice."""
-    exact = search.best_exact()
-    cheap = exact is not None and search.is_good
-    lossy = meter.best_conversion(exact) if search.every or not cheap else None
-    if lossy is not None and meter.most is not None:
-        return meter.with_magnitudes(search.fitted(lossy, ""))
-    hint = meter.hint(exact, lossy)
-    return search.refusal(hint) if exact is None else search.fitted(exact, hint)
+    traits, before = traits_of_model(source), cost_of(source)
+    search = _Search(source, traits, chosen, not exact, ranges, all_ways, tell, before, max_error, inputs, dims)
+    return search.decided()
 
 
 _OF_THE_MODEL = (
@@ -174,6 +164,10 @@ class _Search:
         every: No way is left out.
         tell: Called with each step before it is done.
         before: The cost of the model.
+        most: The largest error allowed; None if nothing may be rounded.
+        inputs: The inputs to measure on; generated ones if None.
+        dims: Sizes of symbolic dimensions, for generated inputs.
+        refused: The smallest error of a way that exceeds the largest one allowed.
     """
 
     model: onnx_ir.Model
@@ -184,7 +178,24 @@ class _Search:
     every: bool
     tell: Callable[[str], None]
     before: Cost
+    most: float | None
+    inputs: Inputs | None
+    dims: Mapping[str, int] | None
     attempts: list[_Attempt] = field(default_factory=list[_Attempt])
+    refused: str = ""
+    _is_too_inexact: bool = False
+    """True if float was too inexact: precisions that hold fewer values follow."""
+    _reference: Reference | None = None
+
+    def decided(self) -> FitResult:
+        """Try the exact ways, then those that round values if these cost too much, and return the choice."""
+        exact = self.best_exact()
+        cheap = exact is not None and self.is_good
+        lossy = self.best_conversion(exact) if self.every or not cheap else None
+        if lossy is not None and self.most is not None:
+            return self.with_magnitudes(self.fitted(lossy, ""))
+        hint = self.hint(exact, lossy)
+        return self.refusal(hint) if exact is None else self.fitted(exact, hint)
 
     @property
     def is_good(self) -> bool:
@@ -296,41 +307,19 @@ class _Search:
     def _ways(self) -> list[Way]:
         return [attempt.way for attempt in sorted(self.attempts, key=lambda attempt: attempt.rank)]
 
-
-@dataclass
-class _Meter:
-    """Measures the ways that round values.
-
-    Attributes:
-        search: The search for ways.
-        most: The largest error allowed; None if nothing may be rounded.
-        inputs: The inputs to measure on; generated ones if None.
-        dims: Sizes of symbolic dimensions, for generated inputs.
-        refused: The smallest error of a way that exceeds the largest one allowed.
-    """
-
-    search: _Search
-    most: float | None
-    inputs: Inputs | None
-    dims: Mapping[str, int] | None
-    refused: str = ""
-    _is_too_inexact: bool = False
-    """True if float was too inexact: precisions that hold fewer values follow."""
-    _reference: Reference | None = None
-
     def best_conversion(self, exact: _Attempt | None) -> _Attempt | None:
         """Return the cheapest way that rounds values, if the best exact one costs more than twice as much."""
         ways = list[_Attempt]()
         for conversion in self._conversions(exact):
-            if not self.search.every and (ways or self._is_too_inexact):
+            if not self.every and (ways or self._is_too_inexact):
                 break
-            best = self.search.best_behind(conversion)
-            if self.search.is_beside_the_point():
+            best = self.best_behind(conversion)
+            if self.is_beside_the_point():
                 break
             if best is None:
                 continue
             is_worth_it = exact is None or exact.cost > _TWICE * best.cost
-            is_measured = is_worth_it or self.search.every  # with its error
+            is_measured = is_worth_it or self.every  # with its error
             if not is_measured and conversion.options["to"] != type_name(DataType.FLOAT):
                 break  # another type of 16 bits costs as much
             if is_measured and self._is_accurate(best) and is_worth_it:
@@ -341,8 +330,8 @@ class _Meter:
         """Return the result with the largest magnitude of each node in the model as it was passed, as measured."""
         if fitted.conversion is None or self._reference is None:
             return fitted
-        model, measured = self.search.model, self._reference.measured()
-        keys, nodes = keys_of(model), (node for node in all_nodes(model) if node.outputs)
+        measured, keys = self._reference.measured(), keys_of(self.model)
+        nodes = (node for node in all_nodes(self.model) if node.outputs)
         labels = [(node.name or node.outputs[0].name or "", node) for node in nodes]
         counts = Counter(label for label, _ in labels)
         magnitudes = {
@@ -356,23 +345,22 @@ class _Meter:
 
     def _conversions(self, exact: _Attempt | None) -> Iterator[Step]:
         """Yield conversions of the whole model; then of a part, which takes long, if nothing else is legal."""
-        search = self.search
-        entire = list(conversions(search.traits, search.target, from_any=search.every or exact is None))
+        entire = list(conversions(self.traits, self.target, from_any=self.every or exact is None))
         yield from entire
-        if search.every:
-            yield from weights_alone(search.model, search.target)
+        if self.every:
+            yield from weights_alone(self.model, self.target)
         if self.most is not None and exact is None and self.refused:
             self._is_too_inexact = False
             yield from (replace(step, options={**step.options, "max_error": self.most}) for step in entire)
 
     def _is_accurate(self, attempt: _Attempt) -> bool:
         """Measure the error of a way; True if it is allowed, or would be, and where that takes too long for a hint."""
-        if self.most is None and not self.search.every and self.search.before.nodes > _MOST_MEASURED:
+        if self.most is None and not self.every and self.before.nodes > _MOST_MEASURED:
             return True
         try:
             if self._reference is None:
-                self.search.tell("measuring")
-                self._reference = reference(self.search.model.clone(), self.inputs, self.dims)
+                self.tell("measuring")
+                self._reference = reference(self.model.clone(), self.inputs, self.dims)
             error = measure(self._reference, present(attempt.result, "the result of a legal way").model)
         except CastsmithError as why:
             attempt.way = replace(attempt.way, obstacles=(str(why),))
@@ -403,7 +391,7 @@ class _Meter:
             )
         others = [
             attempt
-            for attempt in self.search.attempts
+            for attempt in self.attempts
             if attempt.way.lossy and attempt.way.legal and not attempt.way.obstacles
         ]
         cheapest = min(others, key=lambda attempt: attempt.cost, default=None)

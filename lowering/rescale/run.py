@@ -33,8 +33,16 @@ from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult, Site
 from castsmith.ir.text import constant_item, node_item, node_items, site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.accuracy import Reference
-from castsmith.lowering.faults import IN_FLOAT_INSIDE, LIMITS, Fault, faults, sum_inside, sums_squares
-from castsmith.lowering.healing import computes_in_half, reference_of
+from castsmith.lowering.faults import (
+    IN_FLOAT_INSIDE,
+    LIMITS,
+    Fault,
+    computes_in_half,
+    faults,
+    reference_of,
+    sum_inside,
+    sums_squares,
+)
 from castsmith.lowering.rescale.edits import NAME, put_before, put_behind
 from castsmith.lowering.rescale.exponents import Edge, degree_of
 from castsmith.lowering.rescale.softmax import SHIFT_SOFTMAX, Shifts
@@ -42,7 +50,7 @@ from castsmith.lowering.rescale.solve import Bound, Solution, solve
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import name_node, place_constant
+from castsmith.passes.core.rewriting import insert_behind, name_node, place_constant
 from castsmith.passes.core.session import Session
 from castsmith.passes.precision.evidence import keys_of
 from castsmith.verification.evaluate.engines import adds_up
@@ -412,7 +420,7 @@ class _Change:
 
     def _multiplied(self, value: onnx_ir.Value, exponent: int) -> onnx_ir.Node:
         """Return a node that multiplies the value by a power of two, where all see it that see the value."""
-        factor, producer = self._number(value, 2.0**-exponent), value.producer()
+        factor = self._number(value, 2.0**-exponent)
         product = onnx_ir.node("Mul", [value, factor])
         product.outputs[0].name, product.outputs[0].type, product.outputs[0].shape = (
             f"{value.name}_scaled",
@@ -420,11 +428,7 @@ class _Change:
             value.shape,
         )
         name_node(product, self.namer)
-        graph = present(value.graph, "the graph of a value")
-        if producer is not None:
-            producer.append(product)
-        else:
-            graph.insert_before(next(iter(graph)), product)
+        insert_behind(value, product)
         place_constant(factor, product, self.namer)
         return product
 

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx_ir
@@ -19,6 +19,7 @@ from castsmith.analysis.inference.handed_on import value_at
 from castsmith.analysis.inference.walk import Inference
 from castsmith.lowering.rescale.exponents import NOTHING, Edge, Exponents, Form, Place, plus, times
 
+K = TypeVar("K")
 Array = NDArray[Any]
 Places = frozenset[Place]
 Row = tuple[Form, "Bound"]
@@ -85,10 +86,10 @@ class _System:
         self._known: dict[int, Form] = {}
         users = defaultdict[int, set[int]](set)  # the known unknowns whose forms have an unknown
         for form, _ in self.exponents.equations:
-            rest = self.reduced(form)
-            if rest:
-                pivot = max(rest)
-                self._known[pivot] = times({u: c for u, c in rest.items() if u != pivot}, -1 / rest[pivot])
+            left = self.reduced(form)
+            if left:
+                pivot = max(left)
+                self._known[pivot] = times({u: c for u, c in left.items() if u != pivot}, -1 / left[pivot])
                 for changed in users.pop(pivot, ()):
                     self._known[changed] = self.reduced(self._known[changed])
                     for unknown in self._known[changed]:
@@ -100,10 +101,10 @@ class _System:
         """Return the form in the unknowns that are left."""
         if self._known.keys().isdisjoint(form):
             return form
-        rest = {unknown: coefficient for unknown, coefficient in form.items() if unknown not in self._known}
+        reduced = {unknown: coefficient for unknown, coefficient in form.items() if unknown not in self._known}
         for unknown in form.keys() & self._known.keys():
-            rest = plus(rest, self._known[unknown], form[unknown])
-        return rest
+            reduced = plus(reduced, self._known[unknown], form[unknown])
+        return reduced
 
     def _form_of(self, bound: Bound) -> Form:
         """Return the exponent of what is bounded, in the unknowns that are left."""
@@ -183,7 +184,7 @@ class _System:
             for form, edges in self.exponents.equations:
                 if unknown in form:
                     yield from edges
-                    waiting |= {other: None for other in form if other not in reached}
+                    waiting |= {linked: None for linked in form if linked not in reached}
 
     def _raw(self, subject: onnx_ir.Value | Edge) -> Form:
         if isinstance(subject, onnx_ir.Value):
@@ -303,15 +304,16 @@ def _kind(bound: Bound) -> tuple[str, bool]:
 
 
 def _solution(system: _System, numbers: Mapping[int, Fraction], unsolved: tuple[Bound, ...]) -> Solution:
-    def whole(form: Form) -> int:
-        return int(_value(system.reduced(form), numbers))
+    def whole(forms: Mapping[K, Form]) -> dict[K, int]:
+        """Return the exponents that are not 0."""
+        return {key: power for key, form in forms.items() if (power := int(_value(system.reduced(form), numbers)))}
 
     exponents = system.exponents
     return Solution(
-        {value: exponent for value, form in exponents.of.items() if (exponent := whole(form))},
-        {edge: exponent for edge, form in exponents.constants.items() if (exponent := whole(form))},
-        {place: exponent for place, form in exponents.attributes.items() if (exponent := whole(form))},
-        {node: exponent for node, form in exponents.repairs.items() if (exponent := whole(form))},
-        {place: exponent for place, form in exponents.adapted.items() if (exponent := whole(form))},
+        whole(exponents.of),
+        whole(exponents.constants),
+        whole(exponents.attributes),
+        whole(exponents.repairs),
+        whole(exponents.adapted),
         unsolved,
     )

@@ -18,6 +18,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.text import Types, constant_item, node_item, site_of
 from castsmith.ir.walks import graph_of
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.session import Session
 from castsmith.targets.kernels import takes_identity
@@ -186,6 +187,18 @@ def place_constant(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) ->
             if output is not constant:
                 output.name = new.name = namer.fresh(output.name or "castsmith_constant")
         node.prepend(new)
+
+
+def insert_behind(value: onnx_ir.Value, node: onnx_ir.Node) -> None:
+    """Insert a node behind the one that makes the value, or at the start of the graph that has the value."""
+    producer, graph = value.producer(), present(value.graph, "the graph of the value")
+    first = next(iter(graph), None)
+    if producer is not None:
+        producer.append(node)
+    elif first is not None:
+        first.prepend(node)
+    else:
+        graph.append(node)
 
 
 def name_node(node: onnx_ir.Node, namer: Namer) -> None:

@@ -23,11 +23,12 @@ from castsmith.ir.text import constant_item, node_item, node_items, site_of, val
 from castsmith.ir.walks import graph_of
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import element_type, type_name
-from castsmith.passes.core.rewriting import name_node, place_constant
+from castsmith.passes.core.rewriting import become_output, insert_behind, name_node, place_constant
 from castsmith.passes.precision.constants import RoundingLoss, limits, rounded
 from castsmith.passes.precision.operators import stash_attribute
-from castsmith.passes.precision.ports import ANYTHING, KEPT, Scope, Use
+from castsmith.passes.precision.ports import ANYTHING, KEPT, Use
 from castsmith.passes.precision.problem import Problem
+from castsmith.passes.precision.sensitivity import is_raised
 
 CONVERT_REGION = Rule(
     "convert-region",
@@ -200,7 +201,7 @@ def _kind(problem: Problem, use: Use) -> _Kind:
         return _Kind.PLAIN
     if problem.facts.is_bound(use.place, use.index):
         return _Kind.BOUND
-    return _Kind.RAISED if problem.facts.is_raised(use.place, use.value) else _Kind.PLAIN
+    return _Kind.RAISED if is_raised(use.place, use.value, problem.facts.loss(use.value)) else _Kind.PLAIN
 
 
 def _round_constant(
@@ -363,12 +364,14 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
     name_node(node, change.namer)
     result = node.outputs[0]
     if leaving and not value.is_graph_input() and not value.is_initializer():
-        _hand_name_over(change, value, node)
+        become_output(
+            main, value, result, change.namer, f"{value.name}_{type_name(change.to if is_converted else source)}"
+        )
         if not is_converted:
             _record_port(change, _as_before(change, value), value_item(result, "output"), result)
     for use in others:
         _rewire(use, result)
-    _insert(change, value, node)
+    insert_behind(value, node)
     change.casts.append(node)
     users_text = ", ".join(users[:3]) + (", ..." if len(users) > 3 else "")
     reason = f"{users_text} {'needs' if len(users) == 1 else 'need'} {type_name(to)}"
@@ -386,34 +389,11 @@ def _who(use: Use) -> str:
     return f"output {use.value.name}"
 
 
-def _hand_name_over(change: Change, value: onnx_ir.Value, node: onnx_ir.Node) -> None:
-    """Give the cast of a model output its name and declaration."""
-    result, name = node.outputs[0], value.name
-    dtype = change.to if change.is_converted(value) else change.problem.facts.source(value)
-    value.name = change.namer.fresh(f"{name}_{type_name(dtype) if dtype is not None else 'value'}")
-    change.namer.release(result.name)
-    result.name, result.shape = name, value.shape
-
-
 def _rewire(use: Use, value: onnx_ir.Value) -> None:
     if isinstance(use.place, onnx_ir.Node):
         use.place.replace_input_with(use.index, value)
     else:
         use.place.outputs[use.index] = value
-
-
-def _insert(change: Change, value: onnx_ir.Value, node: onnx_ir.Node) -> None:
-    """Insert the cast after the producer of the value, or at the start of its graph."""
-    producer, graph = value.producer(), value.graph
-    if producer is not None:
-        producer.append(node)
-        return
-    scope: Scope = graph if graph is not None else change.problem.model.graph
-    first = next(iter(scope), None)
-    if first is None:
-        scope.append(node)
-    else:
-        first.prepend(node)
 
 
 def _convert_attributes(change: Change, node: onnx_ir.Node) -> None:

@@ -170,8 +170,8 @@ def _loss_of_part(piece: Array, bounds: Limits) -> RoundingLoss:
     too_large = sizes >= bounds.overflow
     overflow = int(np.count_nonzero(too_large & np.isfinite(piece)))
     masks = (piece <= MASK) & too_large
-    rest = piece[~masks]
-    plain = bool(np.all((rest == 0) | (rest == 1)))
+    unmasked = piece[~masks]
+    plain = bool(np.all((unmasked == 0) | (unmasked == 1)))
     finite_masks = int(np.count_nonzero(masks))
     return RoundingLoss(piece.size, overflow, finite_masks, lost, subnormal, plain, greatest)
 

@@ -98,10 +98,10 @@ class Evidence:
         waiting = list(bounds)
         while waiting:
             value = waiting.pop()
-            for other in links.get(value, ()):
-                if other not in bounds and concerns(other) and not self._fits(other):
-                    bounds[other] = bounds[value]
-                    waiting.append(other)
+            for receiver in links.get(value, ()):
+                if receiver not in bounds and concerns(receiver) and not self._fits(receiver):
+                    bounds[receiver] = bounds[value]
+                    waiting.append(receiver)
         return bounds
 
     def _fits(self, value: onnx_ir.Value) -> bool:

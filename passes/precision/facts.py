@@ -16,13 +16,12 @@ from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
-from castsmith.ir.ops.traits import OF_OPERANDS, Answer, Moves
+from castsmith.ir.ops.traits import OF_OPERANDS, Moves
 from castsmith.ir.walks import all_nodes, all_values
 from castsmith.numerics.embedding import embeds
 from castsmith.passes.precision.constants import NOTHING, Carried, RoundingLoss, RoundingLosses, unfit
 from castsmith.passes.precision.operators import BOUNDS, MASK_PASSES
 from castsmith.passes.precision.ports import Aim
-from castsmith.passes.precision.sensitivity import is_raised
 
 _FOLLOWED = OF_OPERANDS | {Moves.WRITE}
 """Moves of elements whose results are still constants."""
@@ -82,7 +81,11 @@ class Facts:
             if tensor is not None and self.concerns(value):
                 self.constants[value] = tensor
         nodes = list(all_nodes(model))
-        crossings = [pair for node in nodes for pair in handed_on(model, node) if self.concerns(pair[1])]
+        handed = [pair for node in nodes for pair in handed_on(model, node)]
+        for node in nodes:  # a loop of no turns gives what it starts with
+            if node.op_type == "Loop" and node.domain in DEFAULT_DOMAINS:
+                handed += zip(node.inputs[2:], node.outputs, strict=False)
+        crossings = [pair for pair in handed if self.concerns(pair[1])]
         adds = True
         while adds:
             for node in nodes:
@@ -159,24 +162,12 @@ class Facts:
         bounds = BOUNDS.get(node.op_type, ()) if node.domain in DEFAULT_DOMAINS else ()
         return bounds is None or index in bounds
 
-    def is_raised(self, node: onnx_ir.Node, value: onnx_ir.Value) -> bool:
-        """True if the constant becomes the least number of the precision, instead of zero."""
-        return is_raised(node, value, self.loss(value))
-
-    def only_overflows(self, value: onnx_ir.Value) -> bool:
-        loss = self.loss(value)
-        return bool(loss.overflow or loss.masks) and not loss.lost
-
-    def asks(self, node: onnx_ir.Node) -> bool:
-        return traits_of(node.domain, node.op_type).answer in (Answer.COMPARISON, Answer.QUESTION)
-
     def scales_count(self, node: onnx_ir.Node, value: onnx_ir.Value) -> bool:
         """True if a large constant multiplies values computed from integers: `(mask - 1) * 1e9`."""
         others = [operand for operand in node.inputs if operand is not None and operand is not value]
         return node.op_type == "Mul" and self.constants[value].size == 1 and bool(others) and self.are_counts(others)
 
     def are_counts(self, inputs: Sequence[onnx_ir.Value]) -> bool:
-        carried = [self.carry_of(value) for value in inputs]
-        return all(carried_one.counts or carried_one.constant for carried_one in carried) and any(
-            carried_one.counts for carried_one in carried
-        )
+        """True if the values are computed only from integers, predicates and constants, and not from these alone."""
+        facts = [self.carry_of(value) for value in inputs]
+        return all(value.counts or value.constant for value in facts) and any(value.counts for value in facts)

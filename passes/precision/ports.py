@@ -126,10 +126,11 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
                 refused = refused or _not_taken(node, imports, aim)
             continue
         if unknown:
-            refused = refused or f"the type of {_name(node, unknown[0])} is unknown"
+            value = node.inputs[unknown[0]]
+            refused = refused or f"the type of {'' if value is None else value.name} is unknown"
         follows |= set(concerned)
         variables |= {group.variable}
-        variables |= {name for index in concerned if (name := _variable(formals_in[index])) is not None}
+        variables |= {formal.variable for index in concerned if (formal := formals_in[index]) is not None}
     heterogeneous = [i for i in floats if (f := formals_in[i]) is not None and not f.homogeneous]
     attributes = _attributes(node, results, aim, inputs_follow=bool(follows))
     gives = {
@@ -229,12 +230,3 @@ def _not_taken(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:
     version = opset_of(imports, node.domain)
     where = f"opset {version}" if node.domain in DEFAULT_DOMAINS else f"version {version} of {node.domain}"
     return f"{node.op_type} of {where} does not support {type_name(aim.to)}"
-
-
-def _variable(formal: object) -> str | None:
-    return getattr(formal, "variable", None)
-
-
-def _name(node: onnx_ir.Node, index: int) -> str:
-    value = node.inputs[index]
-    return "" if value is None else value.name or ""

@@ -19,11 +19,11 @@ from castsmith.analysis.inference.containers import nestings
 from castsmith.analysis.inference.handed_on import Border, borders, value_at
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_key, opset_of
-from castsmith.ir.ops.table import FLOW
+from castsmith.ir.ops.table import FLOW, traits_of
+from castsmith.ir.ops.traits import Answer
 from castsmith.ir.ops.value_types import Nesting
 from castsmith.ir.walks import graph_of, graphs_of, nodes_of, subgraphs_of
 from castsmith.numerics.embedding import embeds
-from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.min_cut import Costs
 from castsmith.passes.place.sizes import Sizes
@@ -88,13 +88,14 @@ class Problem:
         for value in graph.inputs:
             if not self.facts.concerns(value):
                 continue
-            if value.const_value is not None and self.model.ir_version < 4:
-                # Before IR version 4 every weight has to be an input too; runtimes treat it as a constant.
-                self.variables[value] = self.costs.variable()
-                self.constants_as_inputs(value)
-            else:
-                self.variables[value] = self._asked_of(value)
-                self._default(value)
+            # Before IR version 4 every weight has to be an input too; runtimes treat it as a constant.
+            is_weight = value.const_value is not None and self.model.ir_version < 4
+            self.variables[value] = self.costs.variable() if is_weight else self._asked_of(value)
+            why = self._unfit_default(value, is_weight=is_weight)
+            if why:
+                self.facts.carried[value] = Carried(unfit=why)
+            if why and is_weight:
+                self.costs.fix(self.variables[value], yes=False)
         self.facts.trace(self.model)
         self.scope(graph)
         for index, value in enumerate(graph.outputs):
@@ -114,23 +115,14 @@ class Problem:
         self.costs.pay(CONVERTED, variable, _WISH)
         return variable
 
-    def _default(self, value: onnx_ir.Value) -> None:
-        """Note that the default of an input does not fit: what reads it then stays in a wider type."""
+    def _unfit_default(self, value: onnx_ir.Value, *, is_weight: bool) -> str:
+        """Return the reason why the default of an input does not fit: what reads it then stays in a wider type."""
         if value.const_value is None:
-            return
+            return ""
         loss = self.losses.of(value.const_value)
-        why = f"the default of {value.name} holds mask values" if loss.is_mask else ""
-        why = why or unfit(f"the default of {value.name}", loss, self.aim.to)
-        if why:
-            self.facts.carried[value] = Carried(unfit=why)
-
-    def constants_as_inputs(self, value: onnx_ir.Value) -> None:
-        """Keep the type of a weight that an old IR version makes an input, if it does not fit the precision."""
-        loss = self.losses.of(present(value.const_value, "the default of the input"))
-        why = unfit(value.name or "", loss, self.aim.to)
-        if why:
-            self.facts.carried[value] = Carried(unfit=why)
-            self.costs.fix(self.variables[value], yes=False)
+        if loss.is_mask and not is_weight:
+            return f"the default of {value.name} holds mask values"
+        return unfit(value.name or "" if is_weight else f"the default of {value.name}", loss, self.aim.to)
 
     def scope(self, graph: onnx_ir.Graph) -> None:
         """Add the nodes of a graph, in order."""
@@ -243,11 +235,12 @@ class Problem:
             if value is None:
                 continue
             carried = self.facts.carry_of(value)
-            if value in self.facts.constants and self.facts.is_bound(node, index) and self.facts.only_overflows(value):
-                continue
-            if value in self.facts.constants and is_negligible(node, value, self.facts.loss(value)):
-                continue
-            if carried.masks and self.facts.asks(node):
+            if value in self.facts.constants:
+                loss = self.facts.loss(value)
+                only_overflows = bool(loss.overflow or loss.masks) and not loss.lost
+                if (only_overflows and self.facts.is_bound(node, index)) or is_negligible(node, value, loss):
+                    continue
+            if carried.masks and traits_of(node.domain, node.op_type).answer in (Answer.COMPARISON, Answer.QUESTION):
                 return f"{value.name} holds mask values, with which {node.op_type} compares"
             if carried.unfit and not (value in self.facts.constants and self.facts.scales_count(node, value)):
                 return carried.unfit

@@ -204,10 +204,10 @@ def _scale(node: onnx_ir.Node, value: onnx_ir.Value, base: onnx_ir.Value | None)
         return 1.0
     if len(node.inputs) != 2 or node.op_type not in LINEAR:
         return None
-    other = node.inputs[1] if node.inputs[0] is value else node.inputs[0]
-    if node.op_type == "Add" and other is base:
+    operand = node.inputs[1] if node.inputs[0] is value else node.inputs[0]
+    if node.op_type == "Add" and operand is base:
         return 1.0
-    number = _number(other)
+    number = _number(operand)
     if node.op_type == "Mul" and number is not None and np.isfinite(number) and number > 0:
         return number
     return None

@@ -31,8 +31,8 @@ def errors(model: onnx_ir.Model, target: str | Target) -> list[castsmith.Diagnos
 
     Ways out are not tried, and onnx is not asked, for which `check` starts a process.
     """
-    found = findings(model, PromotionRules(), as_target(target))
-    return [each for each in found if each.code != "target-unknown"]
+    all_found = findings(model, PromotionRules(), as_target(target))
+    return [finding for finding in all_found if finding.code != "target-unknown"]
 
 
 def session(model: onnx.ModelProto, level: Any = LEVELS[1]) -> onnxruntime.InferenceSession:

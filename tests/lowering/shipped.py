@@ -84,9 +84,9 @@ class Case:
         """The largest error of the output, relative to its largest element, where float16 rounds."""
         (expected,) = run(self.original(), self.inputs())
         types = {value.name: value.type.tensor_type.elem_type for value in model.graph.input}
-        (found,) = run(model, {n: a.astype(_NUMPY[types[n]]) for n, a in self.inputs().items()})
+        (output,) = run(model, {n: a.astype(_NUMPY[types[n]]) for n, a in self.inputs().items()})
         with np.errstate(all="ignore"):
-            error = np.abs(found.astype(np.float64) - expected).max() / np.abs(expected).max()
+            error = np.abs(output.astype(np.float64) - expected).max() / np.abs(expected).max()
         return float(error) if np.isfinite(error) else np.inf
 
 

@@ -41,9 +41,9 @@ def rules(before: onnx_ir.Model) -> tuple[onnx_ir.Model, list[str], list[str]]:
 
 def _wraps(source: str, to: str) -> None:
     before = model(source, to)
-    after, made, refused = rules(before)
+    after, rewrites, refused = rules(before)
     held = OPENVINO.keeps_high_bits(parse_type(source), parse_type(to))
-    assert (made, refused) == (["wrap-before-cast"] * held, [])
+    assert (rewrites, refused) == (["wrap-before-cast"] * held, [])
     onnx.checker.check_model(onnx_ir.to_proto(after), full_check=True)
     x = critical_values(parse_type(source), parse_type(to))
     (y,) = outputs_of(evaluator(after), {"x": x})
@@ -60,8 +60,8 @@ def test_the_low_bits_are_taken_before_a_cast_to_a_narrower_integer() -> None:
 
 @pytest.mark.parametrize("source", ["int32", "int64", "float16", "float", "double"])
 def test_a_cast_to_bool_becomes_a_comparison(source: str) -> None:
-    after, made, refused = rules(model(source, "bool"))
-    assert (made, refused) == (["compare-with-zero"], [])
+    after, rewrites, refused = rules(model(source, "bool"))
+    assert (rewrites, refused) == (["compare-with-zero"], [])
     numbers = [0, 1, -1, 2] if source.startswith("int") else [0.0, -0.0, 1e-7, np.nan, np.inf, -1]
     x = cast(np.array(numbers), source)
     (y,) = outputs_of(evaluator(after), {"x": x})
@@ -76,8 +76,8 @@ def test_a_cast_to_bool_becomes_a_comparison(source: str) -> None:
     ],
 )
 def test_what_an_old_opset_lacks_is_refused(source: str, to: str, opset: int, said: str) -> None:
-    _, made, (refused,) = rules(model(source, to, opset))
-    assert made == []
+    _, rewrites, (refused,) = rules(model(source, to, opset))
+    assert rewrites == []
     assert said.replace("openvino-cpu has", "it has") in refused
 
 
@@ -107,8 +107,8 @@ def test_a_target_that_computes_them_as_the_standard_says_is_left_alone() -> Non
 @pytest.mark.skipif(find_spec("openvino") is None, reason="needs openvino")
 def test_random_casts_in_openvino_are_exact_or_reported() -> None:
     """Executed in the runtime, bit for bit: no graph differs of which nothing is said."""
-    counts, found = silent("openvino-cpu", shortened("graphs of casts in OpenVINO", 600, 24), 0)
-    assert found == []
+    counts, silent_graphs = silent("openvino-cpu", shortened("graphs of casts in OpenVINO", 600, 24), 0)
+    assert silent_graphs == []
     assert counts["right, not reported"] > sum(counts.values()) / 2
 
 
@@ -146,9 +146,11 @@ def test_check_says_which_casts_onnxruntime_merges() -> None:
             a = Cast <to = 7> (x) y = Cast <to = 6> (a) z = Cast <to = 6> (i)
             b = Cast <to = 6> (x) w = Cast <to = 5> (b) v = Cast <to = 1> (a) }"""
     told = castsmith.check(onnx_ir.from_onnx_text(text), target="ort")
-    (found,) = (finding for finding in told if finding.code == "target-miscomputes-cast")
-    assert (found.severity, found.site.output) == (castsmith.Severity.NOTE, "y")
-    assert found.message.startswith("onnxruntime-cpu merges this cast with the one before it, so numbers beyond int32")
+    (miscomputed,) = (finding for finding in told if finding.code == "target-miscomputes-cast")
+    assert (miscomputed.severity, miscomputed.site.output) == (castsmith.Severity.NOTE, "y")
+    assert miscomputed.message.startswith(
+        "onnxruntime-cpu merges this cast with the one before it, so numbers beyond int32"
+    )
 
 
 def test_pairs_that_do_not_load_are_lowered() -> None:

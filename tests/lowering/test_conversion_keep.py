@@ -59,14 +59,14 @@ def model(holder: str, *, twice: bool = False) -> onnx.ModelProto:
     return proto
 
 
-def inside(made: onnx_ir.Model, node: onnx_ir.Node) -> Iterator[onnx_ir.Node]:
+def inside(whole: onnx_ir.Model, node: onnx_ir.Node) -> Iterator[onnx_ir.Node]:
     """Yield the node and all nodes in its subgraphs and functions."""
     yield node
-    function = made.functions.get(node.op_identifier())
+    function = whole.functions.get(node.op_identifier())
     graphs = [graph for attribute in node.attributes.values() for graph in graphs_in(attribute)]
     for graph in (*graphs, *([] if function is None else [function.graph])):
         for inner in graph:
-            yield from inside(made, inner)
+            yield from inside(whole, inner)
 
 
 def require_kept(holder: str, keep: str, twice: bool) -> None:

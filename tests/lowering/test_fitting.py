@@ -146,7 +146,9 @@ def test_what_follows_a_loss_stays_converted_however_many_losses_there_are(layer
     proto.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
     result = castsmith.convert(proto, to="float16", ranges={"x": (-60, 60)})
     kept = {name for name, (dtype, _) in result.precisions.items() if dtype == onnx_ir.DataType.FLOAT}
-    assert {f"s{i + 1}" for i in range(layers)} <= kept <= {f"{each}{i}" for each in "ms" for i in range(layers + 1)}
+    assert (
+        {f"s{i + 1}" for i in range(layers)} <= kept <= {f"{letter}{i}" for letter in "ms" for i in range(layers + 1)}
+    )
 
 
 def test_a_loss_is_behind_another_through_a_value_of_which_nothing_is_known() -> None:

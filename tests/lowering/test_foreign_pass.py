@@ -21,10 +21,10 @@ class ReluToSigmoid(InPlacePass):
         self.told = told
 
     def call(self, model: onnx_ir.Model) -> PassResult:
-        found = [node for node in model.graph.all_nodes() if node.op_type == "Relu"]
-        for node in found:
+        relus = [node for node in model.graph.all_nodes() if node.op_type == "Relu"]
+        for node in relus:
             node.op_type = "Sigmoid"
-        return PassResult(model, bool(found) and self.told)
+        return PassResult(model, bool(relus) and self.told)
 
 
 @pytest.mark.parametrize("told", [True, False])

@@ -41,15 +41,15 @@ def wide_outputs(model: onnx_ir.Model, **feeds: Array) -> list[Array]:
 
 @pytest.mark.parametrize("dtype", CODED_TYPES)
 def test_every_value_goes_through(dtype: DataType):
-    name, other = type_name(dtype), wide_type(dtype)
+    name, wide = type_name(dtype), wide_type(dtype)
     body = f"agraph ({name}[2,N] x) => ({name}[N,2] y, {name}[2,N] x) {{ y = Transpose (x) }}"
-    x = cast(all_codes(dtype), other).reshape(2, -1)
+    x = cast(all_codes(dtype), wide).reshape(2, -1)
     y, same = wide_outputs(model_of(body, 28), x=x)
-    assert y.dtype == same.dtype == other.numpy()
+    assert y.dtype == same.dtype == wide.numpy()
     nan = np.isnan(x) if dtype.is_floating_point() else np.zeros(x.shape, bool)
-    for got, wanted, not_a_number in ((y, x.T, nan.T), (same, x, nan)):
-        assert got[~not_a_number].tobytes() == wanted[~not_a_number].tobytes()
-        assert not not_a_number.any() or np.isnan(got[not_a_number]).all()
+    for actual, wanted, not_a_number in ((y, x.T, nan.T), (same, x, nan)):
+        assert actual[~not_a_number].tobytes() == wanted[~not_a_number].tobytes()
+        assert not not_a_number.any() or np.isnan(actual[not_a_number]).all()
 
 
 def test_inputs_are_rounded_on_their_way_in():
@@ -83,18 +83,18 @@ def test_a_default_a_sequence_and_other_types_stay() -> None:
     model = onnx_ir.from_proto(onnx.parser.parse_model(text))
     types = {DataType.FLOAT8E4M3FN: DataType.FLOAT, DataType.FLOAT8E5M2: DataType.FLOAT16}
     session_of_run = Session(model)
-    made = convert_inputs(session_of_run, "p", "r", types, "tried")
-    assert [(each.site.node, each.before, each.after) for each in made] == [
+    rewrites = convert_inputs(session_of_run, "p", "r", types, "tried")
+    assert [(rewrite.site.node, rewrite.before, rewrite.after) for rewrite in rewrites] == [
         ("x", "float8e4m3fn[2] x", "float[2] x"),
         ("e", "float8e5m2[2] e", "float16[2] e"),
     ]
-    assert {each.reason for each in made} == {"inputs and outputs were tried"}
+    assert {rewrite.reason for rewrite in rewrites} == {"inputs and outputs were tried"}
     first, second = list(model.graph)[:2]
     assert [(node.op_type, node.attributes.get_int("saturate")) for node in (second, first)] == [
         ("Cast", None),
         ("Cast", 0),
     ]
-    made = convert_outputs(session_of_run, "p", "r", types, "tried", {model.graph.outputs[0]})
-    assert [each.site.node for each in made] == ["y"]
+    rewrites = convert_outputs(session_of_run, "p", "r", types, "tried", {model.graph.outputs[0]})
+    assert [rewrite.site.node for rewrite in rewrites] == ["y"]
     assert convert_outputs(session_of_run, "p", "r", {}, "tried") == []
     assert convert_inputs(session_of_run, "p", "r", types, "tried") == []

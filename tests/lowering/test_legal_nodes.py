@@ -107,9 +107,9 @@ def test_every_node_is_legal(opset: int) -> None:
     targets = itertools.cycle(TARGETS)
     cases = itertools.product(BODIES, (DataType.DOUBLE, DataType.INT32), NARROW)
     for body, source, to in sampled(f"nodes that are to be legal [{opset}]", cases, 10, cover=lambda case: case[:1]):
-        for one, other in ((source, to), (to, source)):
+        for first, second in ((source, to), (to, source)):
             target = next(targets)
-            assert not _wrong(body, one, other, opset, target), (body, one, other, target)
+            assert not _wrong(body, first, second, opset, target), (body, first, second, target)
 
 
 @pytest.mark.parametrize("opset", [8, 13, 17])

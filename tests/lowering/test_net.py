@@ -16,14 +16,14 @@ from tests.cli.helpers import MIXED
 
 def steps(*changes: str) -> list[Rewrite]:
     """The rewrites `removed>made` of values by their letters."""
-    found: list[Rewrite] = []
+    rewrites: list[Rewrite] = []
     for index, change in enumerate(changes):
         removed, made = ([ValueItem(name, content="1") for name in side] for side in change.split(">"))
         effect = Effect.REPAIR if index else Effect.BIT_EXACT
-        found.append(
+        rewrites.append(
             Rewrite("p", f"r{index}", Site(f"g{index}"), removed=removed, made=made, reason="why", effect=effect)
         )
-    return found
+    return rewrites
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,10 @@ def steps(*changes: str) -> list[Rewrite]:
 )
 def test_rewrites_compose(changes: str, net: str) -> None:
     empty = onnx_ir.from_proto(onnx.parser.parse_model(MIXED))
-    found = net_rewrites(steps(*changes.split()), empty)
+    composed = net_rewrites(steps(*changes.split()), empty)
     shown = [
-        ">".join("".join(sorted(item.made[0] for item in side)) for side in (each.removed, each.made)) for each in found
+        ">".join("".join(sorted(item.made[0] for item in side)) for side in (rewrite.removed, rewrite.made))
+        for rewrite in composed
     ]
     assert shown == net.split()
 
@@ -66,8 +67,8 @@ def test_a_composed_rewrite_names_its_rules_and_the_effect_that_is_not_exact() -
 )
 def test_the_bytes_of_all_steps_are_added(saved: tuple[int | None, ...], total: int | None) -> None:
     empty = onnx_ir.from_proto(onnx.parser.parse_model(MIXED))
-    each = [replace(step, saved_bytes=size) for step, size in zip(steps("a>b", "b>c"), saved, strict=True)]
-    (net,) = net_rewrites(each, empty)
+    sized = [replace(step, saved_bytes=size) for step, size in zip(steps("a>b", "b>c"), saved, strict=True)]
+    (net,) = net_rewrites(sized, empty)
     assert net.saved_bytes == total
 
 
@@ -87,19 +88,19 @@ def test_text_that_makes_no_value_is_kept_unless_both_sides_have_it(
     empty = onnx_ir.from_proto(onnx.parser.parse_model(MIXED))
 
     def items(letters: tuple[str, ...]) -> list[TextItem | ValueItem]:
-        return [TextItem(each) if each >= "s" else ValueItem(each, content="1") for each in letters]
+        return [TextItem(letter) if letter >= "s" else ValueItem(letter, content="1") for letter in letters]
 
     changes = ((("t", "a", "u"), ("b", "s")), second)
-    each = [Rewrite("p", "r", Site("g"), removed=items(a), made=items(b), reason="why") for a, b in changes]
-    net = net_rewrites(each, empty)
+    rewrites = [Rewrite("p", "r", Site("g"), removed=items(a), made=items(b), reason="why") for a, b in changes]
+    net = net_rewrites(rewrites, empty)
     shown = [
         [getattr(item, "name", item.code) for item in side]
         for rewrite in net
         for side in (rewrite.removed, rewrite.made)
     ]
     expected = [
-        [each for each in removed if each != "s"],
-        [each for each in made if each != "s" or "s" not in second[0]],
+        [letter for letter in removed if letter != "s"],
+        [letter for letter in made if letter != "s" or "s" not in second[0]],
     ]
     assert shown == expected
 

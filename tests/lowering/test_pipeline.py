@@ -169,7 +169,7 @@ def test_an_error_that_a_pass_reports_is_told_once_and_others_too() -> None:
         ("trunc-malformed", "Trunc", "error"),
     ]
     partly = castsmith.optimize(parse_model(text), until="place-casts").diagnostics
-    assert [(each.code, each.site.op) for each in partly] == [("type-not-allowed", "And")]
+    assert [(error.code, error.site.op) for error in partly] == [("type-not-allowed", "And")]
 
 
 def test_a_verification_accepts_inputs_that_were_given_another_type_and_reports_an_idle_run() -> None:
@@ -208,9 +208,9 @@ def test_the_reference_engine_reads_tables_of_any_length(axis: int) -> None:
     """The reference implementation of ONNX refuses a GatherElements of more than 64 elements along the axis."""
     codes = """<ir_version: 9, opset_import: ["": 19]> g (float8e4m3fn[2] x, float[2] v) => (float[2] y) {
         c = Cast <to = 1> (x) y = Mul (c, v) }"""
-    given = [("one", {"x": np.array([1.5, -448], DataType.FLOAT8E4M3FN.numpy()), "v": np.array([2, 3], np.float32)})]
+    sets = [("one", {"x": np.array([1.5, -448], DataType.FLOAT8E4M3FN.numpy()), "v": np.array([2, 3], np.float32)})]
     result = castsmith.optimize(
-        parse_model(codes), target="onnxruntime-android", verify="reference", verify_inputs=given
+        parse_model(codes), target="onnxruntime-android", verify="reference", verify_inputs=sets
     )
     assert "GatherElements" in {node.op_type for node in result.model.graph}
     assert result.verdict is not None

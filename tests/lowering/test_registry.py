@@ -36,9 +36,9 @@ def test_every_pass_is_made_with_its_defaults() -> None:
     for name in PASSES:
         assert pass_name(name) == name
         assert pass_name(f" {name}{{}} ") == name
-        made = make_pass(name, {"target": CPU, "nobody_knows": 1})
-        assert type(made) is pass_class(name)
-        assert name_of(made) == name_of(f"{name}{{}}") == name
+        instance = make_pass(name, {"target": CPU, "nobody_knows": 1})
+        assert type(instance) is pass_class(name)
+        assert name_of(instance) == name_of(f"{name}{{}}") == name
         assert summary(name)
         assert not summary(name).startswith(name)
         assert needs_target(name) == (name not in ON_REQUEST and PASSES[name].startswith("castsmith.lowering."))

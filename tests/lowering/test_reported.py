@@ -30,10 +30,10 @@ def unreported(model: onnx_ir.Model, target: str | None) -> list[str]:
     """The errors of `check` that `optimize` did not report, and the records that no page describes."""
     result = castsmith.optimize(model, target=target, promotion=RULES)
     reported = {(finding.code, finding.site) for finding in result.diagnostics}
-    found = findings(result.model, RULES, None if target is None else load_target(target))
+    all_findings = findings(result.model, RULES, None if target is None else load_target(target))
     errors = [
         f"{each.code} {each.site}: {each.message}"
-        for each in found
+        for each in all_findings
         if each.severity is castsmith.Severity.ERROR and (each.code, each.site) not in reported
     ]
     return errors + undescribed((*result.rewrites, *result.refusals))

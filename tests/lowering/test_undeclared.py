@@ -38,9 +38,9 @@ SCOPES = {
 
 def text_of(scope: str, body: str) -> str:
     x, y, nodes = BODIES[body]
-    other = nodes.replace("y = ", "z = ")
+    second = nodes.replace("y = ", "z = ")
     dtype = y.split("[")[0]
-    return SCOPES[scope].format(x=x, y=y, z=y.replace(" y", " z"), ys=f"{dtype}[N, 4] ys", body=nodes, other=other)
+    return SCOPES[scope].format(x=x, y=y, z=y.replace(" y", " z"), ys=f"{dtype}[N, 4] ys", body=nodes, other=second)
 
 
 def shown(result: castsmith.Result) -> tuple[list[tuple[str, str]], list[str]]:

@@ -21,9 +21,9 @@ import onnx_ir
 
 import castsmith
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.healing import widened
+from castsmith.lowering.faults import widened
 from tests.lowering.shipped import Case, draw
-from tests.lowering.test_healing import in_float
+from tests.lowering.test_conversion_healing import in_float
 
 _OPSETS = (11, 13, 17, 18, 21)
 _AXES_OF_SUM, _AXES_OF_MEAN, _LAYER_NORM = 13, 18, 17

@@ -13,7 +13,7 @@ import pytest
 
 import castsmith
 from castsmith.cli.main import main
-from tests.lowering.test_healing import case_of
+from tests.lowering.test_conversion_healing import case_of
 
 
 @pytest.fixture

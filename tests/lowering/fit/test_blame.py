@@ -26,7 +26,7 @@ def test_a_refusal_names_the_operators_of_the_file() -> None:
     assert [(finding.site.node, finding.message) for finding in result.diagnostics] == [
         ("mine", "no-erf has no Erf of float at opset 21")
     ]
-    assert all(each.severity is Severity.ERROR for each in result.diagnostics)
+    assert all(error.severity is Severity.ERROR for error in result.diagnostics)
 
 
 def test_a_refusal_names_the_operator_from_which_a_lowered_one_comes() -> None:
@@ -34,7 +34,7 @@ def test_a_refusal_names_the_operator_from_which_a_lowered_one_comes() -> None:
     result = castsmith.fit(onnx.parser.parse_model(text), target=NO_ERF)
     assert not result.plan
     assert {finding.site.node for finding in result.diagnostics} <= {"code", "mine"}
-    assert all(each.message.endswith(", which Cast is lowered to") for each in result.diagnostics)
+    assert all(error.message.endswith(", which Cast is lowered to") for error in result.diagnostics)
 
 
 def test_an_operator_of_another_runtime_is_refused_and_one_of_the_users_own_is_not() -> None:
@@ -42,4 +42,4 @@ def test_an_operator_of_another_runtime_is_refused_and_one_of_the_users_own_is_n
         text = f'{HEAD[:-2]}, "{domain}" : 1]> g (float[2] x) => (float[2] y) {{ [other] y = {domain}.QGemm (x) }}'
         result = castsmith.fit(onnx.parser.parse_model(text), target="openvino-cpu")
         assert bool(result.plan) != is_refused, domain
-        assert {each.site.node for each in (result.diagnostics if is_refused else result.findings)} == {"other"}
+        assert {error.site.node for error in (result.diagnostics if is_refused else result.findings)} == {"other"}

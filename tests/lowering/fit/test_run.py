@@ -76,10 +76,10 @@ def test_the_commands_of_the_plan_make_the_same_file(name: str, tmp_path: Path, 
     model, target, options = CASES[name]
     source, planned, fit_makes = (str(tmp_path / file) for file in ("in.onnx", "planned.onnx", "fit.onnx"))
     onnx.save(model(), source)
-    given = ["--exact"] if "exact" in options else []
-    given += ["--max-error", str(options["max_error"])] if "max_error" in options else []
-    given += [word for key, (a, b) in options.get("ranges", {}).items() for word in ("--range", f"{key}={a}:{b}")]
-    assert main(["fit", source, "--target", target, *given, "-o", fit_makes]) == 0
+    words = ["--exact"] if "exact" in options else []
+    words += ["--max-error", str(options["max_error"])] if "max_error" in options else []
+    words += [word for key, (a, b) in options.get("ranges", {}).items() for word in ("--range", f"{key}={a}:{b}")]
+    assert main(["fit", source, "--target", target, *words, "-o", fit_makes]) == 0
     printed = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("    castsmith ")]
     assert printed == fitted(name).commands(source, fit_makes)
     for text in fitted(name).commands(source, planned):

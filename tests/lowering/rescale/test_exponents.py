@@ -31,17 +31,19 @@ def exponents(body: str, needs: dict[str, int], **weights: object) -> dict[str, 
         Bound(values[name], low=need) if need > 0 else Bound(values[name], high=need) for name, need in needs.items()
     ]
     whole = onnx_ir.Model(graph, ir_version=10)
-    found = solve(whole, infer_element_types(whole, PromotionRules()), bounds)
-    assert found.unsolved == ()
-    scaled = {value.name or "": exponent for value, exponent in found.values.items()}
-    scaled |= {f"{place.name}@": power for place, power in found.adapters.items() if isinstance(place, onnx_ir.Value)}
-    edges = [(edge, power) for edge, power in found.adapters.items() if not isinstance(edge, onnx_ir.Value)]
-    for (owner, index), exponent in (*found.constants.items(), *edges):
+    solution = solve(whole, infer_element_types(whole, PromotionRules()), bounds)
+    assert solution.unsolved == ()
+    scaled = {value.name or "": exponent for value, exponent in solution.values.items()}
+    scaled |= {
+        f"{place.name}@": power for place, power in solution.adapters.items() if isinstance(place, onnx_ir.Value)
+    }
+    edges = [(edge, power) for edge, power in solution.adapters.items() if not isinstance(edge, onnx_ir.Value)]
+    for (owner, index), exponent in (*solution.constants.items(), *edges):
         source, reader = value_at((owner, index)), owner.outputs[0].name if isinstance(owner, onnx_ir.Node) else ""
         assert source is not None
         scaled[f"{source.name}@{reader}"] = exponent
-    scaled |= {f"{name}@{node.outputs[0].name}": exponent for (node, name), exponent in found.attributes.items()}
-    return scaled | {f"repair@{node.outputs[0].name}": exponent for node, exponent in found.repairs.items()}
+    scaled |= {f"{name}@{node.outputs[0].name}": exponent for (node, name), exponent in solution.attributes.items()}
+    return scaled | {f"repair@{node.outputs[0].name}": exponent for node, exponent in solution.repairs.items()}
 
 
 W = np.ones((4, 4))

@@ -12,10 +12,10 @@ from onnx import numpy_helper
 import castsmith
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.healing import widened
+from castsmith.lowering.faults import widened
 from castsmith.numerics.errors import OptionError
 from tests.lowering.shipped import BROKEN, HEALTHY, SIBLINGS, Case, draw, rms_norm, run
-from tests.lowering.test_healing import blocks, case_of, four_bits, generator, in_float, nested
+from tests.lowering.test_conversion_healing import blocks, case_of, four_bits, generator, in_float, nested
 
 
 @pytest.mark.parametrize("case", BROKEN + SIBLINGS, ids=str)
@@ -92,8 +92,8 @@ def test_values_in_subgraphs_and_functions_are_scaled_there() -> None:
     (expected,) = run(
         onnx_ir.to_proto(widened(onnx_ir.from_proto(model))), {**feeds, "x": feeds["x"].astype(np.float32)}
     )
-    (found,) = run(result.proto, feeds)
-    assert np.allclose(expected, found, rtol=1e-2)
+    (output,) = run(result.proto, feeds)
+    assert np.allclose(expected, output, rtol=1e-2)
 
 
 def test_functions_whose_calls_need_different_powers_become_their_nodes() -> None:

@@ -8,9 +8,9 @@ import onnx.parser
 import onnx_ir
 
 import castsmith
-from castsmith.lowering.healing import reference_of
+from castsmith.lowering.faults import reference_of
 from castsmith.lowering.rescale.run import Rescale, RescaleResult
-from tests.lowering.test_healing import case_of
+from tests.lowering.test_conversion_healing import case_of
 
 
 def test_the_least_power_is_taken_with_the_margin() -> None:

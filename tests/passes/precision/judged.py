@@ -64,11 +64,11 @@ def judged(seed: int) -> str:
     try:
         result = convert(before, **options)
     except OptionError as refused:
-        known = ("already in", "bfloat16")
-        return "" if any(name in str(refused) for name in known) else str(refused)
-    found = [finding for finding in result.diagnostics if finding.severity is not Severity.NOTE]
-    if found:
-        return f"diagnostics: {found[0].message}"
+        expected_refusals = ("already in", "bfloat16")
+        return "" if any(name in str(refused) for name in expected_refusals) else str(refused)
+    warnings = [finding for finding in result.diagnostics if finding.severity is not Severity.NOTE]
+    if warnings:
+        return f"diagnostics: {warnings[0].message}"
     after = to_proto(result.model)
     merged = {rewrite.site.node for rewrite in result.rewrites if rewrite.pass_name == "simplify-casts"}
     return _valid(before, after, options, merged) or _values(before, old, after, options, held)
@@ -84,13 +84,13 @@ def _valid(before: onnx.ModelProto, after: onnx.ModelProto, options: dict[str, A
     if [port.name for port in olds] != [each.name for each in news]:
         return "the names of inputs and outputs changed"
     io, to = options["io"], options["to"]
-    for one, other in zip(olds, news, strict=True):
-        source, found = one.type.tensor_type.elem_type, other.type.tensor_type.elem_type
-        asked = (io == "convert" or one.name in io.split(",")) and source in _SOURCES[to]
-        if one.name in weights:
+    for old, new in zip(olds, news, strict=True):
+        source, converted = old.type.tensor_type.elem_type, new.type.tensor_type.elem_type
+        asked = (io == "convert" or old.name in io.split(",")) and source in _SOURCES[to]
+        if old.name in weights:
             continue
-        if found != (_TYPES[to] if asked else source):
-            return f"{one.name} is of type {found}, asked: {asked}"
+        if converted != (_TYPES[to] if asked else source):
+            return f"{old.name} is of type {converted}, asked: {asked}"
     names = [node.name for node in after.graph.node if node.name]
     if len(set(names)) != len(names):
         return "two nodes have one name"
@@ -114,16 +114,16 @@ def _values(
     except Exception as error:
         return f"not loaded: {str(error)[:300]}"
     draw = np.random.default_rng(0)
-    given = {port.name: draw.normal(0, 0.7, port.shape) for port in old.get_inputs() if port.name in ("x", "z")}
+    arrays = {port.name: draw.normal(0, 0.7, port.shape) for port in old.get_inputs() if port.name in ("x", "z")}
     try:
-        expected = _run(old, given)
+        expected = _run(old, arrays)
     except Exception as error:
         return f"skipped: {error}"
-    found = _run(new, given)
+    actual = _run(new, arrays)
     rough = HALF in held or any(node.op_type in ("Cast", "CastLike") for node in before.graph.node)
     within = max(_WITHIN[options["to"]], _WITHIN["float16"] if rough else 0.0)
-    for port, one, other in zip(before.graph.output, expected, found, strict=True):
-        a, b = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    for port, old_output, new_output in zip(before.graph.output, expected, actual, strict=True):
+        a, b = np.asarray(old_output, np.float64), np.asarray(new_output, np.float64)
         if a.shape != b.shape:
             return f"{port.name} has another shape"
         usable = np.isfinite(a)
@@ -135,11 +135,11 @@ def _values(
     return ""
 
 
-def _run(found: onnxruntime.InferenceSession, given: dict[str, Array]) -> list[Any]:
+def _run(runs: onnxruntime.InferenceSession, arrays: dict[str, Array]) -> list[Any]:
     """The results on inputs that every type holds."""
-    types = {port.name: _NUMPY[port.type[7:-1]] for port in found.get_inputs()}
-    fed = {name: np.asarray(array).astype("f2").astype(types[name]) for name, array in given.items()}
-    return list(found.run(None, fed))
+    types = {port.name: _NUMPY[port.type[7:-1]] for port in runs.get_inputs()}
+    fed = {name: np.asarray(array).astype("f2").astype(types[name]) for name, array in arrays.items()}
+    return list(runs.run(None, fed))
 
 
 def _judge_alone(seed: int, results: multiprocessing.Queue[str]) -> None:

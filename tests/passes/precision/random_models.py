@@ -53,8 +53,8 @@ class Maker:
 
     def node(self, op_type: str, inputs: Sequence[str], outputs: int | str = 1, domain: str = "", **kept: Any) -> str:
         names = [outputs] if isinstance(outputs, str) else [self.fresh(op_type.lower()) for _ in range(outputs)]
-        made = onnx.helper.make_node(op_type, inputs, names, name=self.fresh("node"), domain=domain, **kept)
-        self.scope.nodes.append(made)
+        written = onnx.helper.make_node(op_type, inputs, names, name=self.fresh("node"), domain=domain, **kept)
+        self.scope.nodes.append(written)
         if domain:
             self.domains.add(domain)
         return names[0]
@@ -73,9 +73,9 @@ class Maker:
         return self.constant(draw.normal(0, spread, SHAPE).astype(numpy_type(dtype)))
 
     def value(self, dtype: int | None = None) -> Value:
-        found = [each for each in self.scope.values if dtype in (None, each[1])]
-        if found:
-            return self.draw.choice(found)
+        candidates = [candidate for candidate in self.scope.values if dtype in (None, candidate[1])]
+        if candidates:
+            return self.draw.choice(candidates)
         name, source = self.draw.choice(self.scope.values)
         return self.cast(name, source, dtype or source)
 
@@ -92,9 +92,9 @@ def numpy_type(dtype: int) -> np.dtype[Any]:
 
 def _unary(maker: Maker) -> Value:
     name, dtype = maker.value()
-    known = ["Relu", "Neg", "Abs", "Tanh", "Sigmoid", "Softmax", "Identity", "Transpose", "LeakyRelu", "Exp", "Elu"]
-    known += ["Erf"] if maker.opset >= 9 else []
-    op_type = maker.draw.choice(known)
+    operators = ["Relu", "Neg", "Abs", "Tanh", "Sigmoid", "Softmax", "Identity", "Transpose", "LeakyRelu", "Exp", "Elu"]
+    operators += ["Erf"] if maker.opset >= 9 else []
+    op_type = maker.draw.choice(operators)
     if op_type == "Exp":
         name = maker.node("Tanh", [name])
     return maker.node(op_type, [name]), dtype
@@ -149,11 +149,11 @@ def _shaped(maker: Maker) -> Value:
 
 def _there_and_back(maker: Maker) -> Value:
     name, dtype = maker.value()
-    other = maker.draw.choice([HALF, DOUBLE, FLOAT])
-    through, _ = maker.cast(name, dtype, other)
+    between = maker.draw.choice([HALF, DOUBLE, FLOAT])
+    through, _ = maker.cast(name, dtype, between)
     if maker.opset >= 15 and maker.draw.random() < 0.4:
         return maker.node("CastLike", [through, maker.value(dtype)[0]]), dtype
-    return maker.cast(maker.node("Tanh", [through]), other, dtype)
+    return maker.cast(maker.node("Tanh", [through]), between, dtype)
 
 
 def _other_type(maker: Maker) -> Value:
@@ -167,8 +167,8 @@ def _filled(maker: Maker) -> Value:
     if maker.opset < 9:
         return name, dtype
     filling = onnx.helper.make_tensor("f", dtype, [1], [maker.draw.choice([0.0, 0.5, 2.0])])
-    made = maker.node("ConstantOfShape", [maker.node("Shape", [name])], value=filling)
-    return maker.node("Add", [name, made]), dtype
+    filled = maker.node("ConstantOfShape", [maker.node("Shape", [name])], value=filling)
+    return maker.node("Add", [name, filled]), dtype
 
 
 def _by_attribute(maker: Maker) -> Value:
@@ -179,14 +179,14 @@ def _by_attribute(maker: Maker) -> Value:
         kept: dict[str, Any] = {"dtype": dtype} if maker.draw.random() < 0.5 else {}
         return maker.node("Add", [name, maker.node("EyeLike", [name], **kept)]), dtype
     if op_type == "RandomNormal":
-        made = maker.node(op_type, [], dtype=dtype, shape=SHAPE)
+        drawn = maker.node(op_type, [], dtype=dtype, shape=SHAPE)
     elif op_type == "default":
-        made = maker.node("RandomUniform", [], shape=SHAPE)
+        drawn = maker.node("RandomUniform", [], shape=SHAPE)
     else:
         like: dict[str, Any] = {"dtype": dtype} if maker.draw.random() < 0.5 else {}
-        made = maker.node("RandomUniformLike", [name], **like)
+        drawn = maker.node("RandomUniformLike", [name], **like)
     zero = maker.constant(np.zeros([1], np.float32))
-    return maker.node("Add", [name, maker.node("Mul", [made, zero])]), dtype
+    return maker.node("Add", [name, maker.node("Mul", [drawn, zero])]), dtype
 
 
 def _normalized(maker: Maker) -> Value:
@@ -200,7 +200,7 @@ def _normalized(maker: Maker) -> Value:
 
 def _batch_normalized(maker: Maker) -> Value:
     name, dtype = maker.value(FLOAT)
-    row = [maker.constant(np.full([SIDE], each, np.float32)) for each in (0.9, 0.1, 0.05, 1.1)]
+    row = [maker.constant(np.full([SIDE], number, np.float32)) for number in (0.9, 0.1, 0.05, 1.1)]
     return maker.node("BatchNormalization", [name, *row]), dtype
 
 
@@ -254,15 +254,15 @@ def _contrib(maker: Maker) -> Value:
         a = maker.node("Reshape", [name, maker.constant(np.array([1, SIDE, SIDE], np.int64))])
         b = maker.node("Reshape", [maker.value(dtype)[0], maker.constant(np.array([1, SIDE, SIDE], np.int64))])
         full = "SkipLayerNormalization" if op_type == "Skip" else "SkipSimplifiedLayerNormalization"
-        made = maker.node(full, [a, b, maker.constant(row)], domain=domain)
-        return maker.node("Reshape", [made, maker.constant(np.array(SHAPE, np.int64))]), dtype
+        result = maker.node(full, [a, b, maker.constant(row)], domain=domain)
+        return maker.node("Reshape", [result, maker.constant(np.array(SHAPE, np.int64))]), dtype
     return maker.node(op_type, [name], domain=domain), dtype
 
 
-def _inside(maker: Maker, given: list[Value], steps: int) -> tuple[list[onnx.NodeProto], list[Value]]:
+def _inside(maker: Maker, entering: list[Value], steps: int) -> tuple[list[onnx.NodeProto], list[Value]]:
     """Nodes of a subgraph that sees the given values and those outside."""
     outer = maker.scope
-    maker.scope, maker.depth = Scope([], [*outer.values, *given]), maker.depth + 1
+    maker.scope, maker.depth = Scope([], [*outer.values, *entering]), maker.depth + 1
     for _ in range(steps):
         _step(maker)
     found = maker.scope
@@ -302,7 +302,7 @@ def _loop(maker: Maker) -> Value:
     if maker.depth > 1 or maker.in_function or maker.contrib or maker.opset < 11:
         return _unary(maker)
     name, dtype = maker.value()
-    i, going, state = (maker.fresh(each) for each in ("i", "going", "state"))
+    i, going, state = (maker.fresh(word) for word in ("i", "going", "state"))
     nodes, values = _inside(maker, [(state, dtype)], maker.draw.randrange(1, 4))
     end, on, seen = _ended(maker, nodes, values, dtype), maker.fresh("on"), maker.fresh("seen")
     nodes.append(onnx.helper.make_node("Identity", [going], [on]))
@@ -326,8 +326,8 @@ def _scan(maker: Maker) -> Value:
     if maker.depth > 1 or maker.in_function or maker.contrib or maker.opset < 9:
         return _unary(maker)
     name, dtype = maker.value()
-    other, _ = maker.value(dtype)
-    state, row, end, out = (maker.fresh(each) for each in ("state", "row", "end", "out"))
+    scanned, _ = maker.value(dtype)
+    state, row, end, out = (maker.fresh(word) for word in ("state", "row", "end", "out"))
     outer, _ = maker.value(dtype)
     mixed = maker.fresh("mixed")
     nodes = [
@@ -338,7 +338,7 @@ def _scan(maker: Maker) -> Value:
     ins = [_info(state, dtype, [SIDE]), _info(row, dtype, [SIDE])]
     outs = [_info(end, dtype, [SIDE]), _info(out, dtype, [SIDE])]
     body = onnx.helper.make_graph(nodes, maker.fresh("body"), ins, outs)
-    start = maker.node("Gather", [other, maker.constant(np.array(0, np.int64))], axis=0)
+    start = maker.node("Gather", [scanned, maker.constant(np.array(0, np.int64))], axis=0)
     last, rows = maker.fresh("last"), maker.fresh("rows")
     maker.scope.nodes.append(onnx.helper.make_node("Scan", [start, name], [last, rows], body=body, num_scan_inputs=1))
     return maker.node("Add", [rows, last]), dtype
@@ -352,39 +352,39 @@ def _call(maker: Maker) -> Value:
         _define(maker)
     called = maker.draw.choice(maker.functions)
     name, dtype = maker.value()
-    other, _ = maker.value(dtype)
+    second, _ = maker.value(dtype)
     kept: dict[str, Any] = {"slope": maker.draw.choice([0.1, 0.3])} if "slope" in called.attribute else {}
-    return maker.node(called.name, [name, other][: len(called.input)], domain=called.domain, **kept), dtype
+    return maker.node(called.name, [name, second][: len(called.input)], domain=called.domain, **kept), dtype
 
 
 def _define(maker: Maker) -> None:
     """A function that works for every type: no constants but by CastLike; it may call the ones before it."""
     outer, names = maker.scope, [maker.fresh("p") for _ in range(maker.draw.choice([1, 2]))]
-    maker.scope, maker.in_function = Scope([], [(each, 0) for each in names]), True
+    maker.scope, maker.in_function = Scope([], [(parameter, 0) for parameter in names]), True
     attributes: list[str] = []
     for _ in range(maker.draw.randrange(1, 4)):
         name = maker.draw.choice(maker.scope.values)[0]
         kind = maker.draw.choice(["unary", "binary", "like", "attribute", "call", "softmax"])
         if kind == "binary":
-            made = maker.node("MatMul", [maker.node("Tanh", [name]), maker.draw.choice(maker.scope.values)[0]])
+            result = maker.node("MatMul", [maker.node("Tanh", [name]), maker.draw.choice(maker.scope.values)[0]])
         elif kind == "like":
-            one = maker.constant(np.array(0.5, np.float32))
-            made = maker.node("Mul", [name, maker.node("CastLike", [one, name])])
+            half = maker.constant(np.array(0.5, np.float32))
+            result = maker.node("Mul", [name, maker.node("CastLike", [half, name])])
         elif kind == "attribute":
-            made = maker.node("LeakyRelu", [name])
+            result = maker.node("LeakyRelu", [name])
             reference = onnx.AttributeProto(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
             maker.scope.nodes[-1].attribute.append(reference)
             attributes = ["slope"]
         elif kind == "call" and maker.functions:
             called = maker.draw.choice(maker.functions)
-            made = maker.node(called.name, [name] * len(called.input), domain=called.domain)
+            result = maker.node(called.name, [name] * len(called.input), domain=called.domain)
             if "slope" in called.attribute:
                 maker.scope.nodes[-1].attribute.append(onnx.helper.make_attribute("slope", 0.2))
         else:
-            made = maker.node("Softmax" if kind == "softmax" else maker.draw.choice(["Tanh", "Relu", "Exp"]), [name])
+            result = maker.node("Softmax" if kind == "softmax" else maker.draw.choice(["Tanh", "Relu", "Exp"]), [name])
             if maker.scope.nodes[-1].op_type == "Exp":
-                made = maker.node("Tanh", [made])
-        maker.scope.values.append((made, 0))
+                result = maker.node("Tanh", [result])
+        maker.scope.values.append((result, 0))
     body, maker.scope, maker.in_function = maker.scope, outer, False
     imports = [onnx.helper.make_opsetid("", maker.opset), onnx.helper.make_opsetid("local", 1)]
     function = onnx.helper.make_function(
@@ -416,19 +416,19 @@ def random_model(seed: int) -> onnx.ModelProto:
     for _ in range(draw.randrange(3, 9)):
         _step(maker)
     outputs = list(dict.fromkeys([maker.scope.values[-1], *draw.sample(maker.scope.values, 2)]))
-    made = [(f"out_{index}", dtype) for index, (_, dtype) in enumerate(outputs)]
-    for (name, _), (out, _) in zip(outputs, made, strict=True):
+    ports = [(f"out_{index}", dtype) for index, (_, dtype) in enumerate(outputs)]
+    for (name, _), (out, _) in zip(outputs, ports, strict=True):
         maker.node("Identity", [name], out)
     if draw.random() < 0.2:
-        made.append(outputs[0] if outputs[0][0] not in ("x", "z") else made[0])
-    made = list(dict.fromkeys(made))
+        ports.append(outputs[0] if outputs[0][0] not in ("x", "z") else ports[0])
+    ports = list(dict.fromkeys(ports))
     weights = [_info(tensor.name, tensor.data_type, list(tensor.dims)) for tensor in maker.initializers]
     as_inputs = weights if ir < 4 else weights[:1] if draw.random() < 0.15 else []
     graph = onnx.helper.make_graph(
         maker.scope.nodes,
         f"random_{seed}",
         [*(_info(*each) for each in inputs), *as_inputs],
-        [_info(*each) for each in made],
+        [_info(*each) for each in ports],
         maker.initializers,
     )
     domains = {*maker.domains, *({"local"} if maker.functions else ())}

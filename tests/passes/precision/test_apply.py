@@ -44,23 +44,23 @@ def errors_of(result: ConvertResult) -> list[Diagnostic]:
     return [finding for finding in result.diagnostics if finding.severity is not Severity.NOTE]
 
 
-def ports(found: onnxruntime.InferenceSession) -> tuple[list[Port], list[Port]]:
-    return [(p.name, p.type) for p in found.get_inputs()], [(p.name, p.type) for p in found.get_outputs()]
+def ports(runs: onnxruntime.InferenceSession) -> tuple[list[Port], list[Port]]:
+    return [(p.name, p.type) for p in runs.get_inputs()], [(p.name, p.type) for p in runs.get_outputs()]
 
 
-def feeds(found: onnxruntime.InferenceSession) -> dict[str, Any]:
+def feeds(runs: onnxruntime.InferenceSession) -> dict[str, Any]:
     draw = np.random.default_rng(0)
-    made: dict[str, Any] = {}
-    for port in found.get_inputs():
+    arrays: dict[str, Any] = {}
+    for port in runs.get_inputs():
         shape = [dim if isinstance(dim, int) else 2 for dim in port.shape]
         dtype = _NUMPY[port.type]
         small = np.asarray(draw.integers(0, 2, shape) if shape else 2).astype(dtype)
-        made[port.name] = small if dtype in (bool, np.int64) else np.asarray(draw.normal(0, 0.5, shape)).astype(dtype)
-    return made
+        arrays[port.name] = small if dtype in (bool, np.int64) else np.asarray(draw.normal(0, 0.5, shape)).astype(dtype)
+    return arrays
 
 
 def flat(results: Any) -> list[np.ndarray[Any, Any]]:
-    return [np.asarray(each) for result in results for each in (result if isinstance(result, list) else [result])]
+    return [np.asarray(item) for result in results for item in (result if isinstance(result, list) else [result])]
 
 
 def require_alike(before: onnx.ModelProto, after: onnx.ModelProto, within: float = 0.02) -> None:
@@ -68,12 +68,12 @@ def require_alike(before: onnx.ModelProto, after: onnx.ModelProto, within: float
     old, new = session(before), session(after)
     assert ports(new) == ports(old)
     arrays = feeds(old)
-    for expected, found in zip(flat(old.run(None, arrays)), flat(new.run(None, arrays)), strict=True):
-        assert found.dtype == expected.dtype
-        assert found.shape == expected.shape
+    for expected, actual in zip(flat(old.run(None, arrays)), flat(new.run(None, arrays)), strict=True):
+        assert actual.dtype == expected.dtype
+        assert actual.shape == expected.shape
         if expected.dtype.kind == "f":
-            assert np.isfinite(found[np.isfinite(expected)]).all()
-            np.testing.assert_allclose(found, expected, atol=within * (1 + np.abs(expected).max()))
+            assert np.isfinite(actual[np.isfinite(expected)]).all()
+            np.testing.assert_allclose(actual, expected, atol=within * (1 + np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -91,12 +91,12 @@ def test_every_structure_stays_valid_and_loads(name: str) -> None:
 def test_any_choice_of_nodes_stays_valid_and_loads(name: str, seed: int) -> None:
     draw, before = random.Random(f"{name} {seed}"), model(name)
     names = [node.name for node in before.graph.node]
-    chosen = {each: draw.random() < 0.5 for each in names}
+    chosen = {node_name: draw.random() < 0.5 for node_name in names}
     result = convert(
         before,
         to="float16",
-        lower=[f"name:{each}" for each in names if chosen[each]],
-        keep=[f"name:{each}" for each in names if not chosen[each] and draw.random() < 0.7],
+        lower=[f"name:{node_name}" for node_name in names if chosen[node_name]],
+        keep=[f"name:{node_name}" for node_name in names if not chosen[node_name] and draw.random() < 0.7],
     )
     assert not errors_of(result)
     require_alike(before, to_proto(result.model), within=0.05)
@@ -146,10 +146,10 @@ def test_names_of_nodes_and_values_stay() -> None:
 @pytest.mark.parametrize("to", ["float16", "bfloat16", "float"])
 @pytest.mark.parametrize("seed", range(0, 40, 2))
 def test_the_pass_alone_tells_exactly_what_it_did(seed: int, to: str) -> None:
-    found = from_proto(scoped_model(seed, ir_version=(8, 3)[seed % 4 == 0]))
-    before = to_proto(found)
+    scoped = from_proto(scoped_model(seed, ir_version=(8, 3)[seed % 4 == 0]))
+    before = to_proto(scoped)
     try:
-        result = ConvertPrecision(to)(found)
+        result = ConvertPrecision(to)(scoped)
     except OptionError as refused:
         assert "bfloat16" in str(refused)  # noqa: PT017
         return
@@ -174,6 +174,20 @@ def test_mask_values_become_the_lowest_number() -> None:
     masks = [record for record in result.rewrites if record.rule == "mask-constant"]
     assert len(masks) == 2
     assert all("-65504" in record.reason for record in masks)
+
+
+def test_mask_values_that_a_loop_of_no_turns_gives_are_lowered() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[4,4] x, int64 n, bool c) => (float[4,4] y)
+    <float[4,4] low = {LOW}, float[4,4] w = {WEIGHTS}> {
+      m = MatMul (x, w) r = Loop (n, c, low) <body = b (int64 i, bool k, float[4,4] s) => (bool g, float[4,4] t)
+        { g = Identity (k) t = Abs (x) }>
+      a = Add (m, r) y = MatMul (a, w) }"""
+    text = text.replace("LOW", ", ".join(["-1e9"] * 16)).replace("WEIGHTS", ", ".join(["0.5"] * 16))
+    result = convert(onnx.parser.parse_model(text), to="float16", keep="Loop")
+    lowered = result.model.graph.initializers["low"].const_value
+    assert result.precisions["a"][0] == onnx_ir.DataType.FLOAT16
+    assert lowered is not None
+    assert lowered.numpy().min() == -65504
 
 
 @pytest.mark.parametrize(("name", "node"), [("epsilon", "Add"), ("large constant", "Mul")])
@@ -259,9 +273,9 @@ def test_weights_are_rounded_once_by_the_codec() -> None:
     before = model("chain")
     after = convert(before, to="float16").model
     expected = cast(onnx.numpy_helper.to_array(before.graph.initializer[0]), "float16")
-    found = after.graph.initializers["w"].const_value
-    assert found is not None
-    assert found.numpy().tobytes() == expected.tobytes()
+    weight = after.graph.initializers["w"].const_value
+    assert weight is not None
+    assert weight.numpy().tobytes() == expected.tobytes()
 
 
 def test_a_subgraph_of_an_unknown_operator_is_left_alone() -> None:
@@ -338,9 +352,9 @@ def test_an_ensemble_of_trees_and_its_maps_stay_valid(opset: int, target: str | 
     x = np.array([[0.1], [0.2], [0.5]], np.float32)
     wanted: Any = session(before).run(None, {"x": x})
     runs = session(after)
-    got: Any = runs.run(None, {"x": x.astype(_NUMPY[runs.get_inputs()[0].type])})
-    assert np.array_equal(got[0], wanted[0])
-    assert got[1] == wanted[1]
+    outputs: Any = runs.run(None, {"x": x.astype(_NUMPY[runs.get_inputs()[0].type])})
+    assert np.array_equal(outputs[0], wanted[0])
+    assert outputs[1] == wanted[1]
 
 
 @pytest.mark.parametrize("opset", sampled("opsets to convert", range(1, onnx.defs.onnx_opset_version() + 1), 28))
@@ -414,11 +428,11 @@ def test_a_target_without_double_gets_what_stays_wide_in_float() -> None:
 @pytest.mark.usefixtures("untried")
 def test_the_rules_of_tensorrt_11_hold_after_a_conversion() -> None:
     """Its data refuses sequences, unsigned quantization and operators of ONNX Runtime, and takes everything else."""
-    known = ("Sequence", "Optional", "quantized", "old weights", "contrib")
+    unsupported = ("Sequence", "Optional", "quantized", "old weights", "contrib")
     for name in sampled("models for TensorRT 11", TEXTS, 90):
         result = convert(model(name), to="float16", target="tensorrt-11")
         left = [finding for finding in check(result.model, target="tensorrt-11") if finding.severity.value == "error"]
-        assert not left or any(each.lower() in name.lower() for each in known), (name, left)
+        assert not left or any(each.lower() in name.lower() for each in unsupported), (name, left)
         assert {each.message for each in left} <= {each.message for each in result.diagnostics}
 
 

@@ -21,10 +21,10 @@ def tensor(*elements: float, dtype: type[np.floating[Any]] = np.float64) -> onnx
 
 def test_limits_of_each_precision() -> None:
     assert vars(limits(HALF)) == {"overflow": 65520.0, "vanish": 2.0**-25, "normal": 2.0**-14, "lowest": -65504.0}
-    found = limits(BRAIN)
-    assert (found.vanish, found.normal) == (2.0**-134, 2.0**-126)
-    assert found.overflow == (2 - 2.0**-8) * 2.0**127
-    assert found.lowest == -(2 - 2.0**-7) * 2.0**127
+    brain = limits(BRAIN)
+    assert (brain.vanish, brain.normal) == (2.0**-134, 2.0**-126)
+    assert brain.overflow == (2 - 2.0**-8) * 2.0**127
+    assert brain.lowest == -(2 - 2.0**-7) * 2.0**127
     assert limits(DataType.FLOAT).overflow == (2 - 2.0**-24) * 2.0**127
 
 
@@ -60,12 +60,12 @@ def test_losses_in_float16() -> None:
             array = np.array(elements, dtype)
             if any(float(a) != b for a, b in zip(array, elements, strict=True) if b == b) and dtype is np.float32:
                 continue
-            found = rounding_loss(onnx_ir.tensor(array), HALF)
-            sizes = [abs(each) for each in elements if each == each]
-            expected = {"plain": all(each in (0, 1) for each in elements), **changed, "greatest": max(sizes)}
+            loss = rounding_loss(onnx_ir.tensor(array), HALF)
+            sizes = [abs(element) for element in elements if element == element]
+            expected = {"plain": all(element in (0, 1) for element in elements), **changed, "greatest": max(sizes)}
             if changed.get("masks"):
-                expected["plain"] = all(each in (0, 1) for each in elements if each > -1e5)
-            assert found == RoundingLoss(len(elements), **expected), elements  # pyright: ignore[reportArgumentType]
+                expected["plain"] = all(element in (0, 1) for element in elements if element > -1e5)
+            assert loss == RoundingLoss(len(elements), **expected), elements  # pyright: ignore[reportArgumentType]
 
 
 def test_a_type_that_holds_another_loses_nothing() -> None:
@@ -110,9 +110,9 @@ def test_which_constants_are_unfit() -> None:
 
 def test_rounded_once() -> None:
     source = tensor(1 + 2.0**-11 + 2.0**-30, -1e9, 1e9, 2.0**-25)
-    found = rounded(source, HALF, 13, "r").numpy()
-    assert found.dtype == np.float16
-    assert found.tolist() == [1 + 2.0**-10, float("-inf"), float("inf"), 0.0]
+    result = rounded(source, HALF, 13, "r").numpy()
+    assert result.dtype == np.float16
+    assert result.tolist() == [1 + 2.0**-10, float("-inf"), float("inf"), 0.0]
     assert rounded(source, HALF, 13, "r").name == "r"
     masked = rounded(source, HALF, 13, "r", lowest=HALF).numpy()
     assert masked.tolist() == [1 + 2.0**-10, -65504.0, float("inf"), 0.0]

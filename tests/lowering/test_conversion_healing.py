@@ -14,7 +14,7 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.healing import computes_in_half
+from castsmith.lowering.faults import computes_in_half
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules
 from tests.lowering.healthy import HEALTHY_EXPORTS
