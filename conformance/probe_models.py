@@ -11,7 +11,8 @@ import onnx.defs
 import onnx.helper
 from onnx_ir import DataType
 
-from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, ContribParameter, contrib_schema
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, contrib_schema
+from castsmith.ir.ops.formals import Formal
 from castsmith.ir.ops.schemas import op_formals, since_version
 from castsmith.numerics.types import Kind, element_type, type_name
 
@@ -293,7 +294,7 @@ def contrib_model(op_type: str, dtype: DataType, opset: int, ir_version: int) ->
     return onnx.helper.make_model(graph, opset_imports=imports, ir_version=ir_version).SerializeToString()
 
 
-def _typed(name: str, parameter: ContribParameter, dtype: DataType) -> onnx.ValueInfoProto:
+def _typed(name: str, parameter: Formal, dtype: DataType) -> onnx.ValueInfoProto:
     preferred = (dtype, DataType.FLOAT, *sorted(parameter.allowed))
     chosen = next(candidate for candidate in preferred if candidate in parameter.allowed)
     return onnx.helper.make_tensor_value_info(name, int(chosen), None)

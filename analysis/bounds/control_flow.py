@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 import onnx_ir
@@ -25,26 +24,12 @@ from castsmith.analysis.bounds.interval import (
 from castsmith.analysis.bounds.rounding import is_float, is_integer, limits_of, widest
 from castsmith.analysis.bounds.step import Step, axis_of
 
+Body = Callable[[onnx_ir.Graph, Sequence[Interval], "Sequence[Interval] | None"], list[Interval]]
+"""The walk through a subgraph: from the intervals of its inputs to those of its outputs.
 
-class Body(Protocol):
-    """The walk through a subgraph."""
-
-    def __call__(
-        self, graph: onnx_ir.Graph, inputs: Sequence[Interval], before: Sequence[Interval] | None = None, /
-    ) -> list[Interval]:
-        """Return the intervals of the outputs for those of the inputs.
-
-        Args:
-            graph: The subgraph.
-            inputs: The intervals of its inputs.
-            before: Those of the walk just before, where nothing changed besides them: the rest is not walked again.
-
-        Raises:
-            UnknownRangeError: Too many subgraphs were walked.
-        """
-        ...
-
-
+The last argument has those of the walk just before, where nothing changed besides them: the rest is not walked again.
+Raises UnknownRangeError if too many subgraphs were walked.
+"""
 _TURNS = 3
 """Turns of a loop that are followed before its state is widened."""
 _MOST_TURNS = 64
@@ -78,7 +63,7 @@ def _if(step: Step, body: Body) -> list[Interval]:
     names = ["then_branch", "else_branch"]
     if exact is not None and exact.size == 1:
         names = names[:1] if exact.reshape(-1)[0] else names[1:]
-    branches = [body(_graph_of(step, name), []) for name in names]
+    branches = [body(_graph_of(step, name), [], None) for name in names]
     if any(len(branch) != len(step.node.outputs) for branch in branches):
         raise UnknownRangeError
     return [hull(results) for results in zip(*branches, strict=True)]

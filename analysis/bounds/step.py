@@ -173,9 +173,8 @@ class Step:
         types = [None if operand is None else operand.dtype for operand in self.inputs]
         shapes = [None if operand is None else _symbolic(operand.dims) for operand in self.inputs]
         contents = [self._content(index) for index in range(len(self.inputs))]
-        return Operation(
-            self.node, self.opset, types, self.dtypes[0] if self.dtypes else None, shapes, contents, Derived()
-        )
+        to = self.dtypes[0] if self.dtypes else None
+        return Operation(self.node, self.opset, types, to, shapes, contents, Derived())
 
     def _content(self, index: int) -> Content | None:
         """Return the elements of a small constant, or of integers such as a shape, as far as they are known."""

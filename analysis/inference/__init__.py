@@ -8,6 +8,7 @@ to convert. In a pass, ask its `Session` (`passes.core.session`), which keeps th
     containers      values that are sequences or optional values, declared or not
     disagreement    operands that must share a type and do not
     calls           model-local functions, by the types of their arguments
+    by_onnx         what onnx infers of one node
     handed_on       values that calls and control flow hand on
     intervals       `Ranges`: values known to be integers between two bounds
 """

@@ -18,7 +18,7 @@ no range. It follows from the node that makes the value, and the facts about its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from math import prod
@@ -36,55 +36,6 @@ from castsmith.ir.ops.traits import OF_OPERANDS, Answer, Moves
 from castsmith.ir.walks import sources_first
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import Kind, element_type
-
-# Interval arithmetic on unbounded integers: the caller checks whether the result fits.
-
-Interval = tuple[int, int]
-"""The least and the greatest element, both included."""
-
-
-def _corners(combine: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
-    def interval(a: Interval, b: Interval) -> Interval:
-        corners = [combine(x, y) for x in a for y in b]
-        return min(corners), max(corners)
-
-    return interval
-
-
-def _quotient(a: Interval, b: Interval) -> Interval | None:
-    """Divide by an integer of at least 1: the result is not further from 0 than the dividend, however it is rounded."""
-    return None if b[0] <= 0 else (min(a[0], 0), max(a[1], 0))
-
-
-def _magnitude(a: Interval) -> Interval:
-    nearest = 0 if a[0] <= 0 <= a[1] else min(abs(a[0]), abs(a[1]))
-    return nearest, max(abs(a[0]), abs(a[1]))
-
-
-_OF_ONE: dict[str, Callable[[Interval], Interval]] = {
-    "Neg": lambda a: (-a[1], -a[0]),
-    "Abs": _magnitude,
-    "ReduceMax": lambda a: a,
-    "ReduceMin": lambda a: a,
-}
-_OF_TWO: dict[str, Callable[[Interval, Interval], Interval | None]] = {
-    "Add": _corners(lambda x, y: x + y),
-    "Sub": _corners(lambda x, y: x - y),
-    "Mul": _corners(lambda x, y: x * y),
-    "Div": _quotient,
-    "Range": lambda start, limit: (min(start[0], limit[0]), max(start[1], limit[1])),
-}
-
-ARITHMETIC = frozenset({*_OF_ONE, *_OF_TWO})
-"""The operators that `interval_of` supports."""
-
-
-def interval_of(op_type: str, operands: Sequence[Interval]) -> Interval | None:
-    """Return the interval of the result; None if unknown."""
-    if op_type in _OF_ONE:
-        return _OF_ONE[op_type](operands[0])
-    return _OF_TWO[op_type](operands[0], operands[1]) if len(operands) > 1 else None
-
 
 _LARGEST = 2**63 - 1
 _READ = 1 << 16
@@ -292,11 +243,44 @@ def _extremes(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
 def _arithmetic(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     """Return the range of integer arithmetic that cannot overflow."""
     dtype = ranges_.inference.type_of(node.outputs[0])
-    operands = [ranges_.of(value) for value in node.inputs[:2] if value is not None]
-    if dtype is None or element_type(dtype).kind is not Kind.INTEGER or None in operands or not operands:
+    first, second = (ranges_.of(value) for value in (*node.inputs, None)[:2])
+    if dtype is None or element_type(dtype).kind is not Kind.INTEGER or first is None:
         return None
-    ends = interval_of(node.op_type, [(operand.low, operand.high) for operand in operands if operand is not None])
-    return Range(*ends) if ends is not None and Range(*ends).fits(dtype) else None
+    if node.op_type in _OF_ONE:
+        result = _OF_ONE[node.op_type](first)
+    else:
+        result = None if second is None else _OF_TWO[node.op_type](first, second)
+    return result if result is not None and result.fits(dtype) else None
+
+
+def _product(a: Range, b: Range) -> Range:
+    corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+    return Range(min(corners), max(corners))
+
+
+def _quotient(a: Range, b: Range) -> Range | None:
+    """Divide by an integer of at least 1: the result is not further from 0 than the dividend, however it is rounded."""
+    return None if b.low <= 0 else a.joined(Range(0, 0))
+
+
+def _magnitude(a: Range) -> Range:
+    sizes = abs(a.low), abs(a.high)
+    return Range(0 if a.low <= 0 <= a.high else min(sizes), max(sizes))
+
+
+_OF_ONE: Mapping[str, Callable[[Range], Range]] = {
+    "Neg": lambda a: Range(-a.high, -a.low),
+    "Abs": _magnitude,
+    "ReduceMax": lambda a: a,
+    "ReduceMin": lambda a: a,
+}
+_OF_TWO: Mapping[str, Callable[[Range, Range], Range | None]] = {
+    "Add": lambda a, b: Range(a.low + b.low, a.high + b.high),
+    "Sub": lambda a, b: Range(a.low - b.high, a.high - b.low),
+    "Mul": _product,
+    "Div": _quotient,
+    "Range": Range.joined,
+}
 
 
 def _total(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
@@ -332,7 +316,7 @@ _RULES: Mapping[str, _Rule] = {
     "ConstantOfShape": _constant_of_shape,
     **dict.fromkeys(operators(lambda row: row.moves in OF_OPERANDS), _move),
     **dict.fromkeys(("Max", "Min"), _extremes),
-    **dict.fromkeys(ARITHMETIC, _arithmetic),
+    **dict.fromkeys((*_OF_ONE, *_OF_TWO), _arithmetic),
     "Trilu": _with_zeros,
     **dict.fromkeys(("CumSum", "ReduceSum"), _total),
 }

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 import onnx
-import onnx.checker
-import onnx.defs
-import onnx.shape_inference
+import onnx.helper
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.by_onnx import REFUSALS, outputs_by_onnx
 from castsmith.analysis.inference.calls import Calls, Signature
 from castsmith.analysis.inference.control_flow import infer_control_flow, walk_other_graphs
 from castsmith.analysis.inference.disagreement import (
@@ -105,25 +104,12 @@ _OF_CONSTANT = {
 
 
 def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey) -> list[DataType | None] | None:
-    proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
-    proto.attribute.extend(onnx_ir.serde.serialize_attribute(attribute) for attribute in node.attributes.values())
-    proto.input.extend("" if value is None else f"i{index}" for index, value in enumerate(node.inputs))
-    proto.output.extend(f"o{index}" for index in range(len(node.outputs)))
-    types = {
-        f"i{index}": onnx.helper.make_tensor_type_proto(int(dtype or 0), None)
-        for index, dtype in enumerate(inputs)
-        if node.inputs[index] is not None
-    }
-    domain, op_type, opset = key
-    domain = "" if domain in DEFAULT_DOMAINS else domain
-    if not onnx.defs.has(op_type, opset, domain):
-        return None
-    schema = onnx.defs.get_schema(op_type, opset, domain)
+    types = [onnx.helper.make_tensor_type_proto(int(dtype or 0), None) for dtype in inputs]
     try:
-        inferred = onnx.shape_inference.infer_node_outputs(schema, proto, types)
-    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError):
+        outputs = outputs_by_onnx(node, key[2], types)
+    except REFUSALS:
         return None
-    return [_element_type(inferred[name]) if name in inferred else None for name in proto.output]
+    return [None if inferred is None else _element_type(inferred) for inferred in outputs]
 
 
 def _element_type(proto: onnx.TypeProto) -> DataType | None:

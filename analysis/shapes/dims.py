@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import onnx
-import onnx.checker
-import onnx.defs
 import onnx.helper
-import onnx.shape_inference
 import onnx_ir
 
+from castsmith.analysis.inference.by_onnx import REFUSALS, outputs_by_onnx
 from castsmith.analysis.shapes.contrib import contrib_dims
 from castsmith.analysis.shapes.elements import Dims, Operation
 from castsmith.ir.ops.attributes import MisfitError
@@ -115,54 +113,25 @@ def _joined(node: Operation) -> Dims | None:
 def _ask_onnx(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None] | None:
     try:
         return _inferred(node, imports, names)
-    except _REFUSALS:
+    except REFUSALS:
         return None
-
-
-_REFUSALS = (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError)
 
 
 def onnx_refuses_shapes(node: Operation, imports: Mapping[str, int], names: Names) -> bool:
     """True if the shape inference of onnx fails for the shapes of the inputs."""
     try:
         _inferred(node, imports, names)
-    except _REFUSALS as error:
+    except REFUSALS as error:
         return "[ShapeInferenceError]" in str(error)
     return False
 
 
-def _inferred(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None] | None:
-    domain = "" if node.node.domain in DEFAULT_DOMAINS else node.node.domain
-    opset = imports.get(node.node.domain, node.opset)
-    if not onnx.defs.has(node.node.op_type, opset, domain) or crashes_onnx(node.node):
-        return None
-    proto = onnx.NodeProto(op_type=node.node.op_type, domain=domain)
-    proto.attribute.extend(onnx_ir.serde.serialize_attribute(attribute) for attribute in node.node.attributes.values())
-    proto.input.extend("" if value is None else f"i{index}" for index, value in enumerate(node.node.inputs))
-    proto.output.extend(f"o{index}" for index in range(len(node.node.outputs)))
-    types, data = dict[str, onnx.TypeProto](), dict[str, onnx.TensorProto]()
-    for index, value in enumerate(node.node.inputs):
-        if value is None:
-            continue
-        types[f"i{index}"] = names.type_of(node.types[index], node.shapes[index])
-        tensor = _shown(node, index)
-        if tensor is not None:
-            data[f"i{index}"] = tensor
-    schema = onnx.defs.get_schema(node.node.op_type, opset, domain)
-    left_out = schema.attributes.keys() - {attribute.name for attribute in proto.attribute}
-    # onnx takes a STFT without `onesided` for one that is two-sided, against the default.
-    proto.attribute.extend(
-        schema.attributes[name].default_value for name in left_out if schema.attributes[name].default_value.type
-    )
-    inferred = onnx.shape_inference.infer_node_outputs(schema, proto, types, data)
-    return [names.dims(inferred[name]) if name in inferred else None for name in proto.output]
-
-
-def crashes_onnx(node: onnx_ir.Node) -> bool:
-    """True for what ends the process of onnx 1.23: it takes sizes from these attributes unchecked."""
-    if node.op_type == "Split":
-        return node.attributes.get_int("num_outputs", len(node.outputs)) != len(node.outputs)
-    return node.op_type == "GatherND" and (node.attributes.get_int("batch_dims", 0) or 0) < 0
+def _inferred(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None]:
+    opset = imports.get(node.node.domain, node.opset if node.node.domain in DEFAULT_DOMAINS else 0)
+    types = [names.type_of(dtype, shape) for dtype, shape in zip(node.types, node.shapes, strict=True)]
+    tensors = {index: tensor for index in range(len(types)) if (tensor := _shown(node, index)) is not None}
+    outputs = outputs_by_onnx(node.node, opset, types, tensors)
+    return [None if inferred is None else names.dims(inferred) for inferred in outputs]
 
 
 def _shown(node: Operation, index: int) -> onnx.TensorProto | None:

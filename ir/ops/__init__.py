@@ -2,6 +2,7 @@
 
 Start with `op_key(node, imports)`, the operator and its version, and `traits_of(domain, op_type)`, its row.
 
+    formals          `Formal`, a formal parameter
     schemas          types of inputs and outputs by opset: `op_formals`, `type_groups`, `opset_of`
     table            the rows; `operators` gives those that satisfy a condition, `type_attributes` and `named_types` the
                      attributes that name types, `restriction` limits that only the operator's document states;

@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from onnx_ir import DataType
-
+from castsmith.ir.ops.formals import Formal
 from castsmith.numerics.types import parse_type
 
 CONTRIB_DOMAIN = "com.microsoft"
@@ -20,22 +19,11 @@ _FILE = Path(__file__).parent / "contrib.json"
 
 
 @dataclass(frozen=True, slots=True)
-class ContribParameter:
-    """An input or output of an operator: its type variable and element types, and how often it may occur."""
-
-    variable: str
-    allowed: frozenset[DataType]
-    homogeneous: bool
-    variadic: bool
-    optional: bool
-
-
-@dataclass(frozen=True, slots=True)
 class ContribSchema:
     """The inputs and outputs of an operator, and the kinds of the attributes that it requires and of the others."""
 
-    inputs: tuple[ContribParameter, ...]
-    outputs: tuple[ContribParameter, ...]
+    inputs: tuple[Formal, ...]
+    outputs: tuple[Formal, ...]
     attributes: dict[str, str]
     optional: dict[str, str]
 
@@ -52,12 +40,12 @@ def contrib_operators() -> list[str]:
 
 
 def _schema(row: dict[str, Any]) -> ContribSchema:
-    def parameter(index: int, text: str) -> ContribParameter:
+    def parameter(index: int, text: str) -> Formal:
         name = text.rstrip("?*~")
         types = row["types"].get(name, (name,))
         allowed = frozenset(map(parse_type, types))
         variable = name if len(types) > 1 else f"{name} of {index}"
-        return ContribParameter(variable, allowed, "~" not in text, "*" in text, "?" in text)
+        return Formal(variable, allowed, "~" not in text, "*" in text, "?" in text)
 
     inputs = (parameter(index, text) for index, text in enumerate(row["inputs"]))
     outputs = (parameter(index, text) for index, text in enumerate(row["outputs"]))

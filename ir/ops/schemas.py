@@ -14,7 +14,8 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, ContribParameter, contrib_schema
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, contrib_schema
+from castsmith.ir.ops.formals import Formal
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import parse_type
 
@@ -24,22 +25,6 @@ OpKey = tuple[str, str, int]
 """Domain, operator and opset: the key under which a schema is registered."""
 
 _ELEMENTS = re.compile(r"(?:(?:seq|optional)\()*tensor\((\w+)\)+")
-
-
-@dataclass(frozen=True, slots=True)
-class Formal:
-    """A formal parameter: its type variable, or a name of its own if its type is fixed, and its element types.
-
-    The element types are those of its tensors, sequences of tensors or optional tensors.
-    """
-
-    variable: str
-    allowed: frozenset[DataType]
-    homogeneous: bool
-    variadic: bool
-    sequence: bool
-    tensor: bool
-    """True if only tensors are allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +41,13 @@ def op_formals(domain: str, op_type: str, opset: int) -> tuple[tuple[Formal, ...
     """Return the inputs and outputs of the operator at that opset of its domain; None if no schema is known."""
     domain = "" if domain in DEFAULT_DOMAINS else domain
     if domain == CONTRIB_DOMAIN:
-        return _contrib_formals(op_type)
+        schema = contrib_schema(op_type)
+        return None if schema is None else (schema.inputs, schema.outputs)
     if not onnx.defs.has(op_type, opset, domain):
         return None
     schema = onnx.defs.get_schema(op_type, opset, domain)
     variables = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
-    variadic = onnx.defs.OpSchema.FormalParameterOption.Variadic
+    option = onnx.defs.OpSchema.FormalParameterOption
 
     def formal(parameter: onnx.defs.OpSchema.FormalParameter) -> Formal:
         types = variables.get(parameter.type_str, (parameter.type_str,))
@@ -70,25 +56,10 @@ def op_formals(domain: str, op_type: str, opset: int) -> tuple[tuple[Formal, ...
         name = f"{parameter.type_str} of {parameter.name}" if fixed else parameter.type_str
         sequence = all(text.startswith("seq(") for text in types)
         tensor = all(text.startswith("tensor(") for text in types)
-        return Formal(name, allowed, parameter.is_homogeneous, parameter.option == variadic, sequence, tensor)
+        how_often = parameter.option == option.Variadic, parameter.option == option.Optional
+        return Formal(name, allowed, parameter.is_homogeneous, *how_often, sequence, tensor)
 
     return tuple(map(formal, schema.inputs)), tuple(map(formal, schema.outputs))
-
-
-def _contrib_formals(op_type: str) -> tuple[tuple[Formal, ...], tuple[Formal, ...]] | None:
-    schema = contrib_schema(op_type)
-
-    def formal(parameter: ContribParameter) -> Formal:
-        return Formal(
-            parameter.variable,
-            parameter.allowed,
-            parameter.homogeneous,
-            parameter.variadic,
-            sequence=False,
-            tensor=True,
-        )
-
-    return None if schema is None else (tuple(map(formal, schema.inputs)), tuple(map(formal, schema.outputs)))
 
 
 @cache

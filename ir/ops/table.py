@@ -196,7 +196,6 @@ _STANDARD: dict[str, Traits] = {
         restrictions=(Restriction(1, _NEVER, _with_zero_point, _ALL - {DataType.INT32}, "int32 has no zero point"),),
         revised=True,
     ),
-    "DynamicQuantizeLinear": Traits(revised=True),
     # selections and comparisons of elements
     "Max": replace(_EXTREME_OF_OPERANDS, on_bool="Or"),
     "Min": replace(_EXTREME_OF_OPERANDS, on_bool="And"),

@@ -16,8 +16,8 @@ import onnx.shape_inference
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.by_onnx import crashes_onnx
 from castsmith.analysis.inference.walk import Inference
-from castsmith.analysis.shapes.dims import crashes_onnx
 from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.io.loading import structure
 from castsmith.ir.io.protos import graphs_of_proto

@@ -13,11 +13,12 @@ from castsmith.analysis.bounds.patterns import (
     Root,
     Standardized,
     inverse_root,
+    is_node,
     root,
     same,
     standardized,
 )
-from castsmith.analysis.bounds.rounding import is_float, largest, smallest, unit_roundoff
+from castsmith.analysis.bounds.rounding import is_float, largest, slack, smallest, unit_roundoff
 from castsmith.analysis.bounds.rules.arithmetic import add, divide, multiply
 from castsmith.analysis.bounds.rules.normalization import (
     known_row,
@@ -28,6 +29,8 @@ from castsmith.analysis.bounds.rules.normalization import (
 )
 from castsmith.analysis.bounds.step import Rule, Step, axis_of, longest
 
+_LEAST_SWISH = -0.2785
+"""The least value of x * sigmoid(x), near x = -1.2785."""
 _MOST_SLACK = 2.0**10
 """Growth of the slack of a ball, where its offset is cancelled, up to which it is kept."""
 
@@ -47,7 +50,18 @@ def _multiplied(step: Step) -> Interval:
         norm = inverse_root(step.value(other), step.intervals)
         if norm is not None and same(norm.source, step.value(one), step.intervals):
             return _over_norm(step, plain, step.input(one), norm, _least_norm(step.input(other)))
+        gate = is_node(step.value(other), "Sigmoid")
+        if gate is not None and same(gate.inputs[0], step.value(one), step.intervals):
+            return _gated(step, plain, step.input(one))
     return _scaled(step, plain, by=True)
+
+
+def _gated(step: Step, plain: Interval, x: Interval) -> Interval:
+    """X * sigmoid(x), which has a least value, but for the error of the sigmoid."""
+    relative, absolute = slack(step.dtypes[0])
+    with np.errstate(invalid="ignore"):
+        least = _LEAST_SWISH * (1 + relative) - absolute * np.maximum(-x.low, 0)
+    return replace(plain, low=np.maximum(plain.low, least))
 
 
 def _least_norm(inverse: Interval) -> float:

@@ -172,6 +172,13 @@ def test_normalizations_whose_difference_is_never_computed(old: str, new: str, m
         assert most <= made.magnitude <= most * 1.5
 
 
+def test_swish_written_out() -> None:
+    for body in ("s = Sigmoid (x) y = Mul (x, s)", "s = Sigmoid (x) y = Mul (s, x)"):
+        made = found(body, x=(-10, 10))
+        assert -0.279 < made.low < -0.2784645 < 9.9995 < made.high < 10.001
+    assert found("s = Sigmoid (z) y = Mul (x, s)", x=(-10, 10)).low < -9
+
+
 @pytest.mark.parametrize(
     ("body", "most"),
     [

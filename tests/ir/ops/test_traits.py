@@ -5,18 +5,21 @@ A row that claims too much fails here, such as `cast_passes` of Neg. The referen
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import onnx.parser
+import onnx.shape_inference
 from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
 from castsmith.ir.ops.movement import RULES
 from castsmith.ir.ops.table import TRAITS, operators
-from castsmith.ir.ops.traits import Answer, Conversion, Indices, Moves, Size
+from castsmith.ir.ops.traits import Answer, Conversion, Indices, Moves, Size, Traits
 from tests.ir.ops.models import fed_to, model_of, run, schemas_by_operator
 from tests.sampling import check_all
 
@@ -301,3 +304,65 @@ def test_conversions_by_name() -> None:
         "Cast": Conversion.CAST, "CastLike": Conversion.CAST, "BitCast": Conversion.BITS,
         "QuantizeLinear": Conversion.QUANTIZE, "DequantizeLinear": Conversion.DEQUANTIZE,
     }  # fmt: skip
+
+
+def _check_rank(op_type: str) -> None:
+    model = model_of(op_type, DataType.FLOAT)
+    assert model is not None
+    assert all(result.ndim for result in run(model, fed_to(model, DataType.FLOAT, 0)))
+
+
+def test_results_that_are_never_scalars() -> None:
+    check_all(_check_rank, operators(lambda row: row.never_scalar))
+
+
+def _check_draws(op_type: str) -> None:
+    model = model_of(op_type, DataType.FLOAT)
+    assert model is not None
+    fed = {name: np.full_like(array, 0.5) for name, array in fed_to(model, DataType.FLOAT, 0).items()}
+    draws = {run(model, fed)[0].tobytes() for _ in range(20)}
+    assert len(draws) > 1
+
+
+def test_what_draws_numbers() -> None:
+    check_all(_check_draws, operators(lambda row: row.random) - {"Multinomial"})  # of which there is no model
+
+
+def _check_type(op_type: str) -> None:
+    row, model = STANDARD[op_type], model_of(op_type, DataType.DOUBLE)
+    assert model is not None
+    (node,) = (node for node in model.graph.node if node.op_type == op_type)
+    if all(attribute.name not in (row.types or ()) for attribute in node.attribute):
+        for value in model.graph.output:
+            value.type.tensor_type.ClearField("elem_type")
+        inferred = onnx.shape_inference.infer_shapes(model).graph.output[0].type.tensor_type.elem_type
+        assert inferred == model.graph.input[0].type.tensor_type.elem_type
+
+
+def test_results_of_the_type_of_an_input() -> None:
+    check_all(_check_type, operators(lambda row: row.typed_by_input) - {"DequantizeLinear"})  # that of the scale
+
+
+def test_what_later_versions_added() -> None:
+    for op_type, row in STANDARD.items():
+        versions = schemas_by_operator()["", op_type]
+        first, last = (choose(versions, key=lambda schema: schema.since_version) for choose in (min, max))
+        assert not row.revised or len(versions) > 1, op_type
+        assert not set(row.later) & first.attributes.keys(), op_type
+        assert all(not last.attributes[name].required for name in row.later), op_type
+
+
+def test_products_grow_with_both_operands() -> None:
+    for op_type in operators(lambda row: row.products) - {"Attention", "GRU", "LSTM", "RNN"}:  # which squash them
+        model = model_of(op_type, DataType.FLOAT)
+        assert model is not None
+        fed = fed_to(model, DataType.FLOAT, 1)
+        doubled = {name: 2 * array for name, array in fed.items()}
+        np.testing.assert_array_equal(run(model, doubled)[0], 4 * run(model, fed)[0])
+
+
+def test_every_trait_is_tested() -> None:
+    """A new one needs a test here that fails for a wrong row."""
+    sources = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    for trait in fields(Traits):
+        assert f"row.{trait.name}" in sources or trait.name in ("restrictions",), trait.name  # see `restriction`

@@ -41,7 +41,7 @@ def with_special(x: Interval, special: Any = ANYTHING, **facts: Any) -> Interval
 def step_of(
     op_type: str,
     operands: Sequence[Operand],
-    given: Mapping[str, Any] | None = None,
+    attribute_values: Mapping[str, Any] | None = None,
     *,
     domain: str = "",
     opset: int = 25,
@@ -58,19 +58,20 @@ def step_of(
         else:
             values.append(None if operand is None else onnx_ir.Value(name=f"x{index}"))
             intervals.append(operand)
-    made = [onnx.helper.make_attribute(name, value) for name, value in (given or {}).items()]
-    attributes = [onnx_ir.from_proto(each) for each in made]
+    attributes = [
+        onnx_ir.from_proto(onnx.helper.make_attribute(name, value)) for name, value in (attribute_values or {}).items()
+    ]
     node = onnx_ir.Node(domain, op_type, values, attributes, num_outputs=len(dims))
-    known = {value: each for value, each in zip(values, intervals, strict=True) if value is not None and each}
-    step = Step(node, intervals, opset, dims, dtypes or [DataType.DOUBLE] * len(dims), known)
+    operands_by_value = {v: x for v, x in zip(values, intervals, strict=True) if v is not None and x is not None}
+    step = Step(node, intervals, opset, dims, dtypes or [DataType.DOUBLE] * len(dims), operands_by_value)
     return step.with_dims({domain: opset}, Names())
 
 
 def ruled(step: Step) -> list[Interval]:
     """The results of a node by its rule."""
     node = step.node
-    found = (FOREIGN[node.domain, node.op_type] if node.domain else RULES[node.op_type])(step)
-    return [found] if isinstance(found, Interval) else list(found)
+    results = (FOREIGN[node.domain, node.op_type] if node.domain else RULES[node.op_type])(step)
+    return [results] if isinstance(results, Interval) else list(results)
 
 
 def check_tight(ends: tuple[float, float], true: tuple[float, float], margin: float = 1e-4) -> None:
@@ -89,15 +90,15 @@ class Reference:
         node = step.node
         names = ["" if value is None else value.name or "" for value in node.inputs]
         results = [f"y{index}" for index in range(len(node.outputs))]
-        made = onnx.helper.make_node(node.op_type, names, results, domain=node.domain)
-        made.attribute.extend(onnx_ir.to_proto(each) for each in node.attributes.values())
+        proto = onnx.helper.make_node(node.op_type, names, results, domain=node.domain)
+        proto.attribute.extend(onnx_ir.to_proto(attribute) for attribute in node.attributes.values())
         inputs, outputs = ([onnx.ValueInfoProto(name=name) for name in part if name] for part in (names, results))
         opsets = [onnx.helper.make_opsetid(node.domain, step.opset)]
-        model = onnx.helper.make_model(onnx.helper.make_graph([made], "g", inputs, outputs), opset_imports=opsets)
+        model = onnx.helper.make_model(onnx.helper.make_graph([proto], "g", inputs, outputs), opset_imports=opsets)
         self.names = names
         self.session: Any = onnx.reference.ReferenceEvaluator(model)
 
     def __call__(self, *arrays: Array | None) -> list[Array]:
         feeds = {name: array for name, array in zip(self.names, arrays, strict=True) if array is not None}
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            return [np.asarray(each) for each in self.session.run(None, feeds)]
+            return [np.asarray(array) for array in self.session.run(None, feeds)]

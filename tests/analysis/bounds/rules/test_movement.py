@@ -27,14 +27,14 @@ class Case:
 
     op_type: str
     operands: Sequence[tuple[int, ...] | list[Any] | Array | None]
-    given: dict[str, Any] = field(default_factory=dict[str, Any])
+    attributes: dict[str, Any] = field(default_factory=dict[str, Any])
     opset: int = 25
     outputs: int = 1
     loose: str = ""
     unknown: str = ""
 
     def __str__(self) -> str:
-        return f"{self.op_type} {self.operands} {self.given} {self.opset}"
+        return f"{self.op_type} {self.operands} {self.attributes} {self.opset}"
 
 
 def drawn(shape: tuple[int, ...], turn: int) -> Interval:
@@ -104,7 +104,7 @@ def judged(case: Case) -> tuple[str, str]:
     plain = operands_of(case)
     shapes = [each.low.shape if isinstance(each, Interval) else () for each in plain]
     dims = (None,) * case.outputs
-    reference = Reference(step_of(case.op_type, plain, case.given, opset=case.opset, dims=dims))
+    reference = Reference(step_of(case.op_type, plain, case.attributes, opset=case.opset, dims=dims))
     loose, unknown = list[str](), list[str]()
     for index, x in enumerate(plain):
         if not isinstance(x, Interval):
@@ -119,32 +119,32 @@ def judged(case: Case) -> tuple[str, str]:
             same_ends[ends.tobytes()] = expected
             label = f"{index or ''}{name}"
             try:
-                found = ruled(step_of(case.op_type, operands, case.given, opset=case.opset, dims=dims))
+                results = ruled(step_of(case.op_type, operands, case.attributes, opset=case.opset, dims=dims))
             except (UnknownRangeError, MisfitError):
                 unknown.append(label)
                 continue
-            assert len(found) == case.outputs
-            if not all(each.bounded and each.size < 1e300 for each in found):
+            assert len(results) == case.outputs
+            if not all(result.bounded and result.size < 1e300 for result in results):
                 unknown.append(label)
-            for each, (low, high) in zip(found, expected, strict=True):
-                compare(name, label, each, low, high, loose)
+            for result, (low, high) in zip(results, expected, strict=True):
+                compare(name, label, result, low, high, loose)
     return " ".join(dict.fromkeys(loose)), " ".join(dict.fromkeys(unknown))
 
 
-def compare(name: str, label: str, found: Interval, low: Array, high: Array, loose: list[str]) -> None:
+def compare(name: str, label: str, result: Interval, low: Array, high: Array, loose: list[str]) -> None:
     """Compare the interval of each place with its least and greatest result."""
     if np.isnan(low).any():
-        assert found.nan.any(), label
-        low, high = (np.where(np.isnan(low), *pair) for pair in ((found.low, low), (found.high, high)))
-    assert found.dims is None or len(found.dims) == low.ndim, label
-    pairs = zip(found.dims or low.shape, low.shape, strict=True)
-    assert all(dim in (None, size) for dim, size in pairs), (label, found.dims, low.shape)
-    assert name != "b" or found.dims == low.shape, (label, found.dims, low.shape)
-    assert (found.low <= low).all(), (label, found.low, low)
-    assert (found.high >= high).all(), (label, found.high, high)
-    ends = (found.low, found.high, low, high)
+        assert result.nan.any(), label
+        low, high = (np.where(np.isnan(low), *pair) for pair in ((result.low, low), (result.high, high)))
+    assert result.dims is None or len(result.dims) == low.ndim, label
+    pairs = zip(result.dims or low.shape, low.shape, strict=True)
+    assert all(dim in (None, size) for dim, size in pairs), (label, result.dims, low.shape)
+    assert name != "b" or result.dims == low.shape, (label, result.dims, low.shape)
+    assert (result.low <= low).all(), (label, result.low, low)
+    assert (result.high >= high).all(), (label, result.high, high)
+    ends = (result.low, result.high, low, high)
     if name in "rw":
-        ends = np.asarray(found.least), np.asarray(found.greatest), low.min(), high.max()
+        ends = np.asarray(result.least), np.asarray(result.greatest), low.min(), high.max()
     if not (np.allclose(ends[0], ends[2], 1e-4, 1e-4) and np.allclose(ends[1], ends[3], 1e-4, 1e-4)):
         loose.append(label)
 
@@ -286,7 +286,7 @@ def facts_are_heard(case: Case) -> None:
     dims = (None,) * case.outputs
     if case.unknown.startswith("b"):
         return
-    found = ruled(step_of(case.op_type, plain, case.given, opset=case.opset, dims=dims))[0]
+    found = ruled(step_of(case.op_type, plain, case.attributes, opset=case.opset, dims=dims))[0]
     assert (found.dtype, found.assumes, found.blame) == (DataType.DOUBLE, frozenset(), frozenset())
     assert found.bits == NONE
     for index, x in enumerate(plain):
@@ -294,7 +294,7 @@ def facts_are_heard(case: Case) -> None:
             continue
         told = with_special(x, ANYTHING, assumes=frozenset({"a"}), blame=frozenset({"b"}))
         operands = [told if at == index else each for at, each in enumerate(plain)]
-        found = ruled(step_of(case.op_type, operands, case.given, opset=case.opset, dims=dims))[0]
+        found = ruled(step_of(case.op_type, operands, case.attributes, opset=case.opset, dims=dims))[0]
         special = "n" * bool(found.nan.any()) + "i" * bool(found.infinite.any())
         heard = "".join(sorted({*found.assumes, *found.blame, *special}))
         expected = _HEARD.get(case.op_type, "abin")
@@ -304,14 +304,14 @@ def facts_are_heard(case: Case) -> None:
 def dimensions_are_completed(case: Case) -> None:
     """By those that are declared."""
     plain = operands_of(case)
-    results = Reference(step_of(case.op_type, plain, case.given, opset=case.opset, dims=(None,) * case.outputs))(
+    results = Reference(step_of(case.op_type, plain, case.attributes, opset=case.opset, dims=(None,) * case.outputs))(
         *(each.low if isinstance(each, Interval) else each for each in plain)
     )
     declared = [each.shape for each in results]
     unknown = case.unknown.split()
     for name, view in views(plain[0]) if isinstance(plain[0], Interval) else ():
         if name[0] in "sr" and name not in unknown:
-            step = step_of(case.op_type, [view, *plain[1:]], case.given, opset=case.opset, dims=declared)
+            step = step_of(case.op_type, [view, *plain[1:]], case.attributes, opset=case.opset, dims=declared)
             assert [each.dims for each in ruled(step)] == declared, name
 
 
