@@ -140,14 +140,6 @@ def is_legal(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
     return fits and all(is_legal(inner, now, to, types) for inner in inside)
 
 
-def attribute_obstacle(node: onnx_ir.Node, now: int, to: int) -> str | None:
-    """Return the reason why the node's attributes do not fit its operator at opset `to`; None if they do."""
-    if not onnx.defs.has(node.op_type, now, "") or not onnx.defs.has(node.op_type, to, ""):
-        return None
-    old, new = onnx.defs.get_schema(node.op_type, now, ""), onnx.defs.get_schema(node.op_type, to, "")
-    return next(_attribute_differences(node, old, new), None)
-
-
 def _forbidden(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str | None:
     """Return why the operator's document forbids the node's type under opset `to`, but not under its present one."""
     value = node.inputs[0] if node.inputs else None
