@@ -162,9 +162,10 @@ def adapted(build: Builder, node: onnx_ir.Node, now: int, to: int, types: TypeOf
         if following is not None:
             detach([] if current is node else [current])
             current, at = following, since - 1
-    if current is not node and node_obstacle(current, at, to, types) is None:
-        if all(is_legal(form, now, to, types) for form in (*build.nodes, current)):
-            return current
+    forms = (*build.nodes, current)
+    stays = current is node or node_obstacle(current, at, to, types) is not None
+    if not stays and all(is_legal(form, now, to, types) for form in forms):
+        return current
     detach([*build.nodes, *([] if current is node else [current])])
     return None
 
