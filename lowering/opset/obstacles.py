@@ -16,7 +16,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.codes import Rule
-from castsmith.ir.ops.changes import changes_between
+from castsmith.ir.ops.changes import SAME_FROM_9_TO_13, changes_between
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of, since_version, with_formals
 from castsmith.ir.ops.table import restriction
 from castsmith.ir.ops.value_types import nesting_of
@@ -26,20 +26,6 @@ from castsmith.ir.walks import graphs_of
 
 LAST_UNREAD = 13
 """The newest opset whose changes are in no table (`castsmith.ir.ops.changes`)."""
-
-
-SAME_FROM_9_TO_13 = frozenset((
-    "Abs", "Add", "And", "ArgMax", "ArgMin", "AveragePool", "Cast", "Ceil", "Clip", "Compress", "Concat",
-    "Constant", "Conv", "DepthToSpace", "DequantizeLinear", "Div", "Dropout", "Equal", "Erf", "Exp", "Expand",
-    "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gemm", "Greater", "Hardmax", "Identity", "If",
-    "IsNaN", "LRN", "Less", "Log", "LogSoftmax", "Loop", "LpPool", "MatMul", "Max", "MaxPool", "MaxUnpool", "Mean",
-    "MeanVarianceNormalization", "Min", "Mod", "Mul", "Neg", "NonMaxSuppression", "NonZero", "Pad", "Pow",
-    "QuantizeLinear", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax",
-    "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Resize", "Scan",
-    "ScatterElements", "ScatterND", "Shape", "Sigmoid", "Sign", "Size", "Slice", "Softmax", "SpaceToDepth", "Split",
-    "Sqrt", "Squeeze", "Sub", "Sum", "Tanh", "Tile", "TopK", "Transpose", "Unsqueeze",
-))  # fmt: skip
-"""Operators whose texts of opset 10 to 13 were read: without a step, nothing changed but words, defaults or types."""
 
 
 FormalParameter = onnx.defs.OpSchema.FormalParameter
