@@ -28,7 +28,7 @@ from castsmith.ir.records import RewriteResult
 from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement
 from castsmith.lowering.check.trunc import TRUNC_VERSION_GUESSED, trunc_findings
 from castsmith.lowering.inlining import INLINE_FUNCTIONS
-from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
+from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameter, lower_quantizers
 from castsmith.lowering.qonnx.steps import clip, combine, with_zero_point
 from castsmith.numerics.trunc import clip_bounds, power_of_two, rounding_function
 from castsmith.passes.core.rewrite_pass import DROP_UNUSED, SessionPass
@@ -131,14 +131,14 @@ class LowerTrunc(SessionPass):
         return result
 
 
-def _lowered(node: onnx_ir.Node, imports: Mapping[str, int], parameters: Parameters) -> Replacement:
+def _lowered(node: onnx_ir.Node, imports: Mapping[str, int], parameter: Parameter) -> Replacement:
     """Return the operators that replace one Trunc."""
     meaning = read_trunc(node, imports)
     operands, needed = trunc_operands(node, meaning.version), _FOR_RATIO[meaning.version]
-    tensors = {name: parameters.tensor(operands[name]) for name in needed}
+    tensors = {name: parameter(operands[name]) for name in needed}
     if missing := [name for name in needed if tensors[name] is None]:
         raise ModelError(f"{' and '.join(missing)} must be constant")
-    tensors["zero_point"] = parameters.tensor(operands["zero_point"])
+    tensors["zero_point"] = parameter(operands["zero_point"])
     arrays = {name: tensor.numpy() for name, tensor in tensors.items() if tensor is not None}
     return _expand(node, meaning, operands, arrays)
 
