@@ -38,11 +38,6 @@ _ENCODERS = {
     Encoding.TABLE: encode_table,
     Encoding.LADDER: encode_ladder,
 }
-_SCALE_ENCODERS = {
-    Encoding.BITCAST: encode_scale_ladder,
-    Encoding.TABLE: encode_table,
-    Encoding.LADDER: encode_scale_ladder,
-}
 
 
 def encode(
@@ -68,8 +63,9 @@ def encode(
         raise ModelError(f"a cast from {source} to {type_name(to)} has no exact encoding")
     if row.kind is Kind.INTEGER:
         return encode_integer(build, x, to)
-    encoders = _SCALE_ENCODERS if row.specials is Specials.E8M0 else _ENCODERS
-    return encoders[sequence](build, _as_float(build, x, to), to, policy)
+    scales = row.specials is Specials.E8M0 and sequence is not Encoding.TABLE
+    encoder = encode_scale_ladder if scales else _ENCODERS[sequence]
+    return encoder(build, _as_float(build, x, to), to, policy)
 
 
 def decode(

@@ -26,6 +26,7 @@ from castsmith.ir.ops.qonnx import flag
 from castsmith.ir.records import RewriteResult
 from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement, at_least
 from castsmith.lowering.encodings.ladder import to_the_grid
+from castsmith.lowering.float8.casts import required_operand
 from castsmith.lowering.inlining import INLINE_FUNCTIONS
 from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameter, lower_quantizers
 from castsmith.lowering.qonnx.steps import binade_ends, clip, combine, with_zero_point
@@ -80,7 +81,7 @@ def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameter: Paramet
 
 
 def _integer(build: Builder, node: onnx_ir.Node, parameter: Parameter) -> onnx_ir.Value:
-    x, scale, zero = (_operand(node, index) for index in range(3))
+    x, scale, zero = (required_operand(node, index) for index in range(3))
     bits, tensor = _known(node, 3, "bitwidth", parameter), parameter(zero)
     signed, narrow = (flag(node, name) for name in ("signed", "narrow"))
     zero_array = None if tensor is None else tensor.numpy()
@@ -95,7 +96,7 @@ def _integer(build: Builder, node: onnx_ir.Node, parameter: Parameter) -> onnx_i
 
 
 def _bipolar(build: Builder, node: onnx_ir.Node, _parameter: Parameter) -> onnx_ir.Value:
-    return combine(build, "Mul", _sign(build, _operand(node, 0)), _operand(node, 1))
+    return combine(build, "Mul", _sign(build, required_operand(node, 0)), required_operand(node, 1))
 
 
 def _sign(build: Builder, y: onnx_ir.Value) -> onnx_ir.Value:
@@ -119,7 +120,7 @@ def _float(build: Builder, node: onnx_ir.Node, parameter: Parameter) -> onnx_ir.
         raise ModelError(f"an exponent of {exponent} bits with bias {bias} exceeds the range of float")
     bits = 1 + int(exponent) + int(mantissa)
     row = ElementType(DataType.FLOAT, Kind.FLOATING, bits, True, int(exponent), int(mantissa), int(bias))
-    x, scale = _operand(node, 0), _operand(node, 1)
+    x, scale = required_operand(node, 0), required_operand(node, 1)
     quotient = combine(build, "Div", x, scale)
     if quotient.dtype != DataType.FLOAT:
         raise ModelError("only operands of type float have an exact replacement")
@@ -143,15 +144,8 @@ def _float(build: Builder, node: onnx_ir.Node, parameter: Parameter) -> onnx_ir.
     return combine(build, "Mul", y, scale)
 
 
-def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
-    value = node.inputs[index] if index < len(node.inputs) else None
-    if value is None:
-        raise ModelError(f"input {index} is missing")
-    return value
-
-
 def _known(node: onnx_ir.Node, index: int, name: str, parameter: Parameter) -> NDArray[Any]:
-    tensor = parameter(_operand(node, index))
+    tensor = parameter(required_operand(node, index))
     if tensor is None or tensor.size != 1:
         raise ModelError(f"{name} must be one constant number")
     return tensor.numpy().reshape(())
