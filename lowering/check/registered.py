@@ -31,6 +31,7 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import site_of
 from castsmith.ir.validation import nonconformity, requires_input
 from castsmith.ir.walks import nodes_of
+from castsmith.lowering.check.attributes import attribute_fault
 from castsmith.lowering.check.pairs import TARGET_LACKS_KERNEL
 from castsmith.lowering.check.scene import Scene, once, unused_nodes
 from castsmith.numerics.types import type_name
@@ -154,7 +155,7 @@ def _unconverted(scene: Scene) -> Iterator[Diagnostic]:
         schema = contrib_schema(node.op_type) if domain == CONTRIB_DOMAIN else None
         key = (domain, node.op_type, scene.opset(node, domain) or target.newest_opset)
         fault = (
-            _wrong_value(node, target) or _gap(node, key, first=False)
+            attribute_fault(node, target) or _gap(node, key, first=False)
             if schema is None
             else (_wrong_count(node, schema, surplus=counts))
         )
@@ -207,19 +208,10 @@ def _fault(node: onnx_ir.Node, domain: str, opset: int, scene: Scene) -> str | N
         return (
             _unknown_attribute(node, domain, opset)
             or _gap(node, (domain, node.op_type, opset), first=True)
-            or _wrong_value(node, scene.target)
+            or attribute_fault(node, scene.target)
         )
     schema = contrib_schema(node.op_type)
     return None if schema is None else _misfit(node, schema) or _ill_typed(node, scene)
-
-
-def _wrong_value(node: onnx_ir.Node, target: Target) -> str | None:
-    """Return which attribute has a value with which the target makes no kernel."""
-    for name, allowed in target.attributes.get(node.op_type, {}).items():
-        attribute = node.attributes.get(name)
-        if attribute is not None and not attribute.is_ref() and attribute.value not in allowed:
-            return f"its {name} is {attribute.value!r}, expected {' or '.join(map(str, allowed)) or 'none'}"
-    return None
 
 
 _OWN_SCHEMAS = ("LayerNormalization",)

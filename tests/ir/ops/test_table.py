@@ -211,6 +211,7 @@ _DATA = (
     "conformance/probe_models.py",
     "passes/precision/operators.py",
     "lowering/opset/raising.py",
+    "lowering/check/attributes.py",
     "verification/checker.py",
 )
 """The table, the models that ask a runtime, what loses accuracy in 16 bits, what each opset changed,
