@@ -135,12 +135,17 @@ _OLDEST = 13
 """In older opsets these operators have features beyond the texts below."""
 
 
+def _since(*changes: tuple[int, Adapter]) -> tuple[tuple[int, Adapter], ...]:
+    """Return the opsets that changed an operator, each with the function that undoes the change."""
+    return changes
+
+
 ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
-    **dict.fromkeys(_REDUCTIONS, ((18, axes_as_attribute),)),
-    "Split": ((18, split_by_lengths),),
-    "Pad": ((18, pads_of_all_axes),),
-    "QuantizeLinear": ((23, one_type_of_division), (21, zero_point_for_type), (19, without_effect)),
-    **dict.fromkeys(("Cast", "CastLike"), ((24, without_effect), (24, finite_for_fnuz), (19, without_effect))),
+    **dict.fromkeys(_REDUCTIONS, _since((18, axes_as_attribute))),
+    "Split": _since((18, split_by_lengths)),
+    "Pad": _since((18, pads_of_all_axes)),
+    "QuantizeLinear": _since((23, one_type_of_division), (21, zero_point_for_type), (19, without_effect)),
+    **dict.fromkeys(("Cast", "CastLike"), _since((24, without_effect), (24, finite_for_fnuz), (19, without_effect))),
 }
 """For each operator the opsets that changed it, newest first, and the function that adapts a node to an older one."""
 
