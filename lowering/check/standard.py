@@ -49,11 +49,9 @@ _FAULT = re.compile(r"\(op_type:(\w*)(?:, node name: ([^)]*))?\): ")
 
 def declaration_findings(model: onnx_ir.Model, proto: onnx.ModelProto) -> Iterator[Diagnostic]:
     """Yield what the full check of onnx refuses, declarations, names and the order of nodes included."""
-    if crashing := list(_crashing(model)):
-        yield from crashing
-        return
-    text = asked_apart(lambda: onnx.checker.check_model(_light(proto), full_check=True))
-    if text:
+    crashing = list(_crashing(model))
+    yield from crashing
+    if not crashing and (text := asked_apart(lambda: onnx.checker.check_model(_light(proto), full_check=True))):
         yield from _faults(text, proto)
 
 

@@ -31,28 +31,12 @@ class Encoding(enum.Enum):
 
 NEEDS_BITCAST = frozenset({Encoding.BITCAST, Encoding.TABLE})
 """Encodings that keep a NaN's sign, and need opset 26."""
-_NOTHING_TO_BREAK = frozenset({
-    "reassociates-constants", "contracts-to-fma", "division-by-constant-is-reciprocal", "flushes-subnormals",
-    "constant-mul-loses-negative-zero", "double-constant-seen-as-float", "minmax-swallows-nan",
-    "greater-of-nan-is-true", "where-loses-negative-zero",
-})  # fmt: skip
-WITHSTANDS: dict[Encoding, frozenset[str]] = {
-    Encoding.BITCAST: _NOTHING_TO_BREAK | {"double-is-float"},
-    Encoding.TABLE: _NOTHING_TO_BREAK | {"double-is-float"},
-    Encoding.LADDER: _NOTHING_TO_BREAK,
-}
-"""Hazards of targets that each encoding withstands. Under `double-is-float` ladder rounds a double twice."""
-ARITHMETIC_HAZARDS = frozenset[str]().union(*WITHSTANDS.values())
-"""Hazards that could change the result of an encoding; others concern operators that no encoding uses."""
+DOUBLE_IS_FLOAT = "double-is-float"
+"""The one hazard that an encoding does not withstand: ladder, also that of float8e8m0, then rounds a double twice."""
 _ENCODERS = {
     Encoding.BITCAST: encode_bitcast,
     Encoding.TABLE: encode_table,
     Encoding.LADDER: encode_ladder,
-}
-_SCALE_ENCODERS = {
-    Encoding.BITCAST: encode_scale_ladder,
-    Encoding.TABLE: encode_table,
-    Encoding.LADDER: encode_scale_ladder,
 }
 
 
@@ -79,8 +63,9 @@ def encode(
         raise ModelError(f"a cast from {source} to {type_name(to)} has no exact encoding")
     if row.kind is Kind.INTEGER:
         return encode_integer(build, x, to)
-    encoders = _SCALE_ENCODERS if row.specials is Specials.E8M0 else _ENCODERS
-    return encoders[sequence](build, _as_float(build, x, to), to, policy)
+    scales = row.specials is Specials.E8M0 and sequence is not Encoding.TABLE
+    encoder = encode_scale_ladder if scales else _ENCODERS[sequence]
+    return encoder(build, _as_float(build, x, to), to, policy)
 
 
 def decode(

@@ -72,11 +72,19 @@ class Context:
         return dtype
 
 
+def required_operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
+    """Return an input. Raises ModelError if it is left out."""
+    value = node.inputs[index] if index < len(node.inputs) else None
+    if value is None:
+        raise ModelError(f"input {index} is missing")
+    return value
+
+
 def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
     """Expand Cast and CastLike: encode, decode, or both at once by a table of 256 codes."""
-    x = _operand(node, 0)
+    x = required_operand(node, 0)
     source = context.type_of(x)
-    like = context.type_of(_operand(node, 1)) if node.op_type == "CastLike" else None
+    like = context.type_of(required_operand(node, 1)) if node.op_type == "CastLike" else None
     meaning = read_cast(node, like)
     if meaning is None or meaning.to is None:
         raise ModelError("an attribute is a parameter of a function")
@@ -116,14 +124,7 @@ def rounds_in_place(codes: onnx_ir.Value | None, to: DataType | None, context: C
 
 def expand_test(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
     """Expand IsNaN and IsInf: the same test on the decoded values."""
-    x = _operand(node, 0)
+    x = required_operand(node, 0)
     values = decode(build, x, context.type_of(x), DataType.FLOAT)
     attributes: dict[str, Any] = {name: attribute.as_int() for name, attribute in node.attributes.items()}
     return build.op(node.op_type, values, **attributes)
-
-
-def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
-    value = node.inputs[index]
-    if value is None:
-        raise ModelError(f"input {index} is missing")
-    return value

@@ -18,7 +18,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import FIRST_WITH_ROUND, Builder, need_opset
 from castsmith.lowering.encodings.choose import encode
 from castsmith.lowering.encodings.integer import clamped, encode_integer, number
-from castsmith.lowering.float8.casts import Context, Encoded, decoded
+from castsmith.lowering.float8.casts import Context, Encoded, decoded, required_operand
 from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.quantize.schema import division_type
 from castsmith.numerics.types import Kind, element_type, type_name
@@ -28,7 +28,7 @@ _COMPUTES_IN = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
 
 def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
     """Expand QuantizeLinear: divide, round to the stated precision, encode."""
-    x, scale = _two_operands(node)
+    x, scale = required_operand(node, 0), required_operand(node, 1)
     to = context.type_of(node.outputs[0])
     stated = DataType(node.attributes.get_int("precision", 0)) or None
     precision = division_type(context.type_of(x), context.type_of(scale), stated)
@@ -63,7 +63,7 @@ def _cast_as_stated(build: Builder, node: onnx_ir.Node, quotient: onnx_ir.Value,
 
 def expand_dequantize(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
     """Expand DequantizeLinear: decode, multiply, round to the type of the output."""
-    x, scale = _two_operands(node)
+    x, scale = required_operand(node, 0), required_operand(node, 1)
     gives, quantized = context.type_of(node.outputs[0]), context.type_of(x)
     if gives not in _COMPUTES_IN or quantized == DataType.INT32:
         raise ModelError(f"a product of {type_name(quantized)} in {type_name(gives)} has no exact replacement")
@@ -158,10 +158,3 @@ def _repeated(build: Builder, scale: onnx_ir.Value, shape: onnx_ir.Shape, axis: 
     repeated = build.op("Gather", scale, index, axis=axis)
     repeated.shape = shape.copy()
     return repeated
-
-
-def _two_operands(node: onnx_ir.Node) -> tuple[onnx_ir.Value, onnx_ir.Value]:
-    x, scale = node.inputs[0], node.inputs[1]
-    if x is None or scale is None:
-        raise ModelError("an input is missing")
-    return x, scale

@@ -26,6 +26,7 @@ from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import LINEAR
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.walks import all_nodes, all_values
+from castsmith.lowering.encodings.choose import DOUBLE_IS_FLOAT
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.encodings.storage import PACKED, inferred_declared, mentioned_types
 from castsmith.lowering.float8.apply import MOVE_CODES, STORE_AS_CODES, apply_plan, leftover
@@ -37,7 +38,7 @@ from castsmith.lowering.float8.needs import (
     other_types_that_target_lacks,
     reasons_to_lower,
 )
-from castsmith.lowering.float8.plan import LOWER_OPERATOR, NAME, make_plan, wrap_expansions
+from castsmith.lowering.float8.plan import LOWER_OPERATOR, NAME, is_at_risk, make_plan, wrap_expansions
 from castsmith.lowering.inlining import INLINE_FUNCTIONS, inline_or_refuse
 from castsmith.lowering.interface import WIDE, WIDEN_INTERFACE, widen_interface
 from castsmith.lowering.opset.obstacles import CHANGE_OPSET
@@ -131,7 +132,10 @@ class LowerFloat8(SessionPass):
         if reasons and self.interface == WIDE:
             records.rewrites += widen_interface(session, NAME, reasons)
         plan = make_plan(session, self.target, frozenset(reasons), self.sequence, opset)
-        records.diagnostics += [_at_risk(model, self.target, hazard) for hazard in sorted(plan.hazards)]
+        if is_at_risk(plan, model, self.target):
+            message = f"{self.target} may change the result of the encoding: {self.target.hazards[DOUBLE_IS_FLOAT]}"
+            site = Site(model.graph.name or "")
+            records.diagnostics.append(Diagnostic(SEQUENCE_AT_RISK.code, Severity.WARNING, site, message))
         if plan.refusals:
             records.refusals += plan.refusals
             records.diagnostics.append(_not_lowered(plan.refusals, next(iter(reasons.values()))))
@@ -156,11 +160,6 @@ def _needs_shapes(model: onnx_ir.Model) -> bool:
     """True if a quantization has operands of unknown rank, which its granularity depends on."""
     linear = (node for node in all_nodes(model) if node.op_type in LINEAR)
     return any(value is not None and value.shape is None for node in linear for value in node.inputs[:2])
-
-
-def _at_risk(model: onnx_ir.Model, target: Target, hazard: str) -> Diagnostic:
-    message = f"{target} may change the result of the encoding: {target.hazards[hazard]}"
-    return Diagnostic(SEQUENCE_AT_RISK.code, Severity.WARNING, Site(model.graph.name or ""), message)
 
 
 def _not_lowered(refusals: list[Refusal], reason: str) -> Diagnostic:

@@ -21,7 +21,7 @@ from castsmith.ir.records import Effect, NodeItem, Refusal
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS, NEEDS_BITCAST, WITHSTANDS, Encoding
+from castsmith.lowering.encodings.choose import DOUBLE_IS_FLOAT, NEEDS_BITCAST, Encoding
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.float8.casts import Context, expand_cast, expand_test, refuses_to_move, rounds_in_place
 from castsmith.lowering.float8.functions import Functions
@@ -88,11 +88,11 @@ def choose_sequence(
     return Encoding.LADDER, None
 
 
-def hazards_met(model: onnx_ir.Model, target: Target, sequence: Encoding, types: Types) -> frozenset[str]:
-    """Return the hazards of the target that could change the result of the encoding in this model."""
-    hazards = ARITHMETIC_HAZARDS & target.hazards.keys() - WITHSTANDS[sequence]
-    has_double = any(types.get(value, value.dtype) == DataType.DOUBLE for value in all_values(model))
-    return hazards if has_double else hazards - {"double-is-float"}
+def is_at_risk(plan: Plan, model: onnx_ir.Model, target: Target) -> bool:
+    """True if the target may change the result of the encoding in this model."""
+    ladder = plan.context.sequence is Encoding.LADDER or DataType.FLOAT8E8M0 in plan.coded
+    doubles = (plan.types.get(value, value.dtype) == DataType.DOUBLE for value in all_values(model))
+    return ladder and DOUBLE_IS_FLOAT in target.hazards and bool(plan.before) and any(doubles)
 
 
 def _makes_codes(node: onnx_ir.Node, types: Types, coded: Coded) -> bool:
@@ -139,7 +139,6 @@ class Plan:
     Attributes:
         context: What the expansions need.
         new_opset: The opset to move the model to; None if it can stay.
-        hazards: Hazards of the target that could change a result.
         usable: What the target allows the builders of the expansions.
         before: Each node as it is before any change, for the records.
         moves: The nodes that move codes as they move values.
@@ -150,7 +149,6 @@ class Plan:
 
     context: Context
     new_opset: int | None
-    hazards: frozenset[str]
     usable: Mapping[str, bool]
     before: Mapping[onnx_ir.Node, NodeItem]
     moves: list[onnx_ir.Node] = field(default_factory=list[onnx_ir.Node])
@@ -193,7 +191,6 @@ def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequ
     touching = [node for node in all_nodes(model) if touches_coded(node, types, coded)]
     expanding = {node for node in touching if node.domain in DEFAULT_DOMAINS and node.op_type in EXPANSIONS}
     chosen, new_opset = choose_sequence(model, target, sequence, opset, types, coded, expanding)
-    hazards = hazards_met(model, target, chosen, types) if touching else frozenset[str]()
     at, masked = min(new_opset or opset, target.newest_opset), (DataType.UINT8, DataType.INT32)
     usable = {
         "flat_look_up": target.sequence_operators.get("GatherElements", opset + 1) <= opset,
@@ -202,7 +199,7 @@ def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequ
         "doubles": bool(target.as_written),
     }
     before = {node: node_item(node, types) for node in touching}
-    plan = Plan(Context(types, coded, chosen, opset), new_opset, hazards, usable, before)
+    plan = Plan(Context(types, coded, chosen, opset), new_opset, usable, before)
     for node in touching:
         if at < _OLDEST:
             reason = f"it needs operators of opset {_OLDEST}, and the model is of opset {at}"

@@ -25,7 +25,6 @@ from castsmith.lowering.check.target import types_asked_about
 from castsmith.lowering.operators.eight_bits import QUANTIZE_IN_FLOAT, SHIFT_TO_INT8, lowered_quantizer
 from castsmith.lowering.operators.scene import Scene, lower_nodes
 from castsmith.lowering.operators.wider import RUN_IN_WIDER_TYPE, in_wider_type
-from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import Replacement
 from castsmith.passes.core.session import Session
@@ -60,8 +59,6 @@ class LowerOperators(SessionPass):
     target: Target
 
     def rewrite(self, session: Session) -> RewriteResult:
-        if not _may_lack(self.target):
-            return RewriteResult(session.model, False)
         replacements = dict[onnx_ir.Node, Replacement]()
 
         def lower(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
@@ -70,14 +67,6 @@ class LowerOperators(SessionPass):
             return replacements.get(node)
 
         return lower_nodes(session, NAME, self.target, lower)
-
-
-def _may_lack(target: Target) -> bool:
-    """True if the target is known to lack a kernel for integers or bool, or a zero point."""
-    rows = (target, target.fallback or target)
-    return bool(target.quantization) or any(
-        element_type(dtype).kind is not Kind.FLOATING for row in rows for dtype in row.kernels
-    )
 
 
 def _lowered(node: onnx_ir.Node, scene: Scene) -> dict[onnx_ir.Node, Replacement]:

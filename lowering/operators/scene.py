@@ -32,12 +32,14 @@ class Scene:
         inference: The element types of the model.
         imports: The opsets of the scope.
         opset: That of the default domain.
+        constants: Constants that nodes share, by the graph that holds them, the value they come from, and their use.
     """
 
     target: Target
     inference: Inference
     imports: Mapping[str, int]
     opset: int
+    constants: dict[tuple[onnx_ir.Graph | None, onnx_ir.Value, str], onnx_ir.Value]
 
     def type_of(self, value: onnx_ir.Value | None) -> DataType | None:
         """Return the element type of a value; None if it is absent or unknown."""
@@ -69,13 +71,14 @@ Lower = Callable[[onnx_ir.Node, Scene], Replacement | Refusal | None]
 def lower_nodes(session: Session, pass_name: str, target: Target, lower: Lower) -> RewriteResult:
     """Offer each node of the standard's operators, with its types declared, and replace it as `lower` says."""
     inference, imports = session.inference(PromotionRules()), session.imports
+    constants = dict[tuple[onnx_ir.Graph | None, onnx_ir.Value, str], onnx_ir.Value]()
 
     def match(node: onnx_ir.Node) -> Replacement | Refusal | None:
         is_call = node.op_identifier() in session.model.functions
         if node.domain not in DEFAULT_DOMAINS or node.graph is None or is_call:
             return None
         scope = imports[node.graph]
-        return lower(node, Scene(target, inference, scope, opset_of(scope, "") or 1))
+        return lower(node, Scene(target, inference, scope, opset_of(scope, "") or 1, constants))
 
     with inferred_declared(session.model, inference.types):
         return replace_nodes(session, pass_name, match, types=inference.types)

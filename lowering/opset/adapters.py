@@ -25,7 +25,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.changes import changes_between
 from castsmith.ir.ops.table import operators
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.opset.obstacles import TypeOf
+from castsmith.lowering.opset.obstacles import TypeOf, is_legal, node_obstacle
 from castsmith.numerics.types import ELEMENT_TYPES, HALF_TYPES, Kind, Specials, element_type
 from castsmith.passes.core.rewriting import detach
 
@@ -156,18 +156,18 @@ def adapted(build: Builder, node: onnx_ir.Node, now: int, to: int, types: TypeOf
         return None
     current, at = node, now
     for since, adapter in ADAPTERS.get(node.op_type, ()):
-        if not _OLDEST <= to < since <= now:
+        if not _OLDEST <= to < since <= now or _has_changed(current, node, since, at, types):
             continue
-        following = None if _has_changed(current, node, since, at, types) else adapter(build, current)
-        if following is None:
-            continue
-        if current is not node:
-            detach([current])
-        current, at = following, since - 1
-    if current is node or _has_changed(current, node, to, at, types):
-        detach([] if current is node else [current])
-        return None
-    return current
+        following = adapter(build, current)
+        if following is not None:
+            detach([] if current is node else [current])
+            current, at = following, since - 1
+    forms = (*build.nodes, current)
+    stays = current is node or node_obstacle(current, at, to, types) is not None
+    if not stays and all(is_legal(form, now, to, types) for form in forms):
+        return current
+    detach([*build.nodes, *([] if current is node else [current])])
+    return None
 
 
 def _has_changed(form: onnx_ir.Node, node: onnx_ir.Node, low: int, high: int, types: TypeOf) -> bool:

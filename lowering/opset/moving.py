@@ -18,8 +18,6 @@ from castsmith.lowering.opset.definitions import written_as_defined
 from castsmith.lowering.opset.obstacles import (
     Obstacle,
     TypeOf,
-    attribute_obstacle,
-    is_legal,
     node_obstacle,
     standard_nodes,
 )
@@ -84,10 +82,8 @@ def _lowered(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> Replacemen
         return None
     build = ReplacementBuilder(node)
     moved = adapted(build, node, now, to, types)
-    fits = moved is not None and attribute_obstacle(moved, now, to) is None
-    if moved is not None and fits and all(is_legal(built, now, to, types) for built in (*build.nodes, moved)):
+    if moved is not None:
         return _in_form_of(build, moved, to, types)
-    detach([*build.nodes, *([] if moved is None else [moved])])
     definition = written_as_defined(node, now, to, types)
     if definition is not None:
         why = f"opset {to} lacks this {node.op_type}: replaced with its definition in the standard"

@@ -16,7 +16,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.codes import Rule
-from castsmith.ir.ops.changes import changes_between
+from castsmith.ir.ops.changes import SAME_FROM_9_TO_13, changes_between
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of, since_version, with_formals
 from castsmith.ir.ops.table import restriction
 from castsmith.ir.ops.value_types import nesting_of
@@ -26,20 +26,6 @@ from castsmith.ir.walks import graphs_of
 
 LAST_UNREAD = 13
 """The newest opset whose changes are in no table (`castsmith.ir.ops.changes`)."""
-
-
-SAME_FROM_9_TO_13 = frozenset((
-    "Abs", "Add", "And", "ArgMax", "ArgMin", "AveragePool", "Cast", "Ceil", "Clip", "Compress", "Concat",
-    "Constant", "Conv", "DepthToSpace", "DequantizeLinear", "Div", "Dropout", "Equal", "Erf", "Exp", "Expand",
-    "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gemm", "Greater", "Hardmax", "Identity", "If",
-    "IsNaN", "LRN", "Less", "Log", "LogSoftmax", "Loop", "LpPool", "MatMul", "Max", "MaxPool", "MaxUnpool", "Mean",
-    "MeanVarianceNormalization", "Min", "Mod", "Mul", "Neg", "NonMaxSuppression", "NonZero", "Pad", "Pow",
-    "QuantizeLinear", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax",
-    "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Resize", "Scan",
-    "ScatterElements", "ScatterND", "Shape", "Sigmoid", "Sign", "Size", "Slice", "Softmax", "SpaceToDepth", "Split",
-    "Sqrt", "Squeeze", "Sub", "Sum", "Tanh", "Tile", "TopK", "Transpose", "Unsqueeze",
-))  # fmt: skip
-"""Operators whose texts of opset 10 to 13 were read: without a step, nothing changed but words, defaults or types."""
 
 
 FormalParameter = onnx.defs.OpSchema.FormalParameter
@@ -138,14 +124,6 @@ def is_legal(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
     )
     inside = (inner for graph in graphs_of(node) for inner in graph)
     return fits and all(is_legal(inner, now, to, types) for inner in inside)
-
-
-def attribute_obstacle(node: onnx_ir.Node, now: int, to: int) -> str | None:
-    """Return the reason why the node's attributes do not fit its operator at opset `to`; None if they do."""
-    if not onnx.defs.has(node.op_type, now, "") or not onnx.defs.has(node.op_type, to, ""):
-        return None
-    old, new = onnx.defs.get_schema(node.op_type, now, ""), onnx.defs.get_schema(node.op_type, to, "")
-    return next(_attribute_differences(node, old, new), None)
 
 
 def _forbidden(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str | None:

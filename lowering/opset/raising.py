@@ -34,10 +34,11 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops.changes import SAME_FROM_9_TO_13
 from castsmith.ir.ops.schemas import since_version
 from castsmith.lowering.builder import FIRST_WITH_ROUND, Builder
 from castsmith.lowering.opset.adapters import again
-from castsmith.lowering.opset.obstacles import LAST_UNREAD, SAME_FROM_9_TO_13, TypeOf, node_obstacle, standard_nodes
+from castsmith.lowering.opset.obstacles import LAST_UNREAD, TypeOf, node_obstacle, standard_nodes
 from castsmith.passes.core.rewriting import detach
 from castsmith.targets.kernels import varied_input
 from castsmith.targets.target import Target

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 
 import onnx_ir
 from onnx_ir import DataType
@@ -40,23 +39,12 @@ MAKE_CONSTANT = Rule(
 )
 
 
-@dataclass
-class Parameters:
-    """The parameters of QONNX nodes that must be known numbers, as they are requested.
+Parameter = Callable[[onnx_ir.Value], onnx_ir.TensorProtocol | None]
+"""Returns the constant or default of a value that must be a known number; None if it is computed.
 
-    An initializer that is also a graph input counts: QONNX requires its operators' parameters to be constant, and
-    exporters that list every initializer as an input leave no alternative. The parameters used are collected, to be
-    made constants.
-    """
-
-    overridable: dict[onnx_ir.Value, None] = field(default_factory=dict[onnx_ir.Value, None])
-
-    def tensor(self, value: onnx_ir.Value) -> onnx_ir.TensorProtocol | None:
-        """Return the constant or default of the value; None if it is computed."""
-        if value.is_graph_input() and value.is_initializer():
-            self.overridable[value] = None
-            return value.const_value
-        return constant_tensor(value)
+An initializer that is also a graph input counts: QONNX requires its operators' parameters to be constant, and exporters
+that list every initializer as an input leave no alternative. Those that are used become constants.
+"""
 
 
 def _require_numbers(node: onnx_ir.Node) -> None:
@@ -69,8 +57,8 @@ def _require_numbers(node: onnx_ir.Node) -> None:
             raise ModelError(f"input {index} is {type_name(dtype)}, expected {kinds}")
 
 
-LowerQuantizer = Callable[[onnx_ir.Node, Mapping[str, int], Parameters], Replacement]
-"""Returns the replacement of a node, given the opset imports in force and its parameters.
+LowerQuantizer = Callable[[onnx_ir.Node, Mapping[str, int], Parameter], Replacement]
+"""Returns the replacement of a node, given the opset imports in force and what its parameters are.
 
 Raises ModelError or TruncError if there is no exact replacement.
 """
@@ -102,17 +90,24 @@ def lower_quantizers(
     def replace(node: onnx_ir.Node) -> Replacement | Refusal | None:
         if node.graph is None or not replaced(node):
             return None
-        parameters = Parameters()
+        overridable = dict[onnx_ir.Value, None]()
+
+        def parameter(value: onnx_ir.Value) -> onnx_ir.TensorProtocol | None:
+            if value.is_graph_input() and value.is_initializer():
+                overridable[value] = None
+                return value.const_value
+            return constant_tensor(value)
+
         try:
             opset = opset_of(imports[node.graph], "") or 0
             if opset < FIRST_WITH_ROUND:
                 raise ModelError(f"rounding needs Round: raise the opset from {opset} to {FIRST_WITH_ROUND}")
             _require_numbers(node)
-            replacement = lower(node, imports[node.graph], parameters)
+            replacement = lower(node, imports[node.graph], parameter)
         except (ModelError, TruncError) as error:
             reason = str(error).removeprefix(f"{site_of(node)}: ").rstrip(".")
             return Refusal(pass_name, rule.code, site_of(node), reason)
-        used.update(parameters.overridable)
+        used.update(overridable)
         return replacement
 
     nodes = [node for node in all_nodes(model) if replaced(node)]

@@ -26,8 +26,9 @@ from castsmith.ir.ops.qonnx import flag
 from castsmith.ir.records import RewriteResult
 from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement, at_least
 from castsmith.lowering.encodings.ladder import to_the_grid
+from castsmith.lowering.float8.casts import required_operand
 from castsmith.lowering.inlining import INLINE_FUNCTIONS
-from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
+from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameter, lower_quantizers
 from castsmith.lowering.qonnx.steps import binade_ends, clip, combine, with_zero_point
 from castsmith.lowering.qonnx.trunc import round_as
 from castsmith.numerics.trunc import clip_bounds
@@ -71,17 +72,17 @@ class LowerQuant(SessionPass):
         return lower_quantizers(session, LOWER_QUANT, _WRITERS, _lowered, self.target)
 
 
-def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameters: Parameters) -> Replacement:
+def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameter: Parameter) -> Replacement:
     if any(attribute.is_ref() for attribute in node.attributes.values()):
         raise ModelError("an attribute is a parameter of the enclosing function")
     build = ReplacementBuilder(node)
-    y = build.cast(_WRITERS[node.op_type](build, node, parameters), node.outputs[0].dtype or DataType.FLOAT)
+    y = build.cast(_WRITERS[node.op_type](build, node, parameter), node.outputs[0].dtype or DataType.FLOAT)
     return as_replacement(build, LOWER_QUANT.code, f"QONNX {node.op_type}, step by step in standard operators", y)
 
 
-def _integer(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:
-    x, scale, zero = (_operand(node, index) for index in range(3))
-    bits, tensor = _known(node, 3, "bitwidth", parameters), parameters.tensor(zero)
+def _integer(build: Builder, node: onnx_ir.Node, parameter: Parameter) -> onnx_ir.Value:
+    x, scale, zero = (required_operand(node, index) for index in range(3))
+    bits, tensor = _known(node, 3, "bitwidth", parameter), parameter(zero)
     signed, narrow = (flag(node, name) for name in ("signed", "narrow"))
     zero_array = None if tensor is None else tensor.numpy()
     y = with_zero_point(build, "Add", combine(build, "Div", x, scale), zero, zero_array)
@@ -94,8 +95,8 @@ def _integer(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx
     return combine(build, "Mul", y, scale)
 
 
-def _bipolar(build: Builder, node: onnx_ir.Node, _parameters: Parameters) -> onnx_ir.Value:
-    return combine(build, "Mul", _sign(build, _operand(node, 0)), _operand(node, 1))
+def _bipolar(build: Builder, node: onnx_ir.Node, _parameter: Parameter) -> onnx_ir.Value:
+    return combine(build, "Mul", _sign(build, required_operand(node, 0)), required_operand(node, 1))
 
 
 def _sign(build: Builder, y: onnx_ir.Value) -> onnx_ir.Value:
@@ -106,12 +107,12 @@ def _sign(build: Builder, y: onnx_ir.Value) -> onnx_ir.Value:
     return build.op("Where", at_least(build, y, 0.0), 1.0, -1.0, dtype=y.dtype)
 
 
-def _float(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:
+def _float(build: Builder, node: onnx_ir.Node, parameter: Parameter) -> onnx_ir.Value:
     """Return the quotient on the grid of a float format without special codes, clipped; infinity gives NaN."""
     mode = (node.attributes.get_string("rounding_mode", "ROUND") or "ROUND").upper()
     names = ("exponent_bitwidth", "mantissa_bitwidth", "exponent_bias", "max_val")
     exponent, mantissa, bias, largest = (
-        float(_known(node, index, name, parameters)) for index, name in enumerate(names, 2)
+        float(_known(node, index, name, parameter)) for index, name in enumerate(names, 2)
     )
     if not all(value.is_integer() for value in (exponent, mantissa, bias)) or mantissa > _MOST_MANTISSA_BITS:
         raise ModelError(f"a format of {exponent} exponent and {mantissa} mantissa bits has no exact replacement")
@@ -119,7 +120,7 @@ def _float(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_i
         raise ModelError(f"an exponent of {exponent} bits with bias {bias} exceeds the range of float")
     bits = 1 + int(exponent) + int(mantissa)
     row = ElementType(DataType.FLOAT, Kind.FLOATING, bits, True, int(exponent), int(mantissa), int(bias))
-    x, scale = _operand(node, 0), _operand(node, 1)
+    x, scale = required_operand(node, 0), required_operand(node, 1)
     quotient = combine(build, "Div", x, scale)
     if quotient.dtype != DataType.FLOAT:
         raise ModelError("only operands of type float have an exact replacement")
@@ -143,15 +144,8 @@ def _float(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_i
     return combine(build, "Mul", y, scale)
 
 
-def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
-    value = node.inputs[index] if index < len(node.inputs) else None
-    if value is None:
-        raise ModelError(f"input {index} is missing")
-    return value
-
-
-def _known(node: onnx_ir.Node, index: int, name: str, parameters: Parameters) -> NDArray[Any]:
-    tensor = parameters.tensor(_operand(node, index))
+def _known(node: onnx_ir.Node, index: int, name: str, parameter: Parameter) -> NDArray[Any]:
+    tensor = parameter(required_operand(node, index))
     if tensor is None or tensor.size != 1:
         raise ModelError(f"{name} must be one constant number")
     return tensor.numpy().reshape(())

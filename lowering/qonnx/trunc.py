@@ -23,14 +23,12 @@ from onnx_ir import DataType
 
 from castsmith.ir.codes import Rule
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops.qonnx import TRUNCS, TruncNode, is_trunc, read_trunc, trunc_operands
-from castsmith.ir.records import Diagnostic, RewriteResult, Severity
-from castsmith.ir.text import site_of
-from castsmith.ir.walks import Scope, all_nodes
+from castsmith.ir.ops.qonnx import TRUNCS, TruncNode, read_trunc, trunc_operands
+from castsmith.ir.records import RewriteResult
 from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement
-from castsmith.lowering.check.trunc import TRUNC_VERSION_GUESSED
+from castsmith.lowering.check.trunc import TRUNC_VERSION_GUESSED, trunc_findings
 from castsmith.lowering.inlining import INLINE_FUNCTIONS
-from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameters, lower_quantizers
+from castsmith.lowering.qonnx.nodes import MAKE_CONSTANT, Parameter, lower_quantizers
 from castsmith.lowering.qonnx.steps import clip, combine, with_zero_point
 from castsmith.numerics.trunc import clip_bounds, power_of_two, rounding_function
 from castsmith.passes.core.rewrite_pass import DROP_UNUSED, SessionPass
@@ -126,28 +124,21 @@ class LowerTrunc(SessionPass):
     target: Target
 
     def rewrite(self, session: Session) -> RewriteResult:
-        imports = session.imports
-        guessed = [_guessed(node) for node in all_nodes(session.model) if _version_guessed(node, imports)]
+        findings = trunc_findings(session.nodes, session.imports)
+        guessed = [finding for finding in findings if finding.code == TRUNC_VERSION_GUESSED.code]
         result = lower_quantizers(session, LOWER_TRUNC, TRUNCS, _lowered, self.target)
         result.records.diagnostics += guessed
         return result
 
 
-def _version_guessed(node: onnx_ir.Node, imports: Mapping[Scope, Mapping[str, int]]) -> bool:
-    try:
-        return is_trunc(node) and node.graph is not None and read_trunc(node, imports[node.graph]).guessed
-    except ModelError:
-        return False
-
-
-def _lowered(node: onnx_ir.Node, imports: Mapping[str, int], parameters: Parameters) -> Replacement:
+def _lowered(node: onnx_ir.Node, imports: Mapping[str, int], parameter: Parameter) -> Replacement:
     """Return the operators that replace one Trunc."""
     meaning = read_trunc(node, imports)
     operands, needed = trunc_operands(node, meaning.version), _FOR_RATIO[meaning.version]
-    tensors = {name: parameters.tensor(operands[name]) for name in needed}
+    tensors = {name: parameter(operands[name]) for name in needed}
     if missing := [name for name in needed if tensors[name] is None]:
         raise ModelError(f"{' and '.join(missing)} must be constant")
-    tensors["zero_point"] = parameters.tensor(operands["zero_point"])
+    tensors["zero_point"] = parameter(operands["zero_point"])
     arrays = {name: tensor.numpy() for name, tensor in tensors.items() if tensor is not None}
     return _expand(node, meaning, operands, arrays)
 
@@ -172,9 +163,3 @@ def _expand(
     y = build.cast(y, node.outputs[0].dtype or DataType.FLOAT)
     reason = f"QONNX Trunc version {meaning.version}, {meaning.rounding_mode}, step by step in standard operators"
     return as_replacement(build, LOWER_TRUNC.code, reason, y)
-
-
-def _guessed(node: onnx_ir.Node) -> Diagnostic:
-    message = f"the domain {node.domain} is not imported, so the version of Trunc is inferred from its number of inputs"
-    help = "import the domain with version 1 or 2"
-    return Diagnostic(TRUNC_VERSION_GUESSED.code, Severity.WARNING, site_of(node), message, help)

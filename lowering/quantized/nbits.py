@@ -29,8 +29,9 @@ from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect
 from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement
+from castsmith.lowering.operators.scene import Scene
 from castsmith.lowering.quantized.operands import FLOATS, operand
-from castsmith.lowering.quantized.scene import Scene, constant_array, producer_of, swaps, whole_number
+from castsmith.lowering.quantized.scene import constant_array, producer_of, require_kernel, swaps, whole_number
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import NodeRule, Replacement
 
@@ -61,7 +62,7 @@ def matmul_nbits(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
         return None
     layout = _Layout(dequantize, codes, held_as.bitwidth, transposed)
     dtype = scene.type_of(x)
-    scene.require_kernel(node, f"{CONTRIB_DOMAIN}.{_OPERATOR}", dtype)
+    require_kernel(node, f"{CONTRIB_DOMAIN}.{_OPERATOR}", dtype, scene)
     if dtype is None or dtype not in FLOATS or scene.type_of(dequantize.inputs[1]) != dtype:
         raise ModelError(f"the input is {type_name(dtype or DataType.UNDEFINED)}, and the scales are of another type")
     user = _other_user(codes)

@@ -1,9 +1,8 @@
-"""Facts about a model, its target and its nodes for the rules that write operators of a vendor."""
+"""Facts about nodes and the target for the rules that write operators of a vendor."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,47 +10,19 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
+from castsmith.lowering.operators.scene import Scene
 from castsmith.numerics.types import type_name
-from castsmith.passes.core.session import Session
-from castsmith.targets.target import Target
-
-_Key = tuple[onnx_ir.Graph | None, onnx_ir.Value, str]
 
 
-@dataclass
-class Scene:
-    """A model while its operators are replaced by those of a vendor.
-
-    Attributes:
-        session: The session of the run.
-        inference: The types of all values.
-        target: The runtime that the model is for.
-        constants: Constants so far, by the graph that holds them, the value they are made from, and their purpose.
-    """
-
-    session: Session
-    inference: Inference
-    target: Target
-    constants: dict[_Key, onnx_ir.Value] = field(default_factory=dict[_Key, onnx_ir.Value])
-
-    def type_of(self, value: onnx_ir.Value | None) -> DataType | None:
-        """Return the element type of the value; None if it is unknown."""
-        return None if value is None else self.inference.type_of(value)
-
-    def opset(self, node: onnx_ir.Node) -> int:
-        """Return the opset of the default domain in the scope of the node."""
-        return 1 if node.graph is None else opset_of(self.session.imports[node.graph], "") or 1
-
-    def require_kernel(self, node: onnx_ir.Node, name: str, dtype: DataType | None) -> None:
-        """Raise ModelError if the target is known not to run the operator, with its domain, on the type."""
-        if dtype is None:
-            raise ModelError(f"the element type of an input of {node.op_type} is unknown")
-        if not self.target.has_kernel(name, dtype, self.opset(node)):
-            raise ModelError(f"{self.target} has no {name} of {type_name(dtype)}")
+def require_kernel(node: onnx_ir.Node, name: str, dtype: DataType | None, scene: Scene) -> None:
+    """Raise ModelError if the target is known not to run the operator, with its domain, on the type."""
+    if dtype is None:
+        raise ModelError(f"the element type of an input of {node.op_type} is unknown")
+    if not scene.target.has_kernel(name, dtype, scene.opset):
+        raise ModelError(f"{scene.target} has no {name} of {type_name(dtype)}")
 
 
 def whole_number(node: onnx_ir.Node, name: str, default: int) -> int:

@@ -27,25 +27,25 @@ class VendorLowering:
     """
 
     lower: Lower
-    opset: int = 0
+    opset: int
 
 
 _MICROSOFT = {
-    "QuantizeLinear": VendorLowering(refusing(quantize_linear), 21),
-    "DequantizeLinear": VendorLowering(refusing(dequantize_linear), 21),
-    "MatMulNBits": VendorLowering(refusing(matmul_nbits)),
+    "QuantizeLinear": (quantize_linear, 21),
+    "DequantizeLinear": (dequantize_linear, 21),
+    "MatMulNBits": (matmul_nbits, 0),
 }
 _TENSORRT = {
-    "TRT_FP8QuantizeLinear": VendorLowering(refusing(quantize_float8), 21),
-    "TRT_FP8DequantizeLinear": VendorLowering(refusing(dequantize), 21),
-    "TRT_INT4QuantizeLinear": VendorLowering(refusing(quantize_int4), 21),
-    "TRT_INT4DequantizeLinear": VendorLowering(refusing(dequantize), 21),
-    "DequantizeLinear": VendorLowering(refusing(dequantize), 23),
-    "TRT_FP4DynamicQuantize": VendorLowering(refusing(quantize_fp4_dynamically), 23),
+    "TRT_FP8QuantizeLinear": (quantize_float8, 21),
+    "TRT_FP8DequantizeLinear": (dequantize, 21),
+    "TRT_INT4QuantizeLinear": (quantize_int4, 21),
+    "TRT_INT4DequantizeLinear": (dequantize, 21),
+    "DequantizeLinear": (dequantize, 23),
+    "TRT_FP4DynamicQuantize": (quantize_fp4_dynamically, 23),
 }
 LOWERINGS: dict[str, VendorLowering] = {
-    f"{domain}.{name}": row
+    f"{domain}.{name}": VendorLowering(refusing(lower), opset)
     for domain, rows in ((CONTRIB_DOMAIN, _MICROSOFT), (DOMAIN, _TENSORRT))
-    for name, row in rows.items()
+    for name, (lower, opset) in rows.items()
 }
 """The lowerings by operator name, with its domain, as in ONNX text."""

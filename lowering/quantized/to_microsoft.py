@@ -13,11 +13,11 @@ from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import LINEAR
 from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replacement
+from castsmith.lowering.operators.scene import Scene
 from castsmith.lowering.quantized.operands import operand
-from castsmith.lowering.quantized.scene import Scene, whole_number
+from castsmith.lowering.quantized.scene import require_kernel, whole_number
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import NodeRule, Replacement
 
@@ -28,8 +28,6 @@ _TYPES = (*_OF_ALL_OPSETS, DataType.UINT16, DataType.INT16, DataType.UINT4, Data
 
 def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     """Return the replacement of a QuantizeLinear or DequantizeLinear that the target lacks at its newest opset."""
-    if node.op_type not in ("QuantizeLinear", "DequantizeLinear") or node.domain not in DEFAULT_DOMAINS:
-        return None
     quantizes = node.op_type == "QuantizeLinear"
     x, scale, zero = node.inputs[0], node.inputs[1], operand(node, 2)
     codes = scene.type_of(node.outputs[0] if quantizes else x)
@@ -41,7 +39,7 @@ def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
         return None
     name = f"{CONTRIB_DOMAIN}.{node.op_type}"
     _require_float(node, scene, x if quantizes else scale, scale)
-    scene.require_kernel(node, name, DataType.FLOAT)
+    require_kernel(node, name, DataType.FLOAT, scene)
     if whole_number(node, "block_size", 0):
         raise ModelError(f"{name} has no blocks")
     build = ReplacementBuilder(node)

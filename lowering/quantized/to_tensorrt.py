@@ -16,11 +16,11 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import LINEAR
 from castsmith.lowering.builder import ReplacementBuilder, as_replacement
+from castsmith.lowering.operators.scene import Scene
 from castsmith.lowering.quantized.operands import FLOATS, operand
-from castsmith.lowering.quantized.scene import Scene, constant_array, whole_number
+from castsmith.lowering.quantized.scene import constant_array, whole_number
 from castsmith.lowering.quantized.tensorrt import DOMAIN
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import NodeRule, Replacement
@@ -31,8 +31,6 @@ _STEM = {DataType.FLOAT8E4M3FN: "TRT_FP8", DataType.INT4: "TRT_INT4", DataType.F
 
 def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     """Return the replacement of a QuantizeLinear or DequantizeLinear; None for other types and operators."""
-    if node.op_type not in (_QUANTIZE, _DEQUANTIZE) or node.domain not in DEFAULT_DOMAINS:
-        return None
     quantizes = node.op_type == _QUANTIZE
     x, scale = node.inputs[0], node.inputs[1]
     codes = scene.type_of(node.outputs[0] if quantizes else x)

@@ -22,21 +22,19 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.records import Records, Refusal, RewriteResult, Site
 from castsmith.ir.text import site_of
+from castsmith.lowering.operators.scene import Scene, lower_nodes
 from castsmith.lowering.quantized.nbits import USE_MATMUL_NBITS
-from castsmith.lowering.quantized.scene import Scene
 from castsmith.lowering.quantized.tensorrt import DOMAIN
 from castsmith.lowering.quantized.to_microsoft import USE_MICROSOFT_QDQ
 from castsmith.lowering.quantized.to_tensorrt import USE_TENSORRT
 from castsmith.numerics.errors import OptionError
-from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.options import Vendor, shared
 from castsmith.passes.core.rewrite_pass import SessionPass
-from castsmith.passes.core.rewriting import NodeRule, Replacement, replace_nodes
+from castsmith.passes.core.rewriting import NodeRule, Replacement
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target
 
 NAME = "use-vendor"
-_RULES = PromotionRules(promote_unsafe=True)
 
 _BY_DOMAIN: dict[str, tuple[NodeRule[Scene], ...]] = {
     CONTRIB_DOMAIN: (USE_MATMUL_NBITS, USE_MICROSOFT_QDQ),
@@ -74,9 +72,7 @@ class UseVendor(SessionPass):
             reason = f"the model defines operators of {self.vendor}"
             refusal = Refusal(NAME, rules[0].code, Site(model.graph.name or ""), reason)
             return RewriteResult(model, False, Records(refusals=[refusal]))
-        inference = session.inference(_RULES)
-        scene = Scene(session, inference, self.target)
-        result = replace_nodes(session, NAME, lambda node: _written(node, rules, scene), types=inference.types)
+        result = lower_nodes(session, NAME, self.target, lambda node, scene: _written(node, rules, scene))
         if result.modified:
             _import_domain(model, self.vendor)
             session.changed()
@@ -86,7 +82,7 @@ class UseVendor(SessionPass):
 def _written(node: onnx_ir.Node, rules: Sequence[NodeRule[Scene]], scene: Scene) -> Replacement | Refusal | None:
     """Return what the first rule about the node answers."""
     for rule in rules:
-        if rule.operators is None or node.op_type in rule.operators:
+        if node.op_type in (rule.operators or ()):
             try:
                 outcome = rule.apply(node, scene)
             except ModelError as error:

@@ -23,7 +23,6 @@ import castsmith
 from castsmith.conformance.probe_models import EARLY, TEXTS, model_text, versions
 from castsmith.conformance.probing import probe, target_text
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import ELEMENT_TYPES, FLOAT8_TYPES, parse_type
@@ -244,11 +243,6 @@ def test_the_models_of_other_engines_have_constants_for_optional_inputs() -> Non
     clip = [onnx.load_from_string(probe.model).graph for probe in models() if probe.op_type == "Clip"]
     assert len(clip) == 12
     assert all([value.name for value in graph.input] == ["x"] for graph in clip)
-
-
-def test_every_arithmetic_hazard_of_a_target_is_known_to_the_sequences():
-    stated = {hazard for name in target_names() for hazard in load_target(name).hazards}
-    assert ARITHMETIC_HAZARDS - stated <= {"contracts-to-fma", "flushes-subnormals"}
 
 
 def test_an_unknown_name_lists_the_known_ones():

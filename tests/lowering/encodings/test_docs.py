@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS, NEEDS_BITCAST, WITHSTANDS, Encoding, encode
+from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding, encode
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.types import element_type, type_name
@@ -32,11 +32,6 @@ def node_rows() -> list[str]:
         cells = [f"{_span(_codes(sequence, to))}; {_span(_in_place(sequence, to))}" for to in TYPES]
         rows.append(f"| `{sequence.value}` | {' | '.join(cells)} |")
     return rows
-
-
-def hazard_rows() -> list[str]:
-    cells = {hazard: ["yes" if hazard in WITHSTANDS[s] else "**no**" for s in ORDER] for hazard in ARITHMETIC_HAZARDS}
-    return [f"| `{hazard}` | {' | '.join(cells[hazard])} |" for hazard in sorted(cells)]
 
 
 def half_rows() -> str:
@@ -85,10 +80,5 @@ def test_the_page_has_the_numbers_of_nodes():
     assert "| nodes | " + " | ".join(map(type_name, TYPES)) in text
 
 
-def test_the_page_has_what_each_sequence_withstands():
-    text = PAGE.read_text("utf-8")
-    assert [row for row in hazard_rows() if row not in text] == []
-
-
 if __name__ == "__main__":
-    print("\n".join([*node_rows(), "", *hazard_rows(), "", half_rows()]))
+    print("\n".join([*node_rows(), "", half_rows()]))
