@@ -590,7 +590,8 @@ class Terms:
             array = (
                 arrays[0].view(NUMPY[to]) if bits >= 8 else arrays[0].astype(np.int8).view(np.uint8) & (1 << bits) - 1
             )
-            has_exact_bits = x.op in ("input", "const") or (arrays[0] == arrays[0]).all()
+            with np.errstate(invalid="ignore"):
+                has_exact_bits = x.op in ("input", "const") or (arrays[0] == arrays[0]).all()
             return (array, np.ones(array.shape, bool)) if has_exact_bits else None
 
         return self.pointwise([x], viewed, to)
