@@ -29,7 +29,7 @@ import sys
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache, partial, reduce
+from functools import cache, partial, reduce
 from graphlib import CycleError, TopologicalSorter
 from math import prod
 from typing import Any, NamedTuple, cast
@@ -590,7 +590,8 @@ class Terms:
             array = (
                 arrays[0].view(NUMPY[to]) if bits >= 8 else arrays[0].astype(np.int8).view(np.uint8) & (1 << bits) - 1
             )
-            has_exact_bits = x.op in ("input", "const") or (arrays[0] == arrays[0]).all()
+            with np.errstate(invalid="ignore"):
+                has_exact_bits = x.op in ("input", "const") or (arrays[0] == arrays[0]).all()
             return (array, np.ones(array.shape, bool)) if has_exact_bits else None
 
         return self.pointwise([x], viewed, to)
@@ -1004,7 +1005,6 @@ class Scope:
     parameters: Mapping[str, onnx.AttributeProto]
     path: tuple[str, ...] = ()
     depth: int = 0  # of bodies that have inputs
-    texts: object = None  # the texts of the opsets and functions
 
     def inside(self, node: onnx.NodeProto, **changes: Any) -> Scope:
         return replace(self, path=(*self.path, *node.output), **changes)
@@ -1501,17 +1501,6 @@ class Call:
             return None
         return self.terms.term("Range", self.args, {}, (x.dtype, (limit - start,))) if at_most(start, limit) else None
 
-    def reduce(self, x: Term) -> Term | None:
-        """The product or sum of a vector of integers that are not all known."""
-        axes = self.numbers(1, "axes")
-        all_axes = axes in ([0], [-1]) or (
-            axes is None and len(self.args) < 2 and not self.attrs.get("noop_with_empty_axes", 0)
-        )
-        if x.array is None or x.is_constant or x.dtype not in INTEGERS or x.array.ndim != 1 or not all_axes:
-            return None
-        result = product(x.elements) if self.node.op_type == "ReduceProd" else sum(x.elements, start=0)
-        return self.terms.constant(objects([result], (1,) if self.attrs.get("keepdims", 1) else ()), x.dtype)
-
     def where(self, _: Term) -> Term | None:
         args = [arg for arg in self.args if arg is not None]
         shapes = [arg.shape for arg in args if arg.shape is not None]
@@ -1539,7 +1528,6 @@ RULES: Mapping[str, Callable[[Call, Term], Term | None]] = {
     **dict.fromkeys(("Flatten", "Squeeze", "Unsqueeze"), Call.reshaped),
     **dict.fromkeys(("Expand", "ConstantOfShape"), Call.expand),
     **dict.fromkeys(("IsInf", "IsNaN", "ArgMax", "ArgMin", "NonZero", *COMPARISONS), Call.ordered),
-    **dict.fromkeys(("ReduceProd", "ReduceSum"), Call.reduce),
 }
 ARITHMETIC = dict.fromkeys(ELEMENTWISE, Call.arithmetic)
 TABLED = dict.fromkeys(ELEMENTWISE | BITWISE | {"IsNaN", "IsInf", "Round", "Relu", "Clip"}, Call.tabled)
@@ -1553,41 +1541,22 @@ class Reader:
         self.terms, self.types = terms, types
         self.call_results: dict[object, list[Term]] = {}
         self.failing: set[object] = set()
-        self.node_names: dict[int, tuple[onnx.NodeProto, set[str]]] = {}
-        self.node_results: dict[object, tuple[list[Term], dict[object, str]]] = {}
         self.doubts: dict[object, str] = {}  # nodes of the present model that fail, or whose operands have mixed types
         self.count = 0
 
     def nodes(self, nodes: Sequence[onnx.NodeProto], env: Env, scope: Scope, ends: Iterable[str]) -> None:
         """Add the results of nodes, which are in order, to the environment."""
-        names = [*map(self.names if not scope.path else names_in, nodes)]
+        names = [*map(names_in, nodes)]
         used, used_so_far = {*ends}.union(*names), set[str]()
         for node, operands in zip(nodes, names, strict=True):
             used_so_far |= operands
-            terms = self.node(node, env, scope) if scope.path else self.graph_node(node, operands, env, scope)
+            terms = self.node(node, env, scope)
             for name, term in zip(node.output, terms, strict=False):
                 if name and (name in env.maps[0] or name in used_so_far):
                     raise RefusedError(f"{name} is made twice, or used before it is made")
                 env[name] = term
             if not used & {*node.output} and not all(term.is_constant for term in terms):  # but it may fail
                 self.doubts["unused", tuple(terms)] = f"{node.op_type}, which nothing uses,"
-
-    def names(self, node: onnx.NodeProto) -> set[str]:
-        """Return the names that a node of the graph takes; the node stays as it is."""
-        if id(node) not in self.node_names:
-            self.node_names[id(node)] = node, names_in(node)
-        return self.node_names[id(node)][1]
-
-    def graph_node(self, node: onnx.NodeProto, names: set[str], env: Env, scope: Scope) -> list[Term]:
-        """Return the results of a node of the graph, which is read again only if what it takes is another."""
-        key = id(node), scope.texts, tuple(map(env.get, sorted(names)))
-        if key not in self.node_results:
-            doubts, self.doubts = self.doubts, {}
-            self.node_results[key] = self.node(node, env, scope), self.doubts
-            self.doubts = doubts
-        terms, doubts = self.node_results[key]
-        self.doubts |= doubts
-        return terms
 
     def node(self, node: onnx.NodeProto, env: Env, scope: Scope) -> list[Term]:
         """Return the results of a node."""
@@ -1751,10 +1720,10 @@ def state_of(model: onnx.ModelProto, pool: dict[str, Array], constant_texts: Map
             text = f"{tensor.data_type} {content}"
         parts.append((f"constant {tensor.name}", text))
     for node in model.graph.node:
-        parts.append((f"node {next(filter(None, node.output), node.name)}", bare_text(type(node), serialized(node))))
+        parts.append((f"node {next(filter(None, node.output), node.name)}", text_of(bare(node))))
     for function in model.functions:
         name = f"function {domain_of(function)} {function.name} {function.overload}"
-        parts.append((name, bare_text(type(function), serialized(function))))
+        parts.append((name, text_of(bare(function))))
     state = dict(parts)
     if len(state) < len(parts):
         raise RefusedError(f"{Counter(key for key, _ in parts).most_common(1)[0][0]} is in the model twice")
@@ -1781,18 +1750,8 @@ def parsed(kind: Any, text: str) -> Any:
         raise RefusedError(f"a text of the certificate is no {kind.__name__}: {error}") from None
 
 
-def serialized(proto: Any) -> bytes:
-    return proto.SerializeToString(deterministic=True)
-
-
 def text_of(proto: Any) -> str:
-    return base64.b64encode(serialized(proto)).decode()
-
-
-@lru_cache(1 << 16)
-def bare_text(kind: Any, message: bytes) -> str:
-    """Return the text of a node or function without notes for readers: most are the same before and after a step."""
-    return text_of(bare(kind.FromString(message)))
+    return base64.b64encode(proto.SerializeToString(deterministic=True)).decode()
 
 
 def bare(proto: Any) -> Any:
@@ -1870,12 +1829,9 @@ class Checker:
         opsets = {domain: int(version) for domain, version in parts["opset"].items()}
         by_name = {(domain_of(function), function.name, function.overload): function for function in functions}
         self.reader.count, self.reader.doubts = 0, {}
-        nodes = in_order(
-            [self._parse(onnx.NodeProto, text) for text in parts.get("node", {}).values()], self.reader.names
-        )
+        nodes = in_order([self._parse(onnx.NodeProto, text) for text in parts.get("node", {}).values()])
         names = [text.rpartition(" ")[0] for text in parts.get("output", {}).values()]
-        texts = frozenset((kind, *item) for kind in ("opset", "function") for item in parts.get(kind, {}).items())
-        self.reader.nodes(nodes, env, Scope(opsets, by_name, {}, texts=texts), names)
+        self.reader.nodes(nodes, env, Scope(opsets, by_name, {}), names)
         return Model(interface, {name: looked_up(env, name) for name in names}, env, self.reader.doubts)
 
     def _parse(self, kind: Any, text: str) -> Any:
@@ -1939,10 +1895,12 @@ class Checker:
         return len(now[1]) == len(value.shape) and all(fits)
 
 
-def in_order(nodes: Sequence[onnx.NodeProto], names: Callable[[onnx.NodeProto], set[str]]) -> list[onnx.NodeProto]:
+def in_order(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
     """Return the nodes, each after those whose results it uses."""
     producers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    uses = {index: {producers[name] for name in names(node) if name in producers} for index, node in enumerate(nodes)}
+    uses = {
+        index: {producers[name] for name in names_in(node) if name in producers} for index, node in enumerate(nodes)
+    }
     try:
         return [nodes[index] for index in TopologicalSorter(uses).static_order()]
     except CycleError:

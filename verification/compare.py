@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.text import type_text
 from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.embedding import embeds
@@ -154,62 +155,31 @@ def interfaces(a: onnx_ir.Model, b: onnx_ir.Model, accept: Collection[str] = ())
             counterpart = by_name.get(value.name or "")
             if counterpart is None:
                 continue
-            shapes = _shapes(port, value, counterpart)
-            if port == "output" and shapes:
-                pending[value.name or ""] = shapes[0]
-                continue
-            differences += shapes
-            text = _types(port, value, counterpart)
-            if not text:
-                continue
-            recoding = _recoding(value.dtype, counterpart.dtype)
-            if recoding is not None and ({ALL, value.name or ""} & set(accept)):
+            if port == "input" and (value.const_value is None) != (counterpart.const_value is None):
+                differences.append(f"the input {value.name} has a default in only one model")
+            text = f"the {port} {value.name} is {type_text(value)} and {type_text(counterpart)}"
+            other_shape, accepted = _other_shape(port, value, counterpart), bool({ALL, value.name or ""} & set(accept))
+            undeclared = port == "output" and None in (value.type, counterpart.type)
+            other_type = value.type != counterpart.type and not undeclared
+            recoding = _recoding(value.dtype, counterpart.dtype) if other_type and accepted else None
+            if recoding is not None and not (port == "output" and other_shape):
                 recoded[value.name or ""] = recoding
-            elif port == "output":
+            if (other_shape or (other_type and recoding is None)) and port == "output":
                 pending[value.name or ""] = text
-            else:
+            elif other_shape or (other_type and recoding is None):
                 differences.append(text)
     return Interfaces(tuple(differences), pending, recoded)
 
 
-def _types(port: str, a: onnx_ir.Value, b: onnx_ir.Value) -> str:
-    if a.type is None or b.type is None:
-        return "" if port == "output" or a.type == b.type else f"the {port} {a.name} has a type in only one model"
-    return "" if a.type == b.type else f"the {port} {a.name} is {_type_text(a)} and {_type_text(b)}"
-
-
-def _shapes(port: str, a: onnx_ir.Value, b: onnx_ir.Value) -> list[str]:
-    differences: list[str] = []
-    if port == "input" and (a.const_value is None) != (b.const_value is None):
-        differences.append(f"the input {a.name} has a default in only one model")
-    left, right = (None if value.shape is None else list(value.shape) for value in (a, b))
-    if left is None and right is not None and port == "output":
-        return differences  # declared by the second model only
-    sizes = [
-        None if side is None else [dim if isinstance(dim, int) else None for dim in side] for side in (left, right)
-    ]
-    if sizes[0] != sizes[1] and not (port == "output" and _tells_more(sizes[0], sizes[1])):
-        differences.append(f"the {port} {a.name} has the shape {_shape_text(a)} and {_shape_text(b)}")
-    return differences
-
-
-def _tells_more(a: list[int | None] | None, b: list[int | None] | None) -> bool:
-    """True if the second declares each size that the first does."""
-    return (
-        a is not None and b is not None and len(a) == len(b) and all(x in (None, y) for x, y in zip(a, b, strict=True))
+def _other_shape(port: str, a: onnx_ir.Value, b: onnx_ir.Value) -> bool:
+    """True if the ranks or fixed sizes differ; an output of the second model may declare more."""
+    own, other = (
+        None if value.shape is None else [dim if isinstance(dim, int) else None for dim in value.shape]
+        for value in (a, b)
     )
-
-
-def _shape_text(value: onnx_ir.Value) -> str:
-    if value.shape is None:
-        return "unknown"
-    return f"[{','.join(str(dim) if isinstance(dim, int) else dim.value or '?' for dim in value.shape)}]"
-
-
-def _type_text(value: onnx_ir.Value) -> str:
-    name = "unknown" if value.dtype is None or value.dtype == DataType.UNDEFINED else type_name(value.dtype)
-    kinds = {onnx_ir.SequenceType: f"seq({name})", onnx_ir.OptionalType: f"optional({name})"}
-    return next((text for kind, text in kinds.items() if isinstance(value.type, kind)), name)
+    if port == "input" or own is None or other is None or len(own) != len(other):
+        return own != other and not (port == "output" and own is None)
+    return any(x not in (None, y) for x, y in zip(own, other, strict=True))
 
 
 _BYTE = 8

@@ -88,9 +88,9 @@ def test_a_test_is_no_proof_where_one_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "note"),
     [
-        (("double", 3), ("float", 3), "the output y is double and float"),
-        (("float", 4), ("float", 3), "the output y has the shape [4] and [3]"),
-        (("float", "2, 3"), ("float", "N"), "the output y has the shape [2,3] and [N]"),
+        (("double", 3), ("float", 3), "the output y is double[3] and float[3]"),
+        (("float", 4), ("float", 3), "the output y is float[4] and float[3]"),
+        (("float", "2, 3"), ("float", "N"), "the output y is float[2, 3] and float[N]"),
         (("float", 3), ("double", 3), None),
         (("float", 3), ("float", 4), None),
         (("float", 3), ("float", "1, 3"), None),

@@ -11,7 +11,7 @@ from onnx_ir import AttributeType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.records import Item, Site, ValueItem, item_text
 from castsmith.ir.text import attribute_text, constant_text, node_item, site_of, value_item
-from castsmith.ir.walks import GRAPH_KINDS, TENSOR_KINDS
+from castsmith.ir.walks import GRAPH_KINDS, TENSOR_KINDS, graphs_in
 from castsmith.numerics.types import type_name
 from castsmith.verification.diff.interface import (
     Change,
@@ -42,18 +42,11 @@ def attribute_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str, keys: Keys) 
             if attribute_key(left, keys, {}) != attribute_key(right, keys, {}):
                 yield Change("attribute-changed", place, subject, _text(left), _text(right))
         elif left.type in GRAPH_KINDS:
-            counts = [len(graphs_of(attribute)) for attribute in (left, right)]
+            counts = [len(graphs_in(attribute)) for attribute in (left, right)]
             if counts[0] != counts[1]:
                 yield Change("attribute-changed", place, f"number of graphs in {name}", str(counts[0]), str(counts[1]))
         elif attribute_key(left, keys, {}) != attribute_key(right, keys, {}):
             yield _value_change(left, right, place, subject)
-
-
-def graphs_of(attribute: onnx_ir.Attr) -> list[onnx_ir.Graph]:
-    """Return the graphs that the attribute holds."""
-    if attribute.is_ref() or attribute.type not in GRAPH_KINDS:
-        return []
-    return [attribute.as_graph()] if attribute.type == AttributeType.GRAPH else list(attribute.as_graphs())
 
 
 def _value_change(left: onnx_ir.Attr, right: onnx_ir.Attr, place: str, subject: str) -> Change:
@@ -184,7 +177,7 @@ def _compare_nodes(matching: Matching, a: onnx_ir.Node, b: onnx_ir.Node, tally: 
     tally.same += same
     tally.changed += not same
     for name in sorted(a.attributes.keys() & b.attributes.keys()):
-        for left, right in zip(graphs_of(a.attributes[name]), graphs_of(b.attributes[name]), strict=False):
+        for left, right in zip(graphs_in(a.attributes[name]), graphs_in(b.attributes[name]), strict=False):
             inner = pair_by_index(left.inputs, right.inputs), pair_by_index(left.outputs, right.outputs)
             compare_graphs(left, right, *inner, matching.keys, tally)
 

@@ -9,8 +9,9 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.text import tensor_type_text
 from castsmith.numerics.cast.codec import Array
-from castsmith.numerics.types import Kind, element_type, type_name
+from castsmith.numerics.types import Kind, element_type
 from castsmith.verification.compare import distances
 from castsmith.verification.evaluate.conversions import bits_of
 
@@ -45,7 +46,7 @@ def tensor_difference(before: onnx_ir.TensorProtocol, after: onnx_ir.TensorProto
         apart, _ = distances(left, right)
         differ = (bits_of(left) != bits_of(right)).reshape(left.size, -1).any(1) if same_type else apart > 0
         detail = _detail(left, right, differ, apart, tuple(before.shape.numpy()))
-    first, second = _kind(before), _kind(after)
+    first, second = tensor_type_text(before), tensor_type_text(after)
     if first == second and left.size == 1:
         first, second = f"{first} {{{_text(left[0])}}}", f"{second} {{{_text(right[0])}}}"
     return TensorDifference(first, second, detail)
@@ -77,10 +78,6 @@ def _place(flat: int, left: Array, right: Array, shape: tuple[int, ...]) -> str:
 def _comparable(left: DataType, right: DataType) -> bool:
     kinds = {element_type(left).kind, element_type(right).kind}
     return left == right or not kinds & {Kind.STRING, Kind.COMPLEX}
-
-
-def _kind(tensor: onnx_ir.TensorProtocol) -> str:
-    return f"{type_name(tensor.dtype)}[{', '.join(str(dim) for dim in tensor.shape.numpy())}]"
 
 
 def _texts(tensor: onnx_ir.TensorProtocol) -> list[bytes]:

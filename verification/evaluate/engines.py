@@ -30,7 +30,6 @@ from castsmith.ir.ops.traits import Role
 from castsmith.verification.evaluate.names import EngineName
 from castsmith.verification.evaluate.process import LONGEST_REQUEST, CrashError, EngineError, Process
 from castsmith.verification.evaluate.promotion import Array, dtype_of
-from castsmith.verification.evaluate.sums import PRODUCTS, sums_on_the_way
 
 ENGINES = get_args(EngineName)
 
@@ -158,7 +157,7 @@ class Engine:
         constant = {f"i{i}" for i, value in enumerate(node.inputs) if constant_tensor(value) is not None}
         key = (node, *((name, dtype_of(array), array.ndim) for name, array in feeds.items()))
         if fresh or key not in self._runs:
-            self._runs[key] = self._prepared(node, operands, imports, feeds, constant, extra or {})
+            self._runs[key] = self._prepared(node, operands, imports, feeds, constant, extra)
         engine, prepared = self._runs[key]
         self.note(engine, node.op_type)
         gathered = _gathered(node, operands) if engine == "reference" else None
@@ -166,10 +165,7 @@ class Engine:
             return [gathered]
         variable_feeds = {name: array for name, array in feeds.items() if name not in prepared.fixed}
         try:
-            results = _placed(node, prepared.run(variable_feeds, seconds))
-            if node.op_type in PRODUCTS and _is_half(operands) and self.half_inside(node):
-                results[0] = _added_up_in_half(node, results[0], operands)
-            return results
+            return _placed(node, prepared.run(variable_feeds, seconds))
         except CrashError as error:
             if not again and not error.late:
                 return self.run(node, operands, imports, seconds=seconds, fresh=fresh, extra=extra, again=True)
@@ -199,18 +195,18 @@ class Engine:
         imports: Mapping[str, int],
         feeds: Mapping[str, Array],
         constant: set[str],
-        extra: Mapping[str, float],
+        extra: Mapping[str, float] | None,
     ) -> tuple[str, Prepared]:
         """Return the engine that runs the node, prepared: the selected one if it supports the node for any numbers.
 
         If ONNX Runtime supports the node but refuses numbers, such as an index out of range, and not types, no other
         engine replaces it: the reference implementation's result would not be better, and it may not end.
         """
-        model = _alone(node, operands, imports, extra).SerializeToString()
+        model = alone(node, operands, imports, extra).SerializeToString()
         fixed = {name: array for name, array in feeds.items() if name in constant}
         if node.domain in QONNX_DOMAINS and find_spec("qonnx") is not None:
             return "qonnx", Prepared("qonnx", model, fixed)
-        if _is_half(operands) and adds_up(node) and self.half_inside(node):
+        if is_half(operands) and adds_up(node) and self.half_inside(node):
             prepared = Prepared("reference", model, fixed)
             if self._runs_on(prepared, feeds):
                 return "reference", prepared
@@ -262,7 +258,8 @@ class Engine:
         return self.name != "openvino" or all(array is None or _kept_by_openvino(array) for array in operands)
 
 
-def _is_half(operands: Sequence[Array | None]) -> bool:
+def is_half(operands: Sequence[Array | None]) -> bool:
+    """True if the first operand is of float16."""
     first = operands[0] if operands else None
     return first is not None and first.dtype == np.float16
 
@@ -279,14 +276,6 @@ def adds_up(node: onnx_ir.Node) -> bool:
     return node.op_type.startswith(("Lp", "GlobalLp")) or (
         node.op_type.endswith("Normalization") and node.op_type != "BatchNormalization"
     )
-
-
-def _added_up_in_half(node: onnx_ir.Node, result: Array, operands: Sequence[Array | None]) -> Array:
-    """Return a product of matrices with infinities where a sum on its way is beyond float16."""
-    sums = sums_on_the_way(node, operands)
-    if sums is None:
-        return result
-    return np.where(sums > np.finfo(np.float16).max, np.copysign(np.float16(np.inf), result), result)
 
 
 def require_installed(engine: str) -> None:
@@ -312,13 +301,16 @@ def renamed(node: onnx_ir.Node, operands: Sequence[Array | None]) -> onnx.NodePr
     return proto
 
 
-def _alone(
-    node: onnx_ir.Node, operands: Sequence[Array | None], imports: Mapping[str, int], extra: Mapping[str, float]
+def alone(
+    node: onnx_ir.Node,
+    operands: Sequence[Array | None],
+    imports: Mapping[str, int],
+    extra: Mapping[str, float] | None = None,
 ) -> onnx.ModelProto:
     """Return a model of this node alone, with additional attributes."""
     proto = renamed(node, operands)
     proto.output.extend(f"o{index}" if value.name else "" for index, value in enumerate(node.outputs))
-    proto.attribute.extend(onnx.helper.make_attribute(name, number) for name, number in extra.items())
+    proto.attribute.extend(onnx.helper.make_attribute(name, number) for name, number in (extra or {}).items())
     inputs = [
         onnx.helper.make_tensor_value_info(f"i{index}", int(dtype_of(array)), [None] * array.ndim)
         for index, array in enumerate(operands)

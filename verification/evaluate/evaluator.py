@@ -28,10 +28,11 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.verification.evaluate.control_flow import Contents, Imports, run_control_flow
 from castsmith.verification.evaluate.conversions import Content, Tensor, convert, spread
 from castsmith.verification.evaluate.coverage import Calls, Coverage
-from castsmith.verification.evaluate.engines import OURSELVES, Engine, EngineError, LimitError
+from castsmith.verification.evaluate.engines import OURSELVES, Engine, EngineError, LimitError, is_half
 from castsmith.verification.evaluate.indices import RangeError, depends_on_inputs, invalid_indices
 from castsmith.verification.evaluate.limits import Budget, refuse_huge_operands, refuse_huge_results
 from castsmith.verification.evaluate.promotion import Array, dtype_of, promote, promote_operands
+from castsmith.verification.evaluate.sums import PRODUCTS, added_up_in_half
 
 Path = tuple[tuple[str, int], ...]
 """Position of a value in control flow and calls: the outer nodes, by their results, and the iteration of each."""
@@ -295,12 +296,11 @@ class Evaluator:
         if drawn:
             self.random.add(f"{node.op_type}{' (no seed)' if self._unseeded(node) else ''}")
             extra = {"seed": _SEED} if self._unseeded(node) else {}
-        seconds = self.budget.call
         try:
             version = opset_of(imports, node.domain)
             schema = onnx.defs.get_schema(node.op_type, version or 1, "" if node.domain == "ai.onnx" else node.domain)
         except onnx.defs.SchemaError:
-            return self.engine.run(node, inputs, imports, seconds=seconds)
+            return self._run(node, inputs, imports)
         try:
             promoted = promote_operands(node, inputs, schema, self.rules)
         except PromotionError:
@@ -310,12 +310,18 @@ class Evaluator:
         if promoted.result is not None:
             return [promoted.result]
         refuse_huge_results(node, promoted.operands, schema, self.budget.memory)
-        results = self.engine.run(node, promoted.operands, imports, seconds=seconds, fresh=drawn, extra=extra)
+        results = self._run(node, promoted.operands, imports, fresh=drawn, extra=extra)
         if not promoted.back:
             return results
         formals = [schema.outputs[min(index, len(schema.outputs) - 1)].type_str for index in range(len(results))]
         pairs = zip(results, formals, strict=True)
         return [_cast_back(array, promoted.back[name]) if name in promoted.back else array for array, name in pairs]
+
+    def _run(self, node: onnx_ir.Node, operands: Sequence[Array | None], imports: Imports, **how: Any) -> list[Array]:
+        results = self.engine.run(node, operands, imports, seconds=self.budget.call, **how)
+        if node.op_type in PRODUCTS and is_half(operands) and self.engine.half_inside(node):
+            results[0] = added_up_in_half(node, results[0], operands)
+        return results
 
 
 def _cast_back(array: Array, to: DataType) -> Array:

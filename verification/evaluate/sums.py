@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
+from itertools import accumulate
 from math import prod
 from typing import Any
 
 import numpy as np
 import onnx_ir
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from castsmith.numerics.quantize.packed import unpacked_weights
+from castsmith.verification.evaluate.engines import EngineError, Prepared, alone
 
 Array = NDArray[Any]
-_MOST_STEPS = 64
-_MOST_ELEMENTS = 1 << 27
-"""Elements of the windows of a convolution up to which its sums are followed."""
+_MOST_STEPS, _MOST_CONVOLUTIONS = 64, 16
+"""Steps in which a sum is followed; each of those of a convolution is a convolution."""
+_OPSET = 11
+"""An opset whose convolutions are those of all later ones."""
 
 
 def sums_on_the_way(node: onnx_ir.Node, operands: Sequence[Array | None]) -> Array | None:
     """Return the largest magnitudes of the sums that a product makes, in the shape of its result.
 
-    None for another operator, and for a convolution of too many elements.
+    None for another operator, and for a convolution that no engine runs in float.
     """
     first, second = (*operands, None, None)[:2]
     if node.op_type not in PRODUCTS or first is None or second is None:
@@ -41,14 +43,23 @@ def _of_gemm(node: onnx_ir.Node, operands: Sequence[Any]) -> Array:
     return running_sums(first, second.T if node.attributes.get_int("transB", 0) else second)
 
 
-def _of_conv(node: onnx_ir.Node, operands: Sequence[Any]) -> Array | None:
-    first, second = operands[:2]
-    kernel = _Kernel.of(node, second)
-    return _of_windows(kernel, np.pad(first, [(0, 0), (0, 0), *kernel.pads(first.shape[2:])]), second)
-
-
-def _of_conv_transpose(node: onnx_ir.Node, operands: Sequence[Any]) -> Array | None:
-    return _of_transposed(_Kernel.of(node, operands[1]), operands[0], operands[1])
+def _of_convolution(node: onnx_ir.Node, operands: Sequence[Any]) -> Array | None:
+    """Return the sums of a convolution, in the order of its channels and windows: each step has some of the weights."""
+    x, weights = (np.asarray(operand, np.float32) for operand in operands[:2])
+    groups, window = node.attributes.get_int("group", 1) or 1, weights.shape[2:]
+    channels: int = weights.shape[0] // groups if node.op_type == "ConvTranspose" else weights.shape[1]
+    places: Array = np.arange(channels * prod(window)).reshape(channels, *window)
+    if node.op_type == "ConvTranspose":
+        places = np.concatenate([places[:, None]] * groups)
+    step = max(1, -(-(channels * prod(window)) // _MOST_CONVOLUTIONS))
+    engine = "onnxruntime" if find_spec("onnxruntime") is not None else "reference"
+    prepared = Prepared(engine, alone(node, (x, weights), {"": _OPSET}).SerializeToString())
+    starts = range(0, channels * prod(window), step)
+    parts = (np.where((places >= start) & (places < start + step), weights, np.float32(0)) for start in starts)
+    try:
+        return _greatest(prepared.run({"i0": x, "i1": part})[0] for part in parts)
+    except EngineError:
+        return None
 
 
 def _of_packed(node: onnx_ir.Node, operands: Sequence[Any]) -> Array:
@@ -58,8 +69,8 @@ def _of_packed(node: onnx_ir.Node, operands: Sequence[Any]) -> Array:
 _SUMS: dict[str, Callable[[onnx_ir.Node, Sequence[Any]], Array | None]] = {
     "MatMul": _of_matmul,
     "Gemm": _of_gemm,
-    "Conv": _of_conv,
-    "ConvTranspose": _of_conv_transpose,
+    "Conv": _of_convolution,
+    "ConvTranspose": _of_convolution,
     "MatMulNBits": _of_packed,
 }
 PRODUCTS = frozenset(_SUMS)
@@ -73,15 +84,27 @@ def scales_a_sum(node: onnx_ir.Node) -> bool:
 
 def running_sums(a: Array, b: Array) -> Array:
     """Return the largest magnitudes of the sums that a product of matrices makes on its way, in at most 64 steps."""
-    total: Array = np.zeros((), np.float32)
-    greatest, count = total, a.shape[-1]
+    count = a.shape[-1]
     step = max(1, -(-count // _MOST_STEPS))
-    for start in range(0, count, step):
-        part = slice(start, start + step)
-        rows = b[part] if b.ndim == 1 else b[..., part, :]
-        total = total + np.matmul(a[..., part].astype(np.float32), rows.astype(np.float32))
-        greatest = np.maximum(greatest, np.abs(total))
+    parts = (slice(start, start + step) for start in range(0, count, step))
+    rows = ((part, b[part] if b.ndim == 1 else b[..., part, :]) for part in parts)
+    return _greatest(np.matmul(a[..., part].astype(np.float32), row.astype(np.float32)) for part, row in rows)
+
+
+def _greatest(addends: Iterable[Array]) -> Array:
+    """Return the largest magnitudes of the running sums."""
+    greatest: Array = np.zeros((), np.float32)
+    for total in accumulate(addends):
+        greatest = np.fmax(greatest, np.abs(total))
     return greatest
+
+
+def added_up_in_half(node: onnx_ir.Node, result: Array, operands: Sequence[Array | None]) -> Array:
+    """Return a product in float16, with infinities where a sum on its way is beyond float16."""
+    sums = sums_on_the_way(node, operands)
+    if sums is None:
+        return result
+    return np.where(sums > np.finfo(np.float16).max, np.copysign(np.float16(np.inf), result), result)
 
 
 def _weights(node: onnx_ir.Node, operands: Sequence[Array | None]) -> Array:
@@ -90,93 +113,3 @@ def _weights(node: onnx_ir.Node, operands: Sequence[Array | None]) -> Array:
     bits = node.attributes.get_int("bits", 4) or 4
     rows = np.asarray(codes).reshape(width, -1)
     return unpacked_weights(rows, np.asarray(scales), points, depth=depth, block=block, bits=bits).T
-
-
-@dataclass
-class _Kernel:
-    """How the kernel of a convolution lies on its operand; a span is the size of a kernel with its gaps."""
-
-    node: onnx_ir.Node
-    groups: int
-    strides: list[int]
-    gaps: list[int]
-    spans: list[int]
-
-    @classmethod
-    def of(cls, node: onnx_ir.Node, weights: Array) -> _Kernel:
-        sizes = weights.shape[2:]
-        strides, gaps = (list(node.attributes.get_ints(name) or [1] * len(sizes)) for name in ("strides", "dilations"))
-        spans = [(size - 1) * gap + 1 for size, gap in zip(sizes, gaps, strict=True)]
-        return cls(node, node.attributes.get_int("group", 1) or 1, strides, gaps, spans)
-
-    def pads(self, sizes: Sequence[int]) -> list[tuple[int, int]]:
-        """Return how many elements of 0 are put before and behind each axis."""
-        automatic = self._automatic()
-        if not automatic.startswith("SAME"):
-            return self._stated(len(sizes))
-        return _halved(
-            [
-                max((-(-size // step) - 1) * step + span - size, 0)
-                for size, span, step in zip(sizes, self.spans, self.strides, strict=True)
-            ],
-            upper=automatic == "SAME_UPPER",
-        )
-
-    def cut(self, sizes: Sequence[int]) -> list[tuple[int, int]]:
-        """Return how many elements a transposed convolution leaves out before and behind each axis; below 0 it adds."""
-        automatic, count = self._automatic(), len(sizes)
-        more = self.node.attributes.get_ints("output_padding") or [0] * count
-        output_sizes = self.node.attributes.get_ints("output_shape")
-        if output_sizes is None and automatic.startswith("SAME"):
-            output_sizes = [size * step for size, step in zip(sizes, self.strides, strict=True)]
-        if output_sizes is None:
-            return [(before, behind - extra) for (before, behind), extra in zip(self._stated(count), more, strict=True)]
-        axes = zip(sizes, self.strides, self.spans, more, output_sizes[-count:], strict=True)
-        totals = [(size - 1) * step + span + extra - want for size, step, span, extra, want in axes]
-        cut = _halved(totals, upper=automatic == "SAME_UPPER")
-        return [(before, behind - extra) for (before, behind), extra in zip(cut, more, strict=True)]
-
-    def _automatic(self) -> str:
-        return self.node.attributes.get_string("auto_pad", "NOTSET") or "NOTSET"
-
-    def _stated(self, count: int) -> list[tuple[int, int]]:
-        pads = list(self.node.attributes.get_ints("pads") or [0] * 2 * count)
-        return list(zip(pads[:count], pads[count:], strict=True))
-
-
-def _halved(totals: Sequence[int], *, upper: bool) -> list[tuple[int, int]]:
-    """Return the halves of each number, the larger one behind (upper) or before."""
-    less = [(total // 2, total - total // 2) for total in totals]
-    return less if upper else [(behind, before) for before, behind in less]
-
-
-def _of_windows(kernel: _Kernel, x: Array, weights: Array) -> Array | None:
-    """Return the sums of a convolution: a product of its windows and weights, for each group."""
-    axes = tuple(range(2, x.ndim))
-    windows = sliding_window_view(x, kernel.spans, axes)
-    windows = windows[
-        (slice(None), slice(None), *(slice(None, None, step) for step in (*kernel.strides, *kernel.gaps)))
-    ]
-    if windows.size > _MOST_ELEMENTS:
-        return None
-    batch, places, size = x.shape[0], windows.shape[2 : x.ndim], prod(weights.shape[2:])
-    grouped = windows.reshape(batch, kernel.groups, -1, prod(places), size)
-    rows = np.moveaxis(grouped, 2, 3).reshape(batch, kernel.groups, prod(places), -1)
-    columns = weights.reshape(kernel.groups, weights.shape[0] // kernel.groups, -1).swapaxes(1, 2)
-    return running_sums(rows, columns).swapaxes(2, 3).reshape(batch, weights.shape[0], *places)
-
-
-def _of_transposed(kernel: _Kernel, x: Array, weights: Array) -> Array | None:
-    """Return the sums of a transposed convolution: one of the operand with gaps, by the kernel turned around."""
-    sizes = x.shape[2:]
-    steps = zip(sizes, kernel.strides, strict=True)
-    spread = np.zeros((*x.shape[:2], *((size - 1) * step + 1 for size, step in steps)), x.dtype)
-    spread[(slice(None), slice(None), *(slice(None, None, step) for step in kernel.strides))] = x
-    for axis, (span, (before, behind)) in enumerate(zip(kernel.spans, kernel.cut(sizes), strict=True), 2):
-        low, high = span - 1 - before, span - 1 - behind
-        spread = np.pad(spread, [(max(low, 0), max(high, 0)) if dim == axis else (0, 0) for dim in range(x.ndim)])
-        spread = np.moveaxis(np.moveaxis(spread, axis, 0)[max(-low, 0) : min(high, 0) or None], 0, axis)
-    turned = np.flip(weights, tuple(range(2, weights.ndim)))
-    grouped = turned.reshape(kernel.groups, -1, *weights.shape[1:]).swapaxes(1, 2)
-    dense = replace(kernel, strides=[1] * len(sizes))
-    return _of_windows(dense, spread, grouped.reshape(-1, weights.shape[0] // kernel.groups, *weights.shape[2:]))

@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import AttributeType
 
+from castsmith.analysis.inference.handed_on import handed_on
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import CASTS, operators, traits_of
@@ -87,8 +88,10 @@ class Reach:
         self.wanted: dict[float, None] = {}
         """Constants in comparisons anywhere, even without a known path to an input."""
         self._inputs = set(model.graph.inputs)
-        self._outer = _entries(model)
         nodes = list(all_nodes(model))
+        self._outer: dict[onnx_ir.Value, list[onnx_ir.Value | None]] = {}
+        for source, receiver in (pair for node in nodes for pair in handed_on(model, node)):
+            self._outer.setdefault(receiver, []).append(source)
         for node in nodes:
             shapes = [_shape(value) for value in node.inputs]
             for slot, low, high in index_bounds(node, shapes):
@@ -183,35 +186,6 @@ def _carried(node: onnx_ir.Node, *, bounding: bool) -> Sequence[onnx_ir.Value | 
     if bounding or not (picks or row.reduces or row.conversion is Conversion.BITS or node.op_type == "CumSum"):
         return ()
     return node.inputs if row.on_bool else node.inputs[:1]
-
-
-def _entries(model: onnx_ir.Model) -> dict[onnx_ir.Value, list[onnx_ir.Value]]:
-    """Return the values that become inputs of functions and loop bodies, and results of branches, by those."""
-    reached: dict[onnx_ir.Value, list[onnx_ir.Value]] = {}
-
-    def enter(inner: Iterable[onnx_ir.Value], outer: Iterable[onnx_ir.Value | None]) -> None:
-        for value, source in zip(inner, outer, strict=False):
-            reached.setdefault(value, []).extend([] if source is None else [source])
-
-    for node in all_nodes(model):
-        function = model.functions.get(node.op_identifier())
-        if function is not None:
-            enter(function.inputs, node.inputs)
-            enter(node.outputs, function.outputs)
-        elif node.domain not in DEFAULT_DOMAINS:
-            continue
-        elif node.op_type == "If":
-            for name in ("then_branch", "else_branch"):
-                enter(node.outputs, node.attributes[name].as_graph().outputs)
-        elif node.op_type == "Loop":
-            body = node.attributes["body"].as_graph()
-            enter(body.inputs, [None, None, *node.inputs[2:]])
-            enter(node.outputs, body.outputs[1:])
-        elif node.op_type in ("Scan", "SequenceMap"):
-            body = node.attributes["body"].as_graph()
-            enter(body.inputs, node.inputs)
-            enter(node.outputs, body.outputs)
-    return reached
 
 
 def _shape(value: onnx_ir.Value | None) -> Shape:

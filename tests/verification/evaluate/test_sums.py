@@ -57,9 +57,9 @@ def test_sums_that_only_grow_end_with_the_result(
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     feeds = {"x": drawn(x, 1), "w": drawn(w, 2)}
     (expected,) = run(session(model), feeds)
-    found = sums_on_the_way(onnx_ir.serde.deserialize_node(proto), [feeds["x"], feeds["w"]])
-    assert found is not None
-    assert np.array_equal(found, expected)
+    sums = sums_on_the_way(onnx_ir.serde.deserialize_node(proto), [feeds["x"], feeds["w"]])
+    assert sums is not None
+    assert np.array_equal(sums, expected)
 
 
 def test_weights_of_four_bits() -> None:
@@ -67,16 +67,16 @@ def test_weights_of_four_bits() -> None:
     codes = np.arange(32, dtype=np.uint8).reshape(2, 2, 8) * 7
     low, high = codes.reshape(2, 16) & 15, codes.reshape(2, 16) >> 4
     weights = np.stack([low, high], -1).reshape(2, 32) * np.float32(2)
-    found = sums_on_the_way(
+    sums = sums_on_the_way(
         node, [np.ones((1, 32), np.float16), codes, np.full(4, 2, np.float16), np.zeros((2, 1), np.uint8)]
     )
-    assert found is not None
-    assert np.array_equal(found, [weights.sum(1)])
+    assert sums is not None
+    assert np.array_equal(sums, [weights.sum(1)])
 
 
 def test_a_sum_that_falls_again_counts_at_its_height() -> None:
-    node, x = onnx_ir.node("Conv", []), np.ones((1, 4, 1), np.float32)
-    found = sums_on_the_way(node, [x, np.array([[[3], [4], [-5], [-2]]], np.float32)])
-    assert found is not None
-    assert found.tolist() == [[[7.0]]]
+    node, x = onnx_ir.node("Conv", [], outputs=[onnx_ir.val("y")]), np.ones((1, 4, 1), np.float32)
+    sums = sums_on_the_way(node, [x, np.array([[[3], [4], [-5], [-2]]], np.float32)])
+    assert sums is not None
+    assert sums.tolist() == [[[7.0]]]
     assert sums_on_the_way(onnx_ir.node("Add", []), [x, x]) is None

@@ -92,10 +92,10 @@ def mutants(first: int = 0) -> Iterator[tuple[int, onnx.ModelProto, onnx.ModelPr
 def changes_an_element(model: onnx.ModelProto, mutant: onnx.ModelProto) -> bool:
     """True if execution finds a different element of the output."""
     try:
-        found = verify(model, mutant, sets=4, engine="reference").mismatch
+        mismatch = verify(model, mutant, sets=4, engine="reference").mismatch
     except PromotionError:  # a cast to another type leaves operands of two types
         return False
-    return found is not None and bool(found.difference.index)
+    return mismatch is not None and bool(mismatch.difference.index)
 
 
 def mutate(model: onnx.ModelProto, random: Random) -> str:
@@ -150,8 +150,8 @@ def _constant(model: onnx.ModelProto, random: Random) -> str:
 
 def _swapped(model: onnx.ModelProto, node: onnx.NodeProto) -> str:
     """The cast moved past the node that makes its operand, whatever that does."""
-    maker = next((each for each in model.graph.node if node.input[0] in each.output), None)
-    users = [each for each in model.graph.node if maker is not None and maker.output[0] in each.input]
+    maker = next((other for other in model.graph.node if node.input[0] in other.output), None)
+    users = [other for other in model.graph.node if maker is not None and maker.output[0] in other.input]
     if maker is None or maker.op_type == "Cast" or len(users) > 1 or len(maker.input) != 1:
         return ""
     copies = [onnx.NodeProto(), onnx.NodeProto()]

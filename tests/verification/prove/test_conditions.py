@@ -31,13 +31,13 @@ def proven(a: onnx_ir.Model, b: onnx_ir.Model, **options: Any) -> bool:
     return set(prove(a, b, **settings).proven) == {value.name for value in a.graph.outputs}
 
 
-_F, _H, _I = (f"g ({each}[N] x) => ({each}[N] y)" for each in ("float", "float16", "int8"))
+_F, _H, _I = (f"g ({kind}[N] x) => ({kind}[N] y)" for kind in ("float", "float16", "int8"))
 _TO_HALF = "g (float[N] x) => (float16[N] y)"
 _U = "g (float[N] x) => (uint32[N] y)"
 _K = "k = Constant <value_float = {}> ()"
 _COUNT = ", ".join(map(str, range(255)))
 _DRAW = "g () => (float[2] y)"
-_TRUE, _FALSE = (f"t = Constant <value = bool {{{each}}}> ()" for each in (1, 0))
+_TRUE, _FALSE = (f"t = Constant <value = bool {{{flag}}}> ()" for flag in (1, 0))
 _IF = "y = If (c) <then_branch = a () => (float[N] p) {{ {} }}, else_branch = b () => (float[N] q) {{ {} }}>"
 _LOOP = """{} y = Loop (n, t, x) <body = s (int64 i, bool c, float[N] a) => (bool d, float[N] b) {{ d = Identity (c) {} }}>"""
 _WIDE = "a = Cast <to = 11> (x) b = Cast <to = 1> (a)"

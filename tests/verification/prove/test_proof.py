@@ -18,38 +18,6 @@ from tests.verification.prove.mutants import mutants, rewrites
 HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
 MUTANTS = int(os.environ.get("CASTSMITH_MUTANTS", shortened("mutants of rewrites", 16, 5)))
 
-REWRITES = {
-    "a cast that changes nothing": (
-        "g (float16[N] x) => (float16[N] y) { a = Cast <to = 1> (x) y = Cast <to = 10> (a) }",
-        "g (float16[N] x) => (float16[N] y) { y = Identity (x) }",
-    ),
-    "a chain": (
-        "g (int64[N] x) => (int16[N] y) { a = Cast <to = 6> (x) y = Cast <to = 5> (a) }",
-        "g (int64[N] x) => (int16[N] y) { y = Cast <to = 5> (x) }",
-    ),
-    "a cast past a move": (
-        "g (float[N, 3] x) => (float16[3, N] y) { t = Transpose <perm = [1, 0]> (x) y = Cast <to = 10> (t) }",
-        "g (float[N, 3] x) => (float16[3, N] y) { c = Cast <to = 10> (x) y = Transpose <perm = [1, 0]> (c) }",
-    ),
-    "casts past a concatenation": (
-        "g (float[N] x, float[M] z) => (float16[K] y) { c = Concat <axis = 0> (x, z) y = Cast <to = 10> (c) }",
-        """g (float[N] x, float[M] z) => (float16[K] y) {
-            a = Cast <to = 10> (x) b = Cast <to = 10> (z) y = Concat <axis = 0> (a, b) }""",
-    ),
-    "a constant that is folded": (
-        """g (float[2] x) => (float[2] y) <double[2] w = {0.1, 0.2}> { c = Cast <to = 1> (w) y = Add (x, c) }""",
-        """g (float[2] x) => (float[2] y) <float[2] c = {0.1, 0.2}> { y = Add (x, c) }""",
-    ),
-    "a size that is fixed": (
-        "g (float[N, 3] x) => (int64[1] y) { a = Neg (x) y = Shape <start = 1> (a) }",
-        "g (float[N, 3] x) => (int64[1] y) { y = Constant <value_ints = [3]> () }",
-    ),
-    "a promotion": (
-        "g (float16[N] x, float[N] z) => (float[N] y) { y = Add (x, z) }",
-        "g (float16[N] x, float[N] z) => (float[N] y) { c = Cast <to = 1> (x) y = Add (c, z) }",
-    ),
-}
-
 UNLIKE = {
     "two chains that agree where either agrees with a direct cast": (
         """g (double[N] x) => (float8e4m3fn[N] y) {
@@ -57,25 +25,13 @@ UNLIKE = {
         """g (double[N] x) => (float8e4m3fn[N] y) {
             a = Cast <to = 16> (x) b = Cast <to = 19> (a) y = Cast <to = 17, saturate = 0> (b) }""",
     ),
-    "a NaN whose payload is looked at": (
-        "g (float[N] x) => (uint32[N] y) { a = Cast <to = 11> (x) b = Cast <to = 1> (a) y = BitCast <to = 12> (b) }",
-        "g (float[N] x) => (uint32[N] y) { y = BitCast <to = 12> (x) }",
-    ),
     "a third operand": (
         "g (int8[N] x) => (int8[N] y) { k = Constant <value = int8 {3}> () n = Neg (x) y = Max (x, k, n) }",
         "g (int8[N] x) => (int8[N] y) { k = Constant <value = int8 {3}> () y = Max (x, k) }",
     ),
-    "sizes that are not fixed": (
-        "g (float[N, 3] x) => (int64[K] y) { a = Neg (x) y = Shape <start = 1> (a) }",
-        "g (float[N, 3] x) => (int64[K] y) { y = Constant <value_ints = [4]> () }",
-    ),
     "a size of what is no input": (
         "g (float[N] x) => (int64[K] y) { a = NonZero (x) y = Shape <start = 1> (a) }",
         "g (float[N] x) => (int64[K] y) <int64[0] y0 = {}> { y = Identity (y0) }",
-    ),
-    "a transposition": (
-        "g (float[3, 3] x) => (float[3, 3] y) { y = Transpose <perm = [1, 0]> (x) }",
-        "g (float[3, 3] x) => (float[3, 3] y) { y = Transpose <perm = [0, 1]> (x) }",
     ),
     "a rounding somewhere else": (
         "g (float[N] x) => (float16[N] y) { s = Sqrt (x) y = Cast <to = 10> (s) }",
@@ -88,11 +44,6 @@ def proven(a: str, b: str, *, nan_bits: bool = False) -> dict[str, str]:
     models = [as_model(onnx.parser.parse_model(HEAD + text)) for text in (a, b)]
     rules = castsmith.PromotionRules(promote_unsafe=True)
     return prove(*models, rules=rules, nan_bits=nan_bits).proven
-
-
-@pytest.mark.parametrize("name", REWRITES)
-def test_a_rewrite_is_proven(name: str) -> None:
-    assert set(proven(*REWRITES[name])) == {"y"}
 
 
 @pytest.mark.parametrize("name", UNLIKE)
@@ -131,15 +82,6 @@ def test_of_a_function_to_text_nothing_is_known() -> None:
     assert not proven(text.format("x"), text.format("a"))
 
 
-def test_operators_that_changed_with_the_same_parameters_are_not_proven() -> None:
-    for name, body, opsets in (
-        ("PRelu", "g (float[A, B, C] x, float[3] s) => (float[A, B, C] y) { y = PRelu (x, s) }", (6, 7)),
-        ("OneHot", "g (int64[N] x, int64 d, float[2] v) => (float[N, K] y) { y = OneHot (x, d, v) }", (10, 11)),
-    ):
-        models = [as_model(onnx.parser.parse_model(HEAD.replace("23", str(opset)) + body)) for opset in opsets]
-        assert prove(*models).proven == {}, name
-
-
 def test_operands_shared_many_times_over_take_no_time() -> None:
     """Each Where has one operand twice: without memory the work doubles with each."""
     chain = " ".join(f"t{index + 1} = Where (c, t{index}, t{index})" for index in range(200))
@@ -174,5 +116,5 @@ def test_no_mutant_is_proven() -> None:
 
 
 def test_most_rewrites_are_proven() -> None:
-    found = [prove(*map(as_model, pair)).proven for pair in itertools.islice(rewrites(), 32)]
-    assert sum(map(bool, found)) > 0.8 * len(found)
+    proofs = [prove(*map(as_model, pair)).proven for pair in itertools.islice(rewrites(), 32)]
+    assert sum(map(bool, proofs)) > 0.8 * len(proofs)
