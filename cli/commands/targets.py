@@ -71,7 +71,7 @@ def _facts(data: dict[str, Any]) -> Iterator[str]:
     if data["held"]:
         yield f"  holds: {', '.join(f'{name} in {holder}' for name, holder in data['held'].items())}"
     if data["casts"] is not None:
-        yield f"  rejected casts: {', '.join(_rejected(data['casts'])) or 'none'}"
+        yield f"  rejected casts: {', '.join(_rejected(data)) or 'none'}"
     if data["operators_on_float8"]:
         since = (f"{name} (opset {opset})" for name, opset in data["operators_on_float8"].items())
         yield f"  float8 in: {', '.join(since)}"
@@ -88,10 +88,10 @@ def _facts(data: dict[str, Any]) -> Iterator[str]:
         yield f"    {key}: {source}" if key else f"    {source}"
 
 
-def _rejected(casts: dict[str, list[str]]) -> Iterator[str]:
+def _rejected(data: dict[str, Any]) -> Iterator[str]:
     """Yield the casts between types of the target that it does not load, those of one type together."""
-    for source, loaded in casts.items():
-        rejected = [name for name in casts if name not in (*loaded, source)]
+    for source, loaded in data["casts"].items():
+        rejected = [name for name in data["types"] if name in data["casts"] and name not in (*loaded, source)]
         if rejected:
             yield f"{source} to {' and '.join(rejected)}"
 
