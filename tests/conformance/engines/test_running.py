@@ -88,7 +88,3 @@ def test_other_nan_are_right_and_counted() -> None:
     codes[np.isnan(vector.output)] ^= 1
     outcome = judge(vector, codes.tobytes())
     assert (outcome.status, outcome.nan_bits) == ("right", 2)
-
-
-def test_every_engine_names_its_package() -> None:
-    assert all(package and name for name, (package, _) in worker.ENGINES.items())
