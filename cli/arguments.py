@@ -20,7 +20,9 @@ Commands = Any
 _NO_COLOR = "print no colours (the same as setting NO_COLOR)"
 
 
-def add_command(commands: Commands, name: str, run: str, summary: str, common: Sequence[str] = ()) -> Parser:
+def add_command(
+    commands: Commands, name: str, run: str, summary: str, common: Sequence[str] = (), formats: Sequence[str] = ()
+) -> Parser:
     """Return a parser for the command `name`, which `run` carries out; every command supports --json.
 
     Args:
@@ -29,10 +31,17 @@ def add_command(commands: Commands, name: str, run: str, summary: str, common: S
         run: The function that carries it out, as `module:function` in `castsmith.cli.commands`.
         summary: One phrase for the help.
         common: The options that --help shows; empty for all.
+        formats: The formats beside text and JSON, which `format_of` chooses.
     """
     parser: Parser = commands.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
     parser.run = run
     parser.general.add_argument("--no-color", action="store_true", default=argparse.SUPPRESS, help=_NO_COLOR)
+    if formats:
+        choices = ("text", "json", *formats)
+        parser.add_argument("--format", choices=choices, help="output format (default: text)")
+        parser.add_argument("--json", action="store_true", help="the same as --format json")
+    else:
+        parser.general.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.epilog = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in meanings(name).items()) + "."
     parser.common = common
     return parser
@@ -121,20 +130,8 @@ def add_verbose(parser: Parser) -> None:
     parser.general.add_argument("-v", "--verbose", action="store_true", help="print each step and its time on stderr")
 
 
-def add_json(parser: Parser) -> None:
-    """Add the option --json."""
-    parser.general.add_argument("--json", action="store_true", help="print JSON instead of text")
-
-
-def add_format(parser: Parser, *formats: str) -> None:
-    """Add the options --format, with `formats` beside text and json, and --json."""
-    choices = ("text", "json", *formats)
-    parser.add_argument("--format", choices=choices, help="output format (default: text)")
-    parser.add_argument("--json", action="store_true", help="the same as --format json")
-
-
 def format_of(arguments: argparse.Namespace) -> str:
-    """Return how the result is printed, as the options of `add_format` say."""
+    """Return how the result is printed, as the options of `add_command` say."""
     return "json" if arguments.json else arguments.format or "text"
 
 

@@ -20,7 +20,7 @@ import castsmith
 from castsmith.cli.deferred import defer_sympy
 from castsmith.cli.deprecated import MOVED, renamed
 from castsmith.cli.messages import remark
-from castsmith.cli.parser import Parser, UsageError, flags_of, given_options, subcommands
+from castsmith.cli.parser import Parser, UsageError, flags_of, names_given, subcommands
 from castsmith.cli.running import ended, run_command
 from castsmith.cli.usage import reading, reference, writing
 from castsmith.numerics.errors import did_you_mean, most_similar
@@ -110,7 +110,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
     command_words = renamed(command, command_words, quiet=_is_quiet(words))
     _require_options(parser, command_words)
     arguments = _parsed(parser, command_words)
-    arguments.given = given_options(parser, arguments)
+    arguments.given = names_given(parser, arguments)
     arguments.command, arguments.run, arguments.parser = command, parser.run, parser
     return arguments
 

@@ -34,12 +34,6 @@ def is_html(path: Path) -> bool:
     return path.suffix.lower() in (".html", ".htm")
 
 
-def require_report(path: Path) -> None:
-    """Raise OptionError if the name of a report does not say whether it is JSON or a page."""
-    if not is_html(path) and path.suffix.lower() != ".json":
-        raise OptionError(f"--report {path}: the name must end in .json or .html.")
-
-
 def report_path(arguments: argparse.Namespace, models: Iterable[str]) -> Path | None:
     """Return the file of --report. Raises OptionError or ModelError, before any work, if it must not be written."""
     if arguments.report is None:
@@ -49,7 +43,8 @@ def report_path(arguments: argparse.Namespace, models: Iterable[str]) -> Path | 
     report = Path(arguments.report)
     sources = [None if model == STREAM else Path(model) for model in models]
     require_apart({**settings_files(arguments), "the model": sources}, {"--report": [report]})
-    require_report(report)
+    if not is_html(report) and report.suffix.lower() != ".json":
+        raise OptionError(f"--report {report}: the name must end in .json or .html.")
     require_writable(report)
     return report
 

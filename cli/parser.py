@@ -119,7 +119,7 @@ def flags_of(parser: argparse.ArgumentParser) -> list[str]:
     return [flag for action in parser._actions for flag in action.option_strings]  # pyright: ignore[reportPrivateUsage]
 
 
-def given_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> frozenset[str]:
+def names_given(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> frozenset[str]:
     """Return the names of the arguments that have another value than by default."""
     actions = parser._actions  # pyright: ignore[reportPrivateUsage]  # argparse has no public access
     return frozenset(

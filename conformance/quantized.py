@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,8 @@ def quantize_vectors(types: Sequence[DataType], opset: int | None = None) -> Ite
             continue
         for saturate in (True, False) if row.kind is Kind.FLOATING and row.bits == 8 else (True,):
             name = f"quantizelinear_{type_name(source)}_to_{type_name(target)}_{form.name}"
-            settings: dict[str, Any] = {} if saturate else {"saturate": False}
-            make = _quantization(name + ("" if saturate else "_no_saturate"), source, target, form, settings)
-            yield from _by_opset(make, opset)
+            name += "" if saturate else "_no_saturate"
+            yield from _by_opset(partial(_quantized, name, source, target, form, saturate), opset)
 
 
 def dequantize_vectors(types: Sequence[DataType], opset: int | None = None) -> Iterator[Vector]:
@@ -73,7 +73,7 @@ def dequantize_vectors(types: Sequence[DataType], opset: int | None = None) -> I
         if scale not in types or (source is not DataType.INT32 and element_type(source).since.quantized is None):
             continue
         name = f"dequantizelinear_{type_name(source)}_by_{type_name(scale)}_{form.name}"
-        yield from _by_opset(_dequantization(name, source, scale, form), opset)
+        yield from _by_opset(partial(_dequantized, name, source, scale, form), opset)
 
 
 Maker = Callable[[int], Vector]
@@ -134,63 +134,37 @@ def _attributes(form: _Form) -> dict[str, Attribute]:
     return {**axis, "block_size": form.block} if form.block else axis
 
 
-def _settings_of(attributes: Mapping[str, Attribute]) -> dict[str, Any]:
-    return {name: bool(value) if name == "saturate" else value for name, value in attributes.items()}
+def _quantized(name: str, source: DataType, target: DataType, form: _Form, saturate: bool, opset: int) -> Vector:
+    scale_type = source if 19 <= opset < 23 or (opset >= 19 and source is not DataType.INT32) else DataType.FLOAT
+    data = _shaped(scaled(source, target, form.scales[0], form.zero), form)
+    if element_type(scale_type).kind is Kind.INTEGER:  # int32 scales, of which only whole ones are numbers
+        scale, zero = _parameters(data.shape, DataType.FLOAT, target, form)
+        scale = np.maximum(np.rint(scale), 1).astype(np.int32)
+    else:
+        scale, zero = _parameters(data.shape, scale_type, target, form)
+    attributes = _attributes(form)
+    settings: dict[str, Any] = {**attributes, "saturate": saturate, "opset": opset}
+    operands = _operands(f"{name}_by_{type_name(scale_type)}", ("x", "y_scale", "y_zero_point"), (data, scale, zero))
+    clause = "QuantizeLinear: saturate(round(x / y_scale) + y_zero_point), ties to even; to floats as Cast does"
+    output = quantize_linear(data, scale, zero, **settings)
+    spans = judge_quantize(data, scale, zero, **settings).spans()
+    attributes |= {} if saturate else {"saturate": 0}
+    return Vector(name, "QuantizeLinear", opset, opset, attributes, operands, output, spans, clause)
 
 
-def _quantization(name: str, source: DataType, target: DataType, form: _Form, settings: Mapping[str, Any]) -> Maker:
-    attributes = {**_attributes(form), **{key: int(value) for key, value in settings.items()}}
-
-    def make(opset: int) -> Vector:
-        scale_type = source if 19 <= opset < 23 or source is not DataType.INT32 else DataType.FLOAT
-        if opset < 19:
-            scale_type = DataType.FLOAT
-        data = _shaped(scaled(source, target, form.scales[0], form.zero), form)
-        if element_type(scale_type).kind is Kind.INTEGER:  # int32 scales, of which only whole ones are numbers
-            scale, zero = _parameters(data.shape, DataType.FLOAT, target, form)
-            scale = np.maximum(np.rint(scale), 1).astype(np.int32)
-        else:
-            scale, zero = _parameters(data.shape, scale_type, target, form)
-        settings: dict[str, Any] = {**_settings_of(attributes), "opset": opset}
-        return Vector(
-            name,
-            "QuantizeLinear",
-            opset,
-            opset,
-            attributes,
-            _operands(f"{name}_by_{type_name(scale_type)}", ("x", "y_scale", "y_zero_point"), (data, scale, zero)),
-            quantize_linear(data, scale, zero, **settings),
-            judge_quantize(data, scale, zero, **settings).spans(),
-            "QuantizeLinear: saturate(round(x / y_scale) + y_zero_point), ties to even; to floats as Cast does",
-        )
-
-    return make
-
-
-def _dequantization(name: str, source: DataType, scale_type: DataType, form: _Form) -> Maker:
-    e8m0 = scale_type is DataType.FLOAT8E8M0
-    attributes: dict[str, Attribute] = _attributes(form)
-    if e8m0:
+def _dequantized(name: str, source: DataType, scale_type: DataType, form: _Form, opset: int) -> Vector:
+    attributes = _attributes(form)
+    if scale_type is DataType.FLOAT8E8M0:
         attributes["output_dtype"] = int(DataType.FLOAT)
-
-    def make(opset: int) -> Vector:
-        data = _shaped(values_for(source, DataType.FLOAT, whole_bits=WHOLE_BITS if form is _FORMS[1] else 8), form)
-        with_zero = element_type(source).kind is Kind.INTEGER and source is not DataType.INT32
-        scale, zero = _parameters(data.shape, scale_type, source if with_zero else None, form)
-        settings: dict[str, Any] = {**_settings_of(attributes), "opset": opset}
-        return Vector(
-            name,
-            "DequantizeLinear",
-            opset,
-            opset,
-            attributes,
-            _operands(name, ("x", "x_scale", "x_zero_point"), (data, scale, zero)),
-            dequantize_linear(data, scale, zero, **settings),
-            judge_dequantize(data, scale, zero, **settings).spans(),
-            "DequantizeLinear: (x - x_zero_point) * x_scale",
-        )
-
-    return make
+    data = _shaped(values_for(source, DataType.FLOAT, whole_bits=WHOLE_BITS if form is _FORMS[1] else 8), form)
+    with_zero = element_type(source).kind is Kind.INTEGER and source is not DataType.INT32
+    scale, zero = _parameters(data.shape, scale_type, source if with_zero else None, form)
+    settings: dict[str, Any] = {**attributes, "opset": opset}
+    operands = _operands(name, ("x", "x_scale", "x_zero_point"), (data, scale, zero))
+    clause = "DequantizeLinear: (x - x_zero_point) * x_scale"
+    output = dequantize_linear(data, scale, zero, **settings)
+    spans = judge_dequantize(data, scale, zero, **settings).spans()
+    return Vector(name, "DequantizeLinear", opset, opset, attributes, operands, output, spans, clause)
 
 
 _QONNX_DOMAIN = "qonnx.custom_op.general"

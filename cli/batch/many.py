@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from castsmith.cli.batch.unchanged import Record
 from castsmith.cli.collisions import place, require_apart, settings_files
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, worst
 from castsmith.cli.outcome import Outcome, Task, Wanted
-from castsmith.cli.output import is_html, require_report, require_writable, write_file
+from castsmith.cli.output import is_html, report_path, write_file
 from castsmith.cli.streams import STREAM
 from castsmith.cli.text.json import json_text
 from castsmith.cli.text.screen import progress
@@ -53,10 +54,6 @@ def run_many(arguments: argparse.Namespace) -> int:
             f"-o {folder} is one file, but there are several models: name a folder, such as -o {folder.stem}."
         )
     _require_places(arguments, tasks)
-    report = None if arguments.report is None else Path(arguments.report)
-    if report is not None:
-        require_report(report)
-        require_writable(report)
     settings = [path for paths in settings_files(arguments).values() for path in paths if path is not None]
     record = Record(folder, _options(arguments), settings) if arguments.skip_unchanged else None
     if arguments.dry_run:
@@ -264,12 +261,9 @@ def _require_places(arguments: argparse.Namespace, tasks: Sequence[Task]) -> Non
                     f"{task.source} would be written to {output}, over the input {sources[output_place]}: rename one."
                 )
             by_place[output_place] = task.source
-    settings = settings_files(arguments)
-    outputs, data = [Path(task.output) for task in tasks], [_data_of(arguments, task) for task in tasks]
-    models = {"the model": [*(Path(task.source) for task in tasks), *outputs], "the data file": data}
-    report = None if arguments.report is None else Path(arguments.report)
-    require_apart(settings, {"OUT": outputs})
-    require_apart({**settings, **models}, {"--report": [report]})
+    require_apart(settings_files(arguments), {"OUT": [Path(task.output) for task in tasks]})
+    files = ((task.source, task.output, str(_data_of(arguments, task))) for task in tasks)
+    report_path(arguments, chain.from_iterable(files))
 
 
 def _data_of(arguments: argparse.Namespace, task: Task) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
 from castsmith.cli.outcome import Outcome
 from castsmith.cli.text.terminal import change_text, columns, counted, print_line, print_text, size_text
 
-_RESULTS = {REFUSED: "refused", INCONCLUSIVE: "inconclusive"}
+_WRITTEN = {DONE: "written", REFUSED: "refused", INCONCLUSIVE: "inconclusive"}
 _COMPARED = {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "inconclusive"}
 _STYLES = {"failed": "red", "refused": "red", "different": "red", "inconclusive": "yellow"}
 _ORDER = ("failed", "refused", "different", "inconclusive")
@@ -40,16 +41,13 @@ def table_of(
 
 def summary_line(command: str, counts: Mapping[str, int], everything: Sequence[Outcome]) -> str:
     """Return the counts of all models, those that are 0 left out."""
+    words = Counter(_word(command, done) for done in everything)
     if command == "verify":
-        codes = [done.exit_code for done in everything]
-        counts_by_word = [(codes.count(code), word) for code, word in _COMPARED.items()]
-        counts_by_word.append((len(codes) - sum(number for number, _ in counts_by_word), "failed"))
-        outcomes = ", ".join(f"{number} {word}" for number, word in counts_by_word if number)
+        outcomes = ", ".join(f"{words[word]} {word}" for word in (*_COMPARED.values(), "failed") if words[word])
     else:
         unsure = f" ({counts['inconclusive']} inconclusive)" if counts["inconclusive"] else ""
         unchanged = f", {counts['unchanged']} unchanged" if counts["unchanged"] else ""
-        dry = any(_file_status(done) == "would be written" for done in everything)
-        word = "would be written" if dry else "written"
+        word = _DRY if words[_DRY] else "written"
         outcomes = f"{counts['written']} {word}{unsure}{unchanged}, {counts['failed']} failed"
     return f"{counted(counts['models'], 'model')}: {outcomes}"
 
@@ -57,22 +55,26 @@ def summary_line(command: str, counts: Mapping[str, int], everything: Sequence[O
 _FIGURES = ("rewrites", "skipped", "casts", "size")
 
 
+_DRY = "would be written"
+
+
 def _row(command: str, done: Outcome) -> tuple[str, ...]:
-    """Return the row of one model: its file, how it ended, and figures or the reason."""
-    names, code = _COMPARED if command == "verify" else _RESULTS, done.exit_code
+    """Return the row of one model: its file, how it ended, and figures."""
+    word, report = _word(command, done), done.report
     if command == "verify":
-        return done.task.source, names.get(code, "failed"), _compared(done.report)
+        return done.task.source, word, _compared(report)
+    if report is None or word not in ("written", _DRY, "inconclusive"):
+        return done.task.source, word, *[""] * len(_FIGURES)
+    return done.task.source, word, *_figures(report["summary"])
+
+
+def _word(command: str, done: Outcome) -> str:
+    """Return how the model ended; of a dry run the report names no output."""
     if done.unchanged:
-        return done.task.source, "unchanged", *[""] * len(_FIGURES)
-    if code not in (DONE, INCONCLUSIVE) or done.report is None:
-        return done.task.source, names.get(code, "failed"), *[""] * len(_FIGURES)
-    return done.task.source, names.get(code, _file_status(done)), *_figures(done.report["summary"])
-
-
-def _file_status(done: Outcome) -> str:
-    """Return what happened to a result: of a dry run the report names no output."""
-    dry = done.report is not None and done.report["output"] is None
-    return "would be written" if dry and done.exit_code in (DONE, INCONCLUSIVE) else "written"
+        return "unchanged"
+    if command != "verify" and done.exit_code == DONE and done.report is not None and done.report["output"] is None:
+        return _DRY
+    return (_COMPARED if command == "verify" else _WRITTEN).get(done.exit_code, "failed")
 
 
 def _compared(report: Mapping[str, Any] | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -72,10 +72,8 @@ def _facts_of_file(name: str) -> dict[str, Any]:
     source, flaws = source_of(name), list[Flaw]()
     model = read_partly(source, flaws)
     tell_flaws(shown(name), flaws)
-    facts = _facts(model) if isinstance(model, onnx_ir.Model) else _facts_of_proto(model)
-    facts["file_bytes"] = size_of(source)
-    facts["targets"] = {name: _verdict(findings) for name, findings in _findings(model, flaws).items()}
-    return facts
+    targets = {name: _verdict(findings) for name, findings in _findings(model, flaws).items()}
+    return {**_facts(model), "file_bytes": size_of(source), "targets": targets}
 
 
 def _findings(model: onnx_ir.Model | onnx.ModelProto, flaws: Sequence[Flaw]) -> dict[str, list[Diagnostic]]:
@@ -90,34 +88,31 @@ def _findings(model: onnx_ir.Model | onnx.ModelProto, flaws: Sequence[Flaw]) -> 
         return dict.fromkeys(target_names(), unsupported)
 
 
-def _facts(model: onnx_ir.Model) -> dict[str, Any]:
-    sizes = measure(model)
-    return {
+def _facts(model: onnx_ir.Model | onnx.ModelProto) -> dict[str, Any]:
+    """Return what the model holds; of one that cannot be loaded what its file states, without the bytes of tensors."""
+    facts: dict[str, Any] = {
         "producer": " ".join(filter(None, (model.producer_name, model.producer_version))) or None,
         "ir_version": model.ir_version,
-        "opsets": dict(model.opset_imports),
-        "inputs": _ports(value for value in model.graph.inputs if value.name not in model.graph.initializers),
-        "outputs": _ports(model.graph.outputs),
-        "nodes": sizes.nodes,
         "functions": len(model.functions),
-        "operators": sizes.operators,
-        "tensor_bytes": sizes.tensor_bytes,
-        "tensor_types": sizes.tensor_types,
-        "data_files": {str(path): os.stat(path).st_size for path in sorted(files_read(model)) if path.is_file()},
     }
-
-
-def _facts_of_proto(model: onnx.ModelProto) -> dict[str, Any]:
-    """Return what the file of a model that cannot be loaded states; the bytes of its tensors are unknown."""
+    if isinstance(model, onnx_ir.Model):
+        sizes, inputs = measure(model), (v for v in model.graph.inputs if v.name not in model.graph.initializers)
+        return facts | {
+            "opsets": dict(model.opset_imports),
+            "inputs": [{"name": value.name or "", "type": type_text(value)} for value in inputs],
+            "outputs": [{"name": value.name or "", "type": type_text(value)} for value in model.graph.outputs],
+            "nodes": sizes.nodes,
+            "operators": sizes.operators,
+            "tensor_bytes": sizes.tensor_bytes,
+            "tensor_types": sizes.tensor_types,
+            "data_files": {str(path): os.stat(path).st_size for path in sorted(files_read(model)) if path.is_file()},
+        }
     operators = Counter(node.op_type for node in _nodes(model))
-    return {
-        "producer": " ".join(filter(None, (model.producer_name, model.producer_version))) or None,
-        "ir_version": model.ir_version,
+    return facts | {
         "opsets": {entry.domain: entry.version for entry in model.opset_import},
         "inputs": [{"name": value.name, "type": _declared(value)} for value in model.graph.input],
         "outputs": [{"name": value.name, "type": _declared(value)} for value in model.graph.output],
         "nodes": operators.total(),
-        "functions": len(model.functions),
         "operators": dict(operators.most_common()),
         "tensor_bytes": None,
         "tensor_types": {},
@@ -137,10 +132,6 @@ def _declared(value: onnx.ValueInfoProto) -> str:
         return type_text(onnx_ir.serde.deserialize_value_info_proto(value, None))
     except (ValueError, RuntimeError):  # an element type that there is not
         return "?"
-
-
-def _ports(values: Iterable[onnx_ir.Value]) -> list[dict[str, str]]:
-    return [{"name": value.name or "", "type": type_text(value)} for value in values]
 
 
 def _verdict(findings: Sequence[Diagnostic]) -> dict[str, Any]:

@@ -19,27 +19,19 @@ if TYPE_CHECKING:
 
     from onnx_ir import DataType
 
-    from castsmith.targets.statements import WrongCast
     from castsmith.targets.target import Target
 
 
 def run(arguments: argparse.Namespace) -> int:
     names, complete = usable(target_names(), load_target)
     targets = [load_target(name) for name in names]
+    fields = [(target.name, target.description, aliases_of(target.name)) for target in targets]
     if arguments.json:
-        fields = [(target.name, target.description, aliases_of(target.name)) for target in targets]
         print_json({"targets": [{"name": n, "description": text, "aliases": aliases} for n, text, aliases in fields]})
     else:
-        print_lines(table_lines((target.name, _with_aliases(target)) for target in targets))
+        also = {name: f" (also {', '.join(aliases)})" if aliases else "" for name, _, aliases in fields}
+        print_lines(table_lines((name, f"{text}{also[name]}") for name, text, _ in fields))
     return DONE if complete else UNUSABLE
-
-
-def _with_aliases(target: Target) -> str:
-    """Return the description of a target, and the other names that lead to it."""
-    from castsmith.targets.target import aliases_of
-
-    aliases = aliases_of(target.name)
-    return f"{target.description} (also {', '.join(aliases)})" if aliases else target.description
 
 
 def run_probe(arguments: argparse.Namespace) -> int:
@@ -54,75 +46,65 @@ def run_probe(arguments: argparse.Namespace) -> int:
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    target = load_target(name_of_target(arguments.name))
+    data = _as_data(load_target(name_of_target(arguments.name)))
     if arguments.json:
-        print_json({"target": _as_data(target)})
-    else:
-        print_lines(_as_lines(target))
+        print_json({"target": data})
+        return DONE
+    head = Line((("bold", data["name"]), ("", f": {data['description']}")), 4)
+    print_lines([head, *(Line((("", text),), len(text) - len(text.lstrip()) + 4) for text in _facts(data))])
+    if data["hazards"]:
+        print_lines([Line((("", "  hazards:"),)), *table_lines(data["hazards"].items(), "    ")])
     return DONE
 
 
-def _as_lines(target: Target) -> Iterator[Line]:
-    yield Line((("bold", target.name), ("", f": {target.description}")), 4)
-    for text in _facts(target):
-        yield Line((("", text),), len(text) - len(text.lstrip()) + 4)
-    if target.hazards:
-        yield Line((("", "  hazards:"),))
-        yield from table_lines(target.hazards.items(), "    ")
-
-
-def _facts(target: Target) -> Iterator[str]:
-    if target.release:
-        newest = f"{target.newest_release} is the newest seen" if target.newest_release else "the newest is unknown"
-        yield f"  release {target.release}{' (out of date)' if target.is_stale else ''}; {newest}"
-    yield f"  newest opset {_number(target, 'newest_opset')}, newest IR version {_number(target, 'newest_ir_version')}"
-    unknown = "unknown" if "types" in target.unknown else ""
-    yield f"  types: {unknown or ', '.join(_names(target.types)) or 'none'}"
-    yield f"  unsupported types: {unknown or ', '.join(_names(target.lacks)) or 'nothing'}"
-    if "kernels" in target.unknown:
+def _facts(data: dict[str, Any]) -> Iterator[str]:
+    if data["release"]:
+        newest = f"{data['newest_release']} is the newest seen" if data["newest_release"] else "the newest is unknown"
+        yield f"  release {data['release']}{' (out of date)' if data['is_stale'] else ''}; {newest}"
+    newest_opset, newest_ir = (data[key] or "unknown" for key in ("newest_opset", "newest_ir_version"))
+    yield f"  newest opset {newest_opset}, newest IR version {newest_ir}"
+    unknown = "unknown" if "types" in data["unknown"] else ""
+    yield f"  types: {unknown or ', '.join(data['types']) or 'none'}"
+    yield f"  unsupported types: {unknown or ', '.join(data['lacks']) or 'nothing'}"
+    if "kernels" in data["unknown"]:
         yield "  operators by type: unknown"
-    if target.held:
-        holders = (f"{_names([dtype])[0]} in {_names([holder])[0]}" for dtype, holder in target.held.items())
-        yield f"  holds: {', '.join(holders)}"
-    if target.casts is not None:
-        yield f"  rejected casts: {', '.join(_refused(target)) or 'none'}"
-    since = [f"{name} (opset {opset})" for name, opset in target.operators_on_float8.items()]
-    if since:
+    if data["held"]:
+        yield f"  holds: {', '.join(f'{name} in {holder}' for name, holder in data['held'].items())}"
+    if data["casts"] is not None:
+        yield f"  rejected casts: {', '.join(_rejected(data)) or 'none'}"
+    if data["operators_on_float8"]:
+        since = (f"{name} (opset {opset})" for name, opset in data["operators_on_float8"].items())
         yield f"  float8 in: {', '.join(since)}"
-    if target.wrong_casts:
+    if data["wrong_casts"]:
         yield "  casts that it computes differently from the standard:"
-    for entry in target.wrong_casts:
-        yield f"    {_cast_text(entry)}"
-        yield f"      {entry.wrong}"
-    if target.as_written:
-        yield f"  computes as written: {target.as_written}"
-    if target.evidence:
+    for wrong_cast in data["wrong_casts"]:
+        yield f"    {_cast_text(wrong_cast)}"
+        yield f"      {wrong_cast['wrong']}"
+    if data["as_written"]:
+        yield f"  computes as written: {data['as_written']}"
+    if data["evidence"]:
         yield "  evidence:"
-    for key, source in target.evidence.items():
+    for key, source in data["evidence"].items():
         yield f"    {key}: {source}" if key else f"    {source}"
 
 
-def _number(target: Target, key: str) -> str:
-    return "unknown" if key in target.unknown else str(getattr(target, key))
-
-
-def _refused(target: Target) -> Iterator[str]:
+def _rejected(data: dict[str, Any]) -> Iterator[str]:
     """Yield the casts between types of the target that it does not load, those of one type together."""
-    for source, loaded in (target.casts or {}).items():
-        refused = (target.casts or {}).keys() - loaded - {source}
-        if refused:
-            yield f"{_names([source])[0]} to {' and '.join(_names(refused))}"
+    for source, loaded in data["casts"].items():
+        rejected = [name for name in data["types"] if name in data["casts"] and name not in (*loaded, source)]
+        if rejected:
+            yield f"{source} to {' and '.join(rejected)}"
 
 
-def _cast_text(entry: WrongCast) -> str:
-    conditions = [] if entry.saturate is None else [f"saturate = {int(entry.saturate)}"]
-    if entry.before_opset is not None:
-        conditions.append(f"before opset {entry.before_opset}")
-    if entry.disputed:
+def _cast_text(wrong_cast: dict[str, Any]) -> str:
+    conditions = [] if wrong_cast["saturate"] is None else [f"saturate = {int(wrong_cast['saturate'])}"]
+    if wrong_cast["before_opset"] is not None:
+        conditions.append(f"before opset {wrong_cast['before_opset']}")
+    if wrong_cast["disputed"]:
         conditions.append("disputed")
-    if entry.inherent:
+    if wrong_cast["inherent"]:
         conditions.append("left to it")
-    sides = f"{', '.join(_names(entry.sources))} to {', '.join(_names(entry.targets))}"
+    sides = f"{', '.join(wrong_cast['from'])} to {', '.join(wrong_cast['to'])}"
     return f"{sides} ({'; '.join(conditions)})" if conditions else sides
 
 

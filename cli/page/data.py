@@ -21,6 +21,7 @@ from castsmith.cli.page.overview import Overview, overview
 from castsmith.cli.report.data import effect_text
 from castsmith.cli.report.savings import Amount, ModelSizes
 from castsmith.cli.text.accuracy import error_notes, error_table, error_title
+from castsmith.cli.text.alike import Form
 from castsmith.cli.text.diff import change_forms
 from castsmith.cli.text.rewrites import KEPT_NODE, refusal_form, rewrite_form
 from castsmith.cli.text.terminal import change_text, counted, size_text
@@ -46,14 +47,14 @@ _LARGE = 1 << 18
 def report_page(title: str, sub: str, before: Overview, result: Result, sizes: ModelSizes) -> dict[str, Any]:
     """Return the page of one run of optimize; `before` is the map of the input model."""
     nodes = _nodes_at(result.model, [record.site for record in result.refusals])
-    net = net_rewrites(result.rewrites, result.model)
     items = [
-        *map(_diagnostic, result.diagnostics),
-        *(_rewrite(record, before) for record in net),
+        *(
+            entry(before, "diagnostic", found.severity.value, found.code, found.site, _helped(found), (str(index),))
+            for index, found in enumerate(result.diagnostics)
+        ),
+        *(_rewrite(record, before) for record in net_rewrites(result.rewrites, result.model)),
         *(_refusal(record, node, before) for record, node in zip(result.refusals, nodes, strict=True)),
     ]
-    keys = [(f"d{index}",) for index in range(len(result.diagnostics))]
-    _number_forms(items, [*keys, *map(rewrite_form, net), *map(refusal_form, result.refusals)])
     first, last = sizes.before, sizes.after
     kept_count = sum(record.rule == KEPT_NODE for record in result.refusals)
     figures = [
@@ -119,22 +120,24 @@ def finite(number: float) -> float:
 def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, differences: ModelDiff) -> dict[str, Any]:
     """Return the page of one comparison."""
     model_map = overview(a)
-    items: list[Entry] = [
-        {
-            "kind": "change",
-            "group": change.subject.partition(" ")[0],
-            "rule": change.kind,
-            "place": change.place,
-            "reason": _change_reason(change),
-            "detail": change.detail,
-            "before": change.before,
-            "after": change.after,
-            "at": model_map.places((change.removed,), (change.made,)),
-            **drawings((change.removed,), (change.made,), drawn=change.subject in ("node", "operator")),
-        }
-        for change in differences.changes
+    items = [
+        entry(
+            model_map,
+            "change",
+            change.subject.partition(" ")[0],
+            change.kind,
+            change.place,
+            _change_reason(change),
+            form,
+            (change.removed,),
+            (change.made,),
+            drawn=change.subject in ("node", "operator"),
+            detail=change.detail,
+            before=change.before,
+            after=change.after,
+        )
+        for change, form in zip(differences.changes, change_forms(differences.changes), strict=True)
     ]
-    _number_forms(items, change_forms(differences.changes))
     counts = {
         "same": differences.nodes_same,
         "changed": differences.nodes_changed,
@@ -144,13 +147,6 @@ def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, differences: Model
     figures = [("differences", str(len(items))), *((f"nodes {key}", str(count)) for key, count in counts.items())]
     sub = "The models are the same." if not items else counted(len(items), "difference")
     return page_of(title, sub, figures, items, model_map, overview(b))
-
-
-def _number_forms(items: Sequence[Entry], forms: Sequence[tuple[str, ...]]) -> None:
-    """Give items that differ only in names and shapes the same number, as the text shows them once."""
-    numbers: dict[tuple[str, ...], int] = {}
-    for item, form in zip(items, forms, strict=True):
-        item["form"] = numbers.setdefault((item["kind"], item["group"], item["rule"], *form), len(numbers))
 
 
 def _change_reason(change: Change) -> str:
@@ -172,6 +168,9 @@ def page_of(
     before: Overview,
     after: Overview,
 ) -> dict[str, Any]:
+    numbers: dict[tuple[str, ...], int] = {}
+    for item in items:  # those that differ only in names and shapes have the same number, as the text shows them once
+        item["form"] = numbers.setdefault((item["kind"], item["group"], item["rule"], *item["form"]), len(numbers))
     drawn = [item for item in items if item["drawn"]]
     neighbours = {
         side: {
@@ -215,79 +214,62 @@ def _nodes_at(model: onnx_ir.Model, sites: Sequence[Site]) -> list[tuple[NodeIte
 
 
 def _rewrite(record: Rewrite, model_map: Overview) -> Entry:
-    reason = f"{record.reason} [{effect_text(record)}]"
-    drawn = tuple(record.removed) != tuple(record.made)
-    entry = _item(
-        "rewrite", record.pass_name, record.rule, record.site, reason, record.removed, record.made, drawn=drawn
-    )
-    return {**entry, "at": model_map.places(record.removed, record.made)}
+    reason, drawn = f"{record.reason} [{effect_text(record)}]", record.removed != record.made
+    texts = record.pass_name, record.rule, record.site, reason, rewrite_form(record)
+    return entry(model_map, "rewrite", *texts, record.removed, record.made, drawn=drawn)
 
 
 def _refusal(record: Refusal, nodes: Sequence[Item], model_map: Overview) -> Entry:
     witness = f" (example value: {record.witness})" if record.witness else ""
-    texts = record.pass_name, record.rule, record.site, record.reason + witness
-    entry = _item("refusal", *texts, nodes, (), drawn=False)
-    return {**entry, "at": model_map.places(nodes, ())}
+    texts = record.pass_name, record.rule, record.site, record.reason + witness, refusal_form(record)
+    return entry(model_map, "refusal", *texts, nodes)
 
 
-def _diagnostic(record: Diagnostic) -> Entry:
-    way_out = f" ({record.help})" if record.help else ""
-    severity = record.severity.value
-    return _item("diagnostic", severity, record.code, record.site, record.message + way_out, (), (), drawn=False)
+def _helped(record: Diagnostic) -> str:
+    return record.message + (f" ({record.help})" if record.help else "")
 
 
-def _item(
+def entry(
+    model_map: Overview,
     kind: str,
     group: str,
     rule: str,
-    site: Site,
+    place: object,
     reason: str,
-    removed: Sequence[Item],
-    added: Sequence[Item],
+    form: Form,
+    removed: Sequence[Item | None] = (),
+    made: Sequence[Item | None] = (),
     *,
-    drawn: bool = True,
+    drawn: bool = False,
+    **more: str,
 ) -> Entry:
-    """Return one change. drawn: the items are nodes that a picture can show."""
-    keys = ("kind", "group", "rule", "place", "reason", "before", "after")
-    texts = items_text(removed), items_text(added)
-    entry = dict(zip(keys, (kind, group, rule, str(site), reason, *texts), strict=True))
-    return {**entry, **drawings(removed, added, drawn=drawn)}
-
-
-def drawings(removed: Sequence[Item | None], added: Sequence[Item | None], *, drawn: bool) -> Entry:
-    """Return the content of the pictures of both sides, if any."""
-    if not drawn:
-        return {"drawn": False}
+    """Return one change. drawn: the items are nodes that a picture can show. more: other facts, or other texts."""
     sides = {
-        side: [_drawing(item) for item in items if item is not None]
-        for side, items in (("before", removed), ("after", added))
+        side: [item for item in items if item is not None] for side, items in (("before", removed), ("after", made))
     }
-    return {"drawn": True, "drawing": sides}
+    texts = {side: items_text(items) for side, items in sides.items()}
+    drawing = {"drawing": {side: list(map(_drawing, items)) for side, items in sides.items()}} if drawn else {}
+    facts = {"kind": kind, "group": group, "rule": rule, "place": str(place), "reason": reason, "form": form}
+    return {**facts, **texts, **more, "at": model_map.places(removed, made), "drawn": drawn, **drawing}
 
 
 def _drawing(item: Item) -> Entry:
     """Return one box of a picture: the operator, the names and types of its operands and results, and a note."""
+    operator, note, results, operands = item.code, "", (), ()
     if isinstance(item, NodeItem):
         to = next((f"to {text}" for name, text in item.attributes if name == "to"), None)
-        return {
-            "op": item.operator,
-            "outs": [value.name for value in item.outputs],
-            "outTypes": [value.type for value in item.outputs],
-            "ins": ["" if value is None else value.name for value in item.inputs],
-            "inTypes": ["" if value is None else value.type for value in item.inputs],
-            "note": to or ", ".join(f"{name} = {text}" for name, text in item.attributes),
-        }
-    content = item.content if isinstance(item, ValueItem) else None
-    if isinstance(item, ValueItem) and content is not None:
-        return {
-            "op": "constant",
-            "outs": [item.name],
-            "outTypes": [item.type],
-            "ins": [],
-            "inTypes": [],
-            "note": content,
-        }
-    return {"op": item.code, "outs": [], "outTypes": [], "ins": [], "inTypes": [], "note": ""}
+        operator, note = item.operator, to or ", ".join(f"{name} = {text}" for name, text in item.attributes)
+        results, operands = item.outputs, item.inputs
+    elif isinstance(item, ValueItem) and item.content is not None:
+        operator, note, results = "constant", item.content, (item,)
+    return {
+        "op": operator,
+        "outs": [value.name for value in results],
+        "outTypes": [value.type for value in results],
+        "ins": ["" if value is None else value.name for value in operands],
+        "inTypes": ["" if value is None else value.type for value in operands],
+        "note": note,
+    }
 
 
 def html_text(data: dict[str, Any]) -> str:

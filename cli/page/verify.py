@@ -8,11 +8,10 @@ from typing import Any
 import onnx_ir
 
 from castsmith.analysis.inference.walk import known_types
-from castsmith.cli.page.data import Entry, drawings, finite, page_of
+from castsmith.cli.page.data import Entry, entry, finite, page_of
 from castsmith.cli.page.overview import Overview, overview
 from castsmith.cli.text.verify import as_command, notes_of
 from castsmith.ir.ops.table import CASTS
-from castsmith.ir.records import items_text
 from castsmith.ir.walks import all_values
 from castsmith.numerics.types import type_name
 from castsmith.verification.verdict import Mismatch, Verdict, evidence_of
@@ -44,19 +43,10 @@ def _departure(names: tuple[str, str], mismatch: Mismatch, model_map: Overview) 
     place = f"{mismatch.value}{list(difference.index) if difference.index else ''}"
     reason = f"{place} is {difference.a} in {names[0]} and {difference.b} in {names[1]}, on inputs {mismatch.inputs}"
     before, after = ([] if node is None else [node] for node in mismatch.nodes)
-    return {
-        "kind": "change",
-        "group": "output" if mismatch.nodes[1] is None else mismatch.nodes[1].operator,
-        "rule": "first-difference",
-        "place": str(mismatch.site),
-        "reason": reason,
-        "detail": "; ".join(mismatch.operands),
-        "before": items_text(before),
-        "after": items_text(after),
-        "at": model_map.places(before, after),
-        "form": 0,
-        **drawings(before, after, drawn=bool(before or after)),
-    }
+    group = "output" if mismatch.nodes[1] is None else mismatch.nodes[1].operator
+    texts = "change", group, "first-difference", mismatch.site, reason, ()
+    drawn, detail = bool(before or after), "; ".join(mismatch.operands)
+    return entry(model_map, *texts, before, after, drawn=drawn, detail=detail)
 
 
 def _table(verdict: Verdict) -> list[tuple[str, ...]]:

@@ -22,7 +22,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.io.protos import root_cause, tensors_of
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.text import Types, attribute_text, node_item, tensor_type_text, type_text
-from castsmith.ir.walks import graphs_in, nodes_of
+from castsmith.ir.walks import graphs_in, graphs_of, nodes_of, sources_first
 from castsmith.verification.diff.tensors import digest
 
 _MOST_ELEMENTS, _MOST_CHARACTERS, _DIGITS = 8, 200, 16
@@ -183,18 +183,16 @@ def _ordered(scope: Scope) -> list[onnx_ir.Node]:
     """Return the nodes, each after those that it uses, beginning with those of the first output; unused ones last."""
     unused = sorted((node for node in scope if not any(value.uses() for value in node.outputs)), key=_key)
     roots = [producer for value in scope.outputs if (producer := value.producer()) is not None]
-    bodies: dict[onnx_ir.Node, None] = {}
-    waiting = [(node, False) for node in reversed([*roots, *unused])]
-    inside = set(scope)
-    while waiting:
-        node, entered = waiting.pop()
-        if entered:
-            bodies.setdefault(node)
-        elif node not in bodies and node in inside:
-            waiting.append((node, True))
-            used = [value.producer() for value in _used(node)]
-            waiting += [(inner, False) for inner in reversed(used) if inner is not None and inner not in bodies]
-    return list(bodies)
+    inside, ordered = set(scope), dict[onnx_ir.Node, None]()
+
+    def sources(node: onnx_ir.Node) -> list[onnx_ir.Node]:
+        producers = [value.producer() for value in _used(node)]
+        return [producer for producer in reversed(producers) if producer is not None and producer in inside]
+
+    for root in (*roots, *unused):
+        for node, _ in sources_first(root, ordered, sources) if root in inside else ():
+            ordered[node] = None
+    return list(ordered)
 
 
 def _key(node: onnx_ir.Node) -> tuple[str, ...]:
@@ -204,8 +202,7 @@ def _key(node: onnx_ir.Node) -> tuple[str, ...]:
 def _used(node: onnx_ir.Node) -> Iterable[onnx_ir.Value]:
     """Yield the operands of the node, and the values that its subgraphs use."""
     yield from (value for value in node.inputs if value is not None)
-    for attribute in node.attributes.values():
-        for graph in graphs_in(attribute):
-            for inner in nodes_of(graph):
-                yield from (value for value in inner.inputs if value is not None)
-            yield from graph.outputs
+    for graph in graphs_of(node):
+        for inner in nodes_of(graph):
+            yield from (value for value in inner.inputs if value is not None)
+        yield from graph.outputs

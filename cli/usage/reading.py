@@ -8,10 +8,8 @@ from castsmith.cli.arguments import (
     Commands,
     add_command,
     add_engine,
-    add_format,
     add_inputs,
     add_jobs,
-    add_json,
     add_promotion,
     add_quiet,
     add_ranges,
@@ -26,7 +24,14 @@ FAIL_ON = "warning"
 
 
 def _add_check(commands: Commands) -> None:
-    parser = add_command(commands, "check", "check:run", "find type errors, and what a target would reject")
+    parser = add_command(
+        commands,
+        "check",
+        "check:run",
+        "find type errors, and what a target would reject",
+        (),
+        ("sarif", "github", "markdown"),
+    )
     parser.epilog = (
         "Settings of a project: castsmith.toml, or [tool.castsmith] in pyproject.toml, may set the target, the"
         f" promotion, --select, --ignore, --fail-on and --baseline. Options win. {parser.epilog}"
@@ -57,7 +62,6 @@ def _add_check(commands: Commands) -> None:
     select.add_argument("--all", action="store_true", help="on a terminal, list similar findings too")
     add_promotion(parser)
     add_jobs(parser)
-    add_format(parser, "sarif", "github", "markdown")
     help_text = "also write a file: json, sarif or markdown, such as sarif=findings.sarif"
     parser.add_argument("--also", metavar="FORMAT=FILE", action="append", default=[], help=help_text)
     add_settings(parser)
@@ -79,14 +83,12 @@ def _add_bounds(commands: Commands) -> None:
     parser.add_argument("--report", metavar="FILE", help="write a plot of the bounds (.html), or all bounds (.json)")
     add_promotion(parser)
     add_quiet(parser, "the bounds")
-    add_json(parser)
 
 
 def _add_info(commands: Commands) -> None:
     parser = add_command(commands, "info", "info:run", "show what a model holds, and which targets can run it")
     help_text = "an ONNX model, or several: files, folders, patterns; - for standard input"
     parser.add_argument("input", metavar="MODEL", nargs="+", help=help_text)
-    add_json(parser)
 
 
 def _add_show(commands: Commands) -> None:
@@ -98,11 +100,10 @@ def _add_show(commands: Commands) -> None:
     parser.add_argument("input", metavar="MODEL", help="an ONNX model; - for standard input")
     help_text = "if a file cannot be read, print the reason and exit with 0, as git needs"
     parser.add_argument("--textconv", action="store_true", help=help_text)
-    add_json(parser)
 
 
 def _add_diff(commands: Commands) -> None:
-    parser = add_command(commands, "diff", "diff:run", "show the differences between two models")
+    parser = add_command(commands, "diff", "diff:run", "show the differences between two models", (), ("html",))
     parser.epilog = (
         "Ignored: the names of intermediate values, the order of nodes, whether a constant is an"
         " initializer or a Constant node, attributes at their defaults, the producer and documentation; and,"
@@ -118,7 +119,6 @@ def _add_diff(commands: Commands) -> None:
     parser.add_argument("--full", action="store_true", help=help_text)
     help_text = "write a page with all differences (.html), or data (.json)"
     parser.add_argument("--report", metavar="FILE", help=help_text)
-    add_format(parser, "html")
     add_quiet(parser, "the differences")
 
 
@@ -182,7 +182,6 @@ def _add_verify(commands: Commands) -> None:
     add_promotion(parser)
     add_jobs(parser)
     add_quiet(parser, "the verdict")
-    add_json(parser)
 
 
 def _tolerance(text: str) -> str:
@@ -215,7 +214,6 @@ def _add_certificate(commands: Commands) -> None:
     parser.add_argument("b", metavar="OUT", help="the model after it")
     parser.add_argument("certificate", metavar="C.json", help="the certificate")
     add_quiet(parser, "what is certified")
-    add_json(parser)
 
 
 def add_to(commands: Commands) -> None:

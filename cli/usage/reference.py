@@ -7,7 +7,6 @@ import argparse
 from castsmith.cli.arguments import (
     Commands,
     add_command,
-    add_json,
     add_promotion,
     add_quiet,
     canonical_type,
@@ -29,30 +28,24 @@ def _add_cast(commands: Commands) -> None:
     parser.add_argument(
         "--opset", metavar="N", type=integer(1), help="use the Cast of this opset (default: the newest)"
     )
-    add_json(parser)
 
 
 def _add_targets(commands: Commands) -> None:
     parser = add_command(commands, "targets", "targets:run", "list the known targets")
-    add_json(parser)
     inner = parser.add_subparsers(metavar="[show NAME | probe NAME]")
-    add_json(add_command(inner, "list", "targets:run", "list the known targets"))
+    add_command(inner, "list", "targets:run", "list the known targets")
     show = add_command(inner, "show", "targets:run_show", "show the facts about one target")
     show.add_argument("name", metavar="NAME", help="a target, or the path of a JSON file that describes one")
-    add_json(show)
     probe = add_command(inner, "probe", "targets:run_probe", "probe the installed runtime, and print a new target file")
     probe.add_argument("name", metavar="NAME", help="onnxruntime-cpu or openvino-cpu")
-    add_json(probe)
 
 
 def _add_reference(commands: Commands) -> None:
     parser = add_command(commands, "passes", "reference:run_passes", "list the passes, in the order of optimize")
-    add_json(parser)
     parser = add_command(
         commands, "completion", "reference:run_completion", "print a shell script that completes this command"
     )
     parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
-    add_json(parser)
 
 
 def _add_explain(commands: Commands) -> None:
@@ -60,7 +53,6 @@ def _add_explain(commands: Commands) -> None:
         commands, "explain", "explain:run", "explain the code of a finding, a rewrite or a skipped change"
     )
     parser.add_argument("codes", metavar="CODE", nargs="*", help="a code such as fold-undefined; without one, list all")
-    add_json(parser)
 
 
 def _add_dev(commands: Commands) -> None:
@@ -91,7 +83,6 @@ def _add_trunc(commands: Commands) -> None:
     parser.add_argument(
         "--type", metavar="TYPE", default="float", help="type of the numbers: float (the default) or double"
     )
-    add_json(parser)
 
 
 def _add_promote(commands: Commands) -> None:
@@ -102,7 +93,6 @@ def _add_promote(commands: Commands) -> None:
     help_text = "indices of scalar operands, from 0, for a --promotion that tells scalars apart"
     parser.add_argument("--scalar", metavar="INDEX", nargs="+", type=integer(0), default=[], help=help_text)
     add_promotion(parser)
-    add_json(parser)
 
 
 def _add_conformance(commands: Commands) -> None:
@@ -112,7 +102,6 @@ def _add_conformance(commands: Commands) -> None:
         "conformance:run_list",
         "write test vectors of every conversion, or run an engine on them",
     )
-    add_json(parser)
     inner = parser.add_subparsers(metavar="[export | run]")
     export = add_command(
         inner, "export", "conformance:run_export", "write the suite: models, data sets, raw vectors and a manifest"
@@ -123,14 +112,12 @@ def _add_conformance(commands: Commands) -> None:
     )
     _add_types(export)
     add_quiet(export)
-    add_json(export)
     run = add_command(inner, "run", "conformance:run_engine", "convert the vectors with an engine and compare")
     run.add_argument("input", metavar="DIR", nargs="?", help="an exported suite (default: all vectors)")
     run.add_argument("--engine", metavar="NAME", required=True, help="castsmith dev conformance lists the engines")
     run.add_argument("--python", metavar="PATH", help="the interpreter that has the engine (default: this one)")
     run.add_argument("--match", metavar="TEXT", default="", help="only vectors whose name contains TEXT")
     _add_types(run)
-    add_json(run)
 
 
 def _add_types(parser: argparse.ArgumentParser) -> None:

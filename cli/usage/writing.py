@@ -10,7 +10,6 @@ from castsmith.cli.arguments import (
     add_engine,
     add_inputs,
     add_jobs,
-    add_json,
     add_options,
     add_promotion,
     add_quiet,
@@ -122,7 +121,6 @@ def _add_reporting(parser: Parser) -> None:
     add_settings(parser)
     add_quiet(parser)
     add_verbose(parser)
-    add_json(parser)
 
 
 def _add_convert(commands: Commands) -> None:

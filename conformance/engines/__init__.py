@@ -1,5 +1,5 @@
 """Engines that the suite is run against, each in a process of its own: `run(engine, vectors)` yields the outcomes.
 
 worker     the other process, which needs nothing of this program: an engine is a function there
-running    the process, its list of vectors, and what happens when it ends early
+running    the process, asked for one vector after another
 """

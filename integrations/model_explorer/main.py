@@ -203,7 +203,7 @@ def _marks(differences: castsmith.ModelDiff) -> tuple[Marks, Marks]:
         for item, marks in ((gone, removed), (new, added)):
             name = item.made[0] if item is not None and item.made else place
             alone = (gone is None) != (new is None) and item is not None
-            if name and (alone or gone is None or new is None or item is not None):
+            if name:
                 marks[name] = (_RED if marks is removed else _GREEN) if alone else _YELLOW, text
     return removed, added
 

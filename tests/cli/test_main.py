@@ -41,11 +41,6 @@ def test_help(castsmith: Command, words: tuple[str, ...]) -> None:
     assert all(name in usage for name in named if name.isupper()), "the usage lacks an argument"
 
 
-def test_help_names_every_command(castsmith: Command) -> None:
-    text = castsmith("--help").out
-    assert all(command in text for command in COMMANDS)
-
-
 @pytest.mark.parametrize(
     "words",
     [

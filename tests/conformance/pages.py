@@ -74,13 +74,13 @@ class Cause:
     vectors: list[Vector] = field(default_factory=list[Vector])
 
     def operators(self) -> str:
-        return ", ".join(dict.fromkeys(each.op for each in self.vectors))
+        return ", ".join(dict.fromkeys(vector.op for vector in self.vectors))
 
     def sources(self) -> str:
-        return _some([type_name(each.inputs[0].dtype) for each in self.vectors])
+        return _some([type_name(vector.inputs[0].dtype) for vector in self.vectors])
 
     def targets(self) -> str:
-        return _some([type_name(each.output_type) for each in self.vectors])
+        return _some([type_name(vector.output_type) for vector in self.vectors])
 
 
 def read_records(folder: Path) -> list[Record]:
@@ -99,7 +99,7 @@ OF_ALL = (TWICE, FLUSHES, WRAPS, SPECIAL)
 
 def causes(record: Record, vectors: dict[str, Vector]) -> list[Cause]:
     """Return what is wrong in an engine, each cause once."""
-    found: dict[tuple[str, str, str], Cause] = {}
+    by_key: dict[tuple[str, str, str], Cause] = {}
     for name, detail in record.details.items():
         if "first" not in detail:
             continue
@@ -107,8 +107,8 @@ def causes(record: Record, vectors: dict[str, Vector]) -> list[Cause]:
         settings = ", ".join(f"{k} = {v}" for k, v in vector.attributes.items() if k in ("saturate", "round_mode"))
         kind = kind_of(vector, detail["first"])
         key = (kind, "", "") if kind in OF_ALL else (kind, settings, type_name(vector.output_type))
-        found.setdefault(key, Cause(record.engine, *key[:2])).vectors.append(vector)
-    return list(found.values())
+        by_key.setdefault(key, Cause(record.engine, *key[:2])).vectors.append(vector)
+    return list(by_key.values())
 
 
 def kind_of(vector: Vector, first: dict[str, Any]) -> str:
@@ -147,7 +147,7 @@ def _by_float(vector: Vector, index: int) -> str:
 
 def write_pages(folder: Path) -> None:
     """Write results.md, its data, and the texts for the trackers of engines."""
-    vectors = {each.name: each for each in suite(every_type())}
+    vectors = {vector.name: vector for vector in suite(every_type())}
     records = read_records(folder)
     _write(folder / "results.md", results_page(records))
     _write_csv(folder / "wrong.csv", wrong_rows(records, vectors))
@@ -204,23 +204,27 @@ def results_page(records: Sequence[Record]) -> Iterator[str]:
 def wrong_rows(records: Sequence[Record], vectors: dict[str, Vector]) -> Iterator[Sequence[str]]:
     """Yield each cause once; of an optimizing ONNX Runtime, those that it does not share with the one without."""
     yield ("engine", "cause", "settings", "operators", "from", "to", "input", "expected", "got", "standard", "command")
-    yield from (_cause_row(record, each) for record in records for each in _own_causes(record, records[0], vectors))
+    yield from (_cause_row(record, cause) for record in records for cause in _own_causes(record, records[0], vectors))
 
 
 def cast_rows(records: Sequence[Record], vectors: dict[str, Vector]) -> Iterator[Sequence[str]]:
     """Yield what each engine makes of each Cast: right, the number of wrong elements, crashes, or nothing: refused."""
-    yield ("vector", *(TITLES[each.engine] for each in records))
-    yield from _pairs(records, list(vectors), [name for name, each in vectors.items() if each.op == "Cast"])
+    yield ("vector", *(TITLES[record.engine] for record in records))
+    yield from _pairs(records, list(vectors), [name for name, vector in vectors.items() if vector.op == "Cast"])
 
 
 def _own_causes(record: Record, base: Record, vectors: dict[str, Vector]) -> list[Cause]:
     """Return the causes; of ONNX Runtime with optimization, those that it does not share with `base`, without."""
-    found = causes(record, vectors)
+    own = causes(record, vectors)
     if record is base or not record.engine.startswith(base.engine):
-        return found
-    known = {(each.kind, each.settings, each.targets()) for each in causes(base, vectors) if each.kind not in OF_ALL}
+        return own
+    shared = {
+        (cause.kind, cause.settings, cause.targets()) for cause in causes(base, vectors) if cause.kind not in OF_ALL
+    }
     return [
-        each for each in found if each.kind not in OF_ALL and (each.kind, each.settings, each.targets()) not in known
+        cause
+        for cause in own
+        if cause.kind not in OF_ALL and (cause.kind, cause.settings, cause.targets()) not in shared
     ]
 
 
@@ -253,16 +257,16 @@ def _cell(record: Record, name: str, place: int) -> str:
     return str(record.details[name]["wrong"]) if letter == "w" else CELLS[letter]
 
 
-def deviations_page(record: Record, found: Sequence[Cause]) -> Iterator[str]:
+def deviations_page(record: Record, own: Sequence[Cause]) -> Iterator[str]:
     """Yield a page with a text for the tracker of an engine for each cause."""
     title = TITLES[record.engine]
     yield f"\n# Deviations of {title}\n"
     yield from paragraph(
-        f"Look up the wrong conversions of version {record.version}, each with a script that shows it: {len(found)}"
+        f"Look up the wrong conversions of version {record.version}, each with a script that shows it: {len(own)}"
         f" causes, recorded on {record.date}. Each can be sent to the project as it stands. It may be known there"
         " already, so search the tracker first."
     )
-    for cause in found:
+    for cause in own:
         yield from _issue(record, cause)
 
 

@@ -41,18 +41,20 @@ def record_domains() -> None:
 
 def record_engine(engine: str, python: str | None = None) -> None:
     """Run the whole suite and write what the engine makes of it."""
-    made = run(engine, suite(every_type()), python)
-    details = {each.name: _detail(asdict(each)) for each in made.outcomes if each.status in ("wrong", "crashes")}
-    statuses = "".join(LETTERS[each.status] for each in made.outcomes)
+    report = run(engine, suite(every_type()), python)
+    details = {
+        outcome.name: _detail(asdict(outcome)) for outcome in report.outcomes if outcome.status in ("wrong", "crashes")
+    }
+    statuses = "".join(LETTERS[outcome.status] for outcome in report.outcomes)
     record: dict[str, Any] = {
         "engine": engine,
-        "version": made.version,
+        "version": report.version,
         "date": _today(),
         "statuses": statuses,
         "details": details,
     }
     _write(f"engines/{engine}.json", record)
-    print(engine, made.version, {status: statuses.count(letter) for status, letter in LETTERS.items()})
+    print(engine, report.version, {status: statuses.count(letter) for status, letter in LETTERS.items()})
 
 
 def _detail(outcome: dict[str, Any]) -> dict[str, Any]:

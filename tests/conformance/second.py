@@ -35,8 +35,8 @@ def runs(convert: Callable[[int], int], low: int, high: int) -> Iterator[tuple[i
             yield end, last
             continue
         middle = (begin + end) // 2
-        found = convert(middle)
-        stack += [(middle, found, end, last), (begin, first, middle, found)]
+        output = convert(middle)
+        stack += [(middle, output, end, last), (begin, first, middle, output)]
 
 
 def _converter(domain: Domain) -> Callable[[int], int]:
@@ -45,19 +45,19 @@ def _converter(domain: Domain) -> Callable[[int], int]:
     nan = oracle.FLOATS[target].nan if target in oracle.FLOATS else None
 
     def convert(code: int) -> int:
-        made = oracle.encode(oracle.decode(source, code), target, settings, keep_payload=True)
-        is_nan = target in oracle.FLOATS and oracle.decode(target, made).kind == "nan"
-        return nan if is_nan and nan is not None else made
+        output = oracle.encode(oracle.decode(source, code), target, settings, keep_payload=True)
+        is_nan = target in oracle.FLOATS and oracle.decode(target, output).kind == "nan"
+        return nan if is_nan and nan is not None else output
 
     return convert
 
 
 def second_hash(domain: Domain) -> str:
     """Return the hash that `domain_hash` computes by the codec."""
-    found = dict(_all_runs(domain))
-    starts = np.array(sorted(found))
+    outputs_by_start = dict(_all_runs(domain))
+    starts = np.array(sorted(outputs_by_start))
     width = np.dtype(domain.target.numpy()).itemsize
-    outputs = np.array([found[start] for start in starts.tolist()], f"<u{width}")
+    outputs = np.array([outputs_by_start[start] for start in starts.tolist()], f"<u{width}")
     return _digest(starts, outputs, 1 << element_type(domain.source).bits)
 
 

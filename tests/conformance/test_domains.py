@@ -14,12 +14,12 @@ from tests.sampling import complete_only, sampled
 
 RECORD = Path(__file__).parents[2] / "docs" / "conformance" / "domains.json"
 PUBLISHED: dict[str, str] = json.loads(RECORD.read_text())["sha256"]
-OF_FLOAT = [each for each in domains() if each.source is DataType.FLOAT]
-OF_HALVES = [each for each in domains() if each.source is not DataType.FLOAT]
+OF_FLOAT = [domain for domain in domains() if domain.source is DataType.FLOAT]
+OF_HALVES = [domain for domain in domains() if domain.source is not DataType.FLOAT]
 
 
 def test_every_domain_is_published() -> None:
-    assert list(PUBLISHED) == [each.name() for each in domains()]
+    assert list(PUBLISHED) == [domain.name() for domain in domains()]
 
 
 def test_halves_have_the_published_hashes_in_both_implementations() -> None:

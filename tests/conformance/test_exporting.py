@@ -55,7 +55,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def casts(vectors: list[Vector]) -> list[Vector]:
-    return [each for each in vectors if each.op == "Cast"]
+    return [vector for vector in vectors if vector.op == "Cast"]
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -64,28 +64,32 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def test_names_are_unique_and_every_pair_of_types_has_a_vector(vectors: list[Vector]) -> None:
-    assert len({each.name for each in vectors}) == len(vectors)
-    known = casts(vectors)
-    assert {(each.inputs[0].dtype, each.output_type) for each in known} == {(a, b) for a in MANY for b in MANY}
-    attributes = {(each.output_type, *(each.attributes.get(k) for k in ("saturate", "round_mode"))) for each in known}
-    assert len([each for each in attributes if each[0] is DataType.FLOAT8E8M0]) == 6
+    assert len({vector.name for vector in vectors}) == len(vectors)
+    conversions = casts(vectors)
+    assert {(vector.inputs[0].dtype, vector.output_type) for vector in conversions} == {
+        (a, b) for a in MANY for b in MANY
+    }
+    attributes = {
+        (vector.output_type, *(vector.attributes.get(k) for k in ("saturate", "round_mode"))) for vector in conversions
+    }
+    assert len([setting for setting in attributes if setting[0] is DataType.FLOAT8E8M0]) == 6
     assert (DataType.FLOAT8E5M2, 0, None) in attributes
-    fnuz = [each.opset for each in known if each.name.startswith("cast_float_to_float8e4m3fnuz_opset")]
+    fnuz = [vector.opset for vector in conversions if vector.name.startswith("cast_float_to_float8e4m3fnuz_opset")]
     assert fnuz == [19, 24]
 
 
 def test_narrow_sources_are_covered_whole_and_every_result_of_narrow_targets_is_reached(vectors: list[Vector]) -> None:
-    for each in casts(vectors):
-        source, target = element_type(each.inputs[0].dtype), element_type(each.output_type)
+    for vector in casts(vectors):
+        source, target = element_type(vector.inputs[0].dtype), element_type(vector.output_type)
         if Kind.STRING in (source.kind, target.kind):
             continue
-        data = each.inputs[0].elements
+        data = vector.inputs[0].elements
         if 1 < source.bits <= 16:
-            assert np.unique(data.view(f"u{data.itemsize}")).size == 2**source.bits, each.name
+            assert np.unique(data.view(f"u{data.itemsize}")).size == 2**source.bits, vector.name
         elif target.bits <= 16 and target.kind is not Kind.BOOLEAN and source.kind is Kind.FLOATING:
-            codes = np.unique(each.output.view(f"u{each.output.itemsize}"))
+            codes = np.unique(vector.output.view(f"u{vector.output.itemsize}"))
             specials = 2 ** (target.mantissa_bits + 1) if target.kind is Kind.FLOATING else 0
-            assert codes.size >= 2**target.bits - specials, each.name
+            assert codes.size >= 2**target.bits - specials, vector.name
 
 
 @pytest.mark.parametrize(
@@ -116,20 +120,22 @@ def _compare(vector: Vector) -> None:
 def test_what_is_written_is_read_and_written_again_byte_for_byte(
     exported: Path, some: list[Vector], tmp_path: Path
 ) -> None:
-    made = export(tmp_path / "b", SOME)
+    again = export(tmp_path / "b", SOME)
     assert digests(exported) == digests(tmp_path / "b")
-    assert made.sha256 == digests(exported)["manifest.json"]
+    assert again.sha256 == digests(exported)["manifest.json"]
     for written, read in zip(some, read_suite(exported), strict=True):
         assert (read.name, read.opset, dict(read.attributes)) == (written.name, written.opset, dict(written.attributes))
         assert list(read.spans) == list(written.spans)
         assert read.output.tolist() == written.output.tolist() or read.output.tobytes() == written.output.tobytes()
-        assert [each.elements.shape for each in read.inputs] == [each.elements.shape for each in written.inputs]
+        assert [operand.elements.shape for operand in read.inputs] == [
+            operand.elements.shape for operand in written.inputs
+        ]
 
 
 def test_the_models_are_valid_and_their_data_sets_hold_what_the_standard_fixes(
     exported: Path, some: list[Vector]
 ) -> None:
-    vectors = {each.name: each for each in some}
+    vectors = {vector.name: vector for vector in some}
     folders = sorted((exported / "node").iterdir())
     assert len(folders) >= 0.9 * len(vectors)
     for folder in folders[::3]:
@@ -146,19 +152,21 @@ def test_the_models_are_valid_and_their_data_sets_hold_what_the_standard_fixes(
 
 
 def test_one_opset_gives_models_of_that_opset_alone() -> None:
-    assert {each.opset for each in suite(SOME, 23) if each.op != "Trunc"} == {23}
-    assert any(each.op == "BitCast" for each in suite(BIT_CAST, 26))
-    assert not any(each.op == "BitCast" for each in suite(BIT_CAST, 25))
+    assert {vector.opset for vector in suite(SOME, 23) if vector.op != "Trunc"} == {23}
+    assert any(vector.op == "BitCast" for vector in suite(BIT_CAST, 26))
+    assert not any(vector.op == "BitCast" for vector in suite(BIT_CAST, 25))
     with pytest.raises(OptionError, match="unsupported opset 12 of a conformance suite"):
         next(suite(SOME, 12))
 
 
 def test_casts_like_have_the_types_of_their_schema(vectors: list[Vector]) -> None:
     newest = onnx.defs.get_schema("CastLike", min(28, onnx.defs.onnx_opset_version()))
-    known = {text[len("tensor(") : -1] for each in newest.type_constraints for text in each.allowed_type_strs}
-    used = {type_name(each.output_type) for each in vectors if each.op == "CastLike"}
-    assert used == known & {type_name(dtype) for dtype in MANY}
-    assert {type_name(dtype) for dtype in every_type()} >= known
+    standard = {
+        text[len("tensor(") : -1] for constraint in newest.type_constraints for text in constraint.allowed_type_strs
+    }
+    used = {type_name(vector.output_type) for vector in vectors if vector.op == "CastLike"}
+    assert used == standard & {type_name(dtype) for dtype in MANY}
+    assert {type_name(dtype) for dtype in every_type()} >= standard
 
 
 def test_bad_requests_are_refused_in_a_sentence_and_leave_nothing(

@@ -48,9 +48,9 @@ def _numbers(x: Array) -> Array:
 
 
 def _where(mask: Array, wrong: Array, right: Array) -> Array:
-    made = right.copy()
-    bits_of(made)[mask] = bits_of(wrong)[mask]
-    return made
+    mistaken = right.copy()
+    bits_of(mistaken)[mask] = bits_of(wrong)[mask]
+    return mistaken
 
 
 # Mistakes: each takes the conversion and a source of chance, and gives another conversion.
@@ -99,8 +99,8 @@ def saturates_too_early(c: Conversion, _chance: random.Random) -> Convert:
 
 
 def ignores_saturate(c: Conversion, _chance: random.Random) -> Convert:
-    other = c.vector.attributes.get("saturate", 1) == 0
-    return lambda x: cast(x, c.target.dtype, saturate=other, opset=c.vector.opset)
+    opposite = c.vector.attributes.get("saturate", 1) == 0
+    return lambda x: cast(x, c.target.dtype, saturate=opposite, opset=c.vector.opset)
 
 
 def flushes_results(c: Conversion, _chance: random.Random) -> Convert:
@@ -157,7 +157,9 @@ def floors(c: Conversion, _chance: random.Random) -> Convert:
 def saturates_integers(c: Conversion, _chance: random.Random) -> Convert:
     """Between integers, clips where the higher bits are to be discarded."""
     low, high = int(c.target.min), int(c.target.max)
-    return lambda x: np.array([min(max(int(each), low), high) for each in x.tolist()]).astype(c.target.dtype.numpy())
+    return lambda x: np.array([min(max(int(number), low), high) for number in x.tolist()]).astype(
+        c.target.dtype.numpy()
+    )
 
 
 def forgets_the_sign(c: Conversion, _chance: random.Random) -> Convert:
@@ -165,7 +167,7 @@ def forgets_the_sign(c: Conversion, _chance: random.Random) -> Convert:
     bits = c.source.bits
 
     def convert(x: Array) -> Array:
-        numbers = np.array([int(each) % 2**bits for each in x.tolist()], object)
+        numbers = np.array([int(number) % 2**bits for number in x.tolist()], object)
         whole = c.target.kind is Kind.INTEGER
         return (numbers % 2**64).astype(np.uint64).astype(c.target.dtype.numpy()) if whole else _as_float(numbers, c)
 
@@ -225,15 +227,15 @@ def mistakes_for(c: Conversion) -> list[Callable[[Conversion, random.Random], Co
 
 def conversions() -> list[Conversion]:
     """The casts of the suite between numbers of more than one bit."""
-    found: list[Conversion] = []
+    conversions: list[Conversion] = []
     for vector in suite(every_type()):
         if vector.op != "Cast":
             break
         source, target = element_type(vector.inputs[0].dtype), element_type(vector.output_type)
         numeric = source.kind in (Kind.INTEGER, Kind.FLOATING) and target.kind <= Kind.FLOATING
         if numeric and source is not target and target.dtype is not DataType.FLOAT8E8M0:
-            found.append(Conversion(vector, source, target))
-    return found
+            conversions.append(Conversion(vector, source, target))
+    return conversions
 
 
 def independent_inputs(c: Conversion, seed: int) -> Array:
@@ -262,7 +264,7 @@ def seeded_mistakes() -> Iterator[tuple[str, Conversion, Convert]]:
 
 
 def test_mistakes_are_caught_by_the_vectors_alone() -> None:
-    made, survivors, kinds = 0, list[str](), set[str]()
+    tried, survivors, kinds = 0, list[str](), set[str]()
     for seed, (name, c, wrong) in enumerate(seeded_mistakes()):
         data, fixed = c.vector.inputs[0].elements, c.vector.defined()
         caught = bool((bits_of(wrong(data)) != bits_of(c.vector.output))[fixed].any())
@@ -271,9 +273,9 @@ def test_mistakes_are_caught_by_the_vectors_alone() -> None:
             if (bits_of(wrong(others)) == bits_of(c.right(others)))[_fixed(c, others)].all():
                 continue  # the same conversion: nothing to catch
             survivors.append(name)
-        made += 1
+        tried += 1
         kinds.add(name.partition(" ")[0])
-        if made == WANTED:
+        if tried == WANTED:
             break
     assert survivors == []
     assert len(kinds) >= min(20, WANTED // 2)

@@ -21,19 +21,19 @@ FLOATS = (DataType.FLOAT, DataType.FLOAT8E4M3FN, DataType.INT4)
 
 
 def vector_named(name: str) -> Vector:
-    return next(each for each in suite(FLOATS) if each.name == name)
+    return next(vector for vector in suite(FLOATS) if vector.name == name)
 
 
 def test_installed_engines_give_what_is_known_of_them() -> None:
-    vectors = [each for each in suite(FLOATS) if each.op == "Cast" and each.output_type is not DataType.FLOAT]
+    vectors = [vector for vector in suite(FLOATS) if vector.op == "Cast" and vector.output_type is not DataType.FLOAT]
     for engine in ("onnxruntime", "onnxruntime-all", "reference", "ml_dtypes"):
-        made = run(engine, vectors)
-        assert made.version[0].isdigit()
-        assert [each.name for each in made.outcomes] == [each.name for each in vectors]
-        right = {each.name for each in made.outcomes if each.status == "right"}
+        report = run(engine, vectors)
+        assert report.version[0].isdigit()
+        assert [outcome.name for outcome in report.outcomes] == [vector.name for vector in vectors]
+        right = {outcome.name for outcome in report.outcomes if outcome.status == "right"}
         assert "cast_int4_to_float8e4m3fn_opset21" in right or engine != "reference"
-        assert {each.status for each in made.outcomes} <= {"right", "wrong", "refuses"}
-    library = {each.name: each for each in made.outcomes}
+        assert {outcome.status for outcome in report.outcomes} <= {"right", "wrong", "refuses"}
+    library = {outcome.name: outcome for outcome in report.outcomes}
     assert library["cast_float_to_float8e4m3fn_no_saturate_opset19"].status == "right"
     assert (
         library["cast_float_to_float8e4m3fn_opset19"].reason == "the library casts with the other setting of saturate"
@@ -59,12 +59,12 @@ def test_a_process_that_dies_costs_one_vector(tmp_path: Path) -> None:
     )
     script.write_text(f'#!/bin/sh\nexec {sys.executable} -I "$2" {dying}\n')
     script.chmod(0o755)
-    vectors = [each for each in suite(FLOATS) if each.op == "Cast"]
-    made = run("ml_dtypes", vectors, str(script)).outcomes
-    crashed = {each.name for each in made if each.status == "crashes"}
-    assert crashed == {each.name for each in vectors if each.output_type is DataType.INT4}
-    assert {each.reason for each in made if each.status == "crashes"} == {"crashed its process (signal 9)"}
-    assert {each.status for each in made} > {"crashes", "right"}
+    vectors = [vector for vector in suite(FLOATS) if vector.op == "Cast"]
+    outcomes = run("ml_dtypes", vectors, str(script)).outcomes
+    crashed = {outcome.name for outcome in outcomes if outcome.status == "crashes"}
+    assert crashed == {vector.name for vector in vectors if vector.output_type is DataType.INT4}
+    assert {outcome.reason for outcome in outcomes if outcome.status == "crashes"} == {"crashed its process (signal 9)"}
+    assert {outcome.status for outcome in outcomes} > {"crashes", "right"}
 
 
 def test_wrong_disputed_and_undefined_elements_are_kept_apart() -> None:
@@ -74,10 +74,10 @@ def test_wrong_disputed_and_undefined_elements_are_kept_apart() -> None:
     fixed = int(np.flatnonzero(vector.defined())[3])
     for at in (fixed, kinds[Definedness.DISPUTED], kinds[Definedness.UNDEFINED]):
         output[at] = 7 if output[at] != 7 else 1
-    found = judge(vector, raw_bytes(output))
-    assert (found.status, found.wrong, found.disputed, found.undefined) == ("wrong", 1, 1, 1)
-    assert found.first is not None
-    assert found.first.index == fixed
+    outcome = judge(vector, raw_bytes(output))
+    assert (outcome.status, outcome.wrong, outcome.disputed, outcome.undefined) == ("wrong", 1, 1, 1)
+    assert outcome.first is not None
+    assert outcome.first.index == fixed
     assert judge(vector, raw_bytes(vector.output)).status == "right"
     assert judge(vector, b"\0").status == "refuses"
 
@@ -86,9 +86,5 @@ def test_other_nan_are_right_and_counted() -> None:
     vector = vector_named("cast_float8e4m3fn_to_float_opset19")
     codes = vector.output.view(np.uint32).copy()
     codes[np.isnan(vector.output)] ^= 1
-    found = judge(vector, codes.tobytes())
-    assert (found.status, found.nan_bits) == ("right", 2)
-
-
-def test_every_engine_names_its_package() -> None:
-    assert all(package and name for name, (package, _) in worker.ENGINES.items())
+    outcome = judge(vector, codes.tobytes())
+    assert (outcome.status, outcome.nan_bits) == ("right", 2)
