@@ -47,21 +47,13 @@ _DISPUTED, _UNDEFINED = Definedness.DISPUTED, Definedness.UNDEFINED
 class Rule:
     """Elements for which `holds` are at best `standing`, for the reason given.
 
-    `holds` takes numbers in float64: exact except for 64-bit integers, of which only the sign and magnitude matter.
+    `holds` takes numbers in float64, exact except for 64-bit integers, of which only the sign and magnitude matter; a
+    rule for text takes one text.
     """
 
     standing: Definedness
     reason: str
-    holds: Callable[[Numbers], Mask]
-
-
-@dataclass(frozen=True, slots=True)
-class TextRule:
-    """Strings for which `holds` are at best `standing`, for the reason given."""
-
-    standing: Definedness
-    reason: str
-    holds: Callable[[str], bool]
+    holds: Callable[[Any], Any]
 
 
 def rules_for(source: DataType, target: DataType, policy: Policy) -> tuple[Rule, ...]:
@@ -78,25 +70,25 @@ def rules_for(source: DataType, target: DataType, policy: Policy) -> tuple[Rule,
     return tuple(_to_float(to_row, policy)) if to_row.kind is Kind.FLOATING else ()
 
 
-def text_rules_for(target: DataType) -> tuple[TextRule, ...]:
+def text_rules_for(target: DataType) -> tuple[Rule, ...]:
     """Return the rules for text read as a number, worst first; those of `rules_for` apply to the number too."""
     row = element_type(target)
     if row.kind is Kind.STRING:
         return ()
-    no_number = TextRule(_UNDEFINED, "the text is not a number", lambda text: not is_number(text))
+    no_number = Rule(_UNDEFINED, "the text is not a number", lambda text: not is_number(text))
     if row.kind is Kind.BOOLEAN:
-        return no_number, TextRule(_DISPUTED, "the schema has no rule for text to bool", lambda _: True)
+        return no_number, Rule(_DISPUTED, "the schema has no rule for text to bool", lambda _: True)
     return (no_number, *_text_to_integer(row)) if row.kind is Kind.INTEGER else (no_number,)
 
 
-def _text_to_integer(row: ElementType) -> Iterator[TextRule]:
+def _text_to_integer(row: ElementType) -> Iterator[Rule]:
     name = type_name(row.dtype)
-    yield TextRule(
+    yield Rule(
         _UNDEFINED,
         f"the text of a floating-point number has no fixed value in {name}",
         lambda text: not is_integer(text),
     )
-    yield TextRule(
+    yield Rule(
         _UNDEFINED,
         f"the number is out of range for {name}, which holds {row.min} to {row.max}",
         lambda text: is_integer(text) and not fits(text, row),

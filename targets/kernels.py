@@ -14,7 +14,7 @@ from onnx_ir import DataType
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, op_formals, op_key, opset_of
 from castsmith.ir.ops.table import LINEAR, traits_of
 from castsmith.numerics.types import CODED_TYPES
-from castsmith.targets.target import Target
+from castsmith.targets.target import Target, load_target
 
 DEFAULT_TARGET = "onnxruntime-cpu"
 """The default target, whose kernels decide."""
@@ -108,6 +108,4 @@ def broken_block_rule(node: onnx_ir.Node, target: Target) -> str | None:
 
 @cache
 def _default() -> Target:
-    from castsmith.targets.target import load_target
-
     return load_target(DEFAULT_TARGET)

@@ -279,8 +279,7 @@ class _OwnWeights:
             raise ModelError(f"{what} keeps strings as raw data, which ONNX does not allow.")
         if has != tensor.nbytes:
             raise ModelError(f"{what} needs {tensor.nbytes} bytes for its shape, but holds {has}.")
-        texts = tensor.name, tensor.doc_string, tensor.metadata_props
-        own = FileTensor(Range(self.file, tensor.offset or 0, has), tensor.dtype, tensor.shape, *texts)
+        own = FileTensor(Range(self.file, tensor.offset or 0, has), tensor)
         _require_codes(what, own)
         put_tensor(place, own)
         return own

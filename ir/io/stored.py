@@ -166,15 +166,13 @@ class FileTensor(onnx_ir.LazyTensor):
     def __init__(
         self,
         range: Range,
-        dtype: onnx_ir.DataType,
-        shape: onnx_ir.Shape,
-        name: str | None,
-        doc_string: str | None,
-        metadata_props: dict[str, str],
+        stored: onnx_ir.TensorProtocol,
+        dtype: onnx_ir.DataType | None = None,
+        shape: onnx_ir.Shape | None = None,
     ) -> None:
-        super().__init__(
-            self._view, dtype, shape, name=name, doc_string=doc_string, metadata_props=dict(metadata_props)
-        )
+        texts: dict[str, Any] = {"name": stored.name, "doc_string": stored.doc_string}
+        shape = shape or onnx_ir.Shape(stored.shape.numpy())
+        super().__init__(self._view, dtype or stored.dtype, shape, **texts, metadata_props=dict(stored.metadata_props))
         self.range = range
 
     def _view(self) -> onnx_ir.TensorProtocol:
@@ -204,7 +202,7 @@ def relabelled(
         stored = opened(tensor)
         return StoredTensor(stored, stored.range.file, dtype, shape)
     if isinstance(tensor, FileTensor):
-        return FileTensor(tensor.range, dtype, shape, tensor.name, tensor.doc_string, tensor.metadata_props)
+        return FileTensor(tensor.range, tensor, dtype, shape)
     return None
 
 

@@ -7,9 +7,9 @@ which no later opset changes.
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -111,32 +111,18 @@ def cast(
     """
     elements, source = elements_of(input)
     try:
-        plan = _plan(source, to, saturate, round_mode, opset, compiled)
+        convert = _cast_of(source, to, saturate, round_mode, opset, compiled)
     except TypeError:  # an argument that cannot be a key
-        plan = _plan.__wrapped__(source, to, saturate, round_mode, opset, compiled)
+        convert = _cast_of.__wrapped__(source, to, saturate, round_mode, opset, compiled)
     with np.errstate(all="ignore"):
-        if plan.conversion is not None:
-            result = np.empty(elements.size, plan.dtype)
-            codes = result.view(plan.codes)
-            for where, chunk in code_chunks(elements):
-                codes[where] = plan.conversion(chunk)
-            return result.reshape(elements.shape)
-        if plan.text is None:
-            return elements.astype(plan.dtype, "C")
-        return parse_codes(texts_of(elements), *plan.text).view(plan.dtype).reshape(elements.shape)
-
-
-class _Plan(NamedTuple):
-    """The cast of one type to another: by a conversion of codes, by numpy, or from text to a type by its settings."""
-
-    dtype: np.dtype[Any]
-    codes: np.dtype[Any]
-    conversion: Conversion | None = None
-    text: tuple[ElementType, Policy] | None = None
+        return convert(elements)
 
 
 @lru_cache(maxsize=1024, typed=True)
-def _plan(source: DataType, to: TypeLike, saturate: bool, round_mode: str, opset: int, compiled: bool) -> _Plan:
+def _cast_of(
+    source: DataType, to: TypeLike, saturate: bool, round_mode: str, opset: int, compiled: bool
+) -> Callable[[Array], Array]:
+    """Return the cast of arrays of one type to another: by numpy, from text, or by a conversion of codes."""
     saturate, compiled = flag("saturate", saturate, CastError), flag("compiled", compiled, CastError)
     target = check_cast(source, to, round_mode=round_mode, opset=opset)
     if compiled:
@@ -146,11 +132,19 @@ def _plan(source: DataType, to: TypeLike, saturate: bool, round_mode: str, opset
     policy, dtype = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset), target.numpy()
     from_row, to_row = element_type(source), element_type(target)
     if source is target or _is_numpys_own(from_row, to_row):
-        return _Plan(dtype, dtype)
+        return lambda elements: elements.astype(dtype, "C")
     if source is DataType.STRING:
-        return _Plan(dtype, dtype, text=(to_row, policy))
-    codes = dtype if target is DataType.STRING else code_dtype(to_row)
-    return _Plan(dtype, codes, _conversion(from_row, to_row, policy, compiled))
+        return lambda elements: parse_codes(texts_of(elements), to_row, policy).view(dtype).reshape(elements.shape)
+    convert = _conversion(from_row, to_row, policy, compiled)
+
+    def by_chunk(elements: Array) -> Array:
+        result = np.empty(elements.size, dtype)
+        codes = result if target is DataType.STRING else result.view(code_dtype(to_row))
+        for where, chunk in code_chunks(elements):
+            codes[where] = convert(chunk)
+        return result.reshape(elements.shape)
+
+    return by_chunk
 
 
 def check_cast(source: DataType, to: TypeLike, *, round_mode: str, opset: int) -> DataType:

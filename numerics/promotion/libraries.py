@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import cast
@@ -25,25 +24,10 @@ from onnx_ir import DataType
 
 from castsmith.numerics.errors import PromotionError, present
 from castsmith.numerics.extensions import PROMOTIONS, extension
-from castsmith.numerics.promotion.rules import PromotionFile, Rank, is_promotion_file, promotion_file
+from castsmith.numerics.promotion.rules import Library, Rank, is_promotion_file, promotion_file
 from castsmith.numerics.types import element_type, parse_type, type_name
 
 STAR = "float*"
-
-
-@dataclass(frozen=True)
-class Library:
-    """The rows of one library.
-
-    Attributes:
-        weak_integer: The type of a Python integer among operands of lower kind.
-        weak_float: The type of a Python float among operands of lower kind.
-    """
-
-    above: Mapping[str, str]
-    star: str
-    weak_integer: str
-    weak_float: str
 
 
 _INTEGERS = {
@@ -121,7 +105,7 @@ def library_of(name: str) -> Library:
     if name in LIBRARIES:
         return LIBRARIES[name]
     if is_promotion_file(name):
-        return _library_in(promotion_file(name))
+        return _library_in(name)
     added = extension(PROMOTIONS, name, _fit)
     if added is None:
         names = ", ".join(("openvino", *LIBRARIES))
@@ -129,18 +113,16 @@ def library_of(name: str) -> Library:
     return added
 
 
-def _library_in(file: PromotionFile) -> Library:
-    if file.above is None and file.library not in LIBRARIES:
-        raise PromotionError(f"{file.name} defines no rows, and {file.library!r} is not a library that does.")
-    if file.above is None:
-        return LIBRARIES[file.library]
-    weak = {key: file.types[key].short_name() for key in ("weak_integer", "weak_float") if key in file.types}
-    return Library(file.above, **{"star": "f32", "weak_integer": "i64", "weak_float": "f32", **weak})
+def _library_in(path: str) -> Library:
+    rules, library = promotion_file(path)
+    if library is None and rules.library not in LIBRARIES:
+        raise PromotionError(f"{path} defines no rows, and {rules.library!r} is not a library that does.")
+    return library or LIBRARIES[rules.library]
 
 
 def _fit(source: object) -> Library:
     if isinstance(source, str | os.PathLike):
-        return _library_in(promotion_file(os.fspath(cast("str | os.PathLike[str]", source))))
+        return _library_in(os.fspath(cast("str | os.PathLike[str]", source)))
     raise TypeError("it defines no rows")
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -38,18 +38,20 @@ _KNOWN = {"name", "description", "library", "above", *_FLAGS, *_TYPES}
 
 
 @dataclass(frozen=True)
-class PromotionFile:
-    """The content of a preset's file.
+class Library:
+    """The rows of one library, by short names.
 
     Attributes:
-        above: The types above each type, by short names; None if `library` has the rows.
+        above: The types directly above each type.
+        star: The type of a weakly typed float that no other float absorbs.
+        weak_integer: The type of a Python integer among operands of lower kind.
+        weak_float: The type of a Python float among operands of lower kind.
     """
 
-    name: str
-    library: str
-    above: Mapping[str, str] | None
-    flags: Mapping[str, bool]
-    types: Mapping[str, DataType]
+    above: Mapping[str, str]
+    star: str = "f32"
+    weak_integer: str = "i64"
+    weak_float: str = "f32"
 
 
 def is_promotion_file(name: str) -> bool:
@@ -57,8 +59,8 @@ def is_promotion_file(name: str) -> bool:
     return name.endswith(".json")
 
 
-def promotion_file(path: str) -> PromotionFile:
-    """Return the content of the file at that path.
+def promotion_file(path: str) -> tuple[PromotionRules, Library | None]:
+    """Return the rules in the file at that path, and the rows, unless a library has them.
 
     Raises:
         PromotionError: The file does not describe a preset; the message names the file.
@@ -71,7 +73,7 @@ def promotion_file(path: str) -> PromotionFile:
 
 
 @cache
-def _file_as_of(path: str, state: tuple[int, ...]) -> PromotionFile:
+def _file_as_of(path: str, state: tuple[int, ...]) -> tuple[PromotionRules, Library | None]:
     """Return the content of the file at that path. It is read again if its state is another."""
     del state
     content = read_json(Path(path), PromotionError)
@@ -81,7 +83,7 @@ def _file_as_of(path: str, state: tuple[int, ...]) -> PromotionFile:
         raise PromotionError(f"{path} does not describe a promotion: {str(error).rstrip('.?')}.") from None
 
 
-def _read(content: object, path: str) -> PromotionFile:
+def _read(content: object, path: str) -> tuple[PromotionRules, Library | None]:
     if not isinstance(content, dict):
         raise TypeError("it is not an object")
     data = cast("dict[str, Any]", content)
@@ -93,10 +95,13 @@ def _read(content: object, path: str) -> PromotionFile:
         raise ValueError("it needs either 'above' or 'library'")
     if wrong := [name for name in _FLAGS if not isinstance(data.get(name, False), bool)]:
         raise ValueError(f"{wrong[0]!r} must be true or false")
-    above = _rows(data["above"]) if "above" in data else None
     flags = {name: data[name] for name in _FLAGS if name in data}
     types = {name: parse_type(str(data[name])) for name in _TYPES if name in data}
-    return PromotionFile(data["name"], path if above is not None else str(data["library"]), above, flags, types)
+    target = types.pop("u64_integer_promotion_target", DataType.FLOAT)
+    rows = {name: dtype.short_name() for name, dtype in types.items()}
+    library = Library(_rows(data["above"]), **rows) if "above" in data else None
+    name = str(data["library"]) if library is None else path
+    return PromotionRules(u64_integer_promotion_target=target, library=name, **flags), library
 
 
 def _rows(table: object) -> Mapping[str, str]:
@@ -192,12 +197,10 @@ def as_rules(promotion: PromotionRules | str | None) -> PromotionRules:
 
 def _from_file(path: str, name: str = "") -> PromotionRules:
     """Return the preset in a file; its rows, if any, are registered under the name that a package declares."""
-    file = promotion_file(path)
-    if file.above is None and file.library not in PRESETS:
-        raise PromotionError(f"{path}: unknown library {file.library!r}; expected {', '.join(PRESETS)}.")
-    library = name if name and file.above is not None else file.library
-    target = file.types.get("u64_integer_promotion_target", DataType.FLOAT)
-    return PromotionRules(u64_integer_promotion_target=target, library=library, **file.flags)
+    rules, library = promotion_file(path)
+    if library is None and rules.library not in PRESETS:
+        raise PromotionError(f"{path}: unknown library {rules.library!r}; expected {', '.join(PRESETS)}.")
+    return replace(rules, library=name) if name and library is not None else rules
 
 
 def _fit(source: object, name: str) -> PromotionRules:

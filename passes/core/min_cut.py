@@ -1,7 +1,7 @@
 """Yes-or-no choices at the least total cost: a minimum cut.
 
 `Costs` holds what each pair of variables costs if they differ; `solve` decides. Most variables of a real problem are
-decided by infinite costs, or because their own cost outweighs all of their pairs. networkx decides the rest.
+decided by infinite costs. networkx decides the rest.
 """
 
 from __future__ import annotations
@@ -51,14 +51,13 @@ class Costs:
 def solve(costs: Costs) -> list[bool]:
     """Return the answer of each variable at the least cost.
 
-    A variable fixed to both answers is no, and so is one that costs nothing either way. Among other equal costs, the
-    answer is yes for as many as possible of those that `_settle_dominated` leaves.
+    A variable fixed to both answers is no, and so is one that costs nothing. Among other equal costs, the answer is yes
+    for as many as possible.
     """
     pays, infinite = _as_integers(costs.pays)
     no = _reached(((b, a) for (a, b), cost in pays.items() if cost == infinite), NO)
     yes = _reached((pair for pair, cost in pays.items() if cost == infinite), YES)
     answers = {**dict.fromkeys(yes, True), **dict.fromkeys(no, False), YES: True}
-    _settle_dominated(pays, answers)
     rest = {pair: cost for pair, cost in pays.items() if pair[0] not in answers or pair[1] not in answers}
     if rest:
         answers.update(_cut(rest, answers))
@@ -85,43 +84,6 @@ def _reached(edges: Iterable[Pair], start: int) -> dict[int, None]:
         reached.update(dict.fromkeys(fresh))
         waiting += fresh
     return reached
-
-
-def _settle_dominated(pays: Mapping[Pair, int], answers: dict[int, bool]) -> None:
-    """Answer each variable whose own cost is at least the sum of its pairs."""
-    gain: dict[int, int] = defaultdict(int)
-    """What a variable saves by being yes, apart from its pairs."""
-    if_no: dict[int, dict[int, int]] = defaultdict(dict)
-    if_yes: dict[int, dict[int, int]] = defaultdict(dict)
-    """What each pair of a variable may cost if it is no, and if it is yes, by the other variable, which is open."""
-    for (a, b), cost in pays.items():
-        if a not in answers and b not in answers:
-            if_yes[a][b] = if_no[b][a] = cost
-            if_no[a].setdefault(b, 0)
-            if_yes[b].setdefault(a, 0)
-        elif a not in answers and not answers[b]:
-            gain[a] -= cost
-        elif b not in answers and answers[a]:
-            gain[b] += cost
-    most_no = {variable: sum(pairs.values()) for variable, pairs in if_no.items()}
-    most_yes = {variable: sum(pairs.values()) for variable, pairs in if_yes.items()}
-    waiting = list(dict.fromkeys([*gain, *if_no]))
-    while waiting:
-        variable = waiting.pop()
-        if variable in answers:
-            continue
-        if 0 < gain[variable] >= most_yes.get(variable, 0):
-            answers[variable] = True
-        elif 0 < -gain[variable] >= most_no.get(variable, 0) or not if_no[variable]:
-            answers[variable] = False
-        else:
-            continue
-        for other in if_no.pop(variable, ()):
-            no, yes = if_no[other].pop(variable), if_yes[other].pop(variable)
-            most_no[other] -= no
-            most_yes[other] -= yes
-            gain[other] += no if answers[variable] else -yes
-            waiting.append(other)
 
 
 def _cut(pays: Mapping[Pair, int], answers: Mapping[int, bool]) -> Iterable[tuple[int, bool]]:

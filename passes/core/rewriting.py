@@ -55,7 +55,6 @@ class Replacement:
 
 Facts = TypeVar("Facts")
 Match = Callable[[onnx_ir.Node], Replacement | Refusal | None]
-Saved = Callable[[onnx_ir.Node, Replacement], int | None]
 
 
 @dataclass(frozen=True)
@@ -92,16 +91,13 @@ def first_of(rules: Sequence[NodeRule[Facts]], facts: Facts) -> Match:
     return match
 
 
-def replace_nodes(
-    session: Session, pass_name: str, match: Match, *, types: Types, saved: Saved | None = None
-) -> RewriteResult:
+def replace_nodes(session: Session, pass_name: str, match: Match, *, types: Types) -> RewriteResult:
     """Replace every node for which `match` has a replacement, in the order of the graph, and record the refusals.
 
     Nodes that a replacement adds are not offered, and nodes that are removed meanwhile are left out.
 
     Args:
         types: As in `apply_replacement`.
-        saved: Returns the bytes that a replacement saves, as in Rewrite, before it is done.
     """
     records, namer = Records(), session.namer()
     for node in session.nodes:
@@ -109,9 +105,7 @@ def replace_nodes(
             continue
         outcome = match(node)
         if isinstance(outcome, Replacement):
-            bytes_saved = None if saved is None else saved(node, outcome)
-            nodes = apply_replacement(session, pass_name, node, outcome, namer, types, bytes_saved)
-            records.rewrites.append(nodes)
+            records.rewrites.append(apply_replacement(session, pass_name, node, outcome, namer, types))
         elif outcome is not None:
             records.refusals.append(outcome)
     return RewriteResult(session.model, bool(records.rewrites), records)
@@ -124,13 +118,11 @@ def apply_replacement(
     replacement: Replacement,
     namer: Namer,
     types: Types,
-    saved_bytes: int | None = None,
 ) -> Rewrite:
     """Change the graph as `replacement` says, note that in the session, and record it. Graph outputs keep their names.
 
     Args:
         types: The types with which the record shows values that declare none.
-        saved_bytes: As in Rewrite; by default those of the replacement.
     """
     site, before = site_of(node), node_item(node, types)
     old_inputs = [value for value in node.inputs if value is not None]
@@ -155,9 +147,8 @@ def apply_replacement(
     session.rewritten(node, nodes, replacement.outputs)
     for value in old_inputs:
         drop_if_unused(value)
-    reason, effect = replacement.reason, replacement.effect
-    saved = replacement.saved_bytes if saved_bytes is None else saved_bytes
-    return Rewrite(pass_name, replacement.rule, site, before, after, reason, effect, saved)
+    reason, effect, saved_bytes = replacement.reason, replacement.effect, replacement.saved_bytes
+    return Rewrite(pass_name, replacement.rule, site, before, after, reason, effect, saved_bytes)
 
 
 def detach(nodes: Iterable[onnx_ir.Node]) -> None:

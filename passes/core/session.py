@@ -35,7 +35,6 @@ class Session:
     model: onnx_ir.Model
     records: Records = field(default_factory=Records)
     in_order: bool = False
-    _namer: Namer | None = field(default=None, init=False, repr=False)
     _inference: Inference | None = field(default=None, init=False, repr=False)
     _followed: Inference | None = field(default=None, init=False, repr=False)
     _survey: Survey | None = field(default=None, init=False, repr=False)
@@ -91,8 +90,7 @@ class Session:
 
     def namer(self) -> Namer:
         """A namer for names that are unused in the present model."""
-        self._namer = Namer(self.model, lambda: self.survey)
-        return self._namer
+        return Namer(self.model, lambda: self.survey)
 
     def rewritten(
         self,
@@ -120,7 +118,7 @@ class Session:
 
     def end_of_pass(self, *, modified: bool) -> None:
         """Keep the facts that are valid after the pass; the last action of a pass."""
-        followed, self._followed, self._namer = self._followed, None, None
+        followed, self._followed = self._followed, None
         if modified:
             self._survey = None
         if followed is None:

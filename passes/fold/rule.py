@@ -6,7 +6,6 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import onnx_ir
-from onnx_ir import DataType
 
 from castsmith.ir.codes import RefusalCode, Rule
 from castsmith.ir.constants import (
@@ -114,7 +113,7 @@ class Folding:
         refusal = refusal or self._refusal(node, tuple(new.values()), kept, dropped)
         if refusal is not None:
             return refusal
-        self.grown += sum(_bytes_of(constant.tensor, constant) for constant in new if constant.tensor) - dropped
+        self.grown += sum(constant.tensor.nbytes for constant in new if constant.tensor is not None) - dropped
         for output, plan in zip(node.outputs, derivations, strict=True):
             if plan.constant in new and plan.constant.value is None:
                 # An output of the graph keeps its name, so its replacement needs another one.
@@ -274,11 +273,6 @@ class Folding:
         while node.graph is not home and (holder := self.holders.get(graph_of(node))) is not None:
             node = holder
         return node
-
-
-def _bytes_of(tensor: onnx_ir.TensorProtocol, constant: Known) -> int:
-    """Return the bytes of the tensor of a constant, as its `nbytes`, which computes them from its shape each time."""
-    return tensor.nbytes if constant.dtype == DataType.STRING else constant.nbytes
 
 
 def _used(node: onnx_ir.Node) -> list[bool]:

@@ -17,7 +17,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx_ir
@@ -75,43 +75,20 @@ class PlaceCasts(SessionPass):
     narrow: TypeLike | Sequence[TypeLike] = shared("narrow")
 
     def rewrite(self, session: Session) -> RewriteResult:
-        model, inference = session.model, session.inference(PromotionRules(promote_unsafe=True))
-        work = _Work(
-            inference,
-            session.imports,
-            session.namer(),
-            Sizes(Shapes(model, inference), self.default_size, parse_sizes(self.sizes)),
-            Ranges(inference),
-            Legality(self.target, narrowed_types("narrow", self.narrow)),
-        )
+        model, inference, namer = session.model, session.inference(PromotionRules(promote_unsafe=True)), session.namer()
+        sizes = Sizes(Shapes(model, inference), self.default_size, parse_sizes(self.sizes))
+        ranges, legality = Ranges(inference), Legality(self.target, narrowed_types("narrow", self.narrow))
         several, records = called_with_several_types(inference), Records()
-        for graph in _inside_out(session):
-            if graph not in several:
-                work.place_regions(graph, records)
+        for graph in (graph for graph in _inside_out(session) if graph not in several):
+            imports = session.imports[graph]
+            for region in find_regions(graph, inference, imports, ranges):
+                problem = pose(region, inference, imports, sizes, legality=legality, namer=namer)
+                outcome = place(region, problem, inference, namer) if isinstance(problem, Problem) else problem
+                if isinstance(outcome, Rewrite):
+                    records.rewrites.append(outcome)
+                elif outcome is not None:
+                    records.refusals.append(Refusal(NAME, PLACE_CASTS.code, site_of(next(iter(region.nodes))), outcome))
         return RewriteResult(model, bool(records.rewrites), records)
-
-
-@dataclass(frozen=True)
-class _Work:
-    """Facts about the model while its graphs are rewritten."""
-
-    inference: Inference
-    imports: Mapping[onnx_ir.Graph | onnx_ir.Function, Mapping[str, int]]
-    namer: Namer
-    sizes: Sizes
-    ranges: Ranges
-    legality: Legality
-
-    def place_regions(self, graph: onnx_ir.Graph, records: Records) -> None:
-        """Solve each region of the graph."""
-        inference, imports = self.inference, self.imports[graph]
-        for region in find_regions(graph, inference, imports, self.ranges):
-            problem = pose(region, inference, imports, self.sizes, legality=self.legality, namer=self.namer)
-            outcome = place(region, problem, inference, self.namer) if isinstance(problem, Problem) else problem
-            if isinstance(outcome, Rewrite):
-                records.rewrites.append(outcome)
-            elif outcome is not None:
-                records.refusals.append(Refusal(NAME, PLACE_CASTS.code, site_of(next(iter(region.nodes))), outcome))
 
 
 def _inside_out(session: Session) -> Iterator[onnx_ir.Graph]:

@@ -54,8 +54,10 @@ DECLARE_TYPES = Rule(
 )
 
 
+NAME = "insert-promote-types"
+
+
 def follow_types(
-    pass_name: str,
     model: onnx_ir.Model,
     inference: Inference,
     namer: Namer,
@@ -70,7 +72,7 @@ def follow_types(
         if inferred is None or output.dtype in (None, inferred):
             continue
         if keep_output_types:
-            records.rewrites.append(_keep_declared(pass_name, graph, index, inferred, namer, inference.types))
+            records.rewrites.append(_keep_declared(graph, index, inferred, namer, inference.types))
         else:
             message = f"the graph output {output.name} is declared {type_text(output)} but is {type_name(inferred)}"
             site = Site(graph.name or "", output.name or "", "output")
@@ -90,9 +92,7 @@ def follow_types(
     for name, pairs in retyped.items():
         before, after = zip(*pairs, strict=True)
         reason = "the declared types are corrected to those that the nodes give"
-        records.rewrites.append(
-            Rewrite(pass_name, DECLARE_TYPES.code, Site(name), before, after, reason, Effect.REPAIR)
-        )
+        records.rewrites.append(Rewrite(NAME, DECLARE_TYPES.code, Site(name), before, after, reason, Effect.REPAIR))
 
 
 def _graph_name(value: onnx_ir.Value) -> str:
@@ -100,7 +100,6 @@ def _graph_name(value: onnx_ir.Value) -> str:
 
 
 def convert_joined_output(
-    pass_name: str,
     graph: onnx_ir.Graph,
     index: int,
     dtype: DataType,
@@ -110,24 +109,21 @@ def convert_joined_output(
 ) -> Rewrite:
     """Cast an output of a subgraph to the common type of the branches, or of a loop's state."""
     cast = conversion(graph.outputs[index], dtype, imports)
-    return _convert_output(pass_name, graph, index, cast, namer, WIDEN_JOINED_OUTPUT, types)
+    return _convert_output(graph, index, cast, namer, WIDEN_JOINED_OUTPUT, types)
 
 
-def _keep_declared(
-    pass_name: str, graph: onnx_ir.Graph, index: int, dtype: DataType, namer: Namer, types: Types
-) -> Rewrite:
+def _keep_declared(graph: onnx_ir.Graph, index: int, dtype: DataType, namer: Namer, types: Types) -> Rewrite:
     output = graph.outputs[index]
     declared, name = present(output.dtype, "the declared type"), output.name
     set_element_type(output, dtype)
     output.name = namer.fresh(f"{name}_{type_name(dtype)}")
     cast = conversion(output, declared, graph.opset_imports)
-    rewrite = _convert_output(pass_name, graph, index, cast, namer, KEEP_OUTPUT_TYPE, types)
+    rewrite = _convert_output(graph, index, cast, namer, KEEP_OUTPUT_TYPE, types)
     graph.outputs[index].name = name
     return rewrite
 
 
 def _convert_output(
-    pass_name: str,
     graph: onnx_ir.Graph,
     index: int,
     cast: onnx_ir.Node,
@@ -143,7 +139,7 @@ def _convert_output(
     must = "the graph output keeps its declared type" if kept else "the joined values must have one type"
     reason = f"{must} {type_name(new.dtype or DataType.UNDEFINED)}"
     before, after = ValueItem(old.name or "", role="return"), node_item(cast, types)
-    return Rewrite(pass_name, rule.code, site_of(cast), before, after, reason, Effect.REPAIR)
+    return Rewrite(NAME, rule.code, site_of(cast), before, after, reason, Effect.REPAIR)
 
 
 def _values_of(function: onnx_ir.Function) -> set[onnx_ir.Value]:

@@ -43,6 +43,7 @@ from castsmith.passes.core.session import Session
 from castsmith.passes.promote.declared import (
     DECLARE_TYPES,
     KEEP_OUTPUT_TYPE,
+    NAME,
     OUTPUT_TYPE_FOLLOWS,
     WIDEN_JOINED_OUTPUT,
     convert_joined_output,
@@ -119,9 +120,6 @@ def _call(pass_name: str, node: onnx_ir.Node, identifier: onnx_ir.OperatorIdenti
     return Rewrite(pass_name, SPECIALISE_FUNCTION.code, site, before, node_item(node, types), reason, Effect.BIT_EXACT)
 
 
-NAME = "insert-promote-types"
-
-
 @dataclass(frozen=True)
 class InsertPromoteTypes(SessionPass):
     """Make the promotion that mixed operands imply explicit.
@@ -175,12 +173,12 @@ class InsertPromoteTypes(SessionPass):
         model, records, rules = session.model, Records(), self.rules()
         inference = specialise_functions(NAME, session, rules, records)
         inside = {graph for f in model.functions.values() for graph in (f.graph, *f.subgraphs())}
-        work = Work(NAME, session, rules, inference, session.namer(), records, inside)
+        work = Work(session, rules, inference, session.namer(), records, inside)
         _repair_nodes(work)
         for (graph, index), dtype in inference.output_conversions.items():
-            wanted = NAME, graph, index, dtype, work.namer, session.imports[graph], inference.types
-            records.rewrites.append(convert_joined_output(*wanted))
-        follow_types(NAME, model, inference, work.namer, records, keep_output_types=self.keep_output_types)
+            imports = session.imports[graph]
+            records.rewrites.append(convert_joined_output(graph, index, dtype, work.namer, imports, inference.types))
+        follow_types(model, inference, work.namer, records, keep_output_types=self.keep_output_types)
         if records.rewrites or CASTSMITH_DOMAIN in session.survey.domains:
             _import_domain(model)
         return RewriteResult(model, bool(records.rewrites), records)

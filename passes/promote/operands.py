@@ -24,6 +24,7 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import Replacement, apply_replacement
 from castsmith.passes.core.session import Session
+from castsmith.passes.promote.declared import NAME
 
 TYPE_NOT_ALLOWED = FindingCode(
     "type-not-allowed",
@@ -73,7 +74,6 @@ RESTORE_TYPE = Rule(
 class Work:
     """Facts that the repair of a node needs."""
 
-    pass_name: str
     session: Session
     rules: PromotionRules
     inference: Inference
@@ -86,7 +86,7 @@ class Work:
         """Change the graph, and return the record, with the types that the results have now."""
         types = self.inference.types
         names = {value.name: type_name(types[value]) for value in node.outputs if value in types}
-        record = apply_replacement(self.session, self.pass_name, node, change, self.namer, types)
+        record = apply_replacement(self.session, NAME, node, change, self.namer, types)
         return replace(record, made=tuple(_with_types(item, names) for item in record.made))
 
 
@@ -104,9 +104,7 @@ def promote(disagreement: Disagreement, imports: Mapping[str, int], work: Work) 
     if disagreement.error is not None:
         _refuse(disagreement, work)
     elif disagreement.common is None:
-        work.records.refusals.append(
-            Refusal(work.pass_name, PROMOTE_OPERANDS.code, site_of(node), _undecided(disagreement))
-        )
+        work.records.refusals.append(Refusal(NAME, PROMOTE_OPERANDS.code, site_of(node), _undecided(disagreement)))
     elif disagreement.as_cast:
         change = _as_cast(disagreement, disagreement.common, imports)
         work.records.rewrites.append(work.applied(node, change))
@@ -248,7 +246,7 @@ def _restore(node: onnx_ir.Node, index: int, common: DataType, ruled: DataType, 
     node.append(cast)
     reason = f"{node.op_type} of {type_name(ruled)} gives {type_name(ruled)}"
     after = node_items((node, cast), types)
-    return Rewrite(work.pass_name, RESTORE_TYPE.code, site, before, after, reason, Effect.REPAIR)
+    return Rewrite(NAME, RESTORE_TYPE.code, site, before, after, reason, Effect.REPAIR)
 
 
 def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:

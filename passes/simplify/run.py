@@ -95,12 +95,13 @@ class SimplifyCasts(SessionPass):
 
         def match(node: onnx_ir.Node) -> Replacement | Refusal | None:
             outcome = None if node.graph in ambiguous else offer(node)
-            return _unless_identity(node, outcome, facts) if isinstance(outcome, Replacement) else outcome
+            if isinstance(outcome, Replacement):
+                outcome = _unless_identity(node, outcome, facts)
+            if isinstance(outcome, Replacement) and outcome.rule != MERGE_EQUAL_NODES.code:
+                return replace(outcome, saved_bytes=savings.of(node, outcome))
+            return outcome
 
-        def saved(node: onnx_ir.Node, replacement: Replacement) -> int | None:
-            return None if replacement.rule == MERGE_EQUAL_NODES.code else savings.of(node, replacement)
-
-        result = replace_nodes(session, NAME, match, types=inference.types, saved=saved)
+        result = replace_nodes(session, NAME, match, types=inference.types)
         session.model.meta.pop(WRITTEN, None)
         repeated = cast("list[str]", session.model.meta.pop(REPEATED, []))
         merged = [_merged(text, session.model) for text in repeated]

@@ -8,8 +8,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -148,10 +147,9 @@ def see_through(node: onnx_ir.Node, facts: Facts) -> Replacement | Refusal | Non
         facts.ranges.get(node.outputs[0])  # remembered as it is before the operands change
     if node.domain not in DEFAULT_DOMAINS:
         return None
-    bypass = _Bypass(facts, facts.imports_of(node))
     if node.op_type in COMPARISONS:
-        return bypass.both(node)
-    return bypass.one(node, INDICES.get(node.op_type, 0))
+        return _past_both(node, facts)
+    return _past_one(node, INDICES.get(node.op_type, 0), facts)
 
 
 SEE_THROUGH_CAST = NodeRule(
@@ -164,60 +162,58 @@ SEE_THROUGH_CAST = NodeRule(
 )
 
 
-@dataclass(frozen=True)
-class _Bypass:
-    """Ways around casts, in a scope with these opset imports."""
+def _refusal(node: onnx_ir.Node, source: DataType, meaning: CastNode, opset: int) -> Refusal | None:
+    """Return the refusal if the node depends on the cast of its operands."""
+    reason = why_seen(node, source, meaning, opset)
+    return None if reason is None else Refusal(NAME, SEE_THROUGH_CAST.code, site_of(node), *reason)
 
-    facts: Facts
-    imports: Mapping[str, int]
 
-    def _refusal(self, node: onnx_ir.Node, source: DataType, meaning: CastNode) -> Refusal | None:
-        """Return the refusal if the node depends on the cast of its operands."""
-        reason = why_seen(node, source, meaning, opset_of(self.imports, "") or 1)
-        return None if reason is None else Refusal(NAME, SEE_THROUGH_CAST.code, site_of(node), *reason)
-
-    def one(self, node: onnx_ir.Node, index: int) -> Replacement | Refusal | None:
-        """Go back over one cast after another as long as the operator does not depend on them."""
-        origin, reason, refusal = node.inputs[index] if index < len(node.inputs) else None, "", None
-        while (step := cast_before(origin, self.facts.inference)) is not None:
-            before, source, meaning = step
-            if not self.facts.legality.takes(node, index, source, self.imports):
-                break
-            refusal = self._refusal(node, source, meaning)
-            if refusal is not None:
-                break
-            origin, reason = before, reason_unseen(node, source, meaning.target)
-        if reason and origin is not None:
-            return Replacement(SEE_THROUGH_CAST.code, reason, inputs={index: origin})
-        return refusal
-
-    def both(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
-        """Compare before the casts if both operands are cast alike, or one is and the other is a constant."""
-        steps = [cast_before(value, self.facts.inference) for value in node.inputs]
-        step = steps[0] or steps[1]
-        if step is None:
-            return None
-        _, source, meaning = step
-        alike = all(other is not None and (other[1], other[2].to) == (source, meaning.target) for other in steps)
-        if not alike and steps[0] is not None and steps[1] is not None:
-            return None
-        constant = None if alike else _narrowed(node.inputs[1 if steps[0] else 0], source, self.imports)
-        if not (alike or constant is not None) or not self.facts.legality.takes(node, 0, source, self.imports):
-            return None
-        refusal = self._refusal(node, source, meaning)
+def _past_one(node: onnx_ir.Node, index: int, facts: Facts) -> Replacement | Refusal | None:
+    """Go back over one cast after another as long as the operator does not depend on them."""
+    imports = facts.imports_of(node)
+    origin, reason, refusal = node.inputs[index] if index < len(node.inputs) else None, "", None
+    while (step := cast_before(origin, facts.inference)) is not None:
+        before, source, meaning = step
+        if not facts.legality.takes(node, index, source, imports):
+            break
+        refusal = _refusal(node, source, meaning, opset_of(imports, "") or 1)
         if refusal is not None:
-            return refusal
-        inputs = {index: other[0] for index, other in enumerate(steps) if other is not None}
-        reason = reason_unseen(node, source, meaning.target)
-        if constant is None:
-            return Replacement(SEE_THROUGH_CAST.code, reason, inputs=inputs)
-        inputs[1 if steps[0] else 0] = constant
-        reason = f"{reason}, and {type_name(source)} holds the constant"
-        return Replacement(SEE_THROUGH_CAST.code, reason, constants=(constant,), inputs=inputs)
+            break
+        origin, reason = before, reason_unseen(node, source, meaning.target)
+    if reason and origin is not None:
+        return Replacement(SEE_THROUGH_CAST.code, reason, inputs={index: origin})
+    return refusal
 
 
-def _narrowed(value: onnx_ir.Value | None, to: DataType, imports: Mapping[str, int]) -> onnx_ir.Value | None:
+def _past_both(node: onnx_ir.Node, facts: Facts) -> Replacement | Refusal | None:
+    """Compare before the casts if both operands are cast alike, or one is and the other is a constant."""
+    imports, steps = facts.imports_of(node), [cast_before(value, facts.inference) for value in node.inputs]
+    step, opset = steps[0] or steps[1], opset_of(imports, "") or 1
+    if step is None:
+        return None
+    _, source, meaning = step
+    alike = all(
+        of_operand is not None and (of_operand[1], of_operand[2].to) == (source, meaning.target) for of_operand in steps
+    )
+    if not alike and steps[0] is not None and steps[1] is not None:
+        return None
+    constant = None if alike else _narrowed(node.inputs[1 if steps[0] else 0], source, opset)
+    if not (alike or constant is not None) or not facts.legality.takes(node, 0, source, imports):
+        return None
+    refusal = _refusal(node, source, meaning, opset)
+    if refusal is not None:
+        return refusal
+    inputs = {index: of_operand[0] for index, of_operand in enumerate(steps) if of_operand is not None}
+    reason = reason_unseen(node, source, meaning.target)
+    if constant is None:
+        return Replacement(SEE_THROUGH_CAST.code, reason, inputs=inputs)
+    inputs[1 if steps[0] else 0] = constant
+    reason = f"{reason}, and {type_name(source)} holds the constant"
+    return Replacement(SEE_THROUGH_CAST.code, reason, constants=(constant,), inputs=inputs)
+
+
+def _narrowed(value: onnx_ir.Value | None, to: DataType, opset: int) -> onnx_ir.Value | None:
     """Return a small constant in the type `to`; None if `to` does not hold each of its elements."""
     tensor = constant_tensor(value)
-    narrow = None if tensor is None else narrowed(tensor, to, opset_of(imports, "") or 1)
+    narrow = None if tensor is None else narrowed(tensor, to, opset)
     return None if value is None or narrow is None else new_constant(f"{value.name}_{type_name(to)}", narrow)

@@ -102,7 +102,7 @@ def test_a_kernel_is_used_only_where_it_is_asked_for(monkeypatch: pytest.MonkeyP
 
     kernel_for = compiled.kernel_for
     monkeypatch.setattr(compiled, "kernel_for", noted)
-    convert._plan.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    convert._cast_of.cache_clear()  # pyright: ignore[reportPrivateUsage]
     cast(np.ones(3, np.float32), "float16")
     assert used == []
     cast(np.ones(3, np.float32), "float16", compiled=True)
@@ -139,7 +139,7 @@ def test_numba_is_missing(error: ImportError, text: str, monkeypatch: pytest.Mon
         raise error
 
     monkeypatch.setattr(compiled, "import_module", fail)
-    convert._plan.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    convert._cast_of.cache_clear()  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(CastError) as raised:
         cast([1.5], "float16", compiled=True)
     assert text in str(raised.value)

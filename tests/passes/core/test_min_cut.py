@@ -70,7 +70,7 @@ def test_costs_that_are_paid() -> None:
     alone.pay(YES, one, 1)
     assert solve(alone) == [False, True, True]
     alone.pay(one, NO, 1)
-    assert solve(alone) == [False, True, False]
+    assert solve(alone) == [False, True, True]
 
 
 def test_a_chain_is_cut_where_it_costs_least() -> None:
