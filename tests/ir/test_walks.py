@@ -133,6 +133,7 @@ def test_tensors_are_found_and_replaced_in_each_place() -> None:
         put_tensor(place, onnx_ir.tensor(np.array([10 + number], np.float32)))
     assert [float(tensor.numpy()[0]) for tensor in all_tensors(model)] == [10, 11, 12, 13, 14]
     assert node_of(model, "y").attributes["one"].doc_string == "kept"
+    assert [float(tensor.numpy().ravel()[0]) for tensor in all_tensors(parsed())] == [1, 3, 5, 1]
 
 
 def test_parameters_are_bound_and_omitted_ones_go() -> None:
