@@ -67,7 +67,7 @@ def graph_line(seed: int) -> str:
 SPECIALS = """a = Log (m) b = Exp (w) c = Neg (b) d = Sqrt (m) zero = Constant <value_float = 0.0> () e = Div (m, zero)
     k = Constant <value_floats = [0.0, -inf, nan]> ()"""
 SPECIAL_INPUTS = "float[3] p = 1 : 2, float[3] m = -1 : 2, float[3] n = -3 : 0, float[3] w = 0 : 1000"
-"""Numbers, and values that may be NaN and minus infinity, infinity, minus infinity, NaN, all of them, or are written."""
+"""Numbers, and values that may be NaN and minus infinity, infinity, minus infinity, NaN, or all of them."""
 
 
 def limit_line(opset: str, inputs: str, nodes: str) -> str:
