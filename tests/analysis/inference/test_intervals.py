@@ -11,7 +11,7 @@ from castsmith.analysis.inference.intervals import Range, Ranges
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.numerics.types import NUMERIC_TYPES, element_type
+from castsmith.numerics.types import NUMERIC_TYPES, Kind, element_type
 from tests.evaluator import evaluate
 from tests.graphs.inputs import array_of
 
@@ -133,16 +133,32 @@ LIMITS: list[tuple[str, Range | None]] = [
     ("a = Where (t, d, i)", _INT64),
     ("a = Reshape (d, i)", Range(0, 9)),
     ("a = Identity (big)", _INT64),
+    ("b = Mod (q, ten0) c = Add (b, twenty0) a = Range (b, c, step)", Range(0, 29)),
+    ("b = Mod (q, ten0) c = Add (b, twenty0) a = Range (c, b, minus0)", Range(0, 29)),
+    ("a = ReduceMax (d, one)", Range(0, 9)),
+    ("g = local.op (x) a = Size (g)", Range(0, 5)),
+    ("g = local.op (x) a = Shape (g)", Range(0, 5)),
+    ("h = local.op (x) a = Size (h)", Range(0, 2**63 - 1)),
+    ("h = local.op (x) a = Shape (h)", Range(0, 2**63 - 1)),
+    ("n = Cast <to = 3> (d) a = CastLike (i, n)", Range(-128, 127)),
+    ("a = Trilu (d, zero0)", Range(0, 9)),
+    ("o = Add (d, one) a = ReduceSum (o)", Range(0, 100)),
+    ("o = Sub (d, m) a = ReduceSum (o)", Range(-100, 0)),
+    ("a = ReduceSum (d, minus2)", Range(0, 18)),
+    ("a = ReduceSum (d, minus3)", _INT64),
+    ("b = Cast <to = 1> (d) c = Neg (b) a = Concat <axis = 0> (b, c)", None),
+    ("b = Constant <value = int64[0] {}> () a = Identity (b)", _INT64),
 ]
 """Limits of each rule: `d` is of integers from 0 to 9, `p` of any, and of unknown size, `i` of any, `q` a scalar."""
 
 
 def test_each_condition_decides_a_range() -> None:
-    numbers = {"zero": 0, "one": 1, "two": 2, "minus": -1, "m": 10, "huge": 2**62}
-    scalars = {"zero0": 0, "lo": -3, "hi": 7, "step": 2}
+    numbers = {"zero": 0, "one": 1, "two": 2, "minus": -1, "m": 10, "huge": 2**62, "minus2": -2, "minus3": -3}
+    scalars = {"zero0": 0, "lo": -3, "hi": 7, "step": 2, "ten0": 10, "twenty0": 20, "minus0": -1}
     constants = [f"int64[1] {name} = {{{number}}}" for name, number in numbers.items()]
     constants += [f"int64 {name} = {{{number}}}" for name, number in scalars.items()]
-    constants += ["float half = {0.5}", "int64[2,5] d", "int64[2,5] e", "int8[2,5] n", "int8[2,5] r"]
+    constants += ["float half = {0.5}", "int64[2,5] d", "int64[2,5] e", "int8[2,5] n", "int8[2,5] r", "int64[2,5] o"]
+    constants += ["int64[1,5] g", "int64[0,5] h"]
     head = _HEAD.replace("21]", '21, "local": 1]')
     inputs = "int64[2,5] x, int64[N,3] p, int64[20] i, int64 q, bool t"
     for text, expected in LIMITS:
@@ -163,6 +179,12 @@ def test_a_type_that_fits_holds_every_integer(dtype: DataType) -> None:
         integers = np.array(fitting, np.int64)
         np.testing.assert_array_equal(cast(cast(integers, dtype), DataType.INT64), integers)
     assert not Range(0, int(row.max) + 1).fits(dtype)
+    if row.kind is not Kind.FLOATING:
+        assert Range(int(row.min), int(row.max)).fits(dtype)
+        assert not Range(int(row.min) - 1, 0).fits(dtype)
+    else:
+        largest = int(min(2**row.precision, row.max))
+        assert Range(-largest, largest).fits(dtype) is row.signed
 
 
 @pytest.mark.parametrize(
