@@ -387,7 +387,6 @@ WHAT_A_TYPE_HOLDS: list[tuple[str, str, bool]] = [
     ("A", "UINT64", False),
     ("M", "UINT64", True),
     ("K", "UINT64", False),
-    ("unknown", "INT8", True),
     ("half", "INT8", False),
     ("half", "FLOAT", True),
     ("2049", "FLOAT16", False),
