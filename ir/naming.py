@@ -139,8 +139,7 @@ class _Lookup:
         """Return the values to be renamed."""
         self._scopes.append({})
         initializers = scope.initializers.values() if isinstance(scope, onnx_ir.Graph) else ()
-        ports = (*scope.inputs, *initializers, *(scope.outputs if len(self._scopes) == 1 else ()))
-        for value in ports:
+        for value in (*scope.inputs, *initializers):
             # An input of a subgraph may hide an outer value, as long as no node inside reads that.
             yield from self._declare(value, self._scopes[-1:])
         for node in scope:

@@ -13,6 +13,7 @@ no range. It follows from the node that makes the value, and the facts about its
   Add, Sub, Mul, Div, Neg, Range ... of integers that cannot overflow
   CumSum, ReduceSum                  as many of the operand's elements as the dimensions have, added up
   Max, Min                           the greatest, or least, of the operands' bounds
+  ReduceMax, ReduceMin               the operand's range, if no dimension may be 0
   moves of elements                  the operand's range
 """
 
@@ -283,6 +284,11 @@ _OF_TWO: Mapping[str, Callable[[Range, Range], Range | None]] = {
 }
 
 
+def _extreme_along_axes(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
+    """Return the range of the greatest, or least, of some integers: of none it is an end of their type."""
+    return None if ranges_.dims(node.inputs[0]) is None else _arithmetic(node, ranges_)
+
+
 def _total(node: onnx_ir.Node, ranges_: Ranges) -> Range | None:
     """Return the range of sums of integers along axes; of no integers, and the first of an exclusive sum, it is 0."""
     dims, range_ = ranges_.dims(node.inputs[0]), ranges_.of(node.inputs[0])
@@ -317,6 +323,7 @@ _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(operators(lambda row: row.moves in OF_OPERANDS), _move),
     **dict.fromkeys(("Max", "Min"), _extremes),
     **dict.fromkeys((*_OF_ONE, *_OF_TWO), _arithmetic),
+    **dict.fromkeys(("ReduceMax", "ReduceMin"), _extreme_along_axes),
     "Trilu": _with_zeros,
     **dict.fromkeys(("CumSum", "ReduceSum"), _total),
 }

@@ -159,7 +159,7 @@ def _safe_type(types: Sequence[DataType], top: Sequence[DataType], common: DataT
     if common is None or common not in top:
         _raise_unsafe(*_widened_pair(top, common), *_widening(common))
     for dtype in types:
-        reason = _refusal(dtype, common, dimensioned=dtype in top)
+        reason = _refusal(dtype, common)
         if reason:
             _raise_unsafe(dtype, common, *reason)
     return common
@@ -177,14 +177,14 @@ def _widening(common: DataType | None) -> tuple[str, str]:
     return "widening", f"needs the wider {type_name(common)}: a safe promotion keeps to the type of an operand"
 
 
-def _refusal(source: DataType, common: DataType, *, dimensioned: bool) -> tuple[str, str] | None:
+def _refusal(source: DataType, common: DataType) -> tuple[str, str] | None:
     """Return the rule and the reason why the step from `source` to `common` is unsafe, or None."""
     s, c = ELEMENT_TYPES[source], ELEMENT_TYPES[common]
-    if s.kind is Kind.BOOLEAN or source == common:
+    if s.kind is Kind.BOOLEAN:
         return None
     if s.kind < c.kind and c.bits < 2 * s.bits:
         return "precision", "could lose precision: a safe promotion to floating point needs twice the integer's bits"
-    if s.kind == c.kind and not dimensioned:
+    if s.kind == c.kind:  # of a scalar: the common type holds all others
         wide_enough = c.bits >= s.bits if s.signed == c.signed else c.signed and 2 * c.bits >= s.bits
         if not wide_enough:
             return "scalar", "could lose the scalar's value: a safe promotion needs a dimensioned type that is as wide"

@@ -7,7 +7,7 @@ import onnx_ir
 import pytest
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.naming import Namer, has_clashes, settle_names
+from castsmith.ir.naming import Namer, has_clashes, same_names, settle_names
 from castsmith.ir.walks import all_nodes
 from tests.graphs.nesting import NESTS
 
@@ -18,7 +18,7 @@ def parsed(text: str) -> onnx_ir.Model:
 
 LOOP = """<ir_version: 10, opset_import: ["" : 21]>
 g (int64 n, float[2] x, float[2] v) => (float[2] y) {
-  a = Abs (x)
+  [node] a = Abs (x)
   y = Loop (n, , v) <body = b (int64 i, bool c, float[2] s) => (bool co, float[2] so) {
     co = Identity (c)
     so = Add (s, a)
@@ -113,12 +113,36 @@ def test_a_namer_gives_names_that_no_scope_has() -> None:
     for name in ("x", "v", "y", "a", "i", "s", "so", "c", "n"):
         assert namer.fresh(name) == f"{name}_1", name
         assert namer.fresh(name) == f"{name}_2", name
-    assert namer.fresh("new") == "new"
+    assert [namer.fresh("new") for _ in range(3)] == ["new", "new_1", "new_2"]
     namer.release("new")
     assert namer.fresh("new") == "new"
+    assert namer.fresh("node") == "node_1"
     namer.release(None)
     namer.release("never")
     assert namer.fresh("never") == "never"
+
+
+def test_nodes_that_share_a_name() -> None:
+    model = parsed("""<ir_version: 10, opset_import: ["" : 21, "d" : 1]> g (bool c, float[2] x) => (float[2] y) {
+        [n] a = Abs (x)
+        b = Abs (a)
+        d = Abs (b)
+        [n] k = Constant <value_float = 1.0> ()
+        [n] e = Neg (d)
+        [n] f = Exp (e)
+        [m] y = If (c) <
+            then_branch = t () => (float[2] p) { [n] q = Neg (a) [o] r = Neg (q) [o] p = Add (q, r) },
+            else_branch = e () => (float[2] p) { [n] q = Exp (a) p = d.f (q) }> }
+        <opset_import: ["" : 12], domain: "d"> f (x) => (y) { [o] a = Abs (x) [o] y = Abs (a) }""")
+    found = [[node.outputs[0].name for node in nodes] for nodes in same_names(model)]
+    assert found == [["a", "e", "f"], ["r", "p"], ["a", "y"]]
+
+
+def test_a_function_without_opset_has_no_opset() -> None:
+    model = parsed("""<ir_version: 10, opset_import: ["" : 21, "d" : 1]> g (float[2] x) => (float[2] y) { y = d.f (x) }
+        <opset_import: ["e" : 1], domain: "d"> f (x) => (y) { y = e.op (x) }""")
+    (function,) = model.functions.values()
+    assert Namer(model).constant_opset(function) == 0
 
 
 def test_places_for_constants() -> None:

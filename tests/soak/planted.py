@@ -136,6 +136,15 @@ def tests_of(path: Path) -> list[str]:
     return [str(each.relative_to(ROOT)) for each in dict.fromkeys([*named, *importing, *around, *beside])]
 
 
+def plant(changes: list[tuple[FunctionType, CodeType]]) -> None:
+    """Give the functions their changed code, and forget what was computed without it."""
+    for function, code in changes:
+        function.__code__ = code
+    for cached in [each for each in gc.get_objects() if isinstance(each, type(mistakes))]:
+        if cached.__module__.startswith("castsmith."):
+            cached.cache_clear()
+
+
 class Limits:
     """Ends a run of pytest after so many seconds of the processor, and the process in a test without end."""
 
@@ -169,8 +178,7 @@ def failing_test(tests: Sequence[str], changes: list[tuple[FunctionType, CodeTyp
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(nowhere, stream)
-        for function, code in changes:
-            function.__code__ = code
+        plant(changes)
         limits = Limits(seconds)
         pytest.main(["-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests], plugins=[limits])
         os.write(writing, limits.failed.encode())

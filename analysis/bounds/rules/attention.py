@@ -17,7 +17,7 @@ from castsmith.analysis.bounds.interval import (
     collapsed,
     products,
 )
-from castsmith.analysis.bounds.rounding import is_float, largest, overflows, rounded, shrinking, vanished
+from castsmith.analysis.bounds.rounding import is_float, largest, overflows, rounded, shrinking, unit_roundoff, vanished
 from castsmith.analysis.bounds.step import LENGTHS, LONGEST, Rule, Step, spoilt
 
 _TYPES = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
@@ -61,7 +61,7 @@ def _attention(step: Step) -> list[Interval]:
         raise UnknownRangeError
     turns = [None if value.dims is None else value.dims[-2] for value in values]
     step.float("softcap", 0.0)
-    query = step.input(0)
+    query, types = step.input(0), (dtype, _precision(step, dtype))
     heads = Heads(
         query,
         keys,
@@ -69,10 +69,10 @@ def _attention(step: Step) -> list[Interval]:
         step.optional(3),
         _head_size(step, query),
         step.number("scale", 1.0),
-        min((dtype, _precision(step, dtype)), key=largest),
+        min(types, key=largest),
         turns,
     )
-    return [combined(step, heads, dtype), *held(step, heads)]
+    return [combined(step, heads, max(types, key=unit_roundoff)), *held(step, heads)]
 
 
 def combined(step: Step, heads: Heads, dtype: DataType, *, divided_last: bool = False) -> Interval:
@@ -81,7 +81,7 @@ def combined(step: Step, heads: Heads, dtype: DataType, *, divided_last: bool = 
     Args:
         step: The node.
         heads: Its operands.
-        dtype: The type of the result.
+        dtype: The type of the roundings.
         divided_last: Kernels divide the sum by that of the exponentials, none of which exceeds 1, at the end.
     """
     inputs, values = step.operands, heads.values

@@ -29,7 +29,7 @@ from castsmith.analysis.bounds.interval import (
 from castsmith.analysis.bounds.rounding import Array, is_integer, limits_of, overflows, sum_error, vanished, with_slack
 from castsmith.analysis.bounds.rules.arithmetic import special_totals
 from castsmith.analysis.bounds.rules.functions import negated
-from castsmith.analysis.bounds.step import Rule, Step, axis_of, longest
+from castsmith.analysis.bounds.step import LENGTHS, Rule, Step, axis_of, longest
 
 _SQUARES = ("ReduceL2", "ReduceSumSquare")
 
@@ -53,7 +53,7 @@ def _extremes(step: Step) -> Interval:
     if x.nan.any():
         return step.anything()
     if x.dims is None or axes is None:
-        return collapsed(x, step.dims[0])
+        return replace(collapsed(x, step.dims[0]), assumes=x.assumes | {LENGTHS})
     count, assumes = longest(x.dims, axes)
     if not count:
         return step.anything()

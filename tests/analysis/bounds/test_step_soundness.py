@@ -9,6 +9,7 @@ import contextlib
 from collections import Counter
 
 import numpy as np
+import onnx
 import pytest
 
 import castsmith
@@ -16,9 +17,11 @@ from castsmith.analysis.bounds.analysis import FOREIGN, RULES
 from castsmith.analysis.bounds.interval import MINUS, NAN, NONE, PLUS, Interval, constant_interval
 from castsmith.analysis.bounds.step import NO_OVERFLOW
 from tests.analysis.bounds import operators
+from tests.analysis.bounds.cases import adversarial, numpy_type
 from tests.analysis.bounds.containment import intervals, outside, violations
 from tests.analysis.bounds.damage import damaged
 from tests.analysis.bounds.graphs import Graph
+from tests.analysis.bounds.test_step_tightness import LIMITS, SPECIAL_INPUTS, SPECIALS, limit_model
 from tests.sampling import check_all, sampled, shortened
 
 _CASES = sampled(
@@ -45,6 +48,28 @@ def test_every_rule_has_cases() -> None:
     assert {op_type for _, op_type in FOREIGN} == set(operators.FOREIGN)
     made = {op_type for _, op_type, _, _ in operators.every()}
     assert made == set(operators.OPERATORS) | set(operators.FOREIGN)
+
+
+def check_limit(text: str) -> None:
+    opset, inputs, nodes = text.split(" | ")[:3]
+    if inputs == "specials":
+        inputs, nodes = SPECIAL_INPUTS, f"{SPECIALS} {nodes}"
+    model, ranges = limit_model(opset, inputs, nodes)
+    rng, feeds = np.random.default_rng(0), dict[str, np.ndarray]()
+    for value in model.graph.input:
+        kind = value.type.tensor_type
+        shape = tuple(dim.dim_value or 3 for dim in kind.shape.dim)
+        low, high = ranges.get(value.name, (0, 1))
+        feeds[value.name] = adversarial(rng, shape, low, high, numpy_type(kind.elem_type), 1)
+    names = [name for node in model.graph.node for name in node.output if name]
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    assert violations(model, ranges, [feeds]) == [], text
+
+
+def test_the_limits_that_are_written_hold() -> None:
+    pytest.importorskip("onnxruntime")
+    written = [text for text in LIMITS.read_text(encoding="utf-8").splitlines() if text[0] != "#" and ",0]" not in text]
+    check_all(check_limit, sampled("limits of bounds", written, 24))
 
 
 def check_graph(seed: int) -> None:

@@ -64,14 +64,32 @@ def graph_line(seed: int) -> str:
     return " | ".join((f"graph {seed}", *of_nodes(graph.model(), graph.ranges)))
 
 
-def limit_line(opset: str, inputs: str, nodes: str) -> str:
-    """Return what is said of nodes whose inputs are written as `float[N, 2] x = -1 : 3`."""
+SPECIALS = """a = Log (m)
+    b = Exp (w)
+    c = Neg (b)
+    d = Sqrt (m)
+    zero = Constant <value_float = 0.0> ()
+    e = Div (m, zero)
+    k = Constant <value_floats = [0.0, -inf, nan]> ()"""
+SPECIAL_INPUTS = "float[3] p = 1 : 2, float[3] m = -1 : 2, float[3] n = -3 : 0, float[3] w = 0 : 1000"
+"""Numbers, and values that may be NaN and minus infinity, infinity, minus infinity, NaN, or all of them."""
+
+
+def limit_model(opset: str, inputs: str, nodes: str) -> tuple[onnx.ModelProto, dict[str, tuple[float, float]]]:
+    """Return the model of a line, whose inputs are written as `float[N, 2] x = -1 : 3`, and their ranges."""
     found = re.findall(r"(\w+) = (\S+) : ([^,]+)", inputs)
     declared = re.sub(r" = \S+ : [^,]+", "", inputs)
     imports = f'["" : {opset}, "com.microsoft" : 1]'
     model = onnx.parser.parse_model(f"<ir_version: 10, opset_import: {imports}> g ({declared}) => () {{ {nodes} }}")
-    ranges = {name: (float(low), float(high)) for name, low, high in found}
-    return " | ".join((opset, inputs, nodes, *of_nodes(model, ranges)))
+    return model, {name: (float(low), float(high)) for name, low, high in found}
+
+
+def limit_line(opset: str, inputs: str, nodes: str) -> str:
+    """Return what is said of nodes."""
+    if inputs == "specials":
+        results = limit_line(opset, SPECIAL_INPUTS, f"{SPECIALS} {nodes}").split(" | ")
+        return " | ".join((opset, inputs, nodes, *results[3 + len(SPECIALS.splitlines()) :]))
+    return " | ".join((opset, inputs, nodes, *of_nodes(*limit_model(opset, inputs, nodes))))
 
 
 def limits() -> list[str]:

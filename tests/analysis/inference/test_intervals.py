@@ -11,7 +11,7 @@ from castsmith.analysis.inference.intervals import Range, Ranges
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.numerics.types import NUMERIC_TYPES, element_type
+from castsmith.numerics.types import NUMERIC_TYPES, Kind, element_type
 from tests.evaluator import evaluate
 from tests.graphs.inputs import array_of
 
@@ -62,6 +62,114 @@ def test_range_is_what_comes_out(name: str) -> None:
         assert all(expected.low <= int(element) <= expected.high for element in found.ravel())
 
 
+LIMITS: list[tuple[str, Range | None]] = [
+    ("a = ReduceMax (d)", Range(0, 9)),
+    ("a = ReduceMin (d)", Range(0, 9)),
+    ("a = ReduceMax (e)", Range(0, 9)),
+    ("b = Mod (p, m) a = ReduceMax (b)", _INT64),  # which may be empty, as may the next: that gives an end of the type
+    ("b = Mod (p, m) a = ReduceMin (b)", _INT64),
+    ("a = ReduceSum (d)", Range(0, 90)),
+    ("b = Mod (p, m) a = ReduceSum (b)", _INT64),
+    ("a = ReduceSum (d, zero)", Range(0, 18)),
+    ("a = ReduceSum (d, minus)", Range(0, 45)),
+    ("a = ReduceSum (d, two)", _INT64),
+    ("a = ReduceSum (d, i)", _INT64),
+    ("b = Cast <to = 1> (d) a = ReduceSum (b)", None),
+    ("n = Cast <to = 3> (d) a = ReduceSum (n)", Range(0, 90)),
+    ("n = Cast <to = 3> (d) b = Add (n, n) r = Identity (b) a = ReduceSum (r)", Range(-128, 127)),
+    ("a = CumSum (d, zero0)", Range(0, 18)),
+    ("a = Add (d, d)", Range(0, 18)),
+    ("a = Sub (d, d)", Range(-9, 9)),
+    ("a = Mul (d, minus)", Range(-9, 0)),
+    ("b = Sub (d, m) a = Mul (b, b)", Range(1, 100)),
+    ("a = Div (d, m)", Range(0, 9)),
+    ("b = Sub (zero, d) a = Div (b, m)", Range(-9, 0)),
+    ("a = Div (d, d)", _INT64),  # by what may be 0
+    ("b = Add (d, one) a = Div (b, b)", Range(0, 10)),
+    ("b = Sub (zero, d) c = Sub (b, one) a = Div (c, m)", Range(-10, 0)),
+    ("b = Sub (d, one) a = Abs (b)", Range(0, 8)),
+    ("b = Add (d, one) a = Abs (b)", Range(1, 10)),
+    ("b = Sub (d, m) a = Abs (b)", Range(1, 10)),
+    ("b = Sub (d, m) a = Neg (b)", Range(1, 10)),
+    ("b = Add (d, huge) a = Add (b, b)", _INT64),
+    ("b = Cast <to = 3> (d) c = Mul (b, b) a = Mul (c, c)", Range(-128, 127)),
+    ("b = Cast <to = 2> (d) a = Sub (b, b)", Range(0, 255)),
+    ("a = Range (lo, hi, step)", Range(-3, 7)),
+    ("b = Cast <to = 9> (d) a = And (b, b)", Range(0, 1)),
+    ("a = local.Add (d, d)", None),
+    ("b = Cast <to = 1> (d) a = Add (b, b)", None),
+    ("a = Trilu (d)", Range(0, 9)),
+    ("b = Add (d, one) a = Trilu (b)", Range(0, 10)),
+    ("b = Sub (zero, d) c = Sub (b, one) a = Trilu (c)", Range(-10, 0)),
+    ("a = Trilu (i)", _INT64),
+    ("s = Shape (p) a = ConstantOfShape (s)", Range(0, 0)),
+    ("s = Shape (p) a = ConstantOfShape <value = int64[1] {5}> (s)", Range(5, 5)),
+    ("s = Shape (p) a = ConstantOfShape <value = float[1] {0.5}> (s)", None),
+    ("a = BitwiseAnd (d, m)", Range(0, 9)),
+    ("a = BitwiseAnd (d, minus)", Range(0, 9)),
+    ("a = Max (d, i)", Range(0, 2**63 - 1)),
+    ("a = Min (d, m)", Range(0, 9)),
+    ("b = Cast <to = 3> (i) a = Cast <to = 1> (b)", Range(-128, 127)),
+    ("b = Cast <to = 6> (i) a = Cast <to = 1> (b)", None),
+    ("a = Cast <to = 8> (d)", None),
+    ("b = Cast <to = 10> (d) a = CastLike (b, i)", Range(0, 9)),
+    ("b = Cast <to = 1> (p) a = Cast <to = 9> (b)", Range(0, 1)),
+    ("b = Cast <to = 1> (d) a = Clip (b, half)", None),
+    ("b = Cast <to = 3> (d) a = Clip (b)", Range(0, 9)),
+    ("a = Clip (d, , one)", Range(0, 1)),
+    ("a = Clip (d, one, )", Range(1, 9)),
+    ("a = Clip (d, q)", Range(0, 2**63 - 1)),
+    ("a = Clip (d, , q)", Range(-(2**63), 9)),
+    ("a = Mod (d, d)", _INT64),
+    ("b = Add (d, one) a = Mod (i, b)", Range(0, 9)),
+    ("b = Cast <to = 1> (d) c = Cast <to = 1> (m) a = Mod <fmod = 1> (b, c)", None),
+    ("a = Size (d)", Range(0, 10)),
+    ("a = Size (p)", Range(0, 2**63 - 1)),
+    ("a = Shape (p)", Range(0, 2**63 - 1)),
+    ("a = Size (l)", Range(0, 2**63 - 1)),
+    ("b = Size (q) a = Identity (b)", Range(0, 1)),
+    ("a = Shape (q)", Range(0, 1)),
+    ("a = ArgMax (p)", Range(0, 2**63 - 1)),
+    ("a = Where (t, d, i)", _INT64),
+    ("a = Reshape (d, i)", Range(0, 9)),
+    ("a = Identity (big)", _INT64),
+    ("b = Mod (q, ten0) c = Add (b, twenty0) a = Range (b, c, step)", Range(0, 29)),
+    ("b = Mod (q, ten0) c = Add (b, twenty0) a = Range (c, b, minus0)", Range(0, 29)),
+    ("a = ReduceMax (d, one)", Range(0, 9)),
+    ("g = local.op (x) a = Size (g)", Range(0, 5)),
+    ("g = local.op (x) a = Shape (g)", Range(0, 5)),
+    ("h = local.op (x) a = Size (h)", Range(0, 2**63 - 1)),
+    ("h = local.op (x) a = Shape (h)", Range(0, 2**63 - 1)),
+    ("n = Cast <to = 3> (d) a = CastLike (i, n)", Range(-128, 127)),
+    ("a = Trilu (d, zero0)", Range(0, 9)),
+    ("o = Add (d, one) a = ReduceSum (o)", Range(0, 100)),
+    ("o = Sub (d, m) a = ReduceSum (o)", Range(-100, 0)),
+    ("a = ReduceSum (d, minus2)", Range(0, 18)),
+    ("a = ReduceSum (d, minus3)", _INT64),
+    ("b = Cast <to = 1> (d) c = Neg (b) a = Concat <axis = 0> (b, c)", None),
+    ("b = Constant <value = int64[0] {}> () a = Identity (b)", _INT64),
+]
+"""Limits of each rule: `d` is of integers from 0 to 9, `p` of any, and of unknown size, `i` of any, `q` a scalar."""
+
+
+def test_each_condition_decides_a_range() -> None:
+    numbers = {"zero": 0, "one": 1, "two": 2, "minus": -1, "m": 10, "huge": 2**62, "minus2": -2, "minus3": -3}
+    scalars = {"zero0": 0, "lo": -3, "hi": 7, "step": 2, "ten0": 10, "twenty0": 20, "minus0": -1}
+    constants = [f"int64[1] {name} = {{{number}}}" for name, number in numbers.items()]
+    constants += [f"int64 {name} = {{{number}}}" for name, number in scalars.items()]
+    constants += ["float half = {0.5}", "int64[2,5] d", "int64[2,5] e", "int8[2,5] n", "int8[2,5] r", "int64[2,5] o"]
+    constants += ["int64[1,5] g", "int64[0,5] h"]
+    head = _HEAD.replace("21]", '21, "local": 1]')
+    inputs = "int64[2,5] x, int64[N,3] p, int64[20] i, int64 q, bool t"
+    for text, expected in LIMITS:
+        nodes = f"d = Mod (x, m) e = Identity (d) l = local.op (x) big = Identity (i) {text}"
+        model = onnx_ir.from_onnx_text(f"{head}g ({inputs}) => (int64[K] a) <{', '.join(constants)}> {{ {nodes} }}")
+        (output,) = model.graph.outputs
+        output.type = None
+        inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+        assert Ranges(inference).get(output) == expected, text
+
+
 @pytest.mark.parametrize("dtype", NUMERIC_TYPES)
 def test_a_type_that_fits_holds_every_integer(dtype: DataType) -> None:
     """The largest range that fits comes back from the type as it went in; one more at either end does not fit."""
@@ -71,6 +179,12 @@ def test_a_type_that_fits_holds_every_integer(dtype: DataType) -> None:
         integers = np.array(fitting, np.int64)
         np.testing.assert_array_equal(cast(cast(integers, dtype), DataType.INT64), integers)
     assert not Range(0, int(row.max) + 1).fits(dtype)
+    if row.kind is not Kind.FLOATING:
+        assert Range(int(row.min), int(row.max)).fits(dtype)
+        assert not Range(int(row.min) - 1, 0).fits(dtype)
+    else:
+        largest = int(min(2**row.precision, row.max))
+        assert Range(-largest, largest).fits(dtype) is row.signed
 
 
 @pytest.mark.parametrize(

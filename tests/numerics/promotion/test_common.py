@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from random import Random
 
@@ -164,3 +165,38 @@ def test_without_integers_into_floats_the_common_type_holds_every_operand(mixed:
 def test_whatever_is_safe_is_the_same_unsafe(mixed: list[Operand]) -> None:
     safe = answer(mixed, PromotionRules())
     assert safe in ("-", answer(mixed, UNSAFE))
+
+
+UNKNOWN_RANKS: list[tuple[list[tuple[str, int | None]], DataType | None]] = [
+    ([("float", None), ("double", 1)], None),
+    ([("float", 1), ("double", None)], None),
+    ([("float", None), ("float", 1), ("double", 0)], DataType.FLOAT),
+    ([("float", 0), ("double", 0)], DataType.DOUBLE),
+    ([("float", 2), ("double", 0)], DataType.FLOAT),
+    ([("int32", None), ("double", 0)], DataType.DOUBLE),
+]
+
+
+def test_what_depends_on_an_unknown_rank() -> None:
+    for operands, expected in UNKNOWN_RANKS:
+        assert common_type(operands, PromotionRules(True, pytorch_scalar_promotion=True)) == expected, operands
+    for unsafe in (True, False):
+        rules = PromotionRules(unsafe, pytorch_scalar_promotion=True, library="torch")
+        assert common_type([("float", 1), ("double", None)], rules) is None
+        assert common_type([("float", None), ("double", 1)], rules) is DataType.DOUBLE
+
+
+@pytest.mark.parametrize(
+    ("types", "told"),
+    [
+        (["string", "float"], "string with float have no common type."),
+        (["float", "string"], "string with float have no common type."),
+        (["int8", "uint8", "uint16"], "int8 with uint16 needs the wider int32"),
+        (["uint8", "uint16", "int8"], "uint16 with int8 needs the wider int32"),
+        (["int8", "uint64", "int16"], "int8 with uint64 fits no integer type"),
+        (["bool", "string"], "string with bool have no common type."),
+    ],
+)
+def test_an_error_names_the_types_that_cause_it(types: list[str], told: str) -> None:
+    with pytest.raises(PromotionError, match=re.escape(told)):
+        common_type([(name, 1) for name in types])

@@ -8,12 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
+import onnx.parser
 import pytest
+from onnx_ir import DataType
 
 from castsmith.ir.io.loading import from_proto
 from castsmith.lowering.registry import make_pass
 from castsmith.numerics.types import type_name
-from castsmith.passes.precision.run import PrecisionResult
+from castsmith.passes.precision.run import PrecisionResult, nothing_to_convert
 from castsmith.targets.target import load_target
 from tests.graphs.golden import comparable, model_text, records_text
 from tests.passes.precision.further_models import FURTHER
@@ -61,3 +63,18 @@ def test_each_file_is_of_a_model() -> None:
 if __name__ == "__main__":
     for each in (*TEXTS, *FURTHER):
         path(each).write_text(written(each), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        (("float", "float"), ""),
+        (("float16", "float16"), "the model is already in float16: nothing in it is of bfloat16, double or float"),
+        (("int64", "int64"), "the model has no floating-point values: nothing in it is of bfloat16, double or float"),
+        (("uint64", "int64"), ""),  # whose common type is float
+    ],
+)
+def test_what_there_is_to_convert(types: tuple[str, str], expected: str) -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]> g ({}[2] x, {}[2] z) => (y) {{ y = Add (x, z) }}"""
+    parsed = from_proto(onnx.parser.parse_model(text.format(*types)))
+    assert nothing_to_convert(parsed, DataType.FLOAT16) == expected

@@ -41,8 +41,8 @@ def bound(node: str, ranges: dict[str, tuple[float, float]]) -> castsmith.Bound:
 def test_values_are_combined(opset: int, mask: str, attributes: str, operands: str, finite: bool) -> None:
     found = bound(_ATTENTION.format(opset, mask, attributes, operands), {**_RANGES, "m": (-1e4, 0.0)})
     assert (found.how == "proven") == finite
-    if finite:
-        assert encloses(found, -2, 3)
+    if finite:  # probabilities of float16 add up to more than 1
+        assert encloses(found, -2, 3, 0.02 if "softmax_precision" in attributes else 1e-5)
 
 
 @pytest.mark.parametrize("name", ["q", "k"])
