@@ -15,6 +15,7 @@ import pytest
 from google.protobuf import text_format
 
 import castsmith as public
+from castsmith.ir.errors import OpsetError
 from castsmith.verification.compare import difference
 from castsmith.verification.evaluate import engines, limits
 from castsmith.verification.evaluate.engines import Engine
@@ -349,6 +350,14 @@ def test_scalars_and_complex_numbers_are_compared_in_every_bit() -> None:
         assert found is not None
         assert (found.index, found.elements) == ((1,), 1)
     assert difference(np.array([1 + 2j]), np.array([1 + 2j])) is None
+
+
+def test_a_model_of_an_opset_that_is_not_known_is_refused_on_either_side() -> None:
+    text = "g (float[N] x) => (float[N] y) { y = Exp (x) }"
+    known, unknown = (HEAD.replace("23", opset) + text for opset in ("23", "99"))
+    for pair in ((known, unknown), (unknown, known), (unknown, unknown)):
+        with pytest.raises(OpsetError, match="99"):
+            compared(*pair)
 
 
 def test_a_mixed_model_is_run_by_the_rule() -> None:
