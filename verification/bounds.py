@@ -358,7 +358,7 @@ def exceeding(bounds: Bounds, to: TypeLike) -> list[Excess]:
 
 def _limit(dtype: DataType) -> float:
     """The least magnitude that overflows in the type."""
-    return largest(dtype) * (1 + unit_roundoff(dtype))
+    return largest(dtype) + 2.0 ** (math.frexp(largest(dtype))[1] - 1) * unit_roundoff(dtype)
 
 
 def _kind(bound: Bound, dtype: DataType) -> Kind | None:
@@ -388,5 +388,5 @@ def _proposal(kind: Kind, bound: Bound, dtype: DataType, maker: str, *, computed
         return f"keep {maker} in float"
     if not computed:
         return f"keep {maker} in float, or make it smaller; a mask can use the lowest number of the type"
-    factor = 2.0 ** math.ceil(math.log2(bound.magnitude / _limit(dtype)))
+    factor = 2.0 ** (math.floor(math.log2(bound.magnitude / _limit(dtype))) + 1)
     return f"keep {maker} in float, or divide its operands by {factor:g}"

@@ -141,8 +141,7 @@ class Exponents:
 
     def demand(self, form: Form, *edges: Edge) -> None:
         """Demand that the form be 0."""
-        if form or edges:
-            self.equations.append((form, edges))
+        self.equations.append((form, edges))
 
 
 Rule = Callable[[Exponents, onnx_ir.Node], None]

@@ -82,6 +82,17 @@ def test_a_clone_of_the_result_can_be_optimized_without_a_change_of_it() -> None
     assert onnx_ir.to_proto(folded).SerializeToString(deterministic=True) == before
 
 
+def test_a_summary_counts_each_kind_of_record() -> None:
+    result = castsmith.optimize(matmul(), target="onnxruntime-android")
+    for counts in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        records: Any = {f"{name}s": [None] * count for name, count in zip(_KINDS, counts, strict=True)}
+        plural = [f"{count} {name}{'' if count == 1 else 's'}" for count, name in zip(counts, _KINDS, strict=True)]
+        assert replace(result, **records).summary() == ", ".join(plural)
+
+
+_KINDS = ("rewrite", "refusal", "diagnostic")
+
+
 def test_a_notebook_shows_each_record_with_every_name_escaped() -> None:
     model = matmul()
     model.graph.name = "<script>"

@@ -95,6 +95,7 @@ def test_a_model_without_anything(castsmith: Command, tmp_path: Path) -> None:
     graph = helper.make_graph([], "empty", [], [])
     onnx.save(helper.make_model(graph), tmp_path / "e.onnx")
     out = castsmith("info", tmp_path / "e.onnx").out
+    assert "  producer   not stated\n" in out
     assert "  nodes      0\n" in out
     assert "  weights    none\n" in out
 

@@ -126,7 +126,7 @@ def test_the_command_prints_the_findings_with_its_own_options(
         data = json.loads(printed.out)["findings"]
         assert printed.code == any(f.severity is not castsmith.Severity.NOTE for f in found)
         assert [(d["code"], d["severity"]) for d in data] == [(f.code, f.severity.value) for f in found]
-        assert all("optimize(" not in each["help"] and "`" not in each["help"] for each in data)
+        assert all("optimize(" not in each["help"] and "`" not in each["help"] + each["message"] for each in data)
         expected = [f"optimize --target {target}" for f in found if "optimize(target=" in f.help]
         assert [each["help"][: len(expected[0])] for each in data if "--target" in each["help"]] == expected
 

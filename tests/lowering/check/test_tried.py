@@ -30,6 +30,8 @@ def _made(hint: str, model: onnx_ir.Model | onnx.ModelProto) -> onnx_ir.Model | 
     """Return what the call that a hint names makes of the model; None for a hint without one."""
     if any(words in hint for words in _NO_HELP):
         return None
+    if hint.startswith("`fold_disputed` "):
+        return castsmith.optimize(model, fold_disputed=True).model
     call = _CALL.match(hint)
     if call is not None:
         names = {"optimize": castsmith.optimize, "PromotionRules": PromotionRules}
@@ -58,6 +60,8 @@ def _models() -> Iterator[tuple[str, onnx.ModelProto, str | None]]:
     ):
         for target in (None, "onnxruntime-cpu", "tensorrt-11", "openvino-cpu"):
             yield f"{text} in {target}", _model(text), target
+    disputed = "g () => (float8e4m3fnuz[1] y) <float[1] w = {inf}> { y = Cast <to = 18> (w) }"
+    yield "a disputed constant", _model(disputed), None
 
 
 _MODELS = {name: (model, target) for name, model, target in _models()}

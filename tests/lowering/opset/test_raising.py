@@ -16,9 +16,11 @@ from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
 import castsmith
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.records import Records, Severity
-from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16
+from castsmith.lowering.opset.raising import FIRST_WITH_BFLOAT16, opset_needed
 from castsmith.lowering.opset.version import RaiseOpset, move_to, opset_asked
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.session import Session
 from castsmith.targets.target import Target, load_target
 from tests.sampling import check_all
@@ -261,3 +263,15 @@ def test_newer_models_and_other_targets_stay() -> None:
         assert made.model.opset_imports[""] == _OLDEST_OF_TENSORRT
         assert any(each.rule == "opset" and "opset 9" in each.after for each in made.rewrites)
         assert not [each for each in castsmith.check(made.model, target="tensorrt-11") if each.severity.name == "ERROR"]
+
+
+@pytest.mark.parametrize("bodies", [("a = Neg (x)", "y = Add (a, a)"), ("a = Add (x, x)", "y = Neg (a)")], ids=str)
+def test_an_operator_that_needs_a_later_opset_is_found_among_others(bodies: tuple[str, str]) -> None:
+    """ONNX Runtime adds int8 from opset 14 on; the later of two opsets is the one that is needed."""
+    model = onnx_ir.from_onnx_text(
+        f'<ir_version: 8, opset_import: ["": 13]> g (int8[2] x) => (int8[2] y) {{ {" ".join(bodies)} }}'
+    )
+    types = infer_element_types(model, PromotionRules()).types
+    opset, why = opset_needed(model, load_target("onnxruntime-cpu"), types, 13)
+    assert (opset, why) == (14, "onnxruntime-cpu runs Add of int8 from opset 14 on")
+    assert opset_needed(model, load_target("onnxruntime-cpu"), types, 14) == (14, "")

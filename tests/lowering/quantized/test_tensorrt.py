@@ -12,6 +12,7 @@ import pytest
 from onnx import helper
 
 import castsmith
+from tests.evaluator import evaluator, outputs_of
 from tests.lowering.runtime import LEVELS, Array, errors, run, session
 
 TARGETS = ("onnxruntime-cpu", "onnxruntime-android", "tflite")
@@ -151,6 +152,11 @@ def test_fp4(floats: Any) -> None:
     assert len(np.unique(codes)) > 12
     model = model_of(nodes, {"x": x}, {"g": whole}, 1, 23)
     assert_gives(model, {"x": x}, codes * spread)
+    for dim in model.graph.input[0].type.tensor_type.shape.dim:
+        dim.dim_param = f"d{dim.dim_value}"
+    lowered = castsmith.optimize(model, target="tflite", passes=["lower-custom"])
+    assert lowered.refusals == []
+    assert outputs_of(evaluator(lowered.model), {"x": x})[0].tobytes() == (codes * spread).tobytes()
 
 
 @pytest.mark.parametrize(

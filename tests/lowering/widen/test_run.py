@@ -396,3 +396,17 @@ def test_a_scatter_that_fails_when_it_runs_is_found_and_computed_in_float(
     }
     (y,) = run(session(result.proto, LEVELS[-1]), feeds)
     assert y.tolist() == {"none": [4, 2, 1], "max": [4, 2, 3], "add": [5, 2, 4]}[reduction]
+
+
+def test_a_quantizer_of_a_newer_opset_is_written_out_only_where_it_has_blocks() -> None:
+    target = replace(CPU, newest_opset=20)
+    text = '<ir_version: 10, opset_import: ["": 21]> g (float[4] x) => (int8[4] y)'
+    constants = "<float s = {0.5}, int8 z = {1}, float[2] t = {0.5, 1}, int8[2] o = {1, 2}>"
+    for body, made in (("(x, s, z)", []), ("<axis = 0, block_size = 2> (x, t, o)", ["widen"])):
+        model = onnx_ir.from_onnx_text(f"{text} {constants} {{ y = QuantizeLinear {body} }}")
+        assert [each.rule for each in rewritten(WidenFloats(target)(model)).records.rewrites] == made
+
+
+def rewritten(result: object) -> RewriteResult:
+    assert isinstance(result, RewriteResult)
+    return result

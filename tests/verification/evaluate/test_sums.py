@@ -62,8 +62,9 @@ def test_sums_that_only_grow_end_with_the_result(
     assert np.array_equal(sums, expected)
 
 
-def test_weights_of_four_bits() -> None:
-    node = onnx_ir.node("MatMulNBits", [], {"K": 32, "N": 2, "bits": 4, "block_size": 16}, domain="com.microsoft")
+@pytest.mark.parametrize("stated", [{"bits": 4}, {}], ids=["stated", "by default"])
+def test_weights_of_four_bits(stated: Mapping[str, Any]) -> None:
+    node = onnx_ir.node("MatMulNBits", [], {"K": 32, "N": 2, "block_size": 16, **stated}, domain="com.microsoft")
     codes = np.arange(32, dtype=np.uint8).reshape(2, 2, 8) * 7
     low, high = codes.reshape(2, 16) & 15, codes.reshape(2, 16) >> 4
     weights = np.stack([low, high], -1).reshape(2, 32) * np.float32(2)
