@@ -408,9 +408,9 @@ def _write(model: onnx_ir.Model, where: _Where, layout: _Layout, shard_bytes: in
                 location, own = _location(name, folder), _name(stored.place, stored.tensor)
                 layout.stand_ins[stored.place] = external_tensor(stored.tensor, location, stored.offset, own)
         proto = _proto(model, layout)
+        written.callback(_remove, draft)  # also if a signal comes as soon as the file is complete
         with new_file(draft, where.mode) as file:
             _write_proto(proto, file, where.model, layout)
-        written.callback(_remove, draft)
         with ExitStack() as published:
             for part, name in zip(parts, names, strict=True):
                 replace(part, name)
@@ -421,11 +421,11 @@ def _write(model: onnx_ir.Model, where: _Where, layout: _Layout, shard_bytes: in
 
 def _write_shard(shard: Sequence[Placed], where: _Where, number: int, written: ExitStack) -> Path:
     part = draft_of(where.model, number)
+    written.callback(_remove, part)
     with new_file(part, where.mode) as file:
         for stored in shard:
             file.seek(stored.offset)
             write_tensor(stored.tensor, file)
-    written.callback(_remove, part)
     return part
 
 

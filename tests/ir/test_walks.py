@@ -19,6 +19,7 @@ from castsmith.ir.walks import (
     all_tensors,
     all_values,
     bind_parameters,
+    constant_bytes,
     drop_unused_domains,
     graph_of,
     graphs_of,
@@ -128,7 +129,7 @@ def test_tensors_are_found_and_replaced_in_each_place() -> None:
     assert [place.name for place, _ in found] == ["t2", "one", "one", "several", "several"]
     assert [place.index for place, _ in found if isinstance(place, Held)] == [None, None, 0, 1]
     assert [float(tensor.numpy()[0]) for _, tensor in found] == [2, 3, 3, 1, 2]
-    assert sum(tensor.nbytes for tensor in all_tensors(model)) == survey(model).constant_bytes() == 20
+    assert sum(tensor.nbytes for tensor in all_tensors(model)) == constant_bytes(model) == 20
     for number, (place, _) in enumerate(found):
         put_tensor(place, onnx_ir.tensor(np.array([10 + number], np.float32)))
     assert [float(tensor.numpy()[0]) for tensor in all_tensors(model)] == [10, 11, 12, 13, 14]

@@ -25,14 +25,8 @@ _BEFORE = " ".join(
 )
 KNOWN = (
     *("Shape (x)", "Shape <start = 1> (x)", "Shape <start = -1> (x)", "Shape <end = 1> (x)", "Shape <end = -1> (x)"),
-    *("Shape <start = 1, end = 9> (x)", "Size (x)", "ReduceSum (s)", "ReduceSum <keepdims = 0> (s)", "ReduceProd (s)"),
-    *("ReduceProd <keepdims = 0> (s)", "ReduceSum (s, z)", "ReduceProd (s, m)"),
-    *(
-        "ReduceSum <noop_with_empty_axes = 1> (s, z)",
-        "Gather (s, minus)",
-        "Gather (s, back)",
-        "GatherElements (s, back)",
-    ),
+    *("Shape <start = 1, end = 9> (x)", "Size (x)"),
+    *("Gather (s, minus)", "Gather (s, back)", "GatherElements (s, back)"),
     *("Slice (s, z, o)", "Slice (s, o, far)", "Slice (s, m, none, z, m)", "Concat <axis = 0> (s, s)"),
     *("Concat <axis = -1> (hs, t)", "Squeeze (hs)", "Unsqueeze (h, z)", "Reshape (h, m)", "Expand (h, t)"),
     *("Add (s, s)", "Add (h, two)", "Sub (h, w)", "Sub (two, h)", "Sub (h, h)", "Mul (h, w)", "Mul (s, two)"),
@@ -51,7 +45,8 @@ SHAPED = (
     *("Unsqueeze (x, z)", "Unsqueeze (x, m)", "Add (x, v)", "Mul (v, x)", "Expand (x, s)", "ConstantOfShape (s)"),
     *("Relu (x)", "Range (zero, h, one)", "Div (all, two)", "Div (h, w)", "Mod (h, two)", "Max (h, one)", "Max (h, w)"),
     *("Min (h, zero)", "Neg (s)", "Abs (h)", "Equal (h, w)", "LessOrEqual (all, h)", "Cast <to = 3> (s)"),
-    *("Cast <to = 1> (s)", "ReduceSum <noop_with_empty_axes = 1> (s)"),
+    *("Cast <to = 1> (s)", "ReduceSum <noop_with_empty_axes = 1> (s)", "ReduceSum (s)", "ReduceSum <keepdims = 0> (s)"),
+    *("ReduceProd (s)", "ReduceSum (s, z)", "ReduceProd (s, m)"),
     *("c = Concat <axis = 0> (ws, m) y = Reshape (x, c)", "c = Concat <axis = 0> (m, hs) y = Reshape (x, c)"),
     *("c = Concat <axis = 0> (ws, hs) y = Reshape (x, c)", "c = Concat <axis = 0> (z, m) y = Reshape (x, c)"),
     *("c = Concat <axis = 0> (m, z, o) y = Reshape (x, c)", "c = Concat <axis = 0> (t, o, o) y = Expand (x, c)"),
