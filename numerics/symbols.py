@@ -139,6 +139,14 @@ def symbol(name: str = "", low: int | None = 0, high: int | None = None) -> Poly
     return Poly({(Symbol(name, low, high),): 1})
 
 
+def name_of(element: Element) -> str | None:
+    """Return the name of a single symbol; None if it has none, or for anything else."""
+    if not isinstance(element, Poly) or [*element.terms.values()] != [1]:
+        return None
+    (symbols,) = element.terms
+    return symbols[0].name or None if len(symbols) == 1 else None
+
+
 def low_of(element: Element) -> int | None:
     """Return the lower bound of an integer; None if unknown."""
     return element if isinstance(element, int) else element.low if isinstance(element, Poly) else None

@@ -31,6 +31,7 @@ from castsmith.ir.records import Effect, Rewrite, Site
 from castsmith.ir.text import value_item
 from castsmith.ir.walks import all_nodes, all_tensors, all_values, imports_by_scope
 from castsmith.lowering.builder import Builder, ConstantHome
+from castsmith.numerics.symbols import name_of
 from castsmith.numerics.types import element_type
 from castsmith.passes.core.options import Storage
 
@@ -145,7 +146,8 @@ def inferred_declared(
             value.type = declared_types[value][1]
         dims = None if shapes is None or value.shape is not None else shapes.shape(value)
         if dims is not None:
-            value.shape = declared_shapes[value] = onnx_ir.Shape([d if isinstance(d, int) else None for d in dims])
+            names_or_numbers = [dim if isinstance(dim, int) else name_of(dim) for dim in dims]
+            value.shape = declared_shapes[value] = onnx_ir.Shape(names_or_numbers)
     try:
         yield
     finally:

@@ -20,6 +20,7 @@ from castsmith.numerics.symbols import (
     compared,
     high_of,
     low_of,
+    name_of,
     product,
     quotient,
     symbol,
@@ -407,3 +408,12 @@ WHAT_A_TYPE_HOLDS: list[tuple[str, str, bool]] = [
 def test_what_a_type_holds() -> None:
     for element, dtype, expected in WHAT_A_TYPE_HOLDS:
         assert holds(made(element), DataType[dtype]) is expected, (element, dtype, expected)
+
+
+NAMES_OF = [("N", "N"), ("M", "M"), ("2 * N", None), ("N + M", None), ("N * M", None), ("N * N", None), ("3", None)]
+
+
+def test_a_single_symbol_has_a_name() -> None:
+    for element, name in NAMES_OF:
+        assert name_of(made(element)) == name, element
+    assert [name_of(symbol("")), name_of(UNKNOWN), name_of(Fraction(1, 2))] == [None, None, None]

@@ -13,10 +13,14 @@ import onnxruntime
 import pytest
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.analysis.shapes.walk import Shapes
 from castsmith.ir.io.saving import save
+from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import OptionError
 from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import element_type, type_name
 from castsmith.targets.target import load_target
 from tests.lowering.float8.test_lower import model_of
@@ -118,3 +122,19 @@ def test_an_unknown_storage_is_refused():
     model = model_of("agraph (float[N] x) => (float[N] y) { y = Identity (x) }")
     with pytest.raises(OptionError, match=r"unknown storage 'bits'; expected 'packed' or 'byte'"):
         optimize(model, target=CPU, storage="bits")  # pyright: ignore[reportArgumentType]
+
+
+def test_inferred_shapes_keep_the_names_of_dimensions() -> None:
+    model = model_of(
+        "agraph (float[N,3] x) => (y) { r = Relu (x) t = Transpose (r) c = Concat <axis = 0> (r, x) y = Add (r, x) }"
+    )
+    inference = infer_element_types(model, PromotionRules())
+    values = {value.name: value for node in model.graph for value in node.outputs}
+    with inferred_declared(model, inference.types, shapes=Shapes(model, inference)):
+        assert {name: str(value.shape) for name, value in values.items()} == {
+            "r": "[N,3]",
+            "t": "[3,N]",
+            "c": "[None,3]",
+            "y": "[N,3]",
+        }
+    assert {value.shape for value in values.values()} == {None}
