@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import onnx.helper
 from numpy.typing import NDArray
+from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
@@ -185,5 +185,9 @@ def _evaluator(function: Term) -> Any:
     while not names[-1]:
         names.pop()
     attributes = {name: value for name, value in function.attrs.items() if name != "@"}
-    node = onnx.helper.make_node(function.op, names, ["o"], **attributes)
-    return ReferenceEvaluator(node, opsets={"": function.attrs["@"]})
+    node = make_node(function.op, names, ["o"], **attributes)
+    # The evaluator asks for the types of operators that it computes by their definition, such as Gelu.
+    operands = ((place, arg) for place, arg in enumerate(function.args) if arg is not None)
+    inputs = [make_tensor_value_info(f"i{place}", arg.dtype, None) for place, arg in operands]
+    graph = make_graph([node], function.op, inputs, [make_tensor_value_info("o", function.dtype, None)])
+    return ReferenceEvaluator(make_model(graph, opset_imports=[make_opsetid("", function.attrs["@"])]))

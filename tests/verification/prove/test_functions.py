@@ -8,6 +8,7 @@ import pytest
 
 import castsmith
 from castsmith.ir.io.loading import as_model
+from castsmith.ir.ops.table import operators
 from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import parse_type
@@ -16,6 +17,7 @@ from castsmith.verification.evaluate.engines import Engine
 from castsmith.verification.evaluate.evaluator import Evaluator
 from castsmith.verification.prove.functions import Functions, run
 from castsmith.verification.prove.proof import prove
+from tests.sampling import check_all
 
 _NUMBERS = np.array([0.0, -0.0, 1.0, 2.5, -3.25, 7.0, 100.0, 448.5, 0.1, 5e-8, 70000.0, 1e10, np.inf, -np.inf])
 _K = "k = Constant <value_float = 2.5> ()"
@@ -55,3 +57,28 @@ def test_a_function_gives_what_the_model_gives(name: str) -> None:
     assert (same | (expected.array != expected.array)).all()
     assert term in functions.path(term)
     assert root not in functions.path(term)
+
+
+def unary() -> list[tuple[str, int]]:
+    """Operators of floats with one operand and no attribute that must be written, each version since opset 13."""
+    schemas = [schema for schema in onnx.defs.get_all_schemas_with_history() if not schema.domain]
+    return [
+        (schema.name, schema.since_version)
+        for schema in schemas
+        if schema.name in operators(lambda row: row.elementwise)
+        and schema.since_version >= 13
+        and schema.min_input <= 1
+        and "tensor(float)" in schema.inputs[0].types
+        and not any(attribute.required for attribute in schema.attributes.values())
+    ]
+
+
+def require_evaluated(name: str, opset: int) -> None:
+    header, node = f'<ir_version: 13, opset_import: ["" : {opset}]> g (float[N] x) => (y)', f"y = {name} (d)"
+    bodies = (f"c = Cast <to = {to}> (x) d = Cast <to = 1> (c) {node}" for to in (1, 10))
+    models = (onnx.parser.parse_model(f"{header} {{ {body} }}") for body in bodies)
+    assert castsmith.verify(*models, sets=1).different == (name != "IsNaN")  # float16 rounds no number to NaN
+
+
+def test_each_operator_of_one_element_is_evaluated() -> None:
+    check_all(require_evaluated, unary())
