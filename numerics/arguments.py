@@ -48,6 +48,13 @@ def text(name: str, value: object) -> str:
     return value
 
 
+def texts(name: str, value: object) -> frozenset[str]:
+    """Return the texts of a collection; a text alone is one. Raises ArgumentTypeError for anything else."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return frozenset([text(name, value)])
+    return frozenset(text(name, entry) for entry in cast("Iterable[object]", value))
+
+
 def number(name: str, value: object, *, above: bool = False) -> float:
     """Return `value` as a finite float of at least 0, or with `above` of more than 0."""
     expected = "a number above 0" if above else "a number of at least 0"

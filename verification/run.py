@@ -25,7 +25,7 @@ from castsmith.ir.records import Site
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.validation import require_known_opset
 from castsmith.ir.walks import all_nodes
-from castsmith.numerics.arguments import count, flag, function, mapping, number, text
+from castsmith.numerics.arguments import count, flag, function, mapping, number, text, texts
 from castsmith.numerics.cast.codec import Array
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
@@ -143,7 +143,7 @@ def verify(
     for model in (a, b):
         require_known_opset(model)
     rules = as_rules(promotion)
-    declared = interfaces(a, b, accept)
+    declared = interfaces(a, b, texts("accept", accept))
     tolerances = _tolerances(a, rtol, atol)
     verdict = Verdict(
         engine, interface=list(declared.differences), tolerances={k: t for k, t in tolerances.items() if t}

@@ -116,7 +116,8 @@ def _optimized(model: onnx_ir.Model) -> castsmith.Result:
 
 
 def _converted(model: onnx_ir.Model) -> castsmith.Result:
-    return castsmith.convert(model, to="float16", target="tensorrt-11")
+    repaired = castsmith.optimize(model, promotion=RULES)
+    return castsmith.convert(repaired.model, to="float16", target="tensorrt-11")
 
 
 def test_sources_of_tensorrt_11() -> None:
