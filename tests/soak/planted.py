@@ -264,6 +264,7 @@ def main(words: list[str]) -> int:
         noticed[name.parts[0]] += bool(failed)
         if not failed:
             print(f"not noticed, {kind}:\n{difference(source, after, str(name))}", flush=True)
+        print(f"{noticed.total()} of {count.total()} noticed", file=sys.stderr, flush=True)  # it may be ended any time
         if count.total() == arguments.count and not arguments.every:
             break
     for package in PACKAGES:
