@@ -117,6 +117,24 @@ def test_an_output_that_float16_does_not_hold_is_an_error_with_the_next_step() -
         castsmith.convert(model, to="float16", inputs=feeds, max_error=0.1)
 
 
+@pytest.mark.parametrize(
+    ("options", "way_out"),
+    [
+        ({"io": "convert"}, "let inputs and outputs keep their types"),
+        ({"io": "convert", "lower": ["*"]}, "let inputs and outputs keep their types"),
+        ({"lower": ["*"]}, "convert without `lower`"),
+        ({}, ""),
+    ],
+)
+def test_what_makes_an_output_infinite_is_to_be_left_out(options: dict[str, Any], way_out: str) -> None:
+    text = '<ir_version: 10, opset_import: ["": 21]> g (float[2] x) => (float[2] y) { y = Mul (x, x) }'
+    feeds = {"x": np.array([1, 400], np.float32)}
+    result = castsmith.convert(onnx.parser.parse_model(text), to="float16", inputs=feeds, **options)
+    assert [finding.help for finding in result.diagnostics if finding.code == "infinite-error"] == [way_out] * bool(
+        way_out
+    )
+
+
 def test_patterns_keep_nodes_in_float16() -> None:
     case = case_of("RMSNorm")
     kept = castsmith.convert(case.shipped(), to="float16", inputs=case.inputs(), keep="op:Pow,op:Sqrt,op:Add")

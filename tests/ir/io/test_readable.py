@@ -206,6 +206,8 @@ def test_a_survey_notes_what_the_reader_needs() -> None:
     model = proto()
     model.graph.node.append(model.graph.node[0])
     assert require_readable(model).repeats == "graph 'g': two nodes give the value 'a': rename one of them."
+    model.graph.node.insert(0, onnx.helper.make_node("Neg", ["x"], ["first"]))
+    assert require_readable(model).repeats == "graph 'g': two nodes give the value 'a': rename one of them."
     model = proto()
     model.functions[0].node.append(model.functions[0].node[0])
     assert require_readable(model).repeats == "function 'h': two nodes give the value 'q': rename one of them."

@@ -11,7 +11,7 @@ import onnx_ir
 import pytest
 
 from castsmith.verification.evaluate import engines, limits
-from castsmith.verification.evaluate.engines import CrashError, Engine, EngineError
+from castsmith.verification.evaluate.engines import CrashError, Engine, EngineError, adds_up
 from castsmith.verification.evaluate.limits import Budget, LimitError, seconds_for
 
 X = np.ones((2, 3), np.float32)
@@ -239,3 +239,20 @@ def test_the_time_by_the_size_of_the_models() -> None:
     least = seconds_for([])
     assert seconds_for([model, model]) == least + 6 / 10 + 32 / 2**18
     assert seconds_for([model] * 400) == limits.SECONDS
+
+
+SUMS = (
+    *("ReduceSum", "ReduceMean", "ReduceL2", "ReduceSumSquare", "LpNormalization", "LpPool", "GlobalLpPool"),
+    *("InstanceNormalization", "MeanVarianceNormalization"),
+)
+NO_SUMS = (
+    *("ReduceMax", "ReduceLogSumExp", "LayerNormalization", "RMSNormalization", "BatchNormalization", "MatMul", "Gemm"),
+    *("Conv", "Relu", "Add", "LpNormalization of d"),
+)
+"""Kernels subtract the maximum first, or add up in float, or there is one of each result; or nobody knows."""
+
+
+def test_what_adds_up_many_elements() -> None:
+    for name in (*SUMS, *NO_SUMS):
+        op_type, _, domain = name.partition(" of ")
+        assert adds_up(onnx_ir.node(op_type, [], domain=domain)) == (name in SUMS), name
