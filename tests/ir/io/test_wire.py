@@ -300,6 +300,15 @@ def test_weights_can_be_referenced_in_place(tmp_path: Path) -> None:
     assert whole(tmp_path / "elsewhere" / "c.onnx") == proto
 
 
+def test_weights_of_a_folder_below_are_referenced_there(tmp_path: Path) -> None:
+    proto = weights_model({"w": weight(DataType.FLOAT, 1000)})
+    (tmp_path / "below").mkdir()
+    castsmith.save(from_proto(proto), tmp_path / "below" / "a.onnx", external_data="weights")
+    castsmith.save(castsmith.load(tmp_path / "below" / "a.onnx"), tmp_path / "b.onnx", reference_data=True)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["b.onnx", "below"]
+    assert whole(tmp_path / "b.onnx") == proto
+
+
 def test_data_that_a_replaced_model_left_goes(tmp_path: Path) -> None:
     proto = weights_model({"w": weight(DataType.FLOAT, 1000)})
     model = from_proto(proto)
