@@ -1,6 +1,6 @@
 """Records the common type that a library gives to every pair of element types, at every rank and with Python numbers.
 
-    python tests/numerics/promotion/record_library_promotion.py torch > tests/numerics/torch_promotion.txt
+    python tests/numerics/promotion/record_library_promotion.py torch > tests/numerics/promotion/torch_promotion.txt
 
 and so on for numpy, jax, tensorflow and tensorflow-safe; each needs its library. The recorded text is what
 `test_libraries.py` compares with. A block is a line `lhs-rank rhs-rank` for each setting that has the table

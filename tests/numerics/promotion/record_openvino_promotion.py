@@ -1,6 +1,6 @@
 """Records what OpenVINO's ConvertPromoteTypes answers for every pair of its types, rank and attribute setting.
 
-    python tests/numerics/promotion/record_openvino_promotion.py > tests/numerics/openvino_promotion.txt
+    python tests/numerics/promotion/record_openvino_promotion.py > tests/numerics/promotion/openvino_promotion.txt
 
 Needs openvino; the recorded text is what `test_common_openvino.py` compares with. Settings with equal tables share
 one: a block is the lines of its settings (`unsafe scalar u64-target lhs-rank rhs-rank`; a rank is 0, 1 or ?), then a
