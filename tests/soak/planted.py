@@ -1,14 +1,14 @@
 """Mistakes that cosmic-ray plants in functions of modules drawn at random, and those that the tests do not notice.
 
-    python -m tests.soak.planted 60 [SEED] [--package lowering] [--seconds 60]
-    python -m tests.soak.planted --every verification/prove/proof.py ...     # each one that can be planted there
-    python -m tests.soak.planted --conditions --every passes/place/cut.py    # each condition left out, and no other
+    python -m tests.soak.reached reached.json                      # which lines does each test reach? Takes ten minutes
+    python -m tests.soak.planted reached.json 60 [SEED] [--under lowering/fit ...] [--seconds 30]
+    python -m tests.soak.planted reached.json --every verification/prove/proof.py ...  # each that can be planted there
+    python -m tests.soak.planted reached.json --conditions --every passes/place/cut.py  # each condition left out
 
-Each mistake is planted in a fork of this process, which has imported everything: the functions of the module get the
-code of the changed source. The tests of the module's name run first, then those that import it, then those of the
-folders around its own, such as the golden cases of all passes, then those of its folder. Prints each mistake that none
-of them notices, and the share by package. The exit code is 0: some mistakes change nothing, so a person reads the list.
-None is planted outside of functions, nor in processes that tests start.
+Each mistake is planted in a fork of this process: the functions of the module get the code of the changed source, and
+the tests that reach the changed line run, those of the module's name first, then the quickest. Prints each mistake that
+none of them notices, and the share by package. The exit code is 0: some mistakes change nothing, so a person reads the
+list. None is planted outside of functions, nor in processes that tests start.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ import difflib
 import gc
 import os
 import random
-import re
 import signal
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
+from typing import Any
 
 import pytest
 from cosmic_ray.ast import ast_nodes, get_ast  # pyright: ignore[reportMissingImports]
 from cosmic_ray.mutating import mutate_code  # pyright: ignore[reportMissingImports]
 from cosmic_ray.plugins import get_operator  # pyright: ignore[reportMissingImports]
 
-ROOT = Path(__file__).parents[2]
-PACKAGES = ("numerics", "ir", "targets", "analysis", "passes", "verification", "lowering", "conformance", "cli")
+from tests.soak.reached import NOT_IMPORTED, PACKAGES, ROOT, Reached, breadths, caches, import_all, read
+
 OPERATORS = tuple(
     f"core/{name}"
     for name in (
@@ -54,6 +54,25 @@ OPERATORS = tuple(
 SECONDS_OF_A_TEST = 30
 """Seconds of the processor after which a test is taken not to end."""
 NO_END = "no end"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake in a module: its kind, the module, relative to the root, and the module's source before and after."""
+
+    kind: str
+    name: Path
+    before: str
+    after: str
+
+    def difference(self) -> str:
+        lines = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
+        return "".join(difflib.unified_diff(*lines, str(self.name), str(self.name), n=2))
+
+    def lines(self) -> list[int]:
+        """Return the lines that the mistake changes."""
+        pairs = zip(self.before.splitlines(), self.after.splitlines(), strict=False)  # no mistake moves what follows
+        return [line for line, (before, after) in enumerate(pairs, 1) if before != after]
 
 
 def left_out(source: str) -> list[str]:
@@ -103,175 +122,185 @@ def codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
             yield from codes(const)
 
 
-def changed_functions(module: ModuleType, source: str) -> list[tuple[FunctionType, CodeType]]:
-    """Return the functions of the module that differ in the source, each with its code there."""
-    file = str(module.__file__)
+def functions_by_file() -> dict[str, list[FunctionType]]:
+    found = defaultdict[str, list[FunctionType]](list)
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType):
+            found[function.__code__.co_filename].append(function)
+    return found
+
+
+def changed_functions(functions: list[FunctionType], file: str, source: str) -> list[tuple[FunctionType, CodeType]]:
+    """Return those of a file's functions that differ in the source, each with its code there."""
     try:
         new = dict(codes(compile(source, file, "exec", dont_inherit=True)))
     except SyntaxError:  # cosmic-ray takes the star in a list of parameters for a product
         return []
-    functions = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
-    old = [(each, each.__code__) for each in functions if each.__code__.co_filename == file]
+    old = [(each, each.__code__) for each in functions]
     pairs = [(each, new.get((code.co_qualname, code.co_firstlineno), code)) for each, code in old]
     return [
         (each, code) for each, code in pairs if code != each.__code__ and code.co_freevars == each.__code__.co_freevars
     ]
 
 
-@cache
-def _files_of_tests() -> dict[Path, str]:
-    return {path: path.read_text() for path in sorted((ROOT / "tests").rglob("test_*.py"))}
+def starts_of_statements(source: str) -> dict[int, int]:
+    """Return the first line of the innermost statement of each line."""
+    statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
+    spans = sorted((node.lineno, -(node.end_lineno or 0)) for node in statements)
+    return {line: start for start, end in spans for line in range(start, 1 - end)}
 
 
-def tests_of(path: Path) -> list[str]:
-    """Return the files of tests of a module, the nearest first."""
-    folder, package = ROOT / "tests" / path.parent, ROOT / "tests" / path.parts[0]
-    files = sorted(_files_of_tests(), key=lambda each: not each.is_relative_to(package))
-    named = [each for each in files if re.fullmatch(rf"test_{path.stem}(_\w+)?", each.stem) and each.parent == folder]
-    pattern = re.compile(rf"from castsmith\.{'.'.join(path.with_suffix('').parts)} import")
-    importing = [each for each in files if pattern.search(_files_of_tests()[each])]
-    beside = [each for each in files if each.is_relative_to(folder)]
-    # Goldens, rows and walks of all passes are in the folders around that of a pass.
-    around = [each for each in files if folder.is_relative_to(each.parent) and each.parent != folder]
-    return [str(each.relative_to(ROOT)) for each in dict.fromkeys([*named, *importing, *around, *beside])]
+def tests_of(mistake: Mistake, reached: Reached, breadth: Counter[int]) -> list[str]:
+    """Return the tests that reach the changed lines: those of the module's name, then the quickest and narrowest."""
+    by_line, starts = reached.tests.get(str(mistake.name), {}), starts_of_statements(mistake.before)
+    tests = set[int]()
+    for line in mistake.lines():
+        statement = (by_line.get(str(above)) for above in range(line, starts.get(line, line) - 1, -1))
+        tests.update(next(filter(None, statement), ()))
+    named = f"tests/{mistake.name.parent}/test_{mistake.name.stem}"
+    ranks = [
+        (not reached.names[test].startswith(named), reached.seconds[test] * breadth[test] ** 0.5) for test in tests
+    ]
+    return [reached.names[test] for _, test in sorted(zip(ranks, tests, strict=True))]
 
 
-def plant(changes: list[tuple[FunctionType, CodeType]]) -> None:
-    """Give the functions their changed code, and forget what was computed without it."""
-    for function, code in changes:
-        function.__code__ = code
-    for cached in [each for each in gc.get_objects() if isinstance(each, type(mistakes))]:
-        if cached.__module__.startswith("castsmith."):
+class Planter:
+    """Plants mistakes in forks of a run of pytest that has collected all tests and runs none itself."""
+
+    def __init__(self, arguments: argparse.Namespace, reached: Reached) -> None:
+        self._arguments = arguments
+        self._reached = reached
+        self._items = dict[str, pytest.Item]()
+        self._caches = list[Any]()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        gc.unfreeze()
+        self._config = session.config
+        self._caches = caches()
+        self._items = {each.nodeid: each for each in session.items}
+        report(self._arguments, partial(self.noticing_test, functions_by_file(), breadths(self._reached)))
+        return True
+
+    def noticing_test(
+        self, functions: dict[str, list[FunctionType]], breadth: Counter[int], mistake: Mistake
+    ) -> str | None:
+        """Return the first test that fails because of the mistake, or nothing; None if no function changes."""
+        file = str(ROOT / mistake.name)
+        changes = changed_functions(functions[file], file, mistake.after)
+        if not changes:
+            return None
+        first = [name for name in self._items if name.startswith(tuple(self._arguments.tests or ("-",)))]
+        tests = [*dict.fromkeys([*first, *tests_of(mistake, self._reached, breadth)])]
+        while True:
+            failed = self.failing_test([each for each in tests if each in self._items], changes)
+            if failed in ("", NO_END) or not self.failing_test([failed], []):
+                return failed
+            tests.remove(failed)  # it fails without the mistake too
+
+    def failing_test(self, tests: Sequence[str], changes: list[tuple[FunctionType, CodeType]]) -> str:
+        """Return the first of the tests that fails with the changes, `no end`, or nothing."""
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            for stream in range(3):
+                os.dup2(nowhere, stream)
+            try:
+                os.write(writing, self._first_failure([self._items[each] for each in tests], changes).encode())
+            finally:
+                os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as answer:
+            text = answer.read().decode()
+        _, status = os.waitpid(child, 0)
+        return NO_END if os.WIFSIGNALED(status) else text
+
+    def _first_failure(self, items: list[pytest.Item], changes: list[tuple[FunctionType, CodeType]]) -> str:
+        for function, code in changes:
+            function.__code__ = code
+        for cached in self._caches:  # forget what was computed without the mistake
             cached.cache_clear()
+        failures, end = Failures(), time.process_time() + self._arguments.seconds
+        self._config.pluginmanager.register(failures)
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            signal.setitimer(signal.ITIMER_PROF, SECONDS_OF_A_TEST)
+            try:
+                self._config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            except BaseException:  # what ends a run of pytest fails the test
+                return item.nodeid
+            if failures.name or time.process_time() > end:
+                break
+        return failures.name
 
 
-class Limits:
-    """Ends a run of pytest after so many seconds of the processor, and the process in a test without end."""
+class Failures:
+    """Keeps the name of a test that failed."""
 
-    def __init__(self, seconds: float) -> None:
-        self.failed = ""
-        self._end = time.process_time() + seconds
-
-    def pytest_runtest_logstart(self) -> None:
-        signal.setitimer(signal.ITIMER_PROF, SECONDS_OF_A_TEST)
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self.failed = report.nodeid
+    def __init__(self) -> None:
+        self.name = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self.failed = report.nodeid
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        yield
-        if time.process_time() > self._end:
-            item.session.shouldstop = "the time is over"
+            self.name = report.nodeid
 
 
-def failing_test(tests: Sequence[str], changes: list[tuple[FunctionType, CodeType]], seconds: float) -> str:
-    """Return the first of the tests that fails with the changes, `no end`, or nothing."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for stream in range(3):
-            os.dup2(nowhere, stream)
-        plant(changes)
-        limits = Limits(seconds)
-        pytest.main(["-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests], plugins=[limits])
-        os.write(writing, limits.failed.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as answer:
-        text = answer.read().decode()
-    _, status = os.waitpid(child, 0)
-    return NO_END if os.WIFSIGNALED(status) else text
-
-
-@cache
-def fails_anyway(test: str, seconds: float) -> bool:
-    return bool(failing_test([test], [], seconds))
-
-
-def noticing_test(tests: Sequence[str], changes: list[tuple[FunctionType, CodeType]], seconds: float) -> str:
-    """Return the first test that fails because of the changes, or nothing."""
-    ignored = list[str]()
-    while True:
-        failed = failing_test([*tests, *(f"--deselect={each}" for each in ignored)], changes, seconds)
-        if failed in ("", NO_END) or not fails_anyway(failed, seconds):
-            return failed
-        ignored.append(failed)
-
-
-def import_tests() -> None:
-    """Import every file of tests once, for all forks. What a file computes when it is imported has no mistake, then."""
-    nowhere, streams = os.open(os.devnull, os.O_WRONLY), [os.dup(1), os.dup(2)]
-    for stream in (1, 2):
-        os.dup2(nowhere, stream)
-    pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "tests"])
-    for stream, saved in enumerate(streams, 1):
-        os.dup2(saved, stream)
-    gc.unfreeze()
-
-
-def module_of(name: Path) -> ModuleType:
-    return import_module(f"castsmith.{'.'.join(name.with_suffix('').parts)}")
-
-
-def drawn(arguments: argparse.Namespace) -> Iterator[tuple[Path, str, str]]:
-    """Yield modules, each with a kind of mistake and its source with one, without end if they are drawn."""
-    found = [path for name in arguments.package or PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
-    paths = [path for path in found if path.stem not in ("__init__", "worker")]
-    for path in paths:
-        module_of(path.relative_to(ROOT))
+def drawn(arguments: argparse.Namespace) -> Iterator[Mistake]:
+    """Yield mistakes in modules, without end if they are drawn."""
+    modules = [path for name in PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
+    under = tuple(str(ROOT / name) for name in arguments.under or PACKAGES)
+    paths = [path for path in modules if path.stem not in NOT_IMPORTED and str(path).startswith(under)]
     for path in map(ROOT.joinpath, arguments.every):
-        yield from ((path, kind, after()) for kind, after in mistakes(path.read_text(), arguments.conditions))
-    draw, sizes = random.Random(arguments.seed), [path.stat().st_size for path in paths]
+        for kind, after in mistakes(path.read_text(), arguments.conditions):
+            yield Mistake(kind, path.relative_to(ROOT), path.read_text(), after())
+    draw, sizes, seen = random.Random(arguments.seed), [path.stat().st_size for path in paths], set[str]()
     while not arguments.every:
         (path,) = draw.choices(paths, sizes)
         if places := mistakes(path.read_text(), arguments.conditions):
             kind, after = draw.choice(places)
-            yield path, kind, after()
+            mistake = Mistake(kind, path.relative_to(ROOT), path.read_text(), after())
+            if mistake.difference() not in seen:
+                seen.add(mistake.difference())
+                yield mistake
 
 
-def difference(before: str, after: str, name: str) -> str:
-    lines = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    return "".join(difflib.unified_diff(lines[0], lines[1], name, name, n=2))
-
-
-def main(words: list[str]) -> int:
-    parser = argparse.ArgumentParser("python -m tests.soak.planted", description="See the module.")
-    parser.add_argument("count", type=int, nargs="?", default=60)
-    parser.add_argument("seed", type=int, nargs="?", default=0)
-    parser.add_argument("--package", action="append", choices=PACKAGES)
-    parser.add_argument("--every", nargs="+", type=Path, default=[], help="modules, in each of which all are planted")
-    parser.add_argument("--conditions", action="store_true", help="leave out conditions, and plant no other mistake")
-    parser.add_argument("--tests", nargs="+", default=[], help="tests that run first")
-    parser.add_argument("--seconds", type=float, default=60, help="time of the processor for the tests of one mistake")
-    arguments = parser.parse_args(words)
-    os.chdir(ROOT)
+def report(arguments: argparse.Namespace, noticing_test: Callable[[Mistake], str | None]) -> None:
+    """Print the mistakes that no test notices, and the share that is noticed."""
     count, noticed = Counter[str](), Counter[str]()
-    import_tests()
-    for path, kind, after in drawn(arguments):
-        source, name = path.read_text(), path.relative_to(ROOT)
-        changes = changed_functions(module_of(name), after)
-        if not changes:
+    for mistake in drawn(arguments):
+        failed = noticing_test(mistake)
+        if failed is None:
             continue
-        count[name.parts[0]] += 1
-        failed = noticing_test([*arguments.tests, *tests_of(name)], changes, arguments.seconds)
-        noticed[name.parts[0]] += bool(failed)
+        package = mistake.name.parts[0]
+        count[package] += 1
+        noticed[package] += bool(failed)
         if not failed:
-            print(f"not noticed, {kind}:\n{difference(source, after, str(name))}", flush=True)
-        print(f"{noticed.total()} of {count.total()} noticed", file=sys.stderr, flush=True)  # it may be ended any time
+            print(f"not noticed, {mistake.kind}:\n{mistake.difference()}", flush=True)
+        # It may be ended at any time.
+        print(f"{noticed.total()} of {count.total()} noticed; {failed}", file=sys.stderr, flush=True)
         if count.total() == arguments.count and not arguments.every:
             break
     for package in PACKAGES:
         if count[package]:
             print(f"{package}: {noticed[package]} of {count[package]} noticed")
     print(f"{noticed.total()} of {count.total()} noticed")
-    return 0
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser("python -m tests.soak.planted", description="See the module.")
+    parser.add_argument("reached", type=Path, help="file that tests.soak.reached wrote")
+    parser.add_argument("count", type=int, nargs="?", default=60)
+    parser.add_argument("seed", type=int, nargs="?", default=0)
+    parser.add_argument("--under", nargs="+", help="folders and modules to draw from")
+    parser.add_argument("--every", nargs="+", type=Path, default=[], help="modules, in each of which all are planted")
+    parser.add_argument("--conditions", action="store_true", help="leave out conditions, and plant no other mistake")
+    parser.add_argument("--tests", nargs="+", default=[], help="beginnings of names of tests that run first")
+    parser.add_argument("--seconds", type=float, default=60, help="time of the processor for the tests of one mistake")
+    arguments = parser.parse_args(words)
+    planter = Planter(arguments, read(arguments.reached.absolute()))
+    import_all()
+    os.chdir(ROOT)
+    return pytest.main(["-q", "-s", "-p", "no:cacheprovider", "tests"], plugins=[planter])
 
 
 if __name__ == "__main__":
