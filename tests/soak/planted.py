@@ -123,6 +123,7 @@ def codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
 
 
 def functions_by_file() -> dict[str, list[FunctionType]]:
+    """Return the functions of each file of the package, which names its files through links."""
     found = defaultdict[str, list[FunctionType]](list)
     for function in gc.get_objects():
         if isinstance(function, FunctionType):
@@ -179,14 +180,16 @@ class Planter:
         self._config = session.config
         self._caches = caches()
         self._items = {each.nodeid: each for each in session.items}
-        report(self._arguments, partial(self.noticing_test, functions_by_file(), breadths(self._reached)))
+        functions = functions_by_file()
+        gc.freeze()
+        report(self._arguments, partial(self.noticing_test, functions, breadths(self._reached)))
         return True
 
     def noticing_test(
         self, functions: dict[str, list[FunctionType]], breadth: Counter[int], mistake: Mistake
     ) -> str | None:
         """Return the first test that fails because of the mistake, or nothing; None if no function changes."""
-        file = str(ROOT / mistake.name)
+        file = str(ROOT / "castsmith" / mistake.name)
         changes = changed_functions(functions[file], file, mistake.after)
         if not changes:
             return None
