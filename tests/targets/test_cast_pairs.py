@@ -36,13 +36,22 @@ def explained(target: Target, pair: Pair, context: str) -> bool:
     )
 
 
+def flushed(pair: Pair, context: str, outcome: Outcome) -> bool:
+    """True of 2**-127 alone, which the cast gives, and of which a node that computes after it makes 0.
+
+    OpenVINO computes without subnormals of bfloat16 on some processors.
+    """
+    first, computes = outcome.first, pair.to is DataType.BFLOAT16 and context in ("moved", "computed")
+    return computes and outcome.wrong == 1 and first is not None and first.got.startswith("0.0 ")
+
+
 def disagreements(target: Target, found: dict[Pair, dict[str, Outcome]]) -> list[str]:
     """Return the casts of which the file says another thing than the runtime does."""
     wrong = [
         f"{pair} {context}: {outcome.first}"
         for pair, outcomes in found.items()
         for context, outcome in outcomes.items()
-        if outcome.status == "wrong" and not explained(target, pair, context)
+        if outcome.status == "wrong" and not (explained(target, pair, context) or flushed(pair, context, outcome))
     ]
     return wrong + [
         f"{pair}: loads is {loads(outcomes)}"
