@@ -1,9 +1,10 @@
-"""Mistakes that cosmic-ray plants in functions of modules drawn at random, and those that the tests do not notice.
+"""Mistakes planted in functions of modules drawn at random, most of them by cosmic-ray, and those that no test notices.
 
     python -m tests.soak.reached reached.json                      # which lines does each test reach? Takes ten minutes
     python -m tests.soak.planted reached.json 60 [SEED] [--under lowering/fit ...] [--seconds 30]
     python -m tests.soak.planted reached.json --every verification/prove/proof.py ...  # each that can be planted there
-    python -m tests.soak.planted reached.json --conditions --every passes/place/cut.py  # each condition left out
+    python -m tests.soak.planted reached.json --kind conditions --every passes/place/cut.py  # each condition left out
+    python -m tests.soak.planted reached.json --kind omissions  # an argument, a step or a member of a set left out
 
 Each mistake is planted in a fork of this process: the functions of the module get the code of the changed source, and
 the tests that reach the changed line run, those of the module's name first, then the quickest. Prints each mistake that
@@ -51,6 +52,7 @@ OPERATORS = tuple(
     )
 )
 """One of each kind of mistake that people make."""
+KINDS = ("operators", "conditions", "omissions")
 SECONDS_OF_A_TEST = 30
 """Seconds of the processor after which a test is taken not to end."""
 NO_END = "no end"
@@ -75,33 +77,59 @@ class Mistake:
         return [line for line, (before, after) in enumerate(pairs, 1) if before != after]
 
 
-def left_out(source: str) -> list[str]:
-    """Return the sources without one condition: of `and` or `or` one operand, or an `if` that is always or never so."""
-    text, starts = source.encode(), [0]
-    for line in text.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
-    places: list[tuple[ast.expr, str]] = []
+def without(source: str, node: ast.expr | ast.stmt | ast.keyword, text: str) -> str:
+    """Return the source with a text instead of the node; what follows stays on its line."""
+    lines = source.encode().splitlines(keepends=True)
+    first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+    after, filler = lines[last][node.end_col_offset :], "\n" * (last - first)
+    text = f"{text}{filler}" if isinstance(node, ast.stmt) else f"{text[:-1]}{filler}{text[-1]}"  # within its brackets
+    lines[first : last + 1] = [lines[first][: node.col_offset] + text.encode() + after]
+    return b"".join(lines).decode()
+
+
+def conditions(source: str) -> Iterator[tuple[ast.expr, str]]:
+    """Yield each condition with what leaves it out: an operand of `and` or `or`, and an `if`, always or never so."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.BoolOp):
-            places += [(operand, str(isinstance(node.op, ast.And))) for operand in node.values]
+            yield from ((operand, f"({isinstance(node.op, ast.And)})") for operand in node.values)
         tests = [node.test] if isinstance(node, ast.If | ast.IfExp) else getattr(node, "ifs", [])
-        places += [
-            (test, constant) for test in tests if not isinstance(test, ast.BoolOp) for constant in ("True", "False")
-        ]
-    sources: list[str] = []
-    for expression, constant in places:
-        end_line, end_column = expression.end_lineno or 0, expression.end_col_offset or 0
-        start, end = starts[expression.lineno - 1] + expression.col_offset, starts[end_line - 1] + end_column
-        lines = "\n" * (end_line - expression.lineno)  # so that later functions stay on their lines
-        sources.append((text[:start] + f"({constant}{lines})".encode() + text[end:]).decode())
-    return sources
+        for test in tests:
+            if not isinstance(test, ast.BoolOp):
+                yield from ((test, "(True)"), (test, "(False)"))
+
+
+def omissions(source: str) -> Iterator[tuple[ast.expr | ast.stmt | ast.keyword, str]]:
+    """Yield what can be forgotten, with what leaves it out: a named argument, a step, a member of a set or list.
+
+    And the least for the largest.
+    """
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Name(id="min" | "max" as name) as function, keywords=named):
+                yield function, "max" if name == "min" else "min"
+                yield from ((argument, "**{}") for argument in named)
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, ast.Tuple(elts=members)]):
+                yield from ((member, "*()") for member in members)
+            case ast.Call(keywords=named):
+                yield from ((argument, "**{}") for argument in named if argument.arg is not None)
+            case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[ast.Tuple(elts=members)]):
+                yield from ((member, "*()") for member in members)
+            case ast.Set(elts=members) | ast.List(elts=members, ctx=ast.Load()):
+                yield from ((member, "*()") for member in members)
+            case ast.Expr(value=ast.Yield() | ast.YieldFrom()):
+                yield node, "yield from ()"
+            case ast.Expr(value=ast.Call()) | ast.AugAssign():
+                yield node, "pass"
+            case _:
+                pass
 
 
 @cache
-def mistakes(source: str, conditions: bool) -> list[tuple[str, Callable[[], str]]]:
+def mistakes(source: str, kind: str) -> list[tuple[str, Callable[[], str]]]:
     """Return the mistakes that can be planted in the source: the kind, and what returns the source with it."""
-    if conditions:
-        return [("a condition left out", partial(str, after)) for after in left_out(source)]
+    if kind != "operators":
+        places = conditions(source) if kind == "conditions" else omissions(source)
+        return [(f"one of {kind}", partial(without, source, node, text)) for node, text in places]
     nodes = list(ast_nodes(get_ast(source)))
     return [
         (name, partial(planted, source, name, occurrence))
@@ -254,12 +282,12 @@ def drawn(arguments: argparse.Namespace) -> Iterator[Mistake]:
     under = tuple(str(ROOT / name) for name in arguments.under or PACKAGES)
     paths = [path for path in modules if path.stem not in NOT_IMPORTED and str(path).startswith(under)]
     for path in map(ROOT.joinpath, arguments.every):
-        for kind, after in mistakes(path.read_text(), arguments.conditions):
+        for kind, after in mistakes(path.read_text(), arguments.kind):
             yield Mistake(kind, path.relative_to(ROOT), path.read_text(), after())
     draw, sizes, seen = random.Random(arguments.seed), [path.stat().st_size for path in paths], set[str]()
     while not arguments.every:
         (path,) = draw.choices(paths, sizes)
-        if places := mistakes(path.read_text(), arguments.conditions):
+        if places := mistakes(path.read_text(), arguments.kind):
             kind, after = draw.choice(places)
             mistake = Mistake(kind, path.relative_to(ROOT), path.read_text(), after())
             if mistake.difference() not in seen:
@@ -296,7 +324,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("seed", type=int, nargs="?", default=0)
     parser.add_argument("--under", nargs="+", help="folders and modules to draw from")
     parser.add_argument("--every", nargs="+", type=Path, default=[], help="modules, in each of which all are planted")
-    parser.add_argument("--conditions", action="store_true", help="leave out conditions, and plant no other mistake")
+    parser.add_argument("--kind", choices=KINDS, default="operators")
     parser.add_argument("--tests", nargs="+", default=[], help="beginnings of names of tests that run first")
     parser.add_argument("--seconds", type=float, default=60, help="time of the processor for the tests of one mistake")
     arguments = parser.parse_args(words)
