@@ -127,7 +127,7 @@ def op_key(node: onnx_ir.Node, imports: Mapping[str, int]) -> OpKey | None:
 def input_types(node: onnx_ir.Node, index: int, imports: Mapping[str, int]) -> frozenset[DataType]:
     """Return the element types that input `index` of the node may have; empty for an operator without schema."""
     key = op_key(node, imports)
-    formals = () if key is None or index >= len(node.inputs) else _formals(key)[0]
+    formals = () if key is None else _formals(key)[0]
     if index >= len(formals) and not (formals and formals[-1].variadic):
         return frozenset()
     return formals[min(index, len(formals) - 1)].allowed

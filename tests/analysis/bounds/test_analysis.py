@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from itertools import product
 
 import numpy as np
 import onnx
@@ -16,6 +18,7 @@ import castsmith
 from castsmith import bounds
 from castsmith.verification.bounds import exceeding
 from tests.analysis.bounds.rules.grids import check_tight
+from tests.sampling import check_all
 
 LAYERS = {
     "matmul": ("float[2,3] x", "float[3,1] w = {1, -2, 3}", "y = MatMul (x, w)", 6.0),
@@ -99,6 +102,34 @@ def test_relations_and_moves(body: str, low: float, high: float) -> None:
         model = model_of(body, constants=constants)
     found = bounds(model, ranges={"x": (-1, 2)})["y"]
     assert (found.how, found.low, found.high) == ("proven", low, high)
+
+
+_TESTS = {"Less": operator.lt, "LessOrEqual": operator.le, "Greater": operator.gt, "GreaterOrEqual": operator.ge}
+
+
+def require_what_a_test_leaves(test: str, x_first: bool, then: bool, limits: tuple[float, ...]) -> None:
+    """All elements of x from -1 to 2 that the test lets through are within the bounds, and the ends are no wider."""
+    operands, chosen = ("x, w" if x_first else "w, x"), ("x, zero" if then else "zero, x")
+    inputs = "float[2,4] x, bool d"
+    constants = f"float zero = {{0}}, float one = {{{limits[0]}}}, float other = {{{limits[-1]}}}"
+    body = f"w = Where (d, one, other) c = {test} ({operands}) y = Where (c, {chosen})"
+    found = bounds(model_of(body, inputs, constants), ranges={"x": (-1, 2)})["y"]
+    compare = _TESTS[test]
+    left = {0.0} | {
+        x
+        for x in np.arange(-1, 2.25, 0.25).tolist()
+        for limit in limits
+        if compare(*((x, limit) if x_first else (limit, x))) == then
+    }
+    assert (found.how, found.low <= min(left), found.high >= max(left)) == ("proven", True, True), (found, left)
+    if limits == (0.5,):
+        closed = {*left, 0.5} if max(left) in (0.25, 0.5) or min(left) in (0.5, 0.75) else left
+        assert (found.low, found.high) == (min(closed), max(closed)), (found, left)
+
+
+def test_what_a_test_leaves_of_a_value() -> None:
+    limits = [(0.5,), (0.5, math.inf), (0.5, -math.inf), (0.5, math.nan), (-0.5, 0.5)]
+    check_all(require_what_a_test_leaves, product(_TESTS, (True, False), (True, False), limits))
 
 
 def test_softplus_of_what_a_test_leaves() -> None:

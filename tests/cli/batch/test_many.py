@@ -195,6 +195,8 @@ def test_convert_check_and_verify_take_folders(tmp_path: Path, capsys: pytest.Ca
     for more in (".", ", nor 1 other."):
         assert main(["verify", str(folder), str(out)]) == 2
         assert f"{out} has no {GOOD[0]}.onnx to compare with{more}\n" in capsys.readouterr().err
+        assert main(["verify", str(out), str(folder)]) == 2
+        assert f"{out} has no {GOOD[0]}.onnx to compare with{more}\n" in capsys.readouterr().err
         shutil.copy(folder / f"{GOOD[0]}.onnx", folder / "z.onnx")
 
 

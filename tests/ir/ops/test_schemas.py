@@ -11,11 +11,12 @@ from pathlib import Path
 import onnx
 import onnx.defs
 import onnx.parser
+import onnx_ir
 from onnx_ir import DataType
 
 import castsmith
 from castsmith.analysis.bounds.analysis import FOREIGN, RULES
-from castsmith.ir.ops.schemas import first_opset_with, where_defined
+from castsmith.ir.ops.schemas import first_opset_with, input_types, where_defined
 from castsmith.ir.ops.table import GIVES_BOOL, RUNS_GRAPHS, traits_of
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES
 from castsmith.numerics.types import type_name
@@ -103,6 +104,24 @@ def _check_subgraph(domain: str, op_type: str) -> None:
     assert not any(each.code == MIXED_OPERAND_TYPES.code for each in castsmith.check(repaired.model))
     assert {"h", "r"} <= castsmith.bounds(model).keys()
     assert "r" in castsmith.convert(repaired.model, to="float16").precisions
+
+
+def test_the_types_of_an_input_are_those_of_its_parameter() -> None:
+    nodes = {
+        text: onnx_ir.from_proto(onnx.parser.parse_node(text))
+        for text in ("y = Gather (x, i)", "y = Sum (a, b, c)", "y = Relu (x)", "y = d.F (x)")
+    }
+
+    def types(text: str, index: int, opset: int) -> set[str]:
+        return {type_name(dtype) for dtype in input_types(nodes[text], index, {"": opset, "d": 1})}
+
+    assert types("y = Gather (x, i)", 1, 13) == {"int32", "int64"}
+    assert {"string", "bfloat16", "int8"} < types("y = Gather (x, i)", 0, 13)
+    assert "bfloat16" not in types("y = Gather (x, i)", 0, 12)
+    for index in range(3):
+        assert types("y = Sum (a, b, c)", index, 8) == {"float16", "float", "double"}
+    assert types("y = Relu (x)", 1, 14) == set()
+    assert types("y = d.F (x)", 0, 14) == set()
 
 
 def test_what_is_in_a_subgraph_is_not_passed_over() -> None:

@@ -76,6 +76,17 @@ SOUND: dict[str, tuple[list[tuple[int, list[int]]], list[int], dict[str, Any]]] 
         [FLOAT],
         {**_NODES, **{f"target_{name}": value for name, value in _LEAVES.items()}, "n_targets": 1},
     ),
+    "TreeEnsembleRegressor of double": (
+        [(TensorProto.DOUBLE, [1, 2])],
+        [FLOAT],
+        {
+            **{name: value for name, value in _NODES.items() if name != "nodes_values"},
+            "nodes_values_as_tensor": helper.make_tensor("v", TensorProto.DOUBLE, [3], [0.5, 0.0, 0.0]),
+            **{f"target_{name}": value for name, value in _LEAVES.items() if name != "weights"},
+            "target_weights_as_tensor": helper.make_tensor("w", TensorProto.DOUBLE, [2], [1.0, 2.0]),
+            "n_targets": 1,
+        },
+    ),
     "TreeEnsembleClassifier": (
         [(FLOAT, [1, 2])],
         [INT64, FLOAT],
@@ -119,8 +130,9 @@ def _changed(attributes: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
         yield "time_axis", "the other", {**attributes, "time_axis": attributes["batch_axis"]}
 
 
-def _check_sound(operator: str) -> None:
-    operands, results, sound = SOUND[operator]
+def _check_sound(case: str) -> None:
+    operands, results, sound = SOUND[case]
+    operator = case.partition(" of ")[0]
     domain = "ai.onnx.ml" if onnx.defs.has(operator, 3, "ai.onnx.ml") else ""
     x = [helper.make_tensor_value_info(f"x{at}", *each) for at, each in enumerate(operands)]
     y = [helper.make_tensor_value_info(f"y{at}", dtype, None) for at, dtype in enumerate(results)]

@@ -57,14 +57,15 @@ def test_invalid_indices(node: onnx_ir.Node, shape: tuple[int, ...], indices: An
 
 
 def test_what_depends_on_inputs() -> None:
-    text = """g (bool c, float[2] x) => (float[2] y) <float[2] w = {1, 2}> { a = Neg (w) s = Shape (x) z = Size (x)
+    text = """g (bool c, float[2] x, float[2] v = {1, 2}) => (float[2] y) <float[2] w = {1, 2}> {
+        f = Neg (v) a = Neg (w) s = Shape (x) z = Size (x)
         b = Add (a, x) d = Cast <to = 1> (s) e = Add (d, a)
         i = If (c) <then_branch = t () => (float[2] p) { p = Neg (w) },
         else_branch = e () => (float[2] q) { q = Abs (w) }>
         y = Neg (i) }"""
     graph = onnx_ir.from_proto(onnx.parser.parse_model(HEAD % 21 + text)).graph
     made = {value.name: value for node in graph for value in node.outputs}
-    expected = {"a": False, "s": False, "z": False, "b": True, "d": False, "e": False, "i": True, "y": True}
+    expected = {"a": False, "s": False, "z": False, "b": True, "f": True, "d": False, "e": False, "i": True, "y": True}
     assert {name: depends_on_inputs(value) for name, value in made.items()} == expected
     assert depends_on_inputs(graph.inputs[0])
     assert not depends_on_inputs(None)
