@@ -143,6 +143,26 @@ def test_the_least_number_of_an_option() -> None:
             read(str(LEAST[name] - 1))
 
 
+REQUIRED = {
+    **{command: {"input"} for command in ("optimize", "check", "bounds", "info", "show")},
+    "convert": {"input", "to"},
+    "fit": {"input", "target"},
+    "diff": {"a"},
+    "verify": {"a", "b"},
+    "certificate": {"a", "b", "certificate"},
+    "cast": {"values", "to"},
+    "completion": {"shell"},
+    "explain": {"codes"},
+    "dev trunc": {"values", "in_bitwidth", "out_bitwidth"},
+    "dev promote": {"types"},
+}
+
+
+def test_what_each_command_must_have() -> None:
+    found = {name: {each.dest for each in _actions(parser) if each.required} for name, parser in parsers().items()}
+    assert {name: required for name, required in found.items() if required} == REQUIRED
+
+
 @pytest.mark.parametrize("name", ["double", "f64", "float64", "11"])
 def test_options_take_every_name_of_a_type(castsmith: Command, folder: Path, name: str) -> None:
     narrow = ["optimize", folder / "in.onnx", "-o", "out.onnx", "--narrow", name]

@@ -161,3 +161,14 @@ def test_what_cannot_be_printed_is_an_error(words: str, tmp_path: Path) -> None:
         assert ended.returncode == 2
         assert is_one_sentence(ended.stderr.decode())
         assert "standard output cannot be written" in ended.stderr.decode()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize(("more", "code"), [("", 0), (" --json", 2), (" --diff", 0)])
+def test_a_model_is_written_though_nothing_can_be_printed(more: str, code: int, tmp_path: Path) -> None:
+    """With --json, what reads the output has nothing to read."""
+    write_model(tmp_path / "a.onnx", MIXED)
+    ended = run_fork(f"optimize a.onnx -o b.onnx{more}", tmp_path, streams={"stdout": "/dev/full"})
+    text = "b.onnx is written, but standard output cannot be written (No space left on device)"
+    assert (ended.returncode, text in ended.stderr.decode()) == (code, True)
+    assert onnx.load(tmp_path / "b.onnx").graph.node

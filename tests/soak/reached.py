@@ -39,9 +39,9 @@ class Reached:
 
 
 def caches() -> list[Any]:
-    """Return the functions of Castsmith that keep their results."""
+    """Return the functions of Castsmith and its tests that keep their results."""
     cached = [each for each in gc.get_objects() if isinstance(each, _lru_cache_wrapper)]
-    return [each for each in cached if str(getattr(each, "__module__", "")).startswith("castsmith.")]
+    return [each for each in cached if str(getattr(each, "__module__", "")).startswith(("castsmith.", "tests."))]
 
 
 class Recorder:

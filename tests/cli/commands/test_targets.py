@@ -53,6 +53,26 @@ def test_a_target_file_is_named_as_typed(castsmith: Command, tmp_path: Path, mon
     assert "the facts about ./npu.json do not include its newest opset and newest IR version" in ended.out
 
 
+def test_the_conditions_of_each_wrong_cast_are_shown(castsmith: Command, tmp_path: Path) -> None:
+    entry = {"from": ["float", "double"], "to": ["int8"], "wrong": "rounds", "evidence": "measured"}
+    conditions = {
+        "": {},
+        " (saturate = 0)": {"saturate": False},
+        " (saturate = 1)": {"saturate": True},
+        " (before opset 9)": {"before_opset": 9},
+        " (disputed)": {"disputed": True},
+        " (left to it)": {"inherent": True},
+        " (saturate = 1; before opset 9; disputed; left to it)": {
+            "saturate": True, "before_opset": 9, "disputed": True, "inherent": True
+        },
+    }  # fmt: skip
+    for said, more in conditions.items():
+        described = {"name": "n", "description": "", "types": ["float", "int8"], "wrong_casts": [{**entry, **more}]}
+        (tmp_path / "npu.json").write_text(json.dumps(described))
+        shown = castsmith("targets", "show", tmp_path / "npu.json").out
+        assert f"float, double to int8{said}" in [line.strip().partition(": ")[0] for line in shown.splitlines()]
+
+
 def test_an_unknown_target_is_bad_usage(castsmith: Command) -> None:
     ended = castsmith("targets", "show", "abacus")
     assert (ended.code, ended.out) == (2, "")

@@ -31,6 +31,7 @@ def report(castsmith: Command, folder: Path) -> Path:
 def test_the_page_has_the_first_difference_and_the_errors_along_the_graph(castsmith: Command, tmp_path: Path) -> None:
     data = data_of(report(castsmith, tmp_path).read_text())
     (item,) = data["items"]
+    assert dict(data["figures"])["verdict"] == "different"
     assert (item["rule"], item["at"], item["before"][:9]) == ("first-difference", [1], "s = Mul (")
     nodes = {node["op"]: node for node in data["map"]}
     assert [nodes[op]["error"] for op in ("Relu", "Mul", "Sqrt")] == [0.0, sys.float_info.max, sys.float_info.max]
@@ -50,6 +51,7 @@ def test_folders_get_a_page_for_each_pair(castsmith: Command, tmp_path: Path) ->
     assert castsmith("verify", tmp_path / "a", tmp_path / "b", "--sets=1", "--report", tmp_path / "r.html").code == 0
     (model,) = data_of((tmp_path / "r.html").read_text())["models"]
     assert model["page"]["items"] == []
+    assert dict(model["page"]["figures"])["verdict"] == "equal"
     assert {node["error"] for node in model["page"]["map"]} == {0.0}
 
 

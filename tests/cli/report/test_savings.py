@@ -57,6 +57,20 @@ def test_bytes_of_a_constant_that_becomes_codes_are_counted_anew(castsmith: Comm
     assert sum(rule["bytes_added"] - rule["bytes_removed"] for rule in summary["rewrites"]) == after - before
 
 
+def test_casts_of_one_name_in_two_branches_are_counted_both(castsmith: Command, tmp_path: Path) -> None:
+    branch = "{name} () => (float[3] {name}_t) {{ r = Cast <to = 1> (x) {name}_t = {op} (r) }}"
+    branches = [branch.format(name=name, op=op) for name, op in (("then", "Neg"), ("other", "Abs"))]
+    source = write_model(
+        tmp_path / "a.onnx",
+        f"""<ir_version: 10, opset_import: ["" : 18]> g (float[3] x, bool c) => (float[3] y)
+        {{ y = If (c) <then_branch = {branches[0]}, else_branch = {branches[1]}> }}""",
+    )
+    summary = json.loads(castsmith("optimize", source, "-o", tmp_path / "b.onnx", "--json").out)["summary"]
+    assert (summary["before"]["casts"], summary["after"]["casts"]) == (2, 0)
+    assert sum(rule["casts_removed"] for rule in summary["rewrites"]) == 2
+    assert sum(rule["casts_added"] for rule in summary["rewrites"]) == 0
+
+
 def duplicates(path: Path, count: int) -> Path:
     """`count` casts of one value to float16, and as many roundings that have to stay."""
     nodes = [onnx.helper.make_node("Cast", ["x"], [f"h{i}"], name=f"cast{i}", to=10) for i in range(count)]

@@ -48,6 +48,14 @@ def test_a_data_file_of_exactly_the_limit(tmp_path: Path, more: int | None, coun
     assert all(shard[0].offset == 0 for shard in shards_of(tensors, limit))
 
 
+def test_a_limit_below_every_tensor_gives_each_its_own_file(tmp_path: Path) -> None:
+    castsmith.save(model_of(2000, 2500), tmp_path / "m.onnx", external_data="w", shard_bytes=1)
+    sizes = sorted(path.stat().st_size for path in tmp_path.iterdir() if path.name != "m.onnx")
+    assert sizes == [2000, 2500]
+    with pytest.raises(castsmith.OptionError, match="shard_bytes"):
+        castsmith.save(model_of(2000), tmp_path / "m.onnx", external_data="w", shard_bytes=0)
+
+
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444])
 def test_a_saved_model_keeps_the_permissions_of_the_file_it_replaces(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "m.onnx"

@@ -37,6 +37,14 @@ def test_a_range_is_copied(chunk: int, stays_open: bool, tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("stays_open", [False, True])
+def test_nothing_is_read_of_an_empty_file(stays_open: bool, tmp_path: Path) -> None:
+    path = tmp_path.resolve() / "a"
+    path.write_bytes(b"")
+    file = DataFile(path, stays_open=stays_open)
+    assert (file.is_in_place, bytes(file.view(0, 0))) == (True, b"")
+
+
+@pytest.mark.parametrize("stays_open", [False, True])
 def test_a_file_that_changed_in_place_is_not_read(stays_open: bool, tmp_path: Path) -> None:
     path = tmp_path.resolve() / "a"
     path.write_bytes(_DATA)

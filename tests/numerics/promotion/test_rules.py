@@ -78,6 +78,7 @@ def test_a_file_may_lean_on_a_library(tmp_path: Path, library: str) -> None:
         ({"library": "torch"}, "either 'above' or 'library'"),
         ({"name": None}, "'name' is missing"),
         ({"promote_unsafe": 1}, "'promote_unsafe' must be true or false"),
+        ({"promote_unsafe": 1, "pytorch_scalar_promotion": 2}, "'promote_unsafe' must be true or false"),
         ({"promote_unsave": True}, "unknown field 'promote_unsave'"),
         ({"weak_float": "float99"}, "float99"),
     ],
