@@ -15,7 +15,9 @@ from onnx import TensorProto, helper
 
 import castsmith
 from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.ir import validation
 from castsmith.ir.errors import ModelError
+from castsmith.ir.validation import require_calls_end
 from tests.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("onnx_apart")
@@ -335,6 +337,35 @@ def test_levels_of_calls_and_subgraphs_are_counted() -> None:
     model = _nested_calls(150, ring=False)
     with pytest.raises(ModelError, match="function f::f149 leads 150 levels deep"):
         castsmith.check(model)
+
+
+_IN_A_BRANCH = (
+    "{0} = If (k) <then_branch = t () => (q{0}) {{ {1} }}, else_branch = e () => (r{0}) {{ r{0} = Neg (v) }}>"
+)
+CALLS = {
+    "no call": ("w = Relu (v)", 1),
+    "a call": ("w = f.a (v)", 2),
+    "the shallow one first": ("s = f.a (v) w = f.b (s)", 3),
+    "the deep one first": ("s = f.b (v) w = f.a (s)", 3),
+    "in a branch": (_IN_A_BRANCH.format("w", "qw = f.a (v)"), 3),
+    "in a branch and not": (f"s = f.a (v) {_IN_A_BRANCH.format('w', 'qw = f.a (s)')}", 3),
+    "in a branch of a branch": (_IN_A_BRANCH.format("w", _IN_A_BRANCH.format("qw", "qqw = f.b (v)")), 5),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_the_deepest_call_counts(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    body, levels = CALLS[case]
+    head, functions = '<domain: "f", opset_import: ["": 21, "f": 1]>', {"a": "w = Abs (v)", "b": "w = f.a (v)"}
+    texts = [f"{head} {name} (v) => (w) {{ {text} }}" for name, text in functions.items()]
+    model = onnx_ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["": 21, "f": 1]>
+        g (float[2] x) => (float[2] y) {{ y = f.c (x) }} {" ".join(texts)}
+        {head} c (v) => (w) {{ k = Constant <value = bool {{1}}> () {body} }}""")
+    monkeypatch.setattr(validation, "_LEVELS", levels)
+    require_calls_end(model, "m")
+    monkeypatch.setattr(validation, "_LEVELS", levels - 1)
+    with pytest.raises(ModelError, match=f"^m: the call of function f::c leads {levels} levels deep"):
+        require_calls_end(model, "m")
 
 
 NESTED: dict[str, tuple[Callable[[int], onnx_ir.Model], str]] = {

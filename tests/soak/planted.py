@@ -52,6 +52,8 @@ OPERATORS = tuple(
     )
 )
 """One of each kind of mistake that people make."""
+COMPILED = ("kernels",)
+"""Modules whose functions run as another compiler makes them."""
 KINDS = ("operators", "conditions", "omissions")
 SECONDS_OF_A_TEST = 30
 """Seconds of the processor after which a test is taken not to end."""
@@ -280,7 +282,7 @@ def drawn(arguments: argparse.Namespace) -> Iterator[Mistake]:
     """Yield mistakes in modules, without end if they are drawn."""
     modules = [path for name in PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
     under = tuple(str(ROOT / name) for name in arguments.under or PACKAGES)
-    paths = [path for path in modules if path.stem not in NOT_IMPORTED and str(path).startswith(under)]
+    paths = [path for path in modules if path.stem not in (*NOT_IMPORTED, *COMPILED) and str(path).startswith(under)]
     for path in map(ROOT.joinpath, arguments.every):
         for kind, after in mistakes(path.read_text(), arguments.kind):
             yield Mistake(kind, path.relative_to(ROOT), path.read_text(), after())
