@@ -14,7 +14,8 @@ from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.common import common_type, promote_types
 from castsmith.numerics.promotion.rules import PRESETS, PromotionRules
 from castsmith.numerics.promotion.scalars import common_type_of_constants
-from castsmith.numerics.types import parse_type
+from castsmith.numerics.types import ELEMENT_TYPES, Kind, element_type, parse_type, type_name
+from tests.sampling import check_all
 
 HERE = Path(__file__).parent
 TENSORFLOW = PromotionRules.preset("tensorflow")
@@ -158,3 +159,28 @@ def test_a_number_widens_only_what_does_not_hold_it(
         assert expected == "-"
     else:
         assert common is parse_type(expected)
+
+
+def refusal(name: str, lhs: DataType, rhs: DataType) -> PromotionError | None:
+    try:
+        common_type([(lhs, 1), (rhs, 1)], RULES.get(name, PromotionRules()))
+    except PromotionError as error:
+        return error
+    return None
+
+
+def require_what_a_refusal_names(name: str, lhs: DataType, rhs: DataType) -> None:
+    error = refusal(name, lhs, rhs)
+    if error is not None:
+        assert (error.lhs, error.rhs) in ((lhs, rhs), (rhs, lhs))
+        assert type_name(lhs) in str(error)
+        assert type_name(rhs) in str(error)
+        assert error.rule
+        kinds = {element_type(lhs).kind, element_type(rhs).kind}
+        assert (error.option is None) == (max(kinds) > Kind.FLOATING)
+        assert error.option is None or f"`{error.option}" in str(error)
+
+
+def test_a_refusal_names_both_types_and_the_option() -> None:
+    pairs = ((lhs, rhs) for lhs in ELEMENT_TYPES for rhs in ELEMENT_TYPES if lhs != rhs)
+    check_all(require_what_a_refusal_names, ((name, *pair) for pair in pairs for name in (*RULES, "openvino")))
