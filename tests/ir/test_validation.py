@@ -332,6 +332,17 @@ def _nested_type(depth: int) -> onnx_ir.Model:
     return onnx_ir.Model(graph, ir_version=10)
 
 
+@pytest.mark.parametrize("within", ["g", "f"])
+def test_two_inputs_of_one_name_made_in_memory(within: str) -> None:
+    model = onnx_ir.from_onnx_text("""<ir_version: 10, opset_import: ["": 21, "d": 1]>
+        g (float[2] a, float[2] b) => (float[2] y) { y = d.f (a, b) }
+        <domain: "d", opset_import: ["": 21]> f (a, b) => (c) { c = Add (a, b) }""")
+    (scope,) = (scope for scope in (model.graph, *model.functions.values()) if scope.name == within)
+    scope.inputs[1].name = "a"
+    with pytest.raises(ModelError, match=f"graph '{within}' has two inputs of the name 'a'"):
+        castsmith.optimize(model)
+
+
 def test_levels_of_calls_and_subgraphs_are_counted() -> None:
     """Each call is one level, and each subgraph around it."""
     model = _nested_calls(150, ring=False)
