@@ -94,7 +94,7 @@ def _radius(x: Interval, norm: Root, least: float) -> tuple[float, list[int], fr
 def _over_norm(step: Step, plain: Interval, x: Interval, norm: Root, least: float) -> Interval:
     """The elements of rows over their norm, which is at least `least`."""
     bound, dtype = _radius(x, norm, least), step.dtypes[0]
-    if bound is None or plain.dims != x.dims or dtype is None or not is_float(dtype):
+    if bound is None or plain.dims != x.dims or not is_float(dtype):
         return plain
     radius, axes, assumes = bound
     most = radius * (1 + 8 * unit_roundoff(dtype)) + smallest(dtype)
@@ -112,7 +112,7 @@ def _standardized(step: Step, plain: Interval, form: Standardized) -> Interval:
         return plain
     x, offset, factor, *parts = (step.intervals[value] for value in values)
     bound, dtype = _radius(x, form.norm, _least_norm(factor)), step.dtypes[0]
-    if bound is None or plain.dims != x.dims or dtype is None or not is_float(dtype):
+    if bound is None or plain.dims != x.dims or not is_float(dtype):
         return plain
     radius, _, assumes = bound
     scale = None if form.scale is None else step.intervals[form.scale]
