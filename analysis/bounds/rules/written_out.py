@@ -106,10 +106,6 @@ def _over_norm(step: Step, plain: Interval, x: Interval, norm: Root, least: floa
 def _standardized(step: Step, plain: Interval, form: Standardized) -> Interval:
     """By the norm; the roundings of the two products count, which are larger than their difference."""
     values = form.x, form.offset, form.factor, *form.products
-    if any(value not in step.intervals for value in values) or (
-        form.scale is not None and form.scale not in step.intervals
-    ):
-        return plain
     x, offset, factor, *parts = (step.intervals[value] for value in values)
     bound, dtype = _radius(x, form.norm, _least_norm(factor)), step.dtypes[0]
     if bound is None or plain.dims != x.dims or not is_float(dtype):

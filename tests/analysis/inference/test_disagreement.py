@@ -98,6 +98,8 @@ _REFUSALS = {
                                     " support bfloat16 (opset 13 allows it)."),
     "no CastLike": ("y = CastLike (a, b)", "float[2] a, float4e2m1[2] b", 22, (0, 1), f"CastLike {_LATER} 22 does not"
                         " support float4e2m1 (opset 23 allows it)."),
+    "no CastLike of one type": ("y = CastLike (a, a)", "float4e2m1[2] a", 22, (0, 1), f"CastLike {_LATER} 22 does not"
+                        " support float4e2m1 (opset 23 allows it)."),
     "another width": ("y = BitCast <to = 1> (a)", "float16[2] a", 26, (0,),
                       "BitCast to float needs an operand of 32 bits, not of 16."),
     "another zero point": ("y = QuantizeLinear <output_dtype = 2> (a, s, z)", "float[2] a, float s, int8 z", 21, (2,),
