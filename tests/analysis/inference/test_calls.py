@@ -85,3 +85,23 @@ def test_names_of_clones_are_free() -> None:
         (((DataType.INT8, 0), (None, 2)), "int80d_any2d"),
     ):
         assert signature_text(signature) == text
+
+
+_NEG = '<domain: "f", opset_import: ["" : 21]> neg (a) => (r) { r = Neg (a) }'
+
+
+def test_a_call_with_an_unknown_type_says_nothing_of_its_result() -> None:
+    for calls in ("p = f.neg (x) q = f.neg (u)", "q = f.neg (u) p = f.neg (x)"):
+        model = parsed(f"g (float[2] x) => (p, q) {{ u = f.Nothing (x) {calls} }} {_NEG}")
+        assert types(model) == [DataType.FLOAT, None]
+
+
+def test_a_body_has_the_types_of_the_calls_that_count() -> None:
+    """A Loop tries float, and then double, which another has found before: double is what the calls take."""
+    loop = """y{0} = Loop (n, , {1}) <body = b{0} (int64 i{0}, bool c{0}, s{0}) => (bool k{0}, t{0})
+        {{ k{0} = Identity (c{0}) v{0} = f.neg (s{0}) t{0} = Mul (v{0}, d) }}>"""
+    loops = f"{loop.format(1, 'h')} {loop.format(2, 'x')}"
+    model = parsed(f"g (int64 n, float16[2] h, float[2] x, double[2] d) => (y1, y2) {{ {loops} }} {_NEG}")
+    found, (function,) = infer_element_types(model, UNSAFE), model.functions.values()
+    assert [found.type_of(value) for value in (*function.inputs, *function.outputs)] == [DataType.DOUBLE] * 2
+    assert found.signatures == {function: {((DataType.DOUBLE, None),)}}
