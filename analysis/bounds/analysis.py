@@ -357,11 +357,11 @@ def _operands_of_result_type(op_type: str, count: int) -> Sequence[int]:
 def _declared_range(low: float, high: float, dims: Dims | None, dtype: DataType | None) -> Interval:
     """The range, and the numbers of the type that are nearest to its ends: 0.1 in float is above 0.1."""
     ends = np.asarray(low), np.asarray(high)
-    if dtype is not None and is_float(dtype):
+    if is_float(dtype):
         least, most = rounded(*ends, dtype)
         ends = np.minimum(ends[0], least), np.maximum(ends[1], most)
         ends = np.clip(ends, -widest(dtype), widest(dtype))
-    elif dtype is not None and is_integer(dtype):
+    elif is_integer(dtype):
         ends = np.clip(ends, *limits_of(dtype))
     return interval_of(ends[0], ends[1], NONE, dims, dtype)
 

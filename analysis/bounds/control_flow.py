@@ -52,10 +52,7 @@ def control_flow(step: Step, body: Body) -> list[Interval] | None:
 
 
 def _graph_of(step: Step, name: str) -> onnx_ir.Graph:
-    attribute = step.node.attributes.get(name)
-    if attribute is None or attribute.type != onnx_ir.AttributeType.GRAPH:
-        raise UnknownRangeError
-    return attribute.as_graph()
+    return step.node.attributes[name].as_graph()
 
 
 def _if(step: Step, body: Body) -> list[Interval]:
@@ -64,8 +61,6 @@ def _if(step: Step, body: Body) -> list[Interval]:
     if exact is not None and exact.size == 1:
         names = names[:1] if exact.reshape(-1)[0] else names[1:]
     branches = [body(_graph_of(step, name), [], None) for name in names]
-    if any(len(branch) != len(step.node.outputs) for branch in branches):
-        raise UnknownRangeError
     return [hull(results) for results in zip(*branches, strict=True)]
 
 
@@ -85,7 +80,7 @@ def _widened(before: Interval, after: Interval, turn: int) -> tuple[Interval, bo
     least, greatest, special = state.least, state.greatest, state.bits
     low, high = limits_of(state.dtype)
     if not is_integer(state.dtype) and state.bounded:  # an infinity, or any finite number on the way to it
-        most = widest(state.dtype if state.dtype is not None and is_float(state.dtype) else DataType.DOUBLE)
+        most = widest(state.dtype if is_float(state.dtype) else DataType.DOUBLE)
         low, high = -most, most
         special |= (PLUS if grew_high else NONE) | (MINUS if grew_low else NONE)
     ends = low if grew_low else least, high if grew_high else greatest
@@ -104,8 +99,6 @@ def _settled(
     before: Sequence[Interval] | None = None
     for turn in range(_MOST_TURNS):
         results, before = turn_of(states, before), states
-        if len(results) < len(states):
-            raise UnknownRangeError
         pairs = [_widened(before, after, turn) for before, after in zip(states, results, strict=False)]
         states = [state for state, _ in pairs]
         if all(done for _, done in pairs):
@@ -116,16 +109,13 @@ def _settled(
 def _loop(step: Step, body: Body) -> list[Interval]:
     graph, count = _graph_of(step, "body"), len(step.node.inputs) - 2
     states, trips = [step.input(2 + index) for index in range(count)], step.optional(0)
-    if len(graph.inputs) != 2 + count or len(graph.outputs) < 1 + count:
-        raise UnknownRangeError
     most = _MOST_TRIPS if trips is None else max(0.0, trips.greatest)
     truth = constant_interval(0.0, 1.0, (), DataType.BOOL)
     fixed = [constant_interval(0.0, max(0.0, most - 1), (), DataType.INT64), truth]
     states, stacked = _settled(
         states, lambda now, last: body(graph, [*fixed, *now], None if last is None else [*fixed, *last])[1:]
     )
-    missing = range(count + len(stacked), len(step.node.outputs))
-    return [*states, *map(_stacked, stacked), *(step.anything(index) for index in missing)]
+    return [*states, *map(_stacked, stacked)]
 
 
 def _stacked(x: Interval, axis: int = 0, turns: int | None = None) -> Interval:
@@ -141,7 +131,7 @@ def _scan(step: Step, body: Body) -> list[Interval]:
     graph, batched = _graph_of(step, "body"), step.opset < 9
     first, scanned = int(batched), step.int("num_scan_inputs", 0)
     operands = [step.input(index) for index in range(first, len(step.node.inputs))]
-    if not 0 < scanned <= len(operands) or len(graph.inputs) != len(operands):
+    if len(graph.inputs) != len(operands):
         raise UnknownRangeError
     states, inputs = operands[:-scanned], operands[-scanned:]
     axes = step.ints("scan_input_axes") or [0] * scanned

@@ -203,7 +203,7 @@ def anything(dtype: DataType | None, dims: Dims | None, **facts: Any) -> Interva
     """All that a type holds, infinities and NaN included: nothing is known."""
     if is_integer(dtype):
         return whole(dtype, dims, **facts)
-    most = widest(dtype if dtype is not None and is_float(dtype) else DataType.DOUBLE)
+    most = widest(dtype if is_float(dtype) else DataType.DOUBLE)
     return constant_interval(-most, most, dims, dtype, special=ANYTHING, **facts)
 
 

@@ -166,7 +166,7 @@ def _is_not_negative(value: onnx_ir.Value | None, facts: Intervals) -> bool:
 def _coarser(form: Root | None, value: onnx_ir.Value | None, facts: Intervals) -> Root | None:
     """The norm, with the type of one more value from which it is computed; None if that is not known."""
     dtype = _type_of(value, facts)
-    if form is None or dtype is None or not is_float(dtype):
+    if form is None or not is_float(dtype):
         return None
     return form if unit_roundoff(dtype) <= unit_roundoff(form.coarsest) else replace(form, coarsest=dtype)
 

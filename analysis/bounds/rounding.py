@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +31,12 @@ _MOST_EXPONENT = 700.0
 _LESS, _MORE = 1 - _ULPS * 2.0**-52, 1 + _ULPS * 2.0**-52
 
 
-def is_float(dtype: DataType | None) -> bool:
+def is_float(dtype: DataType | None) -> TypeGuard[DataType]:
     """True for floating-point types."""
     return dtype is not None and element_type(dtype).kind is Kind.FLOATING
 
 
-def is_integer(dtype: DataType | None) -> bool:
+def is_integer(dtype: DataType | None) -> TypeGuard[DataType]:
     """True for integer types and bool."""
     return dtype is not None and element_type(dtype).kind in (Kind.INTEGER, Kind.BOOLEAN)
 
@@ -44,7 +44,7 @@ def is_integer(dtype: DataType | None) -> bool:
 @cache
 def limits_of(dtype: DataType | None) -> tuple[float, float]:
     """The least and greatest number of an integer type; infinities for all others."""
-    if dtype is None or not is_integer(dtype):
+    if not is_integer(dtype):
         return -np.inf, np.inf
     row = element_type(dtype)
     return (0.0, 1.0) if row.kind is Kind.BOOLEAN else (float(row.min), float(row.max))
@@ -150,7 +150,7 @@ def sum_error(count: float, dtype: DataType | None) -> float:
 
     It covers two more roundings, and those of the bounds themselves, which are sums in float64.
     """
-    if dtype is None or not is_float(dtype):
+    if not is_float(dtype):
         return 0.0
     return (count + 2) * unit_roundoff(dtype) * (2 if dtype == DataType.DOUBLE else 1) + 2.0**-50
 
@@ -162,7 +162,7 @@ def shrinking(count: float, dtype: DataType) -> float:
 
 def vanished(count: float, dtype: DataType | None) -> float:
     """The absolute error of `count` roundings of numbers below the smallest normal one, beside the relative error."""
-    return 0.0 if dtype is None or not is_float(dtype) else count * smallest(dtype)
+    return 0.0 if not is_float(dtype) else count * smallest(dtype)
 
 
 def overflows(size: Any, count: float, dtype: DataType | None, *, bounded: bool) -> NDArray[np.bool_]:
@@ -174,7 +174,7 @@ def overflows(size: Any, count: float, dtype: DataType | None, *, bounded: bool)
         dtype: The type.
         bounded: False if the operands are finite by assumption alone: then so is a sum without a bound.
     """
-    if dtype is None or not is_float(dtype):
+    if not is_float(dtype):
         return np.zeros(np.shape(size), np.bool_)
     with np.errstate(over="ignore"):
         exceeds = np.asarray(size) * (1 + sum_error(count, dtype)) > largest(dtype)
@@ -188,7 +188,7 @@ def slack(dtype: DataType | None) -> tuple[float, float]:
     64 units in the last place and as much beside 1: measured on ONNX Runtime, whose Erf, Tanh and Sigmoid are rational
     approximations, the largest is 8. Runtimes compute some functions of double in float (Shrink, Erf).
     """
-    unit = unit_roundoff(dtype if dtype is not None and is_float(dtype) else DataType.FLOAT)
+    unit = unit_roundoff(dtype if is_float(dtype) else DataType.FLOAT)
     unit = max(unit, unit_roundoff(DataType.FLOAT))
     return 128 * unit, 128 * unit
 

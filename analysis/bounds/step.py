@@ -281,7 +281,7 @@ class Step:
         """
         dtype, bounded = self.dtypes[index], all(operand.bounded for operand in operands)
         dims, facts = self.dims[index], {**inherited(*operands), **facts}
-        if dtype is None or not (is_float(dtype) or is_integer(dtype)):
+        if not (is_float(dtype) or is_integer(dtype)):
             return self.anything(index)
         low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
         low, high = outward(low, high)

@@ -50,7 +50,7 @@ def product_with(low: Array, high: Array, weights: Array) -> Sums:
 
 def _product_with(low: Array, high: Array, weights: Array) -> Sums:
     unbounded_low, unbounded_high = np.isinf(low), np.isinf(high)
-    if low.shape[1] == 1 and weights.shape[0] != 1:
+    if low.shape[1] == 1:
         plus, minus = np.maximum(weights, 0).sum(axis=0), np.minimum(weights, 0).sum(axis=0)
         (least_a, most_a), (least_b, most_b) = (
             products((low, high), (plus, plus)),
@@ -199,7 +199,7 @@ class _BallInFloat(BlockSums[tuple[Ends, Array]]):
             center, error = most * center, 2 * gamma * absolute + most * k * _VANISHED
             half = self._radius * norm
             size = np.sqrt(k) * self._radius * norm + absolute  # the sum of k numbers, by the norm of their vector
-        ends = center - half - error, center + half + error
+            ends = center - half - error, center + half + error
         return (ends, size) if np.isfinite(size).all() else None
 
 

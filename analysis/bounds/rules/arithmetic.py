@@ -107,7 +107,7 @@ def multiply(step: Step) -> Interval:
 def _rounded_shares(step: Step, x: Interval, shares: Shares | None) -> Shares | None:
     """The parts of a whole after one more rounding of each."""
     dtype = step.dtypes[0]
-    if shares is None or x.dims is None or dtype is None or not is_float(dtype):
+    if shares is None or x.dims is None or not is_float(dtype):
         return None
     count, assumes = longest(x.dims, [shares.axis])
     most = shares.most * (1 + 2 * unit_roundoff(dtype)) + vanished(count, dtype)
@@ -268,7 +268,7 @@ def _clip(step: Step) -> Interval:
         least, most = (None if np.isinf(end) else number(end, x.dtype) for end in ends)
     else:
         least, most = step.optional(1), step.optional(2)
-    limit = widest(x.dtype) if x.dtype is not None and is_float(x.dtype) else 0.0
+    limit = widest(x.dtype) if is_float(x.dtype) else 0.0
     clipped, bottom, top = x, number(-limit, x.dtype), number(limit, x.dtype)
     for end, pick, without in ((least, greater, bottom), (most, lesser, top)):
         if end is not None:

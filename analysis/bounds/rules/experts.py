@@ -22,7 +22,7 @@ _GATED = "swiglu"
 def _experts(step: Step) -> Interval:
     """The most that an expert may give, by the sizes of its weights."""
     x, router, dtype = step.input(0), step.input(1), step.dtypes[0]
-    if dtype is None or not is_float(dtype) or x.dims is None:
+    if not is_float(dtype) or x.dims is None:
         raise UnknownRangeError
     quantized = step.node.op_type == "QMoE"
     read = _quantized if quantized else _plain

@@ -65,7 +65,7 @@ def _matmul_nbits(step: Step) -> Interval:
     points = None if step.value(3) is None else step.array(3)
     if (points is None and step.value(3) is not None) or bits not in (2, 4, 8) or min(depth, width, block) < 1:
         raise UnknownRangeError
-    if level not in (*_FLOAT_OF_INPUT, _INT8) or x.dtype is None or not is_float(x.dtype):
+    if level not in (*_FLOAT_OF_INPUT, _INT8) or not is_float(x.dtype):
         raise UnknownRangeError
     try:
         codes = np.asarray(packed.numpy()).reshape(width, -1)
@@ -223,7 +223,7 @@ def _attended(step: Step, heads: Heads) -> list[Interval]:
 
 
 def _float(dtype: DataType | None) -> DataType:
-    if dtype is None or not is_float(dtype):
+    if not is_float(dtype):
         raise UnknownRangeError
     return dtype
 

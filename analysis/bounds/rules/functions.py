@@ -59,7 +59,7 @@ def _softplus(step: Step) -> Interval:
     """log(1 + exp(x)), of which ONNX defines the exponential to be computed first: it may overflow."""
     x, exact = step.input(0), _rising(lambda v: np.logaddexp(0.0, v), (0.0, math.inf))(step)
     dtype = step.dtypes[0]
-    if dtype is None or not is_float(dtype):
+    if not is_float(dtype):
         return step.anything()
     over = np.isfinite(x.high) & (x.high > math.log(largest(dtype)) * (1 - 2.0**-7))
     return step.picked(exact.low, exact.high, x, special=exact.special | np.where(over, PLUS, NONE))
@@ -75,7 +75,7 @@ def _relu(step: Step) -> Interval:
 def _leaky(step: Step) -> Interval:
     """Runtimes round the slope to the type first, or not."""
     x, alpha, dtype = step.input(0), np.asarray(step.float("alpha", 0.01)), step.dtypes[0]
-    if dtype is None or not is_float(dtype):
+    if not is_float(dtype):
         return step.anything()
     least, most = rounded(alpha, alpha, dtype)
     least, most = np.minimum(alpha, least), np.maximum(alpha, most)
@@ -175,7 +175,7 @@ def _wave(step: Step) -> Interval:
 def _log(step: Step) -> Interval:
     """The logarithm: NaN of a negative number, minus infinity of 0."""
     x, dtype = step.input(0), step.dtypes[0]
-    least = thinnest(dtype if dtype is not None and is_float(dtype) else DataType.DOUBLE)
+    least = thinnest(dtype if is_float(dtype) else DataType.DOUBLE)
     with np.errstate(all="ignore"):
         low, high = np.log(np.maximum(x.low, least)), np.log(np.maximum(x.high, least))
     special = possible(nan=x.nan | x.negative, plus=x.plus, minus=x.zero)

@@ -83,7 +83,7 @@ def _special_rows(x: Interval, axes: Sequence[int] | None) -> Bits:
 def _parts_of_whole(step: Step, x: Interval, axes: Sequence[int] | None) -> Interval:
     """Exponentials over their sum along the axes, None for unknown ones."""
     dtype, shares = step.dtypes[0], None
-    if dtype is None or not is_float(dtype):
+    if not is_float(dtype):
         return step.anything()
     if axes is not None and len(axes) == 1 and x.dims is not None:
         count, assumes = longest(x.dims, axes)
@@ -96,7 +96,7 @@ def _parts_of_whole(step: Step, x: Interval, axes: Sequence[int] | None) -> Inte
 def _log_softmax(step: Step, x: Interval, axes: Sequence[int] | None) -> Interval:
     """The logarithm, which is minus infinity of a softmax that vanishes, unless it is computed from differences."""
     dtype = step.dtypes[0]
-    if axes is None or x.dims is None or dtype is None or not is_float(dtype):
+    if axes is None or x.dims is None or not is_float(dtype):
         return step.anything()
     special, (count, assumes) = _special_rows(x, axes), longest(x.dims, axes)
     if special.any():  # runtimes give any number beside an infinity
@@ -128,7 +128,7 @@ def radius_of(count: float, terms: float, dtype: DataType, least_square: float) 
 def _inner_type(step: Step) -> DataType:
     """The type in which the node computes the norm."""
     dtype = step.dtypes[0]
-    if dtype is None or not is_float(dtype):
+    if not is_float(dtype):
         raise UnknownRangeError
     wide = step.node.op_type in _WIDE or (step.node.op_type == "GroupNormalization" and step.opset >= 21)
     if not wide or dtype == DataType.DOUBLE:

@@ -41,7 +41,7 @@ def _pad(step: Step) -> Interval:
 def _one_hot(step: Step) -> Interval:
     """The two values, or `off + (on - off) * 0 or 1` as some runtimes compute."""
     values, dtype = step.input(2), step.dtypes[0]
-    if dtype is None or not is_float(dtype):
+    if not is_float(dtype):
         return collapsed(values, step.dims[0])
     error = np.asarray(8 * unit_roundoff(dtype) * values.size)
     spoilt = not values.finite or 2 * values.size > largest(dtype)

@@ -33,7 +33,7 @@ def _quantize(step: Step) -> Interval:
 def _dequantize(step: Step) -> Interval:
     """(x - zero point) * scale: a difference that may be rounded to the type of the scale, and one more rounding."""
     x, scale, zero, dtype = step.input(0), step.input(1), step.optional(2), step.dtypes[0]
-    if dtype is None or not is_float(dtype):
+    if not is_float(dtype):
         return step.anything()
     least, most = x.least, x.greatest
     if zero is not None:
@@ -51,7 +51,7 @@ def _dequantize(step: Step) -> Interval:
 def _dynamic_quantize(step: Step) -> list[Interval]:
     """The scale is the range of x, extended to 0, over 255; ONNX Runtime takes 1 if all of x is 0."""
     x, dtype = step.input(0), step.dtypes[1]
-    if not x.finite or dtype is None or not is_float(dtype):
+    if not x.finite or not is_float(dtype):
         return [step.anything(index) for index in range(3)]
     spread = max(x.greatest, 0.0) - min(x.least, 0.0)
     scale = max(spread / _LEVELS, 1.0) * (1 + 4 * unit_roundoff(dtype))

@@ -21,7 +21,7 @@ def _lstm(step: Step) -> list[Interval]:
     if "activations" in step.node.attributes or "clip" in step.node.attributes:
         raise UnknownRangeError
     x, dtype = step.input(0), step.dtypes[0]
-    if (x.dims is not None and len(x.dims) != _RANK) or dtype is None or not is_float(dtype):
+    if (x.dims is not None and len(x.dims) != _RANK) or not is_float(dtype):
         raise UnknownRangeError
     turns, assumes = longest(x.dims or (None,) * _RANK, [1 if step.int("layout", 0) else 0])
     one = 1 + 2 * sum(slack(dtype))

@@ -73,7 +73,7 @@ def _changed(step: Step, x: Interval) -> list[int] | None:
 def _interpolated(step: Step, x: Interval, low: Array, high: Array, sizes: float, taps: float) -> Interval:
     """Bounds of sums whose weights sum up to 1, and their absolute values to `sizes`."""
     dtype = step.dtypes[0]
-    unit = unit_roundoff(dtype) if dtype is not None and is_float(dtype) else 0.0
+    unit = unit_roundoff(dtype) if is_float(dtype) else 0.0
     with np.errstate(all="ignore"):
         most = np.maximum(np.abs(low), np.abs(high)) * sizes
         margin = (sizes - 1) * (high / 2 - low / 2) + most * max(_PLACE, _TRANSFORM * unit) + vanished(taps, dtype)

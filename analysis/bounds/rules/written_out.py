@@ -94,7 +94,7 @@ def _radius(x: Interval, norm: Root, least: float) -> tuple[float, list[int], fr
 def _over_norm(step: Step, plain: Interval, x: Interval, norm: Root, least: float) -> Interval:
     """The elements of rows over their norm, which is at least `least`."""
     bound, dtype = _radius(x, norm, least), step.dtypes[0]
-    if bound is None or plain.dims != x.dims or dtype is None or not is_float(dtype):
+    if bound is None or plain.dims != x.dims or not is_float(dtype):
         return plain
     radius, axes, assumes = bound
     most = radius * (1 + 8 * unit_roundoff(dtype)) + smallest(dtype)
@@ -106,13 +106,9 @@ def _over_norm(step: Step, plain: Interval, x: Interval, norm: Root, least: floa
 def _standardized(step: Step, plain: Interval, form: Standardized) -> Interval:
     """By the norm; the roundings of the two products count, which are larger than their difference."""
     values = form.x, form.offset, form.factor, *form.products
-    if any(value not in step.intervals for value in values) or (
-        form.scale is not None and form.scale not in step.intervals
-    ):
-        return plain
     x, offset, factor, *parts = (step.intervals[value] for value in values)
     bound, dtype = _radius(x, form.norm, _least_norm(factor)), step.dtypes[0]
-    if bound is None or plain.dims != x.dims or dtype is None or not is_float(dtype):
+    if bound is None or plain.dims != x.dims or not is_float(dtype):
         return plain
     radius, _, assumes = bound
     scale = None if form.scale is None else step.intervals[form.scale]

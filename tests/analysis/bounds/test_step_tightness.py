@@ -38,7 +38,7 @@ def said(x: Interval) -> str:
     special = "".join(f" {name}" for name, bit in (("NaN", NAN), ("+", PLUS), ("-", MINUS)) if x.bits & bit)
     more = f"{' shares' if x.shares else ''}{'' if x.ball is None else f' ball {x.ball.radius:.3g}'}"
     dims = "?" if x.dims is None else ",".join("?" if dim is None else str(dim) for dim in x.dims)
-    ends = f"[{x.least + 0.0:.4g}, {x.greatest + 0.0:.4g}]"
+    ends = f"[{x.least + 0.0:.8g}, {x.greatest + 0.0:.8g}]"
     return f"{ends}{means}{special} ({dims}){more}{' if finite' if x.assumes else ''}"
 
 
@@ -79,7 +79,7 @@ def limit_model(opset: str, inputs: str, nodes: str) -> tuple[onnx.ModelProto, d
     """Return the model of a line, whose inputs are written as `float[N, 2] x = -1 : 3`, and their ranges."""
     found = re.findall(r"(\w+) = (\S+) : ([^,]+)", inputs)
     declared = re.sub(r" = \S+ : [^,]+", "", inputs)
-    imports = f'["" : {opset}, "com.microsoft" : 1]'
+    imports = f'["" : {opset}, "com.microsoft" : 1, "foreign" : 1, "castsmith" : 1]'
     model = onnx.parser.parse_model(f"<ir_version: 10, opset_import: {imports}> g ({declared}) => () {{ {nodes} }}")
     return model, {name: (float(low), float(high)) for name, low, high in found}
 

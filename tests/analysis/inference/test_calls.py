@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.analysis.inference.calls import free_identifier, signature_text
 from castsmith.analysis.inference.walk import called_with_several_types, infer_element_types
 from castsmith.numerics.promotion.rules import PromotionRules
 from tests.analysis.inference.test_disagreement import UNSAFE, parsed, types
@@ -35,3 +37,71 @@ def test_a_rank_counts_in_a_call_if_the_rules_ask_for_it() -> None:
     torch = PromotionRules(promote_unsafe=True, pytorch_scalar_promotion=True)
     assert (types(parsed(text)), types(parsed(text), torch)) == ([DataType.DOUBLE], [DataType.FLOAT])
     assert types(parsed(text.replace("double d", "double[2] d")), torch) == [DataType.DOUBLE]
+
+
+_FUNCTIONS = " ".join(
+    f'<domain: "f", opset_import: ["" : 21, "f" : 1]> {text}'
+    for text in (
+        "add (a, b) => (r) { r = Add (a, b) }",
+        "outer (a, b) => (r) { s = f.add (a, b) r = f.add (b, b) }",
+        "neg (a) => (r) { r = Neg (a) }",
+        "half (a) => (r) { c = Cast <to = 10> (a) s = f.neg (c) r = f.neg (a) }",
+    )
+)
+_SPECIALISED = {
+    "y = f.add (h, x)": ("", ""),  # one signature
+    "a = f.add (h, h) y = f.add (x, x)": ("", "a y"),  # nothing to convert
+    "a = f.add (h, x) y = f.add (x, x)": ("a y", "a y"),
+    "y = f.outer (h, x)": ("s r", "s r"),  # the calls in it, which are of several signatures
+    "a = f.outer (h, h) y = f.outer (x, x)": ("", "a y"),
+    "a = f.outer (h, x) y = f.outer (x, x)": ("a y", "a y"),
+    "a = f.outer (h, x) y = f.add (x, h)": ("s r y", "s r y"),
+    "y = f.half (x)": ("", "s r"),
+    "a = f.half (i) y = f.half (x)": ("", "a y"),  # neither is of float16, but what they call
+}
+"""Calls, and those whose callee is cloned: for the conversions alone, and so that none is called with float16."""
+
+
+def test_the_calls_whose_callee_is_cloned() -> None:
+    for body, expected in _SPECIALISED.items():
+        model = parsed(f"g (float16[2] h, float[2] x, int8[2] i) => (y) {{ {body} }} {_FUNCTIONS}")
+        calls = infer_element_types(model, UNSAFE).calls
+        found = [calls.to_specialise(types) for types in ((), (DataType.FLOAT16,))]
+        assert tuple(" ".join(str(node.outputs[0].name) for node in nodes) for nodes in found) == expected, body
+        for node, (function, signature) in found[1].items():
+            assert function.identifier() == node.op_identifier()
+            assert len(signature) == len(node.inputs)
+
+
+def test_names_of_clones_are_free() -> None:
+    functions = {("f", name, ""): onnx_ir.Function("f", name, graph=onnx_ir.Graph([], [], nodes=[]), attributes=[])
+                 for name in ("add", "add_int8", "add_int8_1", "add_int64_1")}  # fmt: skip
+    assert free_identifier(functions, ("f", "add", ""), "int8") == ("f", "add_int8_2", "")
+    assert free_identifier(functions, ("f", "add", "o"), "int8") == ("f", "add_int8", "o")
+    assert free_identifier(functions, ("f", "add", ""), "int64") == ("f", "add_int64", "")
+    for signature, text in (
+        ((), "none"),
+        (((DataType.FLOAT16, None), (None, None)), "float16_any"),
+        (((DataType.INT8, 0), (None, 2)), "int80d_any2d"),
+    ):
+        assert signature_text(signature) == text
+
+
+_NEG = '<domain: "f", opset_import: ["" : 21]> neg (a) => (r) { r = Neg (a) }'
+
+
+def test_a_call_with_an_unknown_type_says_nothing_of_its_result() -> None:
+    for calls in ("p = f.neg (x) q = f.neg (u)", "q = f.neg (u) p = f.neg (x)"):
+        model = parsed(f"g (float[2] x) => (p, q) {{ u = f.Nothing (x) {calls} }} {_NEG}")
+        assert types(model) == [DataType.FLOAT, None]
+
+
+def test_a_body_has_the_types_of_the_calls_that_count() -> None:
+    """A Loop tries float, and then double, which another has found before: double is what the calls take."""
+    loop = """y{0} = Loop (n, , {1}) <body = b{0} (int64 i{0}, bool c{0}, s{0}) => (bool k{0}, t{0})
+        {{ k{0} = Identity (c{0}) v{0} = f.neg (s{0}) t{0} = Mul (v{0}, d) }}>"""
+    loops = f"{loop.format(1, 'h')} {loop.format(2, 'x')}"
+    model = parsed(f"g (int64 n, float16[2] h, float[2] x, double[2] d) => (y1, y2) {{ {loops} }} {_NEG}")
+    found, (function,) = infer_element_types(model, UNSAFE), model.functions.values()
+    assert [found.type_of(value) for value in (*function.inputs, *function.outputs)] == [DataType.DOUBLE] * 2
+    assert found.signatures == {function: {((DataType.DOUBLE, None),)}}

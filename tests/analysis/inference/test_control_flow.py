@@ -117,3 +117,31 @@ def test_a_branch_in_a_loop_whose_state_widens_needs_no_conversion() -> None:
       }>
     }"""
     assert joined(text) == ({"Loop 2": "float"}, {}, ["float"])
+
+
+def test_the_graphs_of_an_operator_that_states_the_type_of_what_it_hands_on() -> None:
+    """FlexAttention takes back the type that it hands on; other operators take what their graphs declare."""
+    text = """<ir_version: 10, opset_import: ["" : 21, "ai.onnx.preview" : 1, "k" : 1]>
+    g ({}[1,2,3,8] q, double[1] d, float16[1] h) => (y) {{
+      y = {} <{} score_mod = m (s) => ({}t) {{ t = Mul (s, {}) }}> (q, q, q)
+    }}"""
+    flex = "ai.onnx.preview.FlexAttention"
+    for dtype, op_type, attribute, declared, operand, handed_on, converted in (
+        ("float16", flex, "", "", "s", "float", {}),
+        ("float", flex, "", "", "s", "float", {}),
+        ("double", flex, "", "", "s", "double", {}),
+        ("float16", flex, "softmax_precision = 10,", "", "s", "float16", {}),
+        ("float16", flex, "softmax_precision = 11,", "", "s", "double", {}),
+        ("float16", flex, "", "", "d", "float", {"m 0": "float"}),
+        ("double", flex, "", "float16[1] ", "d", "double", {}),
+        ("float16", "k.FlexAttention", "", "", "h", "undefined", {}),
+        ("float16", "k.FlexAttention", "", "float[1] ", "h", "undefined", {"m 0": "float"}),
+        ("float16", "k.FlexAttention", "", "double[1] ", "d", "undefined", {}),
+    ):
+        case = text.format(dtype, op_type, attribute, declared, operand)
+        model = onnx_ir.from_proto(onnx.parser.parse_model(case))
+        found = infer_element_types(model, UNSAFE)
+        (graph,) = model.graph.subgraphs()
+        types = found.types.get(graph.inputs[0], DataType.UNDEFINED)
+        notes = {f"{graph.name} {index}": type_name(each) for (graph, index), each in found.output_conversions.items()}
+        assert (types.name.lower(), notes) == (handed_on, converted), case

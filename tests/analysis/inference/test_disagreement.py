@@ -98,6 +98,8 @@ _REFUSALS = {
                                     " support bfloat16 (opset 13 allows it)."),
     "no CastLike": ("y = CastLike (a, b)", "float[2] a, float4e2m1[2] b", 22, (0, 1), f"CastLike {_LATER} 22 does not"
                         " support float4e2m1 (opset 23 allows it)."),
+    "no CastLike of one type": ("y = CastLike (a, a)", "float4e2m1[2] a", 22, (0, 1), f"CastLike {_LATER} 22 does not"
+                        " support float4e2m1 (opset 23 allows it)."),
     "another width": ("y = BitCast <to = 1> (a)", "float16[2] a", 26, (0,),
                       "BitCast to float needs an operand of 32 bits, not of 16."),
     "another zero point": ("y = QuantizeLinear <output_dtype = 2> (a, s, z)", "float[2] a, float s, int8 z", 21, (2,),
@@ -235,3 +237,38 @@ def test_more_combinations_of_types_than_are_supported() -> None:
 def test_types_to_show_nodes_with() -> None:
     model = parsed("g (int64[2] x, float[2] z) => (y) { y = Add (x, z) }")
     assert known_types(model)[model.graph.outputs[0]] == DataType.FLOAT
+
+
+def test_no_types_to_show_nodes_with() -> None:
+    for body in (
+        "y = Add (x)",
+        "y = If (c) <then_branch = t () => (a) { a = Identity (x) }, else_branch = e () => (b) { b = Identity (s) }>",
+    ):
+        assert known_types(parsed(f"g (bool c, int64[2] x, string[2] s) => (y) {{ {body} }}")) == {}, body
+
+
+def test_a_power_has_the_type_that_the_model_declares_if_it_is_the_promoted_one() -> None:
+    for operands, declared, expected in (
+        ("int32[2] a, float[2] b", "float[2] y", (DataType.FLOAT, True)),
+        ("int32[2] a, float[2] b", "double[2] y", (None, False)),
+        ("int32[2] a, float[2] b", "int32[2] y", (None, False)),
+        ("int32[2] a, float[2] b", "y", (None, False)),
+        ("int32[2] a, float[2] b", "int64[2] y", (None, False)),
+        ("int64[2] a, float[2] b", "float[2] y", (DataType.FLOAT, True)),
+        ("float[2] a, double[2] b", "double[2] y", (DataType.DOUBLE, True)),
+        ("double[2] a, float[2] b", "double[2] y", (None, False)),
+    ):
+        model = parsed(f"g ({operands}) => ({declared}) {{ y = Pow (a, b) }}")
+        found = infer_element_types(model, UNSAFE)
+        (node,) = model.graph
+        noted = [(each.common, each.as_declared) for each in found.disagreements.get(node, [])]
+        assert noted == ([expected] if expected[1] else []), (operands, declared)
+        assert found.type_of(node.outputs[0]) == (expected[0] or model.graph.inputs[0].dtype)
+    model = parsed("g (int64[2] a, float[2] b) => (float[2] y) { y = Pow (a, b) }")
+    ((noted,),) = infer_element_types(model, PromotionRules()).disagreements.values()
+    assert (noted.common, noted.as_declared) == (None, True)
+    assert noted.error is not None
+    assert noted.error.option == "promote_unsafe"
+    for operands in ("a, u", "u, a"):
+        model = parsed(f"g (int64[2] a) => (float[2] y) {{ u = f.Nothing (a) y = Pow ({operands}) }}")
+        assert not infer_element_types(model, UNSAFE).disagreements
