@@ -15,6 +15,7 @@ import pytest
 from castsmith.ir.errors import OpsetError
 from castsmith.ir.records import NodeItem, Records, Rewrite, RewriteResult, Site, ValueItem, item_text
 from castsmith.ir.text import node_item
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.passes.core.rewrite_pass import (
     FROM,
     PASS,
@@ -116,6 +117,36 @@ def test_a_pass_that_changes_nothing_has_no_record() -> None:
     result = Some(nothing)(model_of())
     assert isinstance(result, RewriteResult)
     assert (result.modified, result.records.rewrites) == (False, [])
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "opset"),
+    [("Neg", 1, 13), ("ReduceMax", 2, 19), ("DFT", 3, 21), ("Neg", 2, NEWEST_OPSET), ("com.acme.Thing", 1, None)],
+)
+def test_operators_of_the_standard_get_the_oldest_opset_that_they_fit(
+    inside: bool, op_type: str, inputs: int, opset: int | None
+) -> None:
+    """ReduceMax takes its axes as an input from opset 18 on, and DFT its axis from 20; Neg never has two inputs."""
+    model = model_of()
+    scope = next(iter(model.functions.values())) if inside else model.graph
+    del scope.opset_imports[""]
+    if inside:
+        scope.remove(next(iter(scope)))
+    domain, _, name = op_type.rpartition(".")
+
+    def work(model: onnx_ir.Model) -> RewriteResult:
+        scope.append(onnx_ir.node(name, [scope.inputs[0]] * inputs, domain=domain))
+        return RewriteResult(model, True, Records())
+
+    Some(work)(model)
+    assert scope.opset_imports.get("") == opset
+
+
+def test_an_opset_that_a_model_imports_stays() -> None:
+    model = model_of(_TEXT.replace('"" : 21', '"" : 12'))
+    Some(lambda model: RewriteResult(model, True, Records()))(model)
+    assert [scope.opset_imports[""] for scope in (model.graph, *model.functions.values())] == [12, 12]
 
 
 def test_a_pass_returns_a_result_with_records() -> None:
