@@ -144,8 +144,11 @@ def test_operators_of_the_standard_get_the_oldest_opset_that_they_fit(
 
 
 def test_an_opset_that_a_model_imports_stays() -> None:
+    def work(model: onnx_ir.Model) -> RewriteResult:
+        return RewriteResult(model, True, Records())
+
     model = model_of(_TEXT.replace('"" : 21', '"" : 12'))
-    Some(lambda model: RewriteResult(model, True, Records()))(model)
+    Some(work)(model)
     assert [scope.opset_imports[""] for scope in (model.graph, *model.functions.values())] == [12, 12]
 
 

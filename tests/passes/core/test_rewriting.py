@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir
 import pytest
 
-from castsmith.passes.core.rewriting import rewire
+from castsmith.passes.core.rewriting import insert_behind, rewire
 
 
 @pytest.mark.parametrize("count", [7, 8, 9])
@@ -20,3 +20,15 @@ def test_inputs_are_rewired(count: int) -> None:
     assert all(not each.uses() for each in old[1:])
     assert sorted(each.idx for each in new[0].uses()) == ([0, count + 1] if count > 7 else [0])
     assert [[each.idx for each in value.uses()] for value in new[1:]] == [[index] for index in range(1, count)]
+
+
+def test_a_node_goes_behind_the_value_that_it_reads() -> None:
+    head = '<ir_version: 10, opset_import: ["": 21]> g (float[2] x)'
+    for name, expected in (("x", ["New", "Neg", "Abs", "Exp"]), ("a", ["Neg", "New", "Abs", "Exp"])):
+        model = onnx_ir.from_onnx_text(head + " => (float[2] y) { a = Neg (x) b = Abs (a) y = Exp (x) }")
+        values = {value.name: value for value in (*model.graph.inputs, *(node.outputs[0] for node in model.graph))}
+        insert_behind(values[name], onnx_ir.node("New", [values[name]]))
+        assert [node.op_type for node in model.graph] == expected
+    model = onnx_ir.from_onnx_text(head + " => (float[2] x) { }")
+    insert_behind(model.graph.inputs[0], onnx_ir.node("New", [model.graph.inputs[0]]))
+    assert [node.op_type for node in model.graph] == ["New"]
