@@ -18,7 +18,7 @@ from castsmith.numerics.types import parse_type
 from castsmith.passes.core.casts import cast_of, harmless, held
 from tests.sampling import check_all
 
-# Start, type between and target, and the largest number of a range from 0 on whose chain is taken for one cast: the last
+# Start, type between and target, and the largest end of a range from 0 on whose chain is taken for one cast: the last
 # that all three hold, or that the first two do where the target converts both alike.
 LARGEST = [
     ("int64", "int32", "int8", 2**31 - 1),  # wraps alike

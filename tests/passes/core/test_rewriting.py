@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir
 import pytest
 
-from castsmith.passes.core.rewriting import insert_behind, rewire
+from castsmith.passes.core.rewriting import NodeRule, Replacement, detach, first_of, insert_behind, rewire
 
 
 @pytest.mark.parametrize("count", [7, 8, 9])
@@ -32,3 +32,41 @@ def test_a_node_goes_behind_the_value_that_it_reads() -> None:
     model = onnx_ir.from_onnx_text(head + " => (float[2] x) { }")
     insert_behind(model.graph.inputs[0], onnx_ir.node("New", [model.graph.inputs[0]]))
     assert [node.op_type for node in model.graph] == ["New"]
+
+
+def test_the_first_rule_that_answers_counts() -> None:
+    asked: list[str] = []
+
+    def rule(name: str, operators: frozenset[str] | None, answer: bool) -> NodeRule[str]:
+        def apply(_: onnx_ir.Node, facts: str) -> Replacement | None:
+            asked.append(f"{name} {facts}")
+            return Replacement(name, "Reason.") if answer else None
+
+        return NodeRule(name, "Does.", why="Why.", example="a", operators=operators, apply=apply)
+
+    match = first_of(
+        (
+            rule("adds", frozenset({"Add"}), False),
+            rule("all", None, False),
+            rule("both", frozenset({"Add", "Mul"}), True),
+            rule("last", None, True),
+        ),
+        "facts",
+    )
+    for operator, answer, rules in (
+        ("Add", "both", ["adds", "all", "both"]),
+        ("Mul", "both", ["all", "both"]),
+        ("Neg", "last", ["all", "last"]),
+    ):
+        asked.clear()
+        found = match(onnx_ir.node(operator, []))
+        assert isinstance(found, Replacement)
+        assert (found.rule, asked) == (answer, [f"{name} facts" for name in rules])
+    assert first_of((rule("adds", frozenset({"Add"}), True),), "facts")(onnx_ir.node("Mul", [])) is None
+
+
+def test_a_node_that_is_not_used_uses_nothing() -> None:
+    values = [onnx_ir.Value(name=name) for name in "abc"]
+    nodes = [onnx_ir.node("Sum", values), onnx_ir.node("Sum", values[1:])]
+    detach(nodes)
+    assert not any(value.uses() for value in values)
