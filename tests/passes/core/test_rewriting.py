@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir
 import pytest
 
-from castsmith.passes.core.rewriting import NodeRule, Replacement, detach, first_of, insert_behind, rewire
+from castsmith.ir.constants import new_constant
+from castsmith.ir.naming import Namer
+from castsmith.passes.core.rewriting import (
+    NodeRule,
+    Replacement,
+    detach,
+    first_of,
+    insert_behind,
+    place_constant,
+    rewire,
+)
 
 
 @pytest.mark.parametrize("count", [7, 8, 9])
@@ -70,3 +81,25 @@ def test_a_node_that_is_not_used_uses_nothing() -> None:
     nodes = [onnx_ir.node("Sum", values), onnx_ir.node("Sum", values[1:])]
     detach(nodes)
     assert not any(value.uses() for value in values)
+
+
+@pytest.mark.parametrize(
+    ("ir_version", "opset", "expected"),
+    [
+        (8, 21, []),
+        (3, 9, [("Constant", "w", "w")]),
+        (3, 8, [("Constant", "w_float", "w_float"), ("Cast", "castsmith_Cast", "w")]),
+    ],
+)
+def test_a_constant_is_placed_where_its_graph_can_hold_it(
+    ir_version: int, opset: int, expected: list[tuple[str, str, str]]
+) -> None:
+    text = f'<ir_version: {ir_version}, opset_import: ["": {opset}]> g (float[2] x) => (float[2] y) {{ y = Neg (x) }}'
+    model = onnx_ir.from_onnx_text(text)
+    (neg,) = model.graph
+    constant = new_constant("w", onnx_ir.tensor(np.array([1, 2], np.int8), name="w"))
+    place_constant(constant, neg, Namer(model))
+    *made, last = model.graph
+    assert last is neg
+    assert [(node.op_type, node.name, node.outputs[0].name) for node in made] == expected
+    assert list(model.graph.initializers) == ([] if expected else ["w"])
