@@ -6,14 +6,17 @@ import numpy as np
 import onnx_ir
 import pytest
 
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.core.rewriting import (
     NodeRule,
     Replacement,
     detach,
     first_of,
     insert_behind,
+    lacking_identity,
     place_constant,
     rewire,
 )
@@ -103,3 +106,33 @@ def test_a_constant_is_placed_where_its_graph_can_hold_it(
     assert last is neg
     assert [(node.op_type, node.name, node.outputs[0].name) for node in made] == expected
     assert list(model.graph.initializers) == ([] if expected else ["w"])
+
+
+OUTPUTS = """<ir_version: 12, opset_import: ["": 24]>
+g (float8e8m0[2] x, float[2] f) => (float8e8m0[1] b, float8e8m0[2] c, float[2] e) {
+    a, b = Split <num_outputs = 2> (x) c = Cast <to = 24> (f) d = Cast <to = 24> (f) e = Neg (f) }"""
+
+
+def test_an_output_that_lacks_an_identity() -> None:
+    """Of float8e8m0 there is none; none is needed where a node of the graph makes the value, or will."""
+    model = onnx_ir.from_onnx_text(OUTPUTS)
+    inference = infer_element_types(model, PromotionRules())
+    split, c, d, e = model.graph
+    x, f = model.graph.inputs
+    new = onnx_ir.node("Cast", [f], {"to": 24})
+    rows: list[tuple[onnx_ir.Node, list[onnx_ir.Value | None], list[onnx_ir.Node], str]] = [
+        (split, [None, None], [], "b"),  # the first is no output of the graph
+        (split, [x, d.outputs[0]], [], ""),
+        (c, [d.outputs[0]], [], ""),
+        (c, [x], [], "c"),
+        (c, [None], [], "c"),
+        (c, [split.outputs[1]], [], "c"),  # it is an output itself
+        (c, [new.outputs[0]], [], "c"),
+        (c, [new.outputs[0]], [new], ""),
+        (d, [x], [], ""),
+        (e, [f], [], ""),
+    ]
+    for node, values, added, name in rows:
+        lack = lacking_identity(node, values, inference, {"": 24}, None, added)
+        expected = f"the output {name} would need an Identity of float8e8m0, for which the target has no kernel"
+        assert lack == (expected if name else None)

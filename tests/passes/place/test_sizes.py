@@ -24,7 +24,7 @@ def test_a_dimension_counts_as_often_as_it_is_there() -> None:
 
 def test_sizes_of_values() -> None:
     text = """<ir_version: 10, opset_import: ["": 21, "com.acme": 1]>
-    g (float[2,3] a, float[N,3] b, float[N,M] c, float d, float e, float[1048576,1048576] f, float[M,1099511627776] g) => (y) {
+    g (float[2,3] a, float[N,3] b, float[N,M] c, float d, float[1048576,1048576] f, float[M,1099511627776] g) => (y) {
         i = Cast <to = 10> (a) j = Cast <to = 1> (i) k = CastLike (j, d) l = com.acme.Cast <to = 10> (a)
         m = com.acme.Thing (a) y = Cast <to = 10> (m) }"""
     model = onnx_ir.from_onnx_text(text)
