@@ -17,8 +17,11 @@ from tests.sampling import check_all
 
 RULES = PromotionRules(promote_unsafe=True)
 TEXT = """<ir_version: 10, opset_import: ["": 21, "local": 1]>
-g (float[2] x, float16[2] h, bool c) => (y, z) { a = Neg (x) y = Abs (a) b = local.twice (x) z = Abs (b) }
-<opset_import: ["": 21], domain: "local"> twice (p) => (q) { q = Add (p, p) }"""
+g (float[2] x, float16[2] h, bool c) => (y, z, s, t)
+{ a = Neg (x) y = Abs (a) b = local.twice (x) z = Abs (b) s = local.size (x)
+t = local.size (x) }
+<opset_import: ["": 21], domain: "local"> twice (p) => (q) { q = Add (p, p) }
+<opset_import: ["": 21], domain: "local"> size (p) => (q) { r = Neg (p) q = Size (r) }"""
 
 
 def branch(name: str, operand: onnx_ir.Value) -> onnx_ir.Graph:
@@ -45,6 +48,7 @@ def rewrites(x: onnx_ir.Value, h: onnx_ir.Value, c: onnx_ir.Value) -> dict[str, 
         "a call of another type": ("Neg", instead(onnx_ir.node("twice", [h], domain="local"))),
         "an operand": ("Neg", Replacement("rule", "Reason.", inputs={0: h})),
         "an operand of a call": ("twice", Replacement("rule", "Reason.", inputs={0: h})),
+        "an operand of one of two calls": ("size", Replacement("rule", "Reason.", inputs={0: h})),
     }
 
 
