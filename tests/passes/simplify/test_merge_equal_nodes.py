@@ -51,3 +51,14 @@ def test_a_node_that_is_read_twice_is_visited_once() -> None:
     casts = [onnx_ir.node("Cast", [chain[-1].outputs[0]], {"to": to}) for to in (1, 10)]
     assert nodes_before(casts) == set(chain)
     assert nodes_before(casts[:1]) == set()
+
+
+@pytest.mark.parametrize(("elements", "left"), [(255, 1), (256, 1), (257, 2)])
+def test_constants_of_at_most_1024_bytes_are_compared_by_their_bits(elements: int, left: int) -> None:
+    constants = ", ".join(f"float[{elements}] {name} = {{{', '.join(['1'] * elements)}}}" for name in "kl")
+    model = onnx_ir.from_onnx_text(
+        f"""<ir_version: 10, opset_import: ["": 21]> g (float[{elements}] x) => (float16[N] y, int32[N] z) <{constants}>
+        {{ a = Add (x, k) b = Add (x, l) y = Cast <to = 10> (a) z = Cast <to = 6> (b) }}"""
+    )
+    SimplifyCasts()(model)
+    assert sum(node.op_type == "Add" for node in model.graph) == left
