@@ -222,7 +222,7 @@ def _hand_over_graph_output(
     name, nodes = old.name, list[onnx_ir.Node]()
     if not can_be_renamed(new, node):
         identity = onnx_ir.node("Identity", [new], name=namer.fresh(f"castsmith_output_{name}"))
-        identity.outputs[0].type, identity.outputs[0].shape = new.type, new.shape
+        identity.outputs[0].type = new.type
         node.prepend(identity)
         new = identity.outputs[0]
         nodes.append(identity)

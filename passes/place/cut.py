@@ -39,14 +39,14 @@ def two_sides(problem: Problem) -> Sides | None:
 
 
 def minimum_cut(problem: Problem, sides: Sides) -> Sequence[Choice] | None:
-    """Return the cheapest choice; None if a root cannot serve a user of its own type, which no cut expresses."""
+    """Return the cheapest choice that a cut expresses; None if it is no valid one."""
     network = _Network(problem, sides)
     for number, (first, second) in enumerate(sides):
         variable = network.moves[number]
         network.costs.pay(variable, NO, IMPOSSIBLE if first is None else problem.cost_of_move(number, first))
         network.costs.pay(YES, variable, IMPOSSIBLE if second is None else problem.cost_of_move(number, second))
-    if not all(map(network.add_root, range(len(problem.roots)))):
-        return None
+    for number in range(len(problem.roots)):
+        network.add_root(number)
     answers = solve(network.costs)
     chosen = [pair[not answers[variable]] for pair, variable in zip(sides, network.moves, strict=True)]
     result = [choice for choice in chosen if choice is not None]
@@ -86,18 +86,17 @@ class _Network:
         self.costs = Costs()
         self.moves = [self.costs.variable() for _ in sides]
 
-    def add_root(self, number: int) -> bool:
-        """Add the casts of one root; False if a user of the root's type cannot be served by the root itself."""
+    def add_root(self, number: int) -> None:
+        """Add the casts of one root. A user of the root's type needs none."""
         root, costs = self.problem.roots[number], self.costs
         made_first, made_second = costs.variable(), costs.variable()
         for demand in root.demands:
             for own, own_variable in self._ends(root.move, type_of(root.history)):
                 for other, other_variable in self._ends(demand.move, demand.value_type(root)):
-                    cost = self.problem.cost_of_serving(number, own[1], demand, other[1])
                     if own[0] == other[0]:
-                        if cost and not self._forbid(own_variable, other_variable, own[0]):
-                            return False
-                    elif cost == IMPOSSIBLE:
+                        continue
+                    cost = self.problem.cost_of_serving(number, own[1], demand, other[1])
+                    if cost == IMPOSSIBLE:
                         yes, no = (other_variable, own_variable) if own[0] else (own_variable, other_variable)
                         costs.pay(yes, no, IMPOSSIBLE)
                     elif own[0]:
@@ -106,7 +105,6 @@ class _Network:
                     else:
                         costs.pays[own_variable, made_second] = cost
                         costs.pay(made_second, other_variable, IMPOSSIBLE)
-        return True
 
     def _ends(self, move: int | None, dtype: DataType) -> Iterator[tuple[tuple[int, Choice | None], int]]:
         """Return the possible types of a root or a user, the first as 0, with its choice there; and its variable."""
@@ -117,11 +115,3 @@ class _Network:
         for side, choice in enumerate(self.sides[move]):
             if choice is not None:
                 yield (side, choice), self.moves[move]
-
-    def _forbid(self, own: int, other: int, side: int) -> bool:
-        """Keep two variables from both having one type, if a cut can express it: if one of them is fixed."""
-        for fixed, free in ((own, other), (other, own)):
-            if fixed in (NO, YES):
-                self.costs.fix(free, yes=side == 1)
-                return True
-        return False

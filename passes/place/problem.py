@@ -17,6 +17,7 @@ from functools import cached_property
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.numerics.errors import present
 from castsmith.passes.place.chains import Casting, Chain, type_of
 from castsmith.passes.place.choices import Choice, Mode, Plan, plan_of
 
@@ -126,13 +127,12 @@ class Problem:
         return self.price(number, plan if plan is not None and len(plan.casts) < 2 else None)
 
     def bytes_and_casts(self, chosen: Sequence[Choice]) -> tuple[float, int]:
-        """Return the bytes that moves and casts read and write, and the number of casts of non-constant values."""
+        """Return the bytes that a valid choice reads and writes, and the number of casts of non-constant values."""
         total = sum(move.elements * choice.dtype.itemsize for move, choice in zip(self.moves, chosen, strict=True))
         casts = 0
         for number, root in enumerate(self.roots):
-            plan = self.plan(number, chosen)
-            if plan is not None:
-                total, casts = total + root.price * root.elements * plan.unit, casts + root.price * len(plan.casts)
+            plan = present(self.plan(number, chosen), "the plan of a valid choice")
+            total, casts = total + root.price * root.elements * plan.unit, casts + root.price * len(plan.casts)
         return total, casts
 
     def plan(self, number: int, chosen: Sequence[Choice]) -> Plan | None:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import onnx_ir
-from onnx_ir.passes import FunctionalPass, InPlacePass, PassManager, PassResult, Sequential
+import pytest
+from onnx_ir.passes import FunctionalPass, InPlacePass, PassError, PassManager, PassResult, Sequential
 
 from castsmith.ir.records import Records, Rewrite, RewriteResult, Site
 from castsmith.passes import PassManager as OurPassManager, Sequential as OurSequential, SimplifyCasts
@@ -138,9 +139,23 @@ def test_managers_of_others_become_ours() -> None:
         return False
 
     for early, turns in ((True, 1), (False, 4)):
-        counted.clear()
-        OurPassManager([Foreign(count)], steps=4, early_stop=early)(model())
-        assert len(counted) == turns
+        for kind in (PassManager, OurPassManager):
+            counted.clear()
+            OurSequential(kind([Foreign(count)], steps=4, early_stop=early))(model())
+            assert len(counted) == turns
+
+
+def test_an_error_names_the_passes_as_they_name_themselves() -> None:
+    class Named(Foreign):
+        def __str__(self) -> str:
+            return "mine"
+
+    def fail(_model: onnx_ir.Model) -> bool:
+        raise KeyError
+
+    text = r"when running the 'mine' pass after the following passes: \['mine'\]"
+    with pytest.raises(PassError, match=text):
+        OurSequential(Named(), Named(fail))(model())
 
 
 def test_a_model_out_of_order_is_compared_from_where_it_can_be() -> None:

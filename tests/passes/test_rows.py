@@ -49,17 +49,17 @@ def results(spec: str, text: str) -> Iterator[str]:
 
 
 def after(model: onnx_ir.Model) -> Iterator[str]:
-    """Yield the inputs, constants, nodes and outputs of the graph, then of each function."""
+    """Yield inputs, outputs, constants and nodes of the graph, then of each function; in a subgraph with its name."""
     for scope in (model.graph, *model.functions.values()):
         if scope is not model.graph:
             yield f"function {scope.name}"
         inputs = ", ".join(value_item(value).code for value in scope.inputs)
         outputs = ", ".join(value_item(value).code for value in scope.outputs)
         yield f"({inputs}) => ({outputs})"
-        if isinstance(scope, onnx_ir.Graph):
-            for value in scope.initializers.values():
+        for graph in (scope, *scope.subgraphs()):
+            for value in graph.initializers.values() if isinstance(graph, onnx_ir.Graph) else ():
                 array = "" if value.const_value is None else value.const_value.numpy().tolist()
-                yield f"{value_item(value).code} = {array}"
+                yield f"{'' if graph is scope else f'{graph.name}: '}{value_item(value).code} = {array}"
         for node in nodes_of(scope):
             graph = node.graph
             place = (

@@ -21,7 +21,8 @@ from castsmith.ir.ops.table import CASTS
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering import pipeline
 from castsmith.lowering.registry import make_pass
-from castsmith.passes.core.cost import ON_EITHER
+from castsmith.numerics.types import parse_type
+from castsmith.passes.core.cost import ON_EITHER, Legality
 from castsmith.passes.core.options import PASS_OPTIONS, Options, narrowed_types
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.session import Session
@@ -102,6 +103,31 @@ def _check_measure(seed: int, narrow: tuple[str, ...]) -> None:
 def test_each_pass_lowers_the_measure() -> None:
     cases = [(seed, narrow) for seed in range(600) for narrow in ((), ("int64", "double"))]
     check_all(_check_measure, sampled("measured passes", cases, 12))
+
+
+TAKEN = [
+    ("Gather", 0, "int8", None, (), True),
+    ("Gather", 1, "int8", None, (), False),
+    ("Gather", 1, "int32", None, (), True),
+    ("Expand", 0, "bfloat16", None, (), False),
+    ("Expand", 0, "bfloat16", "openvino-cpu", (), True),
+    ("Add", 0, "int64", None, ("int64",), False),
+    ("Add", 0, "int64", None, ("double",), True),
+    *((operator, 0, "int64", None, ("int64",), True) for operator in ("Identity", "Shape", "Cast")),
+]
+
+
+def require_taken(
+    operator: str, index: int, dtype: str, target: str | None, narrowed: tuple[str, ...], taken: bool
+) -> None:
+    node = onnx_ir.node(operator, [onnx_ir.Value(name=name) for name in "ab"])
+    runtime = None if target is None else castsmith.load_target(target)
+    legality = Legality(runtime, narrowed_types("narrow", narrowed))
+    assert legality.takes(node, index, parse_type(dtype), {"": 21}) is taken
+
+
+def test_the_types_that_a_node_may_be_given() -> None:
+    check_all(require_taken, TAKEN)
 
 
 # Pairs of passes that undid each other: by options, the model.

@@ -49,7 +49,8 @@ def test_costs_that_are_paid() -> None:
     costs.pay(a, b, 3)
     costs.pay(a, a, 5)
     costs.pay(b, a, 0)
-    costs.pay(NO, YES, 5)
+    for yes, no in ((NO, YES), (NO, a), (a, YES)):  # what no answer can cost
+        costs.pay(yes, no, 5)
     assert costs.pays == {(a, b): 5.0}
     costs.fix(a, yes=True)
     costs.fix(b, yes=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from castsmith.ir.errors import OpsetError
 from castsmith.ir.records import NodeItem, Records, Rewrite, RewriteResult, Site, ValueItem, item_text
 from castsmith.ir.text import node_item
+from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.passes.core.rewrite_pass import (
     FROM,
     PASS,
@@ -79,6 +81,10 @@ def nothing(model: onnx_ir.Model) -> RewriteResult:
     return RewriteResult(model, False, Records())
 
 
+def something(model: onnx_ir.Model) -> RewriteResult:
+    return RewriteResult(model, True, Records())
+
+
 class Some(SessionPass):
     """A pass that does what a test asks."""
 
@@ -116,6 +122,89 @@ def test_a_pass_that_changes_nothing_has_no_record() -> None:
     result = Some(nothing)(model_of())
     assert isinstance(result, RewriteResult)
     assert (result.modified, result.records.rewrites) == (False, [])
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "opset"),
+    [("Neg", 1, 13), ("ReduceMax", 2, 19), ("DFT", 3, 21), ("Neg", 2, NEWEST_OPSET), ("com.acme.Thing", 1, None)],
+)
+def test_operators_of_the_standard_get_the_oldest_opset_that_they_fit(
+    inside: bool, op_type: str, inputs: int, opset: int | None
+) -> None:
+    """ReduceMax takes its axes as an input from opset 18 on, and DFT its axis from 20; Neg never has two inputs."""
+    model = model_of()
+    scope = next(iter(model.functions.values())) if inside else model.graph
+    del scope.opset_imports[""]
+    if inside:
+        scope.remove(next(iter(scope)))
+    domain, _, name = op_type.rpartition(".")
+
+    def work(model: onnx_ir.Model) -> RewriteResult:
+        scope.append(onnx_ir.node(name, [scope.inputs[0]] * inputs, domain=domain))
+        return RewriteResult(model, True, Records())
+
+    Some(work)(model)
+    assert scope.opset_imports.get("") == opset
+
+
+def test_an_opset_that_a_model_imports_stays() -> None:
+    model = model_of(_TEXT.replace('"" : 21', '"" : 12'))
+    Some(something)(model)
+    assert [scope.opset_imports[""] for scope in (model.graph, *model.functions.values())] == [12, 12]
+
+
+class Conditioned(Some):
+    """A pass that says when it looks at its conditions."""
+
+    def requires(self, model: onnx_ir.Model) -> None:
+        self.work(model, "requires")
+
+    def ensures(self, model: onnx_ir.Model) -> None:
+        self.work(model, "ensures")
+
+
+@pytest.mark.parametrize("in_session", [False, True])
+def test_conditions_are_looked_at_before_and_after(in_session: bool) -> None:
+    calls: list[tuple[onnx_ir.Model, str]] = []
+
+    def work(model: onnx_ir.Model, what: str = "work") -> RewriteResult:
+        calls.append((model, what))
+        return nothing(model)
+
+    step, model = Conditioned(work), model_of()
+    step.run(Session(model)) if in_session else step(model)
+    assert calls == [(model, "requires"), (model, "work"), (model, "ensures")]
+
+
+def test_the_names_and_casts_of_a_changed_model_are_as_its_opset_reads_them() -> None:
+    """A branch may not shadow a value that it reads, and Cast of opset 5 names its type by text."""
+    text = """<ir_version: 3, opset_import: ["" : 5]> g (float[2] x, bool c) => (float[2] y) { a = Neg (x)
+        y = If (c) <then_branch = t () => (float[2] p) { b = Neg (x) p = Sub (b, a) },
+                    else_branch = e () => (float[2] q) { d = Cast <to = "FLOAT"> (x) q = Sub (d, a) }> }"""
+
+    def work(model: onnx_ir.Model, changed: bool) -> RewriteResult:
+        for name in ("then_branch", "else_branch"):
+            node = list(model.graph)[1].attributes[name].as_graph()[0]
+            node.outputs[0].name = "a"
+            if node.op_type == "Cast":
+                node.attributes.add(onnx_ir.AttrInt64("to", 1))
+        return RewriteResult(model, changed, Records())
+
+    for changed in (True, False):
+        result = Some(partial(work, changed=changed))(model_of(text))
+        graph = list(result.model.graph)[1].attributes["else_branch"].as_graph()
+        assert (graph[0].outputs[0].name != "a") is changed
+        assert (graph[0].attributes["to"].value == "FLOAT") is changed
+
+
+def test_a_session_is_told_what_a_pass_changed() -> None:
+    session = Session(model_of())
+    survey = session.survey
+    Some(nothing).run(session)
+    assert session.survey is survey
+    Some(something).run(session)
+    assert session.survey is not survey
 
 
 def test_a_pass_returns_a_result_with_records() -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.types import parse_type
 from castsmith.passes import FoldConstants, PlaceCasts, SimplifyCasts
+from castsmith.passes.core.rewrite_pass import RULE, STORE_WEIGHT
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
 
@@ -127,3 +129,31 @@ def test_a_comparison_of_two_types_in_float() -> None:
         before = casts(model)
         SimplifyCasts()(model)
         assert casts(model) == before, wide
+
+
+@pytest.mark.parametrize(
+    ("metadata", "left"), [({}, 0), ({"castsmith.rule": "cast"}, 0), ({RULE: STORE_WEIGHT.code}, 1)]
+)
+def test_a_weight_that_is_stored_on_purpose_stays(metadata: dict[str, str], left: int) -> None:
+    model = parsed(ONE)
+    next(iter(model.graph)).metadata_props.update(metadata)
+    FoldConstants()(model)
+    assert casts(model) == left
+
+
+TRUNC = """<ir_version: 10, opset_import: ["" : 21, "qonnx.custom_op.general" : 1]>
+g () => (TYPE[2] y) <float[2] x = {7, -5}, float one = {1}, float zero = {0}, float wide = {4}, float narrow = {3}>
+{ y = qonnx.custom_op.general.Trunc <rounding_mode = "FLOOR"> (x, one, zero, wide, narrow) }"""
+
+
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_a_folded_trunc_has_the_type_that_is_declared(dtype: str) -> None:
+    """A bit less of 4: 7 is 3, and -5 is -3."""
+    model = onnx_ir.from_onnx_text(TRUNC.replace("TYPE", dtype))
+    if dtype == "float":
+        model.graph.outputs[0].type = None
+    FoldConstants()(model)
+    (held,) = [value for value in model.graph.initializers.values() if value.name == "y_value"]
+    assert held.const_value is not None
+    assert held.const_value.numpy().tolist() == [3, -3]
+    assert held.const_value.dtype == parse_type(dtype)

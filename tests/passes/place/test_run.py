@@ -8,6 +8,9 @@ import onnx_ir
 import pytest
 
 from castsmith import optimize
+from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.core.session import Session
 from castsmith.passes.place.run import PlaceCasts
 from tests.evaluator import evaluate
 from tests.graphs.inputs import inputs_for
@@ -37,6 +40,19 @@ def test_bits_and_cost_of_random_regions(seed: int) -> None:
     if result.modified:
         assert sum(p.before for p in problems(after)) < sum(p.before for p in problems(before))
     assert not PlaceCasts()(after).modified
+
+
+def test_the_types_that_a_session_knows_stay_right() -> None:
+    """Regions that follow, and the records, read them; a value that has another type meanwhile is known by it."""
+    rules, changed = PromotionRules(promote_unsafe=True), 0
+    for seed in range(len(PAIRS)):
+        session = Session(random_model(seed, 12))
+        before = session.inference(rules)
+        changed += PlaceCasts().rewrite(session).modified
+        after = infer_element_types(session.model, rules)
+        values = [value for node in session.model.graph for value in node.outputs]
+        assert [before.type_of(value) for value in values] == [after.type_of(value) for value in values], seed
+    assert changed > 2
 
 
 def test_a_cast_is_not_moved_back_and_forth_across_a_reshape_of_unknown_size() -> None:

@@ -10,6 +10,7 @@ import pytest
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.promote.insert import InsertPromoteTypes
 
 UNSAFE = PromotionRules(promote_unsafe=True)
 TWO_CALLS = """<ir_version: 10, opset_import: ["" : 21, "local" : 1]>
@@ -43,6 +44,44 @@ def test_the_functions_leave_with_the_nodes(ir_version: int) -> None:
     later = onnx_ir.to_proto(optimize(emitted, promotion=UNSAFE, until="resolve-promote-types").model)
     assert list(later.graph.node) == list(resolved.graph.node)
     assert (later.ir_version, len(later.metadata_props)) == (ir_version, 0)  # also if a file lay between the two
+
+
+IN_A_FUNCTION = """<ir_version: 10, opset_import: ["" : 21, "local" : 1{0}]>
+g (int32[N] x, float[N] y) => (float[N] p) {{ p = local.f (x, y) }}
+<domain: "local", opset_import: ["" : 21, "castsmith" : 1]> f (a, b) => (c) {{ {1} }}"""
+PROMOTES, PROMOTED, PLAIN = (
+    "c = Add (a, b)",
+    "d, e = castsmith.ConvertPromoteTypes <promote_unsafe = 1> (a, b) c = Add (d, e)",
+    "d = Cast <to = 1> (a) c = Add (d, b)",
+)
+
+
+@pytest.mark.parametrize(
+    ("imported", "body", "version"),
+    [
+        ("", PROMOTES, 1),
+        (', "castsmith" : 1', PROMOTES, 1),
+        (', "castsmith" : 2', PROMOTES, 2),
+        ("", PROMOTED, 1),
+        ("", PLAIN, None),
+    ],
+)
+def test_the_model_imports_what_its_functions_need(imported: str, body: str, version: int | None) -> None:
+    model = onnx_ir.from_onnx_text(IN_A_FUNCTION.format(imported, body))
+    (function,) = model.functions.values()
+    if body is PROMOTES:
+        del function.opset_imports["castsmith"]
+    result = InsertPromoteTypes(promote_unsafe=True)(model)
+    assert model.graph.opset_imports.get("castsmith") == version
+    assert function.opset_imports["castsmith"] == 1
+    assert bool(result.records.rewrites) == result.modified == (body is not PLAIN)
+
+
+def test_the_graph_of_a_copied_function_has_its_name() -> None:
+    model = onnx_ir.from_onnx_text(TWO_CALLS)
+    InsertPromoteTypes(promote_unsafe=True)(model)
+    named = {function.name: function.graph.name for function in model.functions.values() if function.domain == "local"}
+    assert named["f_float_double"] == "local.f_float_double"
 
 
 def test_a_refusal_names_node_operands_origins_rule_and_option() -> None:

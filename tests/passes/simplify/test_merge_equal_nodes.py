@@ -7,6 +7,7 @@ import pytest
 
 from castsmith.ir.walks import all_nodes
 from castsmith.passes import SimplifyCasts
+from castsmith.passes.simplify.merge_equal_nodes import nodes_before
 
 _HEADER = '<ir_version: 10, opset_import: ["": 21, "com.acme": 1]> g (float[4] x) => (float16[4] y)'
 _CONSTANTS = "<float half = {0.5}, bool train = {1}>"
@@ -39,3 +40,25 @@ def test_only_nodes_of_one_result_are_merged(node: str, left: int) -> None:
 
 def test_nodes_that_no_two_casts_read_stay() -> None:
     assert _count("Sqrt", "Sqrt (x)", "s = Add (a, b) y = Cast <to = 10> (s)") == 2
+
+
+def test_a_node_that_is_read_twice_is_visited_once() -> None:
+    """Each of 64 nodes reads the one before it twice: there are 2**64 ways from the last to the first."""
+    x = onnx_ir.Value(name="x")
+    chain = [onnx_ir.node("Add", [x, x])]
+    while len(chain) < 64:
+        chain.append(onnx_ir.node("Add", [chain[-1].outputs[0]] * 2))
+    casts = [onnx_ir.node("Cast", [chain[-1].outputs[0]], {"to": to}) for to in (1, 10)]
+    assert nodes_before(casts) == set(chain)
+    assert nodes_before(casts[:1]) == set()
+
+
+@pytest.mark.parametrize(("elements", "left"), [(255, 1), (256, 1), (257, 2)])
+def test_constants_of_at_most_1024_bytes_are_compared_by_their_bits(elements: int, left: int) -> None:
+    constants = ", ".join(f"float[{elements}] {name} = {{{', '.join(['1'] * elements)}}}" for name in "kl")
+    model = onnx_ir.from_onnx_text(
+        f"""<ir_version: 10, opset_import: ["": 21]> g (float[{elements}] x) => (float16[N] y, int32[N] z) <{constants}>
+        {{ a = Add (x, k) b = Add (x, l) y = Cast <to = 10> (a) z = Cast <to = 6> (b) }}"""
+    )
+    SimplifyCasts()(model)
+    assert sum(node.op_type == "Add" for node in model.graph) == left
