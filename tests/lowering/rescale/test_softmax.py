@@ -29,8 +29,8 @@ SOFTMAXES = [
     ("d = Div (e, e) m = Mul (e, d) t = ReduceSum (m, a) y = Div (m, t)", False),  # the mask is needed before e
     ("n = Not (h) m = Where (n, e, nil) t = ReduceSum (m, a) y = Div (m, t)", True),
     (
-        "n = If (k) <then_branch = p () => (float16[4, 4] q) { q = Div (e, e) }, else_branch = r () => (float16[4, 4] s)"
-        " { s = Neg (z) }> m = Mul (e, n) t = ReduceSum (m, a) y = Div (m, t)",
+        "n = If (k) <then_branch = p () => (float16[4, 4] q) { q = Div (e, e) },"
+        " else_branch = r () => (float16[4, 4] s) { s = Neg (z) }> m = Mul (e, n) t = ReduceSum (m, a) y = Div (m, t)",
         False,
     ),
     ("m = Mul (e, z) t = ReduceSum (m, a) y = Div (e, t)", False),  # what is masked may exceed the sum
