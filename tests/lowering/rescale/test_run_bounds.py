@@ -196,8 +196,8 @@ def test_what_a_sum_reads_in_a_function_is_what_is_handed_in() -> None:
     more = '<domain: "own", opset_import: ["": 17]> f (a) => (b) { b = ReduceSumSquare <axes = [-1]> (a) }'
     branch = "c = Constant <value = bool {1}> () y = If (c) <then_branch = t () => (float16[N, M] r)"
     branch += " { r = ReduceSumSquare <axes = [-1]> (x) }, else_branch = e () => (float16[N, M] s) { s = Neg (x) }>"
-    for body in ("y = own.f (x)", branch):
-        model = model_of(body, {}, more)
+    for body, function in (("y = own.f (x)", more), (branch, "")):
+        model = model_of(body, {}, function)
         reference = reference_of(model, {"x": np.array([[3, 4], [30, 40]], np.float16), "i": np.array([1, 2])})
         evidence = _Evidence(model, reference, [])
         found = evidence.bounds(infer_element_types(model, PromotionRules()))
