@@ -1,4 +1,4 @@
-"""Calls of functions replaced by the nodes of the functions: what each node gets of its call, and what stands in the way."""
+"""Calls replaced by the nodes of their functions: what a node gets of its call, and what stands in the way."""
 
 from __future__ import annotations
 
