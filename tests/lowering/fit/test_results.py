@@ -72,7 +72,8 @@ def test_ways_are_ranked() -> None:
         _Attempt(Way((step,), False, cheap)),
         _Attempt(Way((step,), False, None)),
     ]
-    assert sorted(best_first[::-1], key=lambda attempt: attempt.rank) == best_first
+    worst_first = best_first[::-1]
+    assert sorted(worst_first, key=lambda attempt: attempt.rank) == best_first
 
 
 @pytest.mark.parametrize(
