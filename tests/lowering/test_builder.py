@@ -123,6 +123,15 @@ def test_a_cast_to_the_type_that_a_value_has_is_no_node() -> None:
         assert (node.op_type, node.attributes.get_int("to"), y.dtype, y.shape) == (operator, 6, DataType.INT32, [2])
 
 
+def test_codes_become_integers_in_float_whatever_type_they_declare() -> None:
+    build, constants = builder()
+    codes = value("c", DataType.FLOAT8E4M3FN, [3])
+    y = build.cast_codes(codes)
+    assert (y.dtype, y.shape) == (DataType.FLOAT, [3])
+    codes.type = TensorType(DataType.UINT8)  # as they are stored
+    assert run(build, constants, y, c=(codes, np.array([0, 7, 255], np.uint8))).tolist() == [0, 7, 255]
+
+
 def require_table(flat: bool, dtype: DataType, shape: tuple[int, ...], dims: Dims) -> None:
     build, constants = builder(flat_look_up=flat)
     table = np.array([5, 7, 11, 13], np.float32)
