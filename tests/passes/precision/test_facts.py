@@ -25,8 +25,8 @@ CONSTANTS = (
 def traced(body: str, more: str = "", *, opset: int = 17) -> tuple[onnx_ir.Model, Facts]:
     model = onnx_ir.from_proto(
         onnx.parser.parse_model(
-            f'<ir_version: 8, opset_import: ["": {opset}, "own": 1, "com.acme": 1]> g (float[2] x, int32[2] i, int8[2] j,'
-            f" uint16[2] u, bool[2] b, bool c, float16[2] h) => (y) <{CONSTANTS}> {{ {body} }} {more}"
+            f'<ir_version: 8, opset_import: ["": {opset}, "own": 1, "com.acme": 1]> g (float[2] x, int32[2] i,'
+            f" int8[2] j, uint16[2] u, bool[2] b, bool c, float16[2] h) => (y) <{CONSTANTS}> {{ {body} }} {more}"
         )
     )
     facts = Facts(Session(model).inference(PromotionRules(promote_unsafe=True)), HALF, RoundingLosses(HALF.to))
