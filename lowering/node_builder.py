@@ -46,7 +46,7 @@ class NodeBuilder(ReplacementBuilder):
 
     def known(self, value: onnx_ir.Value | None) -> NDArray[Any] | None:
         """Return the elements of a constant value; None for any other."""
-        tensor = None if value is None else constant_tensor(value)
+        tensor = constant_tensor(value)
         return None if tensor is None else tensor.numpy()
 
     def replace(self, *outputs: onnx_ir.Value, reason: str, effect: Effect = Effect.BIT_EXACT) -> Replacement:

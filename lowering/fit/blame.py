@@ -47,17 +47,17 @@ def _at_origin(finding: Diagnostic, sites: Mapping[str, Site], makers: Mapping[s
 
 def _origin(site: Site, sites: Mapping[str, Site], makers: Mapping[str, Rewrite]) -> Site | None:
     """Return the place in the model from which the place in the result comes; None if no record tells."""
-    visited = set[str]()
-    names = [name for name in (site.node, site.output) if name]
-    while names:
-        name = names.pop(0)
-        if name in sites and (name not in makers or sites[name].op == site.op):
+    visited = set[tuple[str, str]]()
+    waiting = [(name, site.op) for name in (site.node, site.output) if name]
+    while waiting:
+        name, op = waiting.pop(0)
+        if name in sites and (name not in makers or sites[name].op == op):
             return sites[name]
-        if name in visited or name not in makers:
+        if (name, op) in visited or name not in makers:
             continue
-        visited.add(name)
+        visited.add((name, op))
         rewrite = makers[name]
         before = [item for item in rewrite.removed if isinstance(item, NodeItem)]
-        names += [name for item in before for name in (item.name, *item.made) if name]
-        names += [name for name in (rewrite.site.node, rewrite.site.output) if name]
+        waiting += [(name, item.op_type) for item in before for name in (item.name, *item.made) if name]
+        waiting += [(name, rewrite.site.op) for name in (rewrite.site.node, rewrite.site.output) if name]
     return None

@@ -405,7 +405,8 @@ def _rounded_up(error: float) -> str:
     if not 0 < error < float("inf"):
         return "1e-7"
     power = math.floor(math.log10(error))
-    return f"{math.ceil(error / 10.0**power)}e{power}"
+    digit = math.ceil(error / 10.0**power)
+    return f"{digit}e{power}" if digit < 10 else f"1e{power + 1}"
 
 
 def _comes_to_the_same(first: Way, second: Way) -> bool:

@@ -214,11 +214,13 @@ class _Evidence:
 
     def bounds(self, types: Inference) -> Iterator[Bound]:
         """Yield the exponents that values, sums inside of nodes and constants may have."""
-        for node in (node for node in all_nodes(self.model) if node not in self.done):
+        for node in all_nodes(self.model):
             for index, value in enumerate(node.inputs):
                 tensor = constant_tensor(value)
                 if tensor is not None and tensor.dtype in _SCALED:
                     yield from _of_constant((node, index), tensor)
+            if node in self.done:
+                continue
             for value in (value for value in node.outputs if types.type_of(value) in _SCALED):
                 size = self._sizes.get(self._keys.get(value, ""), 0.0)
                 if value.name in self._inside:
@@ -447,5 +449,8 @@ def _times(array: Array, exponent: int) -> tuple[Array, str]:
     if not lost.any():
         return scaled, ""
     number, result = float(array[lost].ravel()[0]), float(scaled[lost].ravel()[0])
-    count = int(np.count_nonzero(lost))
-    return scaled, f"{count} of {array.size} elements become subnormal, as {number:.6g}, which becomes {result:.6g}"
+    count, what = (
+        int(np.count_nonzero(lost)),
+        "become subnormal" if np.isfinite(scaled[lost]).all() else "exceed float16",
+    )
+    return scaled, f"{count} of {array.size} elements {what}, as {number:.6g}, which becomes {result:.6g}"

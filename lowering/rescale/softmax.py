@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, NodeItem, Records, Rewrite
 from castsmith.ir.text import node_items, site_of
+from castsmith.ir.walks import graphs_of
 from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.rescale.edits import NAME, put_before, put_behind
 from castsmith.numerics.errors import present
@@ -123,7 +124,10 @@ def softmax_of(exponential: onnx_ir.Node) -> Softmax | None:
 def _masks(
     total: onnx_ir.Node, exponential: onnx_ir.Node, scaled: Collection[onnx_ir.Value]
 ) -> list[onnx_ir.Node] | None:
-    """Return the nodes that mask exponentials before they are added up; None if others read them without the mask."""
+    """Return the nodes that mask exponentials before they are added up.
+
+    None if others read them without the mask, or the mask is computed from them, which is needed before them.
+    """
     masks, value = list[onnx_ir.Node](), _operand(total, scaled)
     while value is not exponential.outputs[0]:
         node = value.producer()
@@ -132,7 +136,28 @@ def _masks(
         masks.append(node)
         value = _operand(node, scaled)
     alone = not masks or {user for user, _ in exponential.outputs[0].uses()} == {masks[-1]}
-    return masks[::-1] if alone else None
+    others = [value for mask in masks for value in mask.inputs if value is not None and value not in scaled]
+    return masks[::-1] if alone and exponential not in _makers(others) else None
+
+
+def _makers(values: Iterable[onnx_ir.Value]) -> set[onnx_ir.Node]:
+    """Return the nodes from which the values are computed, at any distance."""
+    waiting, makers = list(values), set[onnx_ir.Node]()
+    while waiting:
+        node = waiting.pop().producer()
+        if node is not None and node not in makers:
+            makers.add(node)
+            waiting += _read_by(node)
+    return makers
+
+
+def _read_by(node: onnx_ir.Node) -> Iterator[onnx_ir.Value]:
+    """Yield what the node reads, in its subgraphs too."""
+    yield from (value for value in node.inputs if value is not None)
+    for graph in graphs_of(node):
+        yield from graph.outputs
+        for inner in graph:
+            yield from _read_by(inner)
 
 
 def _operand(node: onnx_ir.Node, scaled: Collection[onnx_ir.Value]) -> onnx_ir.Value:
@@ -237,6 +262,7 @@ class Shifts:
         if softmax.masks:  # what is masked may exceed the maximum of the rest
             added_nodes.append(onnx_ir.node("Min", [added_nodes[-1].outputs[0], number(0)]))
         self._put(node, added_nodes, constants)
+        present(node.graph, "the graph of the Exp").sort()  # a mask may be computed behind the Exp
         raised = [put_behind(log, "Add", added, self.namer) for log in softmax.logarithms]
         for value in softmax.values:
             value.name = self.namer.fresh(f"{value.name}_shifted")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import operators
@@ -110,15 +111,19 @@ def _averaged(node: onnx_ir.Node, sizes: Sizes) -> int | None:
     if dims is None:
         return None
     axes: list[int] = list(range(len(dims)))
+    stated = node.inputs[1] if len(node.inputs) > 1 else None
     if node.op_type == "GlobalAveragePool":
         axes = axes[2:]
-    elif "axes" in node.attributes and not node.attributes["axes"].is_ref():
+    elif "axes" in node.attributes:
+        if node.attributes["axes"].is_ref():
+            return None
         axes = list(node.attributes["axes"].as_ints())
-    elif len(node.inputs) > 1 and node.inputs[1] is not None:
-        tensor = node.inputs[1].const_value
+    elif stated is not None:
+        tensor = constant_tensor(stated)
         if tensor is None:
             return None
-        axes = [int(axis) for axis in tensor.numpy().ravel()]
+        if tensor.size or node.attributes.get_int("noop_with_empty_axes", 0):
+            axes = [int(axis) for axis in tensor.numpy().ravel()]
     total = 1
     for axis in axes:
         size = dims[axis] if -len(dims) <= axis < len(dims) else None

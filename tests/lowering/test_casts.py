@@ -82,6 +82,25 @@ def test_what_an_old_opset_lacks_is_refused(source: str, to: str, opset: int, sa
 
 
 @pytest.mark.parametrize(
+    ("source", "opset", "said"),
+    [
+        ("double", 10, "rounding before it needs Clip with bounds as inputs: raise the opset from 10 to 11"),
+        ("double", 11, "it has no Clip of double at opset 11 to replace the cast with"),
+        ("double", 12, ""),
+        ("uint32", 10, "rounding before it needs Clip with bounds as inputs: raise the opset from 10 to 11"),
+        ("uint32", 11, "it has no Clip of double at opset 11 to replace the cast with"),
+        ("uint32", 12, ""),
+        ("int64", 11, "rounding before it needs Min of int64: raise the opset from 11 to 12"),
+        ("int64", 12, ""),
+    ],
+)
+def test_rounding_before_a_cast_needs_an_opset(source: str, opset: int, said: str) -> None:
+    records = LowerCasts(load_target("onnxruntime-cpu"))(model(source, "bfloat16", opset)).records
+    assert [refusal.reason.rpartition(", and ")[2] for refusal in records.refusals] == [said] * bool(said)
+    assert [rewrite.rule for rewrite in records.rewrites] == ["round-in-place"] * (not said)
+
+
+@pytest.mark.parametrize(
     ("text", "made"),
     [
         ("g (bool[N] b) => (int16[N] y) { x = Cast <to = 6> (b) y = Cast <to = 5> (x) }", []),

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir
 import pytest
+from onnx_ir import DataType
 
 import castsmith
+from castsmith.lowering.fit.results import Step
+from castsmith.lowering.fit.ways import Traits, conversions, exact_steps, ports_of, traits_of_model, weights_alone
+from castsmith.numerics.types import parse_type
+from castsmith.targets.target import Target
 from tests.lowering.fit.models import HEAD, brain_floats, doubles, four_bits, plain
 from tests.lowering.fit.test_run import fitted
+from tests.sampling import check_all
 
 
 def test_weights_alone_are_a_way_whose_casts_run_once() -> None:
@@ -56,3 +64,133 @@ def test_no_step_is_tried_that_cannot_be_better(model: Any, target: str, tried: 
     castsmith.fit(model(), target=target, progress=done.append)
     steps = [text.replace(f", target='{target}'", "").replace(f"target='{target}'", "") for text in done]
     assert [text.replace("(, ", "(") for text in steps if text != "measuring"] == tried
+
+
+BASIC = ("float", "int32", "int64", "bool", "uint8", "int8")
+
+
+def target_of(*types: str, **fields: Any) -> Target:
+    return Target("t", newest_opset=21, newest_ir_version=10, types=types, **fields)
+
+
+def traits_of(ports: Mapping[str, str], *more: str) -> Traits:
+    dtypes = {name: parse_type(dtype) for name, dtype in ports.items()}
+    return Traits(frozenset({*dtypes.values(), *map(parse_type, more)}), dtypes)
+
+
+def shown(steps: Any) -> list[str]:
+    """The steps without what each has."""
+    return [str(step).replace("target='t', ", "").replace("target='t'", "").replace(", )", ")") for step in steps]
+
+
+BYTE = "optimize(storage='byte')"
+NARROWED = "optimize(narrow=('int64',)"
+EXACT: list[tuple[Target, Traits, Mapping[str, tuple[float, float]], list[str]]] = [
+    (target_of(*BASIC), traits_of({"x": "float"}), {}, ["optimize()", BYTE]),
+    # What the target lacks is narrowed inside; where an input or output has it too, that one is as well.
+    (target_of("float", "int32"), traits_of({"x": "float"}, "int64"), {}, ["optimize()", BYTE, f"{NARROWED})"]),
+    (target_of("float", "int32"), traits_of({"i": "int64"}), {},
+     ["optimize()", BYTE, f"{NARROWED})", f"{NARROWED}, narrow_interface=True)"]),
+    (target_of("float", "int32"), traits_of({"x": "float", "d": "double"}, "int64"), {},
+     ["optimize()", BYTE, "optimize(narrow=('int64', 'double'))",
+      "optimize(narrow=('int64', 'double'), narrow_interface=True)"]),
+    # Integers that are known to fit are narrowed though the target has int64.
+    (target_of(*BASIC), traits_of({"i": "int64"}), {"i": (0.0, 7.0)},
+     ["optimize()", BYTE, f"{NARROWED}, ranges={{'i': (0.0, 7.0)}})"]),
+    (target_of(*BASIC), traits_of({"x": "float"}), {"i": (0.0, 7.0)}, ["optimize()", BYTE]),
+    # A device leaves what it lacks to another; then it is narrowed, and inputs stay.
+    (target_of(*BASIC, off_device=("int64",), fallback=target_of(*BASIC)), traits_of({"i": "int64"}), {},
+     ["optimize()", BYTE, f"{NARROWED})"]),
+    # An input of a narrow type that the target lacks becomes a number; one of double does not.
+    (target_of(*BASIC), traits_of({"x": "float8e4m3fn"}), {}, ["optimize()", BYTE, "optimize(interface='wide')"]),
+    (target_of(*BASIC), traits_of({"x": "float16"}), {}, ["optimize()", BYTE, "optimize(interface='wide')"]),
+    (target_of(*BASIC), traits_of({"x": "int4"}), {}, ["optimize()", BYTE, "optimize(interface='wide')"]),
+    (target_of(*BASIC), traits_of({"x": "uint16"}), {}, ["optimize()", BYTE]),
+    (target_of(*BASIC), traits_of({"x": "float"}, "float16"), {}, ["optimize()", BYTE]),
+    (target_of(*BASIC, "float16"), traits_of({"x": "float16"}), {}, ["optimize()", BYTE]),
+]  # fmt: skip
+
+
+def require_steps(
+    target: Target, traits: Traits, ranges: Mapping[str, tuple[float, float]], expected: list[str]
+) -> None:
+    model = onnx_ir.from_proto(plain())
+    for reorder in (False, True):
+        assert shown(exact_steps(model, traits, target, ranges, reorder=reorder)) == expected
+
+
+def test_the_exact_steps() -> None:
+    check_all(require_steps, EXACT)
+
+
+@pytest.mark.parametrize("domain", ["com.microsoft", "trt"])
+def test_the_operators_of_a_vendor_are_tried_where_they_can_be_written(domain: str) -> None:
+    model = onnx_ir.from_proto(four_bits())
+    traits = traits_of_model(model)
+    names = [*BASIC, "uint4", "int4", "float16"]
+    for domains, reorder, tried in (((domain,), True, True), ((domain,), False, False), ((), True, False)):
+        target = target_of(*names, domains=domains)
+        steps = shown(exact_steps(model, traits, target, {}, reorder=reorder))
+        vendor = [f"optimize(vendor='{domain}')"] * (tried and domain == "com.microsoft")
+        assert steps == ["optimize()", *vendor, BYTE, *(step.replace(")", ", storage='byte')") for step in vendor)]
+    linear = onnx_ir.from_proto(plain())
+    assert len(shown(exact_steps(linear, traits, target_of(*names, domains=(domain,)), {}, reorder=True))) == 2
+
+
+TO_FLOAT, TO_HALF, TO_BRAIN = (f"convert(to='{to}'" for to in ("float", "float16", "bfloat16"))
+CONVERSIONS: list[tuple[Target, Traits, bool, list[str]]] = [
+    (target_of("float"), traits_of({"x": "float"}), True, []),
+    (target_of("float", "float16"), traits_of({"x": "float"}), True, [f"{TO_HALF})"]),
+    (target_of("float", "float16", "bfloat16"), traits_of({"x": "float"}), True, [f"{TO_HALF})", f"{TO_BRAIN})"]),
+    # From what the target computes itself only where any conversion may help.
+    (target_of("float", "float16"), traits_of({"x": "float"}), False, []),
+    (target_of("float", "float16"), traits_of({"x": "int64"}), True, []),
+    (target_of("float"), traits_of({"x": "float"}, "bfloat16"), False, [f"{TO_FLOAT}, lower=('*',))"]),
+    (target_of("float", "float16"), traits_of({"x": "float"}, "bfloat16"), False,
+     [f"{TO_FLOAT}, lower=('*',))", f"{TO_HALF})"]),
+    # The inputs and outputs that the target lacks change too, alone or with all others.
+    (target_of("float"), traits_of({"x": "float", "d": "double"}), False,
+     [f"{TO_FLOAT}, lower=('*',))", f"{TO_FLOAT}, lower=('*',), io='d')"]),
+    (target_of("float"), traits_of({"x": "float", "d": "double", "e": "float16"}), False,
+     [f"{TO_FLOAT}, lower=('*',))", f"{TO_FLOAT}, lower=('*',), io='d,e')"]),
+    (target_of("float"), traits_of({"d": "double", "e": "double"}), False,
+     [f"{TO_FLOAT}, lower=('*',))", f"{TO_FLOAT}, lower=('*',), io='convert')"]),
+    (target_of("float"), traits_of({"x": "float", "d,e": "double"}), False,
+     [f"{TO_FLOAT}, lower=('*',))", f"{TO_FLOAT}, lower=('*',), io='convert')"]),
+    (target_of("float"), traits_of({"x": "int64", "d": "double"}), False,
+     [f"{TO_FLOAT}, lower=('*',))", f"{TO_FLOAT}, lower=('*',), io='d')"]),
+]  # fmt: skip
+
+
+def require_conversions(target: Target, traits: Traits, from_any: bool, expected: list[str]) -> None:
+    assert shown(conversions(traits, target, from_any=from_any)) == expected
+
+
+def test_the_conversions() -> None:
+    check_all(require_conversions, CONVERSIONS)
+
+
+@pytest.mark.parametrize(
+    ("types", "size", "to"),
+    [
+        (("float", "float16", "bfloat16"), 128, "float16"),
+        (("float", "bfloat16"), 128, "bfloat16"),
+        (("float",), 128, None),
+        (("float", "float16"), 127, None),
+    ],
+)
+def test_weights_alone_in_the_16_bits_that_the_target_has(types: tuple[str, ...], size: int, to: str | None) -> None:
+    model = onnx.parser.parse_model(f"{HEAD} g (float[{size}] x) => (float[{size}] y) {{ y = Mul (x, w) }}")
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(size, np.float32), "w"))
+    steps = list(weights_alone(onnx_ir.from_proto(model), target_of(*types)))
+    assert steps == ([] if to is None else [Step("convert", {"to": to, "target": "t", "weights_only": True})])
+
+
+def test_what_a_model_has() -> None:
+    text = f"{HEAD} g (float[2] x, int8[2] i) => (double[2] y) {{ a = Cast <to = 10> (x) y = Cast <to = 11> (a) }}"
+    model = onnx_ir.from_proto(onnx.parser.parse_model(text))
+    float_, half, double, byte = DataType.FLOAT, DataType.FLOAT16, DataType.DOUBLE, DataType.INT8
+    assert traits_of_model(model) == Traits(
+        frozenset({float_, half, double, byte}), {"x": float_, "i": byte, "y": double}
+    )
+    assert ports_of(model) == {"x": float_, "i": byte, "y": double}

@@ -26,6 +26,13 @@ SOFTMAXES = [
     ("m = Mul (e, z) t = ReduceSum (m, a) s = Add (eps, t) y = Div (m, s)", True),
     ("c = Cast <to = 9> (z) m = Where (c, e, nil) t = ReduceSum (m, a) y = Div (m, t)", True),
     ("c = Cast <to = 9> (z) m = Where (c, e, one) t = ReduceSum (m, a) y = Div (m, t)", False),  # 1 is of degree 0
+    ("d = Div (e, e) m = Mul (e, d) t = ReduceSum (m, a) y = Div (m, t)", False),  # the mask is needed before e
+    ("n = Not (h) m = Where (n, e, nil) t = ReduceSum (m, a) y = Div (m, t)", True),
+    (
+        "n = If (k) <then_branch = p () => (float16[4, 4] q) { q = Div (e, e) },"
+        " else_branch = r () => (float16[4, 4] s) { s = Neg (z) }> m = Mul (e, n) t = ReduceSum (m, a) y = Div (m, t)",
+        False,
+    ),
     ("m = Mul (e, z) t = ReduceSum (m, a) y = Div (e, t)", False),  # what is masked may exceed the sum
     ("t = ReduceSum (e, a) d = Div (t, t) l = Log (e) y = Add (d, l)", True),
     ("t = ReduceSum (e, a) d = Div (e, t) y = Add (d, e)", False),
@@ -38,7 +45,8 @@ SOFTMAXES = [
 @pytest.mark.parametrize(("body", "is_one"), SOFTMAXES, ids=str)
 def test_what_stays_the_same_if_a_number_is_subtracted_below_the_exponential(body: str, is_one: bool) -> None:
     model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["": 17]> g (float16[4, 4] x, float16[4, 4] z) => (float16[4, 4] y)'
+        '<ir_version: 8, opset_import: ["": 17]>'
+        " g (float16[4, 4] x, float16[4, 4] z, bool[4, 4] h, bool k) => (float16[4, 4] y)"
         f" {{ e = Exp (x) {body} }}"
     )
     constants = {

@@ -84,6 +84,8 @@ def test_a_value_of_a_function_is_known_by_the_name_of_the_function() -> None:
     [
         ("a = Mul (x, w) y = Add (a, w)", 1.0, "x"),
         ("a = Mul (x, w) b = Reshape (a, n) y = Sub (w, b)", 1.0, "x"),
+        ("a = Mul (x, w) y = Add (a, w)", 2.0**-14, "x"),
+        ("a = Mul (x, w) y = Add (a, w)", 2.0**-15, "x a y"),
         ("a = Mul (x, w) y = Add (a, w)", 1e-6, "x a y"),
         ("a = Mul (x, w) y = Div (a, w)", 1.0, "x a"),
         ("a = Mul (x, w) b = Add (a, w) y = Mul (a, b)", 1.0, "x a"),
