@@ -25,6 +25,7 @@ ONE_WAY = replace(PLAIN, casts={FLOAT: frozenset({HALF}), FLOAT8: frozenset({FLO
 BYTES, HALVES = replace(PLAIN, held={INT8: INT32}), replace(PLAIN, held={HALF: FLOAT})
 SMALL, SMALLER = replace(PLAIN, held={INT64: INT32}), replace(PLAIN, held={INT64: INT32, DOUBLE: FLOAT})
 MERGING = replace(PLAIN, hazards={"casts-are-merged": ""})
+DIVIDING = replace(PLAIN, hazards={"quantize-divides-in-float": ""})
 NUMBERS = {"float": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "float16": 10, "double": 11, "uint32": 12,
            "uint64": 13, "bfloat16": 16, FP8: 17, "int4": 22}  # fmt: skip
 
@@ -54,6 +55,10 @@ def held(wide: str, small: str, first: str) -> str:
     return note(f"holds {wide} in {small}: numbers that {small} lacks change, first in {first}", "g")
 
 
+UNDIVIDED = (
+    "error target-miscomputes-cast | g: y (QuantizeLinear) | t computes QuantizeLinear of {} wrongly: it does not round"
+    f" the quotient | {LOWER} replaces it"
+)
 WIDER = "holds int8 in a wider type, and does not wrap"
 UNROUNDED = note("holds float16 in a wider type, so this cast does not round")
 MERGED = note("merges this cast with the one before it, so numbers beyond int32 change")
@@ -91,6 +96,14 @@ CASES: list[tuple[Target, str, list[str]]] = [
           ("uint32", "int64", False), ("int32", "int8", False), ("int64", "float", False), ("int64", "int64", False))),
     (MERGING, cast("uint64", "int64", "int32"), []),
     (PLAIN, cast("float", "int64", "int32"), []),
+    *((DIVIDING, f"g ({x}[2] x, {scale} s) => (uint8[2] y) {{ y = QuantizeLinear {precision} (x, s) }}",
+       [UNDIVIDED.format(half)] if half else [])
+      for x, scale, precision, half in (
+          ("float16", "float16", "", "float16"), ("float", "float", "", ""), ("float16", "float", "", ""),
+          ("float", "float", "<precision = 10>", "float16"), ("float", "float", "<precision = 16>", "bfloat16"),
+          ("float16", "float16", "<precision = 1>", ""), ("float16", "bfloat16", "", "bfloat16"))),
+    (DIVIDING, "g (float16[2] x, float16 s) => (float16[2] y) { y = Div (x, s) }", []),
+    (PLAIN, "g (float16[2] x, float16 s) => (uint8[2] y) { y = QuantizeLinear (x, s) }", []),
     (SMALL, cast("float", "int64"), [held("int64", "int32", "y")]),
     (SMALL, "g (int64[2] x) => (int64[2] y) { a = Abs (x) y = Abs (a) }", [held("int64", "int32", "x")]),
     (SMALL, "g (float[2,3] x) => (int64[2] y) { y = Shape (x) }", []),
