@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,12 +15,21 @@ import onnxruntime
 import pytest
 
 import castsmith
-from castsmith.ir.records import Severity
-from castsmith.lowering.check.loaded import REFUSED_FORMS
+from castsmith.ir.records import Diagnostic, FlawKind, Severity, Site
+from castsmith.lowering.check.loaded import REFUSED_FORMS, as_loaded
 from castsmith.lowering.check.run import all_findings
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.targets.target import load_target
-from tests.lowering.check.test_registered import CALL, IMPORTS, errors, filled, openvino_refusal, refusal
+from castsmith.targets.target import Target, load_target
+from tests.lowering.check.test_registered import (
+    CALL,
+    DECLARATIONS,
+    DECLARED,
+    IMPORTS,
+    errors,
+    filled,
+    openvino_refusal,
+    refusal,
+)
 from tests.lowering.check.test_target import PLAIN
 from tests.sampling import check_all
 
@@ -440,3 +450,109 @@ def test_each_condition_of_a_form_that_a_target_refuses() -> None:
     check_all(_check_condition, rows)
     assert {*CONDITIONS, "transpose-cast-matmul-crashes"} == {*REFUSED_FORMS}  # of which test_target.py has each case
     assert all({verdict for _, _, verdict in rows} >= {NONE} for rows in CONDITIONS.values())
+
+
+_POW, _NEG = Site("g", "", "Pow", "y"), Site("g", "", "Neg", "z")
+LOADED: list[tuple[str, str, Site, dict[str, Any], bool]] = [
+    *((code, subject, _NEG, {"hazards": {hazard: ""}}, True)
+      for code, subject, hazard in (
+          ("output-type-mismatch", "", "output-types-unchecked"),
+          ("malformed-model", "surplus", "surplus-operands-unchecked"),
+          ("malformed-model", FlawKind.NEWER, "opset-unchecked"),
+          ("malformed-model", "cycle", "cycles-unchecked"),
+          ("malformed-model", FlawKind.NUMBER, "number-kinds-unchecked"),
+          ("malformed-model", "constant", "constants-unchecked"),
+          ("malformed-model", FlawKind.UNVERSIONED, "ir-version-unchecked"),
+          ("malformed-model", FlawKind.UNIMPORTED, "imports-unchecked"),
+          ("invalid-model", "branch-inputs", "branch-inputs-unchecked"),
+          ("malformed-model", "cycle constant", "constants-unchecked"),
+          ("malformed-model", "cycle constant", "cycles-unchecked"))),
+    ("malformed-model", "surplus", _NEG, {"hazards": {"cycles-unchecked": ""}}, False),
+    ("malformed-model", "", _NEG, {"hazards": {"surplus-operands-unchecked": ""}}, False),
+    ("invalid-model", "", _NEG, {"hazards": {"branch-inputs-unchecked": ""}}, False),
+    ("value-type-mismatch", "", _NEG, {"hazards": {"output-types-unchecked": ""}}, False),
+    ("mixed-operand-types", "", _POW, {"hazards": {"mixed-operands-unchecked": ""}, "mixes_operands": {"Pow"}}, True),
+    ("mixed-operand-types", "", _NEG, {"hazards": {"mixed-operands-unchecked": ""}, "mixes_operands": {"Pow"}}, False),
+    ("type-not-allowed", "", _POW, {"hazards": {"mixed-operands-unchecked": ""}, "mixes_operands": {"Pow"}}, False),
+    ("mixed-operand-types", "", _POW, {"mixes_operands": {"Pow"}}, False),
+    *(("malformed-model", subject, site,
+       {"hazards": {"surplus-operands-unchecked": ""}, "counts_operands": {"Pow"}}, loads)
+      for subject, site, loads in (
+          ("surplus", _POW, True), (f"{FlawKind.MORE_THAN_EVER} surplus", _NEG, True),
+          (f"{FlawKind.MORE_THAN_EVER} surplus", _POW, False))),
+]  # fmt: skip
+"""A code and a subject, the place, what the target says, and whether it loads the model all the same."""
+
+
+def _check_loaded(code: str, subject: str, site: Site, statements: dict[str, Any], loads: bool) -> None:
+    error = Diagnostic(code, Severity.ERROR, site, "m", subject=subject)
+    target = Target("t", **statements)
+    expected = Severity.WARNING if loads else Severity.ERROR
+    assert [each.severity for each in as_loaded([error], None, target)] == [expected]
+    assert [each.severity for each in as_loaded([error], None, None)] == [Severity.ERROR]
+    note = replace(error, severity=Severity.NOTE)
+    assert list(as_loaded([note, error], None, target)) == [note, replace(error, severity=expected)]
+
+
+def test_what_a_target_does_not_look_at_is_a_warning() -> None:
+    check_all(_check_loaded, LOADED)
+
+
+def test_what_no_output_depends_on_is_a_warning_where_it_is_not_read() -> None:
+    text = "g (float[2] x) => (float[2] y) { a = Neg (x) z = Pow (a, a) b = Neg (x) y = Pow (b, b) }"
+    model = onnx_ir.from_proto(onnx.parser.parse_model(IMPORTS + text))
+    sites = [Site("g", "", op, name) for op, name in (("Neg", "a"), ("Pow", "z"), ("Neg", "b"), ("Pow", "y"))]
+    errors_ = [Diagnostic("invalid-model", Severity.ERROR, site, "m") for site in sites]
+    for hazards, warnings in (({"unused-nodes-unread": ""}, 2), ({}, 0)):
+        found = as_loaded(errors_, model, Target("t", hazards=hazards))
+        expected = [Severity.WARNING] * warnings + [Severity.ERROR] * (4 - warnings)
+        assert [each.severity for each in found] == expected
+
+
+_TYPE_0 = "value {}, which is declared with the element type 0 | declare its type, or remove the declaration"
+_UNLIKE = "initializer w, whose input is declared with another type or shape | declare the input as the initializer is"
+_NO_TYPE, _RAISE = "input {}, whose type is not declared | declare its type", "raise the IR version to 4"
+_NO_RANK = "input x, whose rank is not declared | declare its shape, with a name for each unknown size"
+SAID = {
+    "an input without a type": _NO_TYPE.format("x"),
+    "an unused input without a type": _NO_TYPE.format("q"),
+    "an input without type": _NO_TYPE.format("x"),
+    "an input of type 0": _TYPE_0.format("x"),
+    "an output of type 0": _TYPE_0.format("y"),
+    "a value of type 0": _TYPE_0.format("z"),
+    "an initializer of type 0": _TYPE_0.format("w"),
+    "an initializer of another type": _UNLIKE,
+    "an initializer of another shape": _UNLIKE,
+    "an initializer of another rank": _UNLIKE,
+    "an input without shape": _NO_RANK,
+    "an input without elem_type": _NO_RANK,
+    "two equal nodes": (
+        "model, which has this node twice, with one result: z = Relu (x) | `optimize(target='t')` writes it otherwise"
+    ),
+    "an initializer of a branch, IR version 3": (
+        f"initializer k of a subgraph, which is no input of it, at IR version 3 | {_RAISE}"
+    ),
+    "an initializer that nothing reads, IR version 3": (
+        f"initializer k, which is no input and is not read, at IR version 3 | {_RAISE}"
+    ),
+}
+"""What is found of the models of `DECLARATIONS` and `_declared`; of the others nothing."""
+OF_DECLARATIONS = (
+    *("inputs-without-type", "inputs-without-rank", "initializers-unlike-inputs", "undefined-types", "repeated-nodes"),
+    *("subgraph-initializers-below-4", "unread-initializers-below-4"),
+)
+
+
+def _check_declared(name: str, model: onnx.ModelProto) -> None:
+    hazards = replace(PLAIN, hazards=dict.fromkeys(OF_DECLARATIONS, ""))
+    for target, expected in ((hazards, [f"t does not load the {SAID[name]}"] if name in SAID else []), (PLAIN, [])):
+        found = [each for each in castsmith.check(model, target=target) if each.code == "target-lacks-form"]
+        assert [f"{each.message} | {each.help}" for each in found] == expected
+        assert {each.severity for each in found} <= {Severity.ERROR}
+
+
+def test_what_is_said_of_a_declaration() -> None:
+    models = {name: onnx.parser.parse_model(DECLARED) for name in DECLARATIONS}
+    for name, model in models.items():
+        DECLARATIONS[name](model.graph)
+    check_all(_check_declared, [*models.items(), *_declared()])

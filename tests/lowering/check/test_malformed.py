@@ -160,6 +160,17 @@ def test_a_model_without_opset_or_of_a_newer_one_is_a_finding() -> None:
         return [(each.code, each.severity) for each in castsmith.check(model, target=target)]
 
     model.opset_import[0].version = 99
+    wrong = proto_of("g (float[2] x, int64[2] n) => (float[2] y) { y = Add (x, n) }")
+    wrong.opset_import[0].version = 99
+    older = "export the model at an older opset"
+    for target, more, expected in (
+        ("onnxruntime-cpu", [], "the model is of opset 99 and onnxruntime-cpu accepts at most 28"),
+        ("openvino-cpu", ["mixed-operand-types", "target-miscomputes-cast"], "unsupported opset 99 of the model; the"
+         " newest supported is 28, so it is checked as of that"),
+    ):  # fmt: skip
+        newer, *others = castsmith.check(wrong, target=target)
+        assert (str(newer.site), newer.message, newer.help) == ("g", expected, older)
+        assert [each.code for each in others] == more
     assert found("onnxruntime-cpu") == [("opset-too-new", Severity.ERROR)]
     for target in (None, "openvino-cpu", "coreml"):
         assert found(target)[0] == ("unknown-operator", Severity.WARNING)
