@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import onnx.parser
+import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.ir.io.loading import from_proto
 from castsmith.ir.records import Effect, RewriteResult, Site
 from castsmith.lowering.registry import make_pass
 from castsmith.numerics.errors import CastsmithError
@@ -97,6 +97,9 @@ TARGETS = {
     "same-names": lacking(hazards={"same-node-names": "", "attributes-without-effect": ""}),
     "old-ir": lacking(newest_ir_version=8),
     "ir-7": lacking(newest_ir_version=7),
+    "needs-9": lacking(kernels={FLOAT: {"Tanh": 9}}),
+    "needs-11": lacking(kernels={FLOAT: {"Tanh": 11}}),
+    "needs-18": lacking(kernels={FLOAT: {"Tanh": 18}}),
     "needs-13": lacking(kernels={FLOAT: {"Softmax": 13, "LogSoftmax": 13}}),
     "unknown": Target("t", ""),
     "dropped": lacking(dropped={FLOAT: {"RoiAlign": 22}}),
@@ -111,7 +114,7 @@ def results(spec: str, text: str) -> Iterator[str]:
     imports = f'"" : {opset}, {IMPORTS.replace("VERSION", version)}'
     head = f"<ir_version: {3 if int(opset) < 9 else 10}, opset_import: [{imports}]> g "
     try:
-        model = from_proto(before := onnx.parser.parse_model(head + text))
+        model = onnx_ir.from_proto(before := onnx.parser.parse_model(head + text))
         result = make_pass(name, {"target": TARGETS[target.removesuffix("+2")]})(model)
     except CastsmithError as error:
         yield f"error {error}"
