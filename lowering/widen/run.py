@@ -20,7 +20,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.codes import FindingCode, Outcome, Rule
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops.schemas import input_types, op_formals, opset_of, with_formals
+from castsmith.ir.ops.schemas import op_formals, opset_of, with_formals
 from castsmith.ir.ops.table import CASTS, LINEAR, RUNS_GRAPHS, operators
 from castsmith.ir.ops.traits import Moves
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, RewriteResult, Severity
@@ -240,9 +240,6 @@ def _obstacle(node: onnx_ir.Node, dtype: DataType, scene: Scene) -> str | None:
     target, opset = scene.target, scene.opset
     if not target.has_kernel("Cast", dtype, opset):
         return f"{target} lacks Cast of {type_name(dtype)} too"
-    for index, value in enumerate(node.inputs):
-        if scene.type_of(value) == dtype and DataType.FLOAT not in input_types(node, index, scene.imports):
-            return f"{node.op_type} does not support float as input {index}"
     if not target.has_kernel(node.op_type, DataType.FLOAT, opset):
         return f"{target} lacks {node.op_type} of float too"
     return None

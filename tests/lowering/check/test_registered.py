@@ -261,6 +261,12 @@ WRITTEN: dict[str, tuple[int, str]] = {
     "a surplus operand": (20, "y = Neg (x, x)"),
     "a surplus operand that is counted": (20, "y = Pow (x, x, x)"),
     "a surplus result": (20, "y, z = Pow (x, x)"),
+    "a surplus result that an output depends on": (
+        20,
+        "g (float[2] x) => (float[2] y, float[2] w) { y, z = Neg (x) w = Abs (z) }",
+    ),
+    "a surplus result that is an output": (20, "g (float[2] x) => (float[2] y, float[2] z) { y, z = Neg (x) }"),
+    "a surplus result that is used": (20, "y, z = Neg (x) w = Abs (z)"),
     "surplus, and shapes that contradict": (
         20,
         "g (float[2] x, float[3] w) => (float[2] y) { z = Neg (x, x) y = Add (z, w) }",
