@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import onnx_ir
 from onnx_ir import AttributeType
@@ -11,7 +12,7 @@ from castsmith.ir.codes import FindingCode, Outcome
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
 from castsmith.ir.ops.schemas import op_formals, op_key
-from castsmith.ir.records import Diagnostic, Flaw, FlawKind, Severity
+from castsmith.ir.records import Diagnostic, Flaw, FlawKind, Severity, Site
 from castsmith.ir.validation import require_sound
 from castsmith.ir.walks import imports_by_scope
 
@@ -28,6 +29,7 @@ MALFORMED_MODEL = FindingCode(
 OF_CONSTANT = "constant"
 """A word of the subject, beside kinds of flaws: for a Constant of the main graph that has a value, whatever else."""
 _OF_MODEL = {FlawKind.UNVERSIONED, FlawKind.UNIMPORTED}
+_COUNTS = {FlawKind.SURPLUS, FlawKind.MORE_THAN_EVER}
 _APART = "castsmith.malformed"
 """The domain of nodes that mean nothing, while the rest of the model is checked."""
 
@@ -53,10 +55,7 @@ _VALUES = tuple(AttributeType[name] for kind in ("TENSOR", "FLOAT", "INT", "STRI
 
 def are_passed_over(flaws: Iterable[Flaw]) -> bool:
     """True if the model that was read means what it would mean without the flaws."""
-    return all(
-        flaw.kinds & _OF_MODEL if flaw.node is None else FlawKind.SURPLUS in flaw.kinds and flaw.node.domain != _APART
-        for flaw in flaws
-    )
+    return all(flaw.kinds & _OF_MODEL if flaw.node is None else FlawKind.SURPLUS in flaw.kinds for flaw in flaws)
 
 
 def _drop_surplus(node: onnx_ir.Node, model: onnx_ir.Model) -> bool:
@@ -91,7 +90,12 @@ def readable_model(model: ModelLike) -> tuple[onnx_ir.Model | None, list[Flaw]]:
         return None, flaws
     if any(flaw.node is None and not flaw.kinds & _OF_MODEL for flaw in flaws):
         return None, flaws
+    apart = set[tuple[Site, str]]()
     for flaw in again or flaws:
         if flaw.node is not None and not (FlawKind.SURPLUS in flaw.kinds and _drop_surplus(flaw.node, loaded)):
             flaw.node.domain = _APART
-    return loaded, flaws
+            apart.add((flaw.site, flaw.site.output))
+    # No runtime minds a surplus result that nothing uses; one that is used is no surplus.
+    return loaded, [
+        replace(flaw, kinds=flaw.kinds - _COUNTS) if (flaw.site, flaw.site.output) in apart else flaw for flaw in flaws
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import onnx_ir
 from onnx_ir import DataType
@@ -20,6 +20,7 @@ from castsmith.numerics.types import HALF_TYPES, Kind, element_type, type_name
 from castsmith.passes.core.casts import cast_before, cast_of
 from castsmith.targets.target import Target
 
+TypeOf = Callable[[onnx_ir.Value | None], DataType | None]
 _BEYOND_INT32 = (DataType.UINT32, DataType.INT64, DataType.UINT64)
 LEFT = "check that your values are not among those, or that their last bits do not matter"
 """Way out of what is left to the target."""
@@ -54,8 +55,11 @@ def pair_findings(scene: Scene) -> Iterator[Diagnostic]:
     target, inference, replaced = scene.target, scene.inference, f"{scene.lowering} replaces it"
     for node in scene.nodes:
         opset = scene.opset(node) or target.newest_opset
-        if wrong := _divides_in_float(node, inference, target, opset):
-            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), wrong, replaced)
+        if divided := divided_in_float(node, scene.type_of, target, opset):
+            message = (
+                f"{target} computes QuantizeLinear of {type_name(divided)} wrongly: it does not round the quotient"
+            )
+            yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.ERROR, site_of(node), message, replaced)
         step = cast_of(node, inference)
         if step is None:
             continue
@@ -119,11 +123,10 @@ def narrowed_findings(scene: Scene) -> Iterator[Diagnostic]:
             yield Diagnostic(TARGET_MISCOMPUTES_CAST.code, Severity.NOTE, scene.site, message, LEFT, wide)
 
 
-def _divides_in_float(node: onnx_ir.Node, inference: Inference, target: Target, opset: int) -> str:
-    """Return the message about a QuantizeLinear of a 16-bit float that is divided in float; empty for other nodes."""
-    if node.op_type != "QuantizeLinear" or node.domain not in DEFAULT_DOMAINS or node.graph is None:
-        return ""
-    scale = inference.type_of(node.inputs[1])
-    if scale is None or scale not in HALF_TYPES or not target.divides_in_float(opset):
-        return ""
-    return f"{target} computes QuantizeLinear of {type_name(scale)} wrongly: it does not round the quotient"
+def divided_in_float(node: onnx_ir.Node, type_of: TypeOf, target: Target, opset: int) -> DataType | None:
+    """Return the half type in which a QuantizeLinear divides, if the target divides in float instead; else None."""
+    if node.op_type != "QuantizeLinear" or node.domain not in DEFAULT_DOMAINS or not target.divides_in_float(opset):
+        return None
+    stated = node.attributes.get_int("precision", 0)
+    dtype = DataType(stated) if stated else type_of(node.inputs[1])
+    return dtype if dtype in HALF_TYPES else None

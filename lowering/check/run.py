@@ -41,7 +41,7 @@ from castsmith.lowering.check.types import (
 )
 from castsmith.numerics.arguments import flag
 from castsmith.numerics.cast.settings import NEWEST_OPSET
-from castsmith.numerics.errors import CastsmithError, OptionError, PromotionError
+from castsmith.numerics.errors import OptionError, PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules, as_rules
 from castsmith.passes.fold.run import UNDEFINED_CONSTANT_CAST, FoldConstants
 from castsmith.targets.target import Target, as_target
@@ -62,18 +62,6 @@ DISPUTED_CONSTANT_CAST = FindingCode(
     fix="opt-in",
     silence="If only one runtime runs the model.",
 )
-CONSTANT_MALFORMED = FindingCode(
-    "constant-malformed",
-    "A constant cannot be read.",
-    why="Its bytes do not fit its type and shape, or its type is not an ONNX element type.",
-    example="float[4] w with 3 elements",
-    advice="Export the model again.",
-    outcomes=(Outcome.REFUSED,),
-    fix="manual",
-    silence="Never: the constant is not the exported one.",
-)
-
-
 WRONG_IN_FLOAT16 = FindingCode(
     "wrong-in-float16",
     "A value of a float16 model overflows, vanishes or becomes NaN on the inputs, which makes the outputs wrong.",
@@ -236,9 +224,6 @@ def _constant_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
         undefined = Counter(_fold_refusals(model, disputed=True) if refused else ())
     except (ModelError, PromotionError):
         return  # an unreadable Trunc, or branches without a common type, which are separate findings
-    except CastsmithError as error:
-        yield Diagnostic(CONSTANT_MALFORMED.code, Severity.ERROR, Site(model.graph.name or ""), str(error).rstrip("."))
-        return
     for refusal in refused:
         if undefined[refusal]:
             kind, code, way_out = "undefined", UNDEFINED_CONSTANT_CAST.code, "change the constant"

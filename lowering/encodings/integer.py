@@ -72,10 +72,10 @@ def wide(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
         return x
     if x.dtype in EXACT_IN_FLOAT:
         return build.cast(x, DataType.FLOAT)
-    if x.dtype is None or x.dtype not in WIDE_INTEGERS:
-        source = "an unknown type" if x.dtype is None else type_name(x.dtype)
-        raise ModelError(f"a cast from {source} has no exact encoding")
-    if x.dtype.bitwidth == 32:
+    dtype = dtype_of(x)
+    if dtype not in WIDE_INTEGERS:
+        raise ModelError(f"a cast from {type_name(dtype)} has no exact encoding")
+    if dtype.bitwidth == 32:
         return build.cast(x, DataType.DOUBLE)
     return _rounded_to_odd(build, x)
 

@@ -98,9 +98,6 @@ def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
         if stored is None and source == DataType.FLOAT:
             context.encoded[node.outputs[0]] = Encoded(x, meaning.to, policy)
         return encode(build, x, meaning.to, policy, context.sequence, stored)
-    if stored is None:
-        # CastLike, of which only the second operand, whose elements are ignored, becomes codes.
-        return build.cast(x, meaning.to)
     return decoded(build, x, meaning.to, context)
 
 

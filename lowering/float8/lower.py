@@ -166,5 +166,5 @@ def _not_lowered(refusals: list[Refusal], reason: str) -> Diagnostic:
     first, others = refusals[0], len(refusals) - 1
     message = f"the values must become codes, because {reason}, but {first.reason}"
     if others:
-        message += f"; {others} more nodes cannot be replaced"
+        message += f"; {others} more node{'s' if others > 1 else ''} cannot be replaced"
     return Diagnostic(FLOAT8_NOT_LOWERED.code, Severity.ERROR, first.site, message)

@@ -93,10 +93,11 @@ class Facts:
         node = value.producer()
         if node is None or node.domain not in DEFAULT_DOMAINS or node.op_type not in KEEPS_FLOATS:
             return None
-        if node.op_type == "Trilu" or self.inference.type_of(value) != DataType.DOUBLE:
-            return [operand for operand in node.inputs[:1] if operand is not None]
-        doubles = [operand for operand in node.inputs if operand is not None]
-        return [operand for operand in doubles if self.inference.type_of(operand) == DataType.DOUBLE]
+        return [
+            operand
+            for operand in node.inputs
+            if operand is not None and self.inference.type_of(operand) == DataType.DOUBLE
+        ]
 
     def _starts_as_float(self, value: onnx_ir.Value) -> bool:
         node = value.producer()

@@ -22,7 +22,6 @@ from castsmith.ir.ops.table import restriction
 from castsmith.ir.ops.value_types import nesting_of
 from castsmith.ir.records import Rewrite, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import graphs_of
 
 LAST_UNREAD = 13
 """The newest opset whose changes are in no table (`castsmith.ir.ops.changes`)."""
@@ -106,24 +105,19 @@ def node_obstacle(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str |
 
 
 def is_legal(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
-    """True if opset `to` has the operator, the attributes that opset `now` gives no default, and the types in use.
+    """True if opset `to` has the attributes that opset `now` gives no default, and the types in use.
 
-    So for the nodes of its subgraphs.
+    The node is of an operator that both opsets have, and has no subgraphs.
     """
-    if not onnx.defs.has(node.op_type, to, ""):
-        return False
-    written = onnx.defs.get_schema(node.op_type, now if onnx.defs.has(node.op_type, now, "") else to, "")
-    attributes = onnx.defs.get_schema(node.op_type, to, "").attributes
-    if any(name not in attributes and not _at_default(node, name, written) for name in node.attributes):
+    written, wanted = (onnx.defs.get_schema(node.op_type, opset, "") for opset in (now, to))
+    if any(name not in wanted.attributes and not _at_default(node, name, written) for name in node.attributes):
         return False
     key = ("", node.op_type, to)
     typed = ((formal, None if v is None else types.get(v, v.dtype)) for v, formal in with_formals(node, key))
-    fits = all(
+    return all(
         formal is not None and (dtype is None or not formal.allowed or dtype in formal.allowed)
         for formal, dtype in typed
     )
-    inside = (inner for graph in graphs_of(node) for inner in graph)
-    return fits and all(is_legal(inner, now, to, types) for inner in inside)
 
 
 def _forbidden(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str | None:
@@ -137,6 +131,7 @@ def _forbidden(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str | No
 
 
 def _differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpSchema, types: TypeOf) -> Iterator[str]:
+    """Yield the differences between two versions of the operator; the first one is told."""
     low, high = sorted((old.since_version, new.since_version))
     in_use = [None if value is None else types.get(value, value.dtype) for value in (*node.inputs, *node.outputs)]
     for change in changes_between(node, in_use, low, high):
@@ -161,12 +156,11 @@ def _parameter_differences(
             old_formal, new_formal = _formal(before, index), _formal(after, index)
             if old_formal is None or new_formal is None or old_formal.option != new_formal.option:
                 yield _not_the_same(node, f"{what} {index}", old_formal, new_formal, new.since_version)
-                return
+                continue
             value = values[index] if index < len(values) else None
             if value is not None and not _allows(old_formal, new_formal, value, dtype := in_use[offset + index]):
                 stated = _schema_type(value, dtype) if nesting_of(value.type) else _named(dtype)
                 yield f"{node.op_type} of opset {new.since_version} does not support {stated} as {what} {index}"
-                return
 
 
 def _not_the_same(
@@ -195,7 +189,6 @@ def _type_differences(
         if dtype_before != dtype and before != old_formal.type_str:
             types = f"{_named(dtype_before)} and {_named(dtype)}"
             yield f"{node.op_type} of opset {new.since_version} requires the same type where this node has {types}"
-            return
 
 
 def _attribute_differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpSchema) -> Iterator[str]:

@@ -20,12 +20,13 @@ from onnx_ir import DataType
 
 from castsmith.ir.codes import FindingCode, Outcome, Rule
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops.schemas import input_types, op_formals, opset_of, with_formals
+from castsmith.ir.ops.schemas import op_formals, opset_of, with_formals
 from castsmith.ir.ops.table import CASTS, LINEAR, RUNS_GRAPHS, operators
 from castsmith.ir.ops.traits import Moves
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import ReplacementBuilder, as_replacement, computed_in
+from castsmith.lowering.check.pairs import divided_in_float
 from castsmith.lowering.encodings.ladder import ROUND_IN_PLACE
 from castsmith.lowering.encodings.storage import mentioned_types, retyped_attributes
 from castsmith.lowering.float8.needs import TYPE_NOT_IN_TARGET, fails_when_run
@@ -186,9 +187,9 @@ def _linear(node: onnx_ir.Node, scene: Scene) -> Replacement | Refusal | None:
         return None
     target, opset, in_use = scene.target, scene.opset, _types_in_use(node, scene)
     codes = scene.type_of(node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0])
-    divided = _divided_in_float(node, scene)
-    lacking = [dtype for dtype in HALF_TYPES if dtype in in_use & target.lacks] or _lacking(node, scene) or divided
-    lacking = lacking or _of_newer_form(node, codes, scene)
+    divided = divided_in_float(node, scene.type_of, target, opset)
+    lacking = [dtype for dtype in HALF_TYPES if dtype in in_use & target.lacks] or _lacking(node, scene)
+    lacking = lacking or ([divided] if divided else _of_newer_form(node, codes, scene))
     if not lacking:
         return None
     why = f"{target} has no {node.op_type} of {type_name(lacking[0])} at opset {min(opset, target.newest_opset)}"
@@ -211,15 +212,6 @@ def _of_newer_form(node: onnx_ir.Node, codes: DataType | None, scene: Scene) -> 
         return []
     blocked = newest < _FIRST_OF_BLOCKS and node.attributes.get_int("block_size", 0) != 0
     return [codes] if blocked or not _has_type(node, codes, scene, newest) else []
-
-
-def _divided_in_float(node: onnx_ir.Node, scene: Scene) -> list[DataType]:
-    """Return the half types in which a QuantizeLinear divides, if the target divides in float instead."""
-    if node.op_type != "QuantizeLinear" or not scene.target.divides_in_float(scene.opset):
-        return []
-    stated = node.attributes.get_int("precision", 0)
-    dtype = DataType(stated) if stated else scene.type_of(node.inputs[1])
-    return [dtype] if dtype is not None and dtype in HALF_TYPES else []
 
 
 def _widened(node: onnx_ir.Node, scene: Scene) -> Replacement | Refusal | None:
@@ -248,9 +240,6 @@ def _obstacle(node: onnx_ir.Node, dtype: DataType, scene: Scene) -> str | None:
     target, opset = scene.target, scene.opset
     if not target.has_kernel("Cast", dtype, opset):
         return f"{target} lacks Cast of {type_name(dtype)} too"
-    for index, value in enumerate(node.inputs):
-        if scene.type_of(value) == dtype and DataType.FLOAT not in input_types(node, index, scene.imports):
-            return f"{node.op_type} does not support float as input {index}"
     if not target.has_kernel(node.op_type, DataType.FLOAT, opset):
         return f"{target} lacks {node.op_type} of float too"
     return None

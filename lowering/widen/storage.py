@@ -60,16 +60,19 @@ WIDEN_STORAGE = Rule(
 
 def effect_in_float(node: onnx_ir.Node) -> Effect:
     """Return BIT_EXACT if the operator's definition leaves only one rounding."""
-    adds_up = node.attributes.get_string("reduction", "none") not in ("none", "max", "min")
-    exact = node.op_type in _EXACTLY_ROUNDED or (node.op_type in MOVERS and not adds_up)
+    exact = node.op_type in _EXACTLY_ROUNDED or (node.op_type in MOVERS and not _reduces(node))
     return Effect.BIT_EXACT if exact else Effect.IN_WIDER_TYPE
+
+
+def _reduces(node: onnx_ir.Node) -> bool:
+    """True for a scatter that adds or multiplies."""
+    return node.attributes.get_string("reduction", "none") not in ("none", "max", "min")
 
 
 NAME = "widen-floats"
 _NOT_NUMBERS = (None, DataType.STRING, DataType.COMPLEX64, DataType.COMPLEX128)
 _NOT_IN_FLOAT = CONVERSIONS - CASTS
 _EXACT = MOVERS | RUNS_GRAPHS | operators(lambda row: row.rounding is Rounding.NONE)
-"""Operators whose results have no more digits than their operands, or than the results of their subgraphs."""
 
 
 def widen_storage(
@@ -108,7 +111,7 @@ def widen_storage(
             for attribute in retyped_attributes(node, (dtype,), DataType.FLOAT, widened_tensor):
                 node.attributes[attribute.name] = attribute
             called = node.op_identifier() in model.functions
-            if not called and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
+            if not called and not _is_exact(node) and any(is_coded(y, types, (dtype,)) for y in node.outputs):
                 places = (None, None) if node in inside else (shared, functions)
                 records.rewrites.append(_round_results(session, node, types, dtype, target, namer, *places))
 
@@ -119,7 +122,7 @@ def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.
     opset = opset_of(model.graph.opset_imports, "") or 0
     cast_from = types.get(x, x.dtype) if node.op_type in CASTS and (x := node.inputs[0]) else None
     since, operator = rounds_since(cast_from)
-    if opset < since and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
+    if opset < since and not _is_exact(node) and any(is_coded(y, types, (dtype,)) for y in node.outputs):
         return f"rounding the result of {node.op_type} needs {operator}: raise the opset from {opset} to {since}"
     if node.domain not in DEFAULT_DOMAINS:
         return f"{node.domain}.{node.op_type} may compute something else in float"
@@ -133,9 +136,12 @@ def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.
             names = (type_name(kind) if kind else "?" for kind in (meaning.to, source))
             return "a cast to {} from {} has no exact replacement".format(*names)
         return None
-    if node.op_type in _EXACT:
-        return None
     return f"{node.op_type} has no exact sequence in float" if node.op_type in _NOT_IN_FLOAT else None
+
+
+def _is_exact(node: onnx_ir.Node) -> bool:
+    """True if the results have no more digits than the operands, or than the results of subgraphs."""
+    return node.op_type in _EXACT and not _reduces(node)
 
 
 def widened_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:

@@ -24,6 +24,10 @@ HEAD = '<ir_version: 10, opset_import: ["" : 20]>'
 FLAWED = {
     "too few inputs": ("g (float[2] x) => (float[2] y) { y = Add (x) }", "Add has 1 input, expected 2"),
     "too many outputs": ("g (float[2] x) => (float[2] y) { y, z = Relu (x) }", "Relu has 2 outputs, expected 1"),
+    "too many outputs that are used": (
+        "g (float[2] x) => (float[2] y, float[2] w) { y, z = Relu (x) w = Abs (z) }",
+        "Relu has 2 outputs, expected 1",
+    ),
     "no attribute": (
         "g (float[2] x) => (float[2] y) { y = Concat (x, x) }",
         "Concat lacks the required attribute axis",
@@ -51,7 +55,9 @@ def proto_of(text: str) -> onnx.ModelProto:
 @pytest.mark.parametrize("target", [None, "onnxruntime-cpu", "tensorrt-11"])
 def test_a_flaw_is_an_error_at_its_place(name: str, target: str | None) -> None:
     text, message = FLAWED[name]
-    found = [each for each in castsmith.check(proto_of(text), target=target) if each.code == "malformed-model"]
+    every = castsmith.check(proto_of(text), target=target)
+    assert not any("castsmith.malformed" in str(each) for each in every)
+    found = [each for each in every if each.code == "malformed-model"]
     assert [(each.severity, each.site.output, each.message) for each in found] == [(Severity.ERROR, "y", message)]
 
 
@@ -160,6 +166,17 @@ def test_a_model_without_opset_or_of_a_newer_one_is_a_finding() -> None:
         return [(each.code, each.severity) for each in castsmith.check(model, target=target)]
 
     model.opset_import[0].version = 99
+    wrong = proto_of("g (float[2] x, int64[2] n) => (float[2] y) { y = Add (x, n) }")
+    wrong.opset_import[0].version = 99
+    older = "export the model at an older opset"
+    for target, more, expected in (
+        ("onnxruntime-cpu", [], "the model is of opset 99 and onnxruntime-cpu accepts at most 28"),
+        ("openvino-cpu", ["mixed-operand-types", "target-miscomputes-cast"], "unsupported opset 99 of the model; the"
+         " newest supported is 28, so it is checked as of that"),
+    ):  # fmt: skip
+        newer, *others = castsmith.check(wrong, target=target)
+        assert (str(newer.site), newer.message, newer.help) == ("g", expected, older)
+        assert [each.code for each in others] == more
     assert found("onnxruntime-cpu") == [("opset-too-new", Severity.ERROR)]
     for target in (None, "openvino-cpu", "coreml"):
         assert found(target)[0] == ("unknown-operator", Severity.WARNING)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,11 +11,18 @@ import onnx
 import onnx.checker
 import onnx.parser
 import onnx.shape_inference
+import onnx_ir
 import onnxruntime
 import pytest
+from onnx_ir import DataType
 
 import castsmith
 from castsmith.ir.records import Severity
+from castsmith.lowering.check.run import all_findings
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.types import ELEMENT_TYPES
+from castsmith.targets.target import Target
+from tests.sampling import check_all
 from tests.versions import ONNXRUNTIME
 
 pytestmark = pytest.mark.usefixtures("untried")
@@ -253,6 +261,12 @@ WRITTEN: dict[str, tuple[int, str]] = {
     "a surplus operand": (20, "y = Neg (x, x)"),
     "a surplus operand that is counted": (20, "y = Pow (x, x, x)"),
     "a surplus result": (20, "y, z = Pow (x, x)"),
+    "a surplus result that an output depends on": (
+        20,
+        "g (float[2] x) => (float[2] y, float[2] w) { y, z = Neg (x) w = Abs (z) }",
+    ),
+    "a surplus result that is an output": (20, "g (float[2] x) => (float[2] y, float[2] z) { y, z = Neg (x) }"),
+    "a surplus result that is used": (20, "y, z = Neg (x) w = Abs (z)"),
     "surplus, and shapes that contradict": (
         20,
         "g (float[2] x, float[3] w) => (float[2] y) { z = Neg (x, x) y = Add (z, w) }",
@@ -337,3 +351,133 @@ def test_a_recurrent_operator_of_double_is_listed_and_fails_when_it_runs(op_type
     found = castsmith.check(model, target="onnxruntime-cpu")
     lacking = [f"onnxruntime-cpu has no {op_type} of double at opset 21"]
     assert [each.message for each in found] == (lacking if dtype == "double" else [])
+
+
+X = "g (float[2] x) => (float[2] y)"
+OPERATORS = Target(
+    "t",
+    newest_opset=23,
+    newest_ir_version=11,
+    types=ELEMENT_TYPES,
+    kernels={},
+    operators={"": {"Add", "Neg", "Softmax", "Sum", "Identity"}, "com.microsoft": {"BiasGelu"}},
+    attributes={"Softmax": {"axis": (0, -1)}},
+    extension="load(path)",
+)
+LISTED = replace(OPERATORS, operators={}, attributes={}, registry="onnxruntime-cpu", opsets={"ai.onnx.ml": 3})
+CALLING = replace(OPERATORS, hazards={"functions-unconverted": ""})
+UNCOUNTED = replace(OPERATORS, hazards={"surplus-operands-unchecked": ""})
+NO_KERNEL = replace(OPERATORS, kernels={DataType.FLOAT16: {"Add": 1}}, probed={"Abs", "Neg", "Softmax"})
+F = '<domain: "lib", opset_import: ["" : 20]> f (a, c) => (b) {{ b = {} }}'
+_INLINES, _CORRECT = "`optimize(target='t')` inlines them", "correct the node, or export the model again"
+_REGISTER = "register the library that has it: `load(path)`"
+_NOWHERE = "correct its name or its domain, or define it as a function in the model"
+_EXACT = "`optimize(target='t')` replaces it if there is an exact replacement"
+
+
+_EXTEND = "register an extension that has it: `load(path)`"
+
+
+def has_no(what: str, place: str = "g: y", way_out: str = _EXTEND) -> list[str]:
+    op_type = what.split()[0].rstrip(",")
+    return [f"error unregistered-operator | {place} ({op_type}) | t has no operator {what} | {way_out}"]
+
+
+def malformed(what: str, fault: str, way_out: str = _CORRECT) -> list[str]:
+    op_type = what.removeprefix("this call of ").split()[0]
+    return [f"error malformed-operator | g: y ({op_type}) | t does not load {what}: {fault} | {way_out}"]
+
+
+WORDS: list[tuple[Target, str, list[str]]] = [
+    (OPERATORS, f"{X} {{ y = Add (x, x) }}", []),
+    (OPERATORS, f"{X} {{ y = ai.onnx.Add (x, x) }}", []),
+    (OPERATORS, f"{X} {{ y = lib.Foo (x) }}", has_no("Foo of lib")),
+    (OPERATORS, f"{X} {{ a = Abs (x) y = Abs (a) }}", has_no("Abs, in 2 nodes; this is the first", "g: a")),
+    (OPERATORS, f"{X} {{ y = com.microsoft.FastGelu (x) }}", has_no("FastGelu of com.microsoft")),
+    (OPERATORS, f"{X} {{ y = Softmax <axis = 2> (x) }}", malformed("Softmax", "its axis is 2, expected 0 or -1")),
+    (OPERATORS, f"{X} {{ y = Softmax <axis = 0> (x) }}", []),
+    (OPERATORS, f"{X} {{ y = Softmax (x) }}", []),
+    (OPERATORS, f"{X} {{ y = Sum ( , x) }}", malformed("Sum", "it lacks the input 0")),
+    (OPERATORS, f"{X} {{ y = Sum (x, , x) }}", malformed("Sum", "it lacks the input 1")),
+    *((target, f"{X} {{ {results} = com.microsoft.BiasGelu ({operands}) }}",
+       malformed("BiasGelu of com.microsoft", fault) if fault else [])
+      for target, results, operands, fault in (
+          *((each, results, operands, fault) for each in (OPERATORS, LISTED) for results, operands, fault in (
+              ("y", "x, x", ""), ("y", "x", "it has 1 inputs, expected 2 to 2"),
+              ("y", "x, x, x", "it has 3 inputs, expected 2 to 2"), ("y", "x, ", "it has 1 inputs, expected 2 to 2"),
+              ("y", ", x", "it lacks the required input 0"), ("y, z", "x, x", "it has 2 outputs, expected 1 to 1"))),
+          (UNCOUNTED, "y", "x, x, x", ""), (UNCOUNTED, "y", "x", "it has 1 inputs, expected 2 to 2"),
+          (UNCOUNTED, "y, z", "x, x", ""))),
+    (OPERATORS, f"{X} {{ y = lib.f (x, x) }} {F.format('Abs (a)')}",
+     [line.replace("g: b", "(unnamed): b") for line in has_no("Abs", "g: b")]),
+    (CALLING, f"{X} {{ y = lib.f (x, x) }} {F.format('Abs (a)')}",
+     ["error unregistered-operator | g: y (f) | t does not load calls of functions of the model, as of f |"
+      f" {_INLINES}"]),
+    (CALLING, f"{X} {{ a = lib.f (x, x) y = lib.f (a, x) }} {F.format('Neg (a)')}",
+     ["error unregistered-operator | g: a (f) | t does not load calls of functions of the model, as of f, in 2 nodes;"
+      f" this is the first | {_INLINES}"]),
+    (replace(CALLING, operators={**OPERATORS.operators, "lib": {"f"}}),
+     f"{X} {{ y = lib.f (x, x) }} {F.format('Neg (a)')}", []),
+    (OPERATORS, f"{X} {{ z = lib.Foo (x) y = lib.Foo (x) }}",
+     has_no("Foo of lib, in 2 nodes; this is the first", "g: z")),
+    (replace(OPERATORS, hazards={"unused-nodes-unread": ""}), f"{X} {{ z = lib.Foo (x) y = lib.Foo (x) }}",
+     has_no("Foo of lib, in 2 nodes; this is the first")),
+    (NO_KERNEL, f"{X} {{ y = Abs (x) }}".replace("float", "float16"), has_no("Abs")),
+    (NO_KERNEL, f"{X} {{ y = Softmax <axis = 2> (x) }}".replace("float", "float16"),
+     [f"error target-lacks-kernel | g: y (Softmax) | t has no Softmax of float16 at opset 20 | {_EXACT}",
+      *malformed("Softmax", "its axis is 2, expected 0 or -1")]),
+    (LISTED, f"{X} {{ y = lib.Foo (x) }}", has_no("Foo of lib: it needs a custom operator library", way_out=_REGISTER)),
+    (LISTED, f"{X} {{ y = other.Foo (x) }}",
+     ["error unregistered-operator | g: y (Foo) | t does not load Foo: the model does not import its domain other |"
+      f" import it, and {_REGISTER}"]),
+    (LISTED, f"{X} {{ y = Swish (x) }}", has_no("Swish at opset 20", way_out="import opset 24, which has it")),
+    (LISTED, f"{X} {{ a = Foo (x) y = Foo (a) }}",
+     [line for at in "ay" for line in has_no("Foo at opset 20", f"g: {at}", _NOWHERE)]),
+    (LISTED, f"{X} {{ y = lib.f (x) }} {F.format('Add (a, c)')}",
+     malformed("this call of f", "it lacks the input c", "pass the input")),
+    (LISTED, f"{X} {{ y = lib.f ( , x) }} {F.format('Add (a, c)')}",
+     malformed("this call of f", "it lacks the input a", "pass the input")),
+    (LISTED, f"{X} {{ y = lib.f (x) }} {F.format('Clip (a, c)')}", []),
+    (LISTED, f"{X} {{ y = lib.f (x) }} {F.format('Neg (a)')}", []),
+    (LISTED, f"{X} {{ y = lib.f (x, x) }} {F.format('Add (a, c)')}", []),
+    *((LISTED, f"{X} {{ y = com.microsoft.QuickGelu <{attribute}> (x) }}",
+       malformed("QuickGelu of com.microsoft", fault) if fault else [])
+      for attribute, fault in (
+          ("alpha = 1.0", ""), ("__beta = 1.0", ""), ("beta = 1.0", "it has no attribute beta"),
+          ("alpha = 1", "its attribute alpha is INT, expected FLOAT"))),
+    (LISTED, "g (float[2,4] x, uint8[4,1,8] w, float[4] s) => (float[2,4] y)"
+     " { y = com.microsoft.MatMulNBits <K = 4, N = 4, bits = 4> (x, w, s) }",
+     malformed("MatMulNBits of com.microsoft", "it lacks the required attribute block_size")),
+    (LISTED, f"{X} {{ y = Relu <alpha = 1.0> (x) }}", malformed("Relu", "it has no attribute alpha")),
+    (LISTED, f"{X} {{ y = Relu <__alpha = 1.0> (x) }}", []),
+    (LISTED, f"{X} {{ y = Sum ( , x) }}", malformed("Sum", "it lacks the input 0")),
+    (LISTED, f"{X} {{ y = Sum (x, , x) }}", []),
+    (LISTED, f"{X} {{ y = ai.onnx.ml.Binarizer (x) }}", []),
+    (LISTED, f"{X} {{ y = ai.onnx.ml.Relu (x) }}",
+     has_no("Relu of ai.onnx.ml: it needs a custom operator library", way_out=_REGISTER)),
+    (replace(LISTED, opsets={"ai.onnx.ml": 2}), f"{X} {{ y = Neg (x) }}",
+     ["error unregistered-operator | g | the model is of version 3 of ai.onnx.ml and t accepts at most 2 | import"
+      " version 2 of ai.onnx.ml"]),
+    (LISTED, f"{X} {{ a = com.microsoft.BiasSplitGelu (x, x) y = com.microsoft.BiasSplitGelu (a, x) }}",
+     ["error target-lacks-kernel | g: a (BiasSplitGelu) | t has no kernel for BiasSplitGelu of float at opset 1, in 2"
+      " nodes; this is the first | choose types that it has a kernel for, or keep the node out of the model"]),
+    (LISTED, f"{X} {{ y = com.microsoft.nchwc.Conv (x, x) }}", []),
+    (LISTED, f"{X} {{ c = d.Constant <value_float = 1.0> () y = Add (x, c) }}", []),
+    (LISTED, f"{X} {{ y = qonnx.custom_op.general.BipolarQuant (x, x) }}",
+     ["error target-lacks-operator | g: y (BipolarQuant) | t has no operator BipolarQuant of qonnx.custom_op.general |"
+      " `optimize(target='t')` replaces it if its parameters are constant"]),
+]  # fmt: skip
+
+
+def _check_words(target: Target, text: str, expected: list[str]) -> None:
+    imports = IMPORTS.replace('"lib"', '"qonnx.custom_op.general" : 1, "lib"')
+    model = onnx_ir.from_proto(onnx.parser.parse_model(imports + text))
+    found = [
+        f"{each.severity.value} {each.code} | {each.site} | {each.message} | {each.help}"
+        for each in all_findings(model, PromotionRules(), target)
+    ]
+    assert found == expected
+
+
+def test_what_a_target_does_not_register_word_for_word() -> None:
+    check_all(_check_words, WORDS)

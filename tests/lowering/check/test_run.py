@@ -15,6 +15,9 @@ import onnx_ir
 import pytest
 
 import castsmith
+from castsmith.ir.errors import OpsetError
+from castsmith.lowering.check.run import all_findings, findings_by_target
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.targets.target import load_target, target_names
 from tests.cli.helpers import CLEAN, MIXED, UNSAFE, Command, write_model
 from tests.house import trees
@@ -194,3 +197,41 @@ def _texts_outside_of_codes(tree: ast.AST) -> Iterator[Any]:
 
 
 _PAGES = ("Rule", "NodeRule", "FindingCode", "RefusalCode")
+
+
+SPLIT = "g (float[2] x) => (y, z) { y, z = Split <num_outputs = 3> (x) }"
+GATHER = "g (float[2,2] x, int64[2,1] i) => (y) { y = GatherND <batch_dims = -1> (x, i) }"
+
+
+@pytest.mark.usefixtures("untried")
+@pytest.mark.parametrize("target", [None, "onnxruntime-cpu"])
+def test_what_would_end_the_process_of_onnx_is_an_error(target: str | None) -> None:
+    for text, op_type in ((SPLIT, "Split"), (GATHER, "GatherND")):
+        found = castsmith.check(
+            onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}'), target=target
+        )
+        message = f"{op_type} has an attribute that does not fit its outputs or the rank of its operand"
+        way_out = "correct the model where it says so, or export it again"
+        assert [(each.code, str(each.site), each.message, each.help) for each in found] == [
+            ("invalid-model", f"g: y ({op_type})", message, way_out)
+        ]
+
+
+def test_a_function_of_a_newer_opset_than_any_is_an_error() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21, "local" : 1]> g (float[2] x) => (float[2] y) { y = local.f (x) }
+        <domain: "local", opset_import: ["" : 99]> f (a) => (b) { b = Relu (a) }"""
+    with pytest.raises(OpsetError, match="unsupported opset 99 of the model"):
+        castsmith.check(onnx.parser.parse_model(text), target="onnxruntime-cpu")
+
+
+BRANCHES = """<ir_version: 10, opset_import: ["" : 21]> g (bool c, string[2] s, float[2] x) => (y) { y = If (c) <
+    then_branch = t () => (string[2] p) { p = Identity (s) }, else_branch = e () => (float[2] q) { q = Abs (x) }> }"""
+
+
+@pytest.mark.usefixtures("untried")
+@pytest.mark.parametrize("text", [BRANCHES, MIXED, FLOAT8, BFLOAT16, QUANTIZER, CLEAN, TOO_NEW])
+def test_the_findings_of_many_targets_are_those_of_each(text: str) -> None:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(text))
+    targets = [load_target(name) for name in ("onnxruntime-cpu", TARGET, "openvino-cpu", "tensorrt-11")]
+    each = {target.name: all_findings(model, PromotionRules(), target) for target in targets}
+    assert findings_by_target(model, targets) == each

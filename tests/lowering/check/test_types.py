@@ -121,6 +121,22 @@ OTHERS: dict[str, tuple[str, list[str]]] = {
             " | `fold_disputed` folds it by the schema's own table | None",
         ],
     ),
+    "a power that is declared with the type of its exponent": (
+        "g (float[2] x, double[2] e) => (double[2] y) { y = Pow (x, e) }",
+        [f"{MIXED} | g: y (Pow) | Pow is declared with their common type, but has x (float) and e (double) | optimize"
+         " makes them double | None"],
+    ),
+    "a result that no opset allows": (
+        "g (float[2] x) => (complex64[2] y) { y = Cast <to = 14> (x) }",
+        ["error type-not-allowed | g: y (Cast) | Cast of opset 21 does not support complex64, the type of y | choose"
+         " another type in the model | None"],
+    ),
+    "a function that imports no standard operators": (
+        """g (float[2] x) => (float[2] y) { y = lib.f (x) }
+            <domain: "lib", opset_import: ["lib" : 1]> f (a) => (b) { b = Relu (a) }""",
+        ["error unknown-operator | (unnamed): b (Relu) | opset 0 of ONNX has no operator Relu | import opset 1, which"
+         " has it | None"],
+    ),
     "a domain that is not imported": (
         "g (float[2] x) => (float[2] y) { y = other.Thing (x) }",
         ["error unknown-operator | g: y (Thing) | the domain other of Thing is not imported | import it"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir
 import onnxruntime
 import pytest
@@ -138,3 +139,17 @@ def test_inferred_shapes_keep_the_names_of_dimensions() -> None:
             "y": "[N,3]",
         }
     assert all(value.shape is None for value in values.values())
+
+
+def test_what_a_block_retypes_stays_and_the_rest_is_undeclared_again() -> None:
+    """Types and shapes that the block declares go after it, unless they were replaced in it."""
+    text = "g (float[2,3] x) => (y) { a = Neg (x) b = Neg (a) c = Neg (b) y = Neg (c) }"
+    model = onnx_ir.from_proto(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}'))
+    a, b, c, y = (node.outputs[0] for node in model.graph)
+    inference = infer_element_types(model, PromotionRules())
+    with inferred_declared(model, inference.types, shapes=Shapes(model, inference)):
+        assert [(value.dtype, value.shape) for value in (a, b, c, y)] == [(DataType.FLOAT, [2, 3])] * 4
+        b.type, c.shape = onnx_ir.TensorType(DataType.UINT8), onnx_ir.Shape([6])
+    assert [(value.dtype, value.shape) for value in (a, b, c, y)] == [
+        (None, None), (DataType.UINT8, None), (None, [6]), (None, None)
+    ]  # fmt: skip

@@ -25,6 +25,12 @@ ROWS: dict[str, Row] = {
     "one rounding of one operand": (f"{XY} {{ y = Sqrt (x) }}", 23, "", EXACT),
     "no rounding": (f"{XY} {{ y = Neg (x) }}", 23, "", None),
     "a move": (f"{XY} {{ y = Transpose (x) }}", 23, "", None),
+    "a scatter that adds": (
+        f"{XY} <int64[4] i = {{3, 2, 1, 0}}> {{ y = ScatterElements <reduction = \"add\"> (x, i, v) }}", 23, "", ONCE,
+    ),
+    "a scatter that selects": (
+        f"{XY} <int64[4] i = {{3, 2, 1, 0}}> {{ y = ScatterElements <reduction = \"max\"> (x, i, v) }}", 23, "", None,
+    ),
     "several roundings": (f"{XY} {{ y = LeakyRelu <alpha = 0.3> (x) }}", 23, "", ONCE),
     "a sum of three": (f"{XY} {{ y = Sum (x, v, x) }}", 23, "", ONCE),
     "a cast to float": ("(HALF[4] x) => (float[4] y) { y = Cast <to = 1> (x) }", 23, "", None),

@@ -1,0 +1,130 @@
+"""Findings about casts and types of a target, word for word, each beside what is one step from it and not reported."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from onnx_ir import DataType
+
+from castsmith.lowering.check.run import all_findings
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.targets.statements import WrongCast
+from castsmith.targets.target import Target
+from tests.lowering.check.test_target import FLOAT8, FP8, HALF, INT8, INT64, LOWER, PLAIN, TO_FLOAT8, model_of
+from tests.sampling import check_all
+
+pytestmark = pytest.mark.usefixtures("untried")
+
+FLOAT, DOUBLE, INT32, UINT64 = (DataType[name] for name in ("FLOAT", "DOUBLE", "INT32", "UINT64"))
+LEFT = "check that your values are not among those, or that their last bits do not matter"
+LATE = WrongCast(frozenset({FLOAT, INT64}), frozenset({FLOAT8, HALF, INT32}), "is late", "")
+INHERENT = replace(LATE, inherent=True, wrong="is early")
+WRONG, DIFFERENT = replace(PLAIN, wrong_casts=(LATE,)), replace(PLAIN, wrong_casts=(INHERENT,))
+ONE_WAY = replace(PLAIN, casts={FLOAT: frozenset({HALF}), FLOAT8: frozenset({FLOAT})})
+BYTES, HALVES = replace(PLAIN, held={INT8: INT32}), replace(PLAIN, held={HALF: FLOAT})
+SMALL, SMALLER = replace(PLAIN, held={INT64: INT32}), replace(PLAIN, held={INT64: INT32, DOUBLE: FLOAT})
+MERGING = replace(PLAIN, hazards={"casts-are-merged": ""})
+DIVIDING = replace(PLAIN, hazards={"quantize-divides-in-float": ""})
+NUMBERS = {"float": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "float16": 10, "double": 11, "uint32": 12,
+           "uint64": 13, "bfloat16": 16, FP8: 17, "int4": 22}  # fmt: skip
+
+
+def cast(source: str, *types: str) -> str:
+    """Casts to each type, one after the other."""
+    names = ["x", *"abc"[: len(types) - 1], "y"]
+    nodes = (f"{y} = Cast <to = {NUMBERS[to]}> ({x})" for x, y, to in zip(names, names[1:], types, strict=False))
+    return f"g ({source}[2] x) => ({types[-1]}[2] y) {{ {' '.join(nodes)} }}"
+
+
+def no_cast(pair: str, node: str = "y", more: str = "") -> str:
+    way_out = f"{LOWER} replaces it if there is an exact replacement"
+    return f"error target-lacks-kernel | g: {node} (Cast) | t has no Cast of {pair}{more} | {way_out}"
+
+
+def wrong(pair: str, how: str, node: str = "y") -> str:
+    message = f"t computes {pair} wrongly: it {how}"
+    return f"error target-miscomputes-cast | g: {node} (Cast) | {message} | {LOWER} replaces it"
+
+
+def note(message: str, place: str = "g: y (Cast)") -> str:
+    return f"note target-miscomputes-cast | {place} | t {message} | {LEFT}"
+
+
+def held(wide: str, small: str, first: str) -> str:
+    return note(f"holds {wide} in {small}: numbers that {small} lacks change, first in {first}", "g")
+
+
+UNDIVIDED = (
+    "error target-miscomputes-cast | g: y (QuantizeLinear) | t computes QuantizeLinear of {} wrongly: it does not round"
+    f" the quotient | {LOWER} replaces it"
+)
+WIDER = "holds int8 in a wider type, and does not wrap"
+UNROUNDED = note("holds float16 in a wider type, so this cast does not round")
+MERGED = note("merges this cast with the one before it, so numbers beyond int32 change")
+TWICE = ", in 2 nodes; this is the first"
+SIZES = "g (float[{}] x) => (int32[1] y) {{ a = Shape (x) y = Cast <to = 6> (a) }}"
+CASES: list[tuple[Target, str, list[str]]] = [
+    (ONE_WAY, TO_FLOAT8, [no_cast(f"float to {FP8}")]),
+    (ONE_WAY, cast(FP8, "float"), []),
+    (ONE_WAY, cast("float", "float16"), []),
+    (ONE_WAY, cast("float16", FP8), []),
+    (ONE_WAY, cast("float", "float"), []),
+    (replace(ONE_WAY, wrong_casts=(LATE,)), TO_FLOAT8, [no_cast(f"float to {FP8}")]),
+    (ONE_WAY, cast("float", FP8, "float", FP8), [no_cast(f"float to {FP8}", "a", TWICE)]),
+    (WRONG, SIZES.format("2"), []),
+    (WRONG, SIZES.format("N"), [wrong("int64 to int32", "is late")]),
+    (WRONG, cast("float16", "float", "float16"), []),
+    (WRONG, cast("bfloat16", "float", "float16"), [wrong("float to float16", "is late")]),
+    (WRONG, cast("double", "float", "float16"), [wrong("float to float16", "is late")]),
+    (WRONG, cast("float", "float16", "float16"), [wrong("float to float16", "is late", "a")]),
+    (DIFFERENT, cast("float", "float16"), [note("casts float to float16 differently: it is early")]),
+    (replace(WRONG, wrong_casts=(INHERENT, LATE)), cast("float", "float16"), [wrong("float to float16", "is late")]),
+    (BYTES, cast("int32", "int8"), [wrong("int32 to int8", WIDER)]),
+    (BYTES, cast("uint8", "int8"), [wrong("uint8 to int8", WIDER)]),
+    (BYTES, cast("int4", "int8"), []),
+    (BYTES, cast("float", "int8"), []),
+    (BYTES, cast("int32", "uint8"), []),
+    (HALVES, cast("float", "float16"), [UNROUNDED]),
+    (HALVES, cast("bfloat16", "float16"), [UNROUNDED]),
+    (HALVES, cast("int64", "float16"), [UNROUNDED]),
+    (HALVES, cast("uint8", "float16"), []),
+    (HALVES, cast("float16", "float"), []),
+    *((MERGING, cast("float", middle, last), [MERGED] * merges)
+      for middle, last, merges in (
+          ("int64", "int32", True), ("int64", "uint64", True), ("uint32", "int32", True), ("uint64", "int64", True),
+          ("uint32", "int64", False), ("int32", "int8", False), ("int64", "float", False), ("int64", "int64", False))),
+    (MERGING, cast("uint64", "int64", "int32"), []),
+    (PLAIN, cast("float", "int64", "int32"), []),
+    *((DIVIDING, f"g ({x}[2] x, {scale} s) => (uint8[2] y) {{ y = QuantizeLinear {precision} (x, s) }}",
+       [UNDIVIDED.format(half)] if half else [])
+      for x, scale, precision, half in (
+          ("float16", "float16", "", "float16"), ("float", "float", "", ""), ("float16", "float", "", ""),
+          ("float", "float", "<precision = 10>", "float16"), ("float", "float", "<precision = 16>", "bfloat16"),
+          ("float16", "float16", "<precision = 1>", ""), ("float16", "bfloat16", "", "bfloat16"))),
+    (DIVIDING, "g (float16[2] x, float16 s) => (float16[2] y) { y = Div (x, s) }", []),
+    (PLAIN, "g (float16[2] x, float16 s) => (uint8[2] y) { y = QuantizeLinear (x, s) }", []),
+    (SMALL, cast("float", "int64"), [held("int64", "int32", "y")]),
+    (SMALL, "g (int64[2] x) => (int64[2] y) { a = Abs (x) y = Abs (a) }", [held("int64", "int32", "x")]),
+    (SMALL, "g (float[2,3] x) => (int64[2] y) { y = Shape (x) }", []),
+    (SMALL, "g (float[N] x) => (int64[1] y) { y = Shape (x) }", [held("int64", "int32", "y")]),
+    (SMALL, "g (float[4] x, float[N] z) => (y) { s = Shape (z) y = Reshape (x, s) }", []),
+    (SMALL, "g (float[4] x, float[N] z) => (y) { s = Shape (z) k = Add (s, s) y = Reshape (x, k) }",
+     [held("int64", "int32", "s")]),
+    (SMALLER, "g (double[2] v, int64[2] x) => (int64[2] y) { y = Cast <to = 7> (v) }",
+     [held("double", "float", "v"), held("int64", "int32", "x")]),
+    (replace(PLAIN, held={INT8: INT32}), "g (int8[2] x) => (int8[2] y) { y = Abs (x) }", []),
+]  # fmt: skip
+
+
+def check_case(target: Target, text: str, expected: list[str]) -> None:
+    found = [
+        f"{each.severity.value} {each.code} | {each.site} | {each.message} | {each.help}"
+        for each in all_findings(model_of(text), PromotionRules(), target)
+        if each.code not in ("lossy-cast-chain", "nan-lost-in-chain", "double-rounding")  # of any target
+    ]
+    assert found == expected
+
+
+def test_casts_and_types_that_are_held_in_others() -> None:
+    check_all(check_case, CASES)
