@@ -158,7 +158,7 @@ def wrapped(array: Array, to: int) -> Array:
 def embeds(a: int, b: int) -> bool:
     """True if the type b holds every value of the type a, its infinities, NaN and zeros included."""
     if BOOL in (a, b) or a == b or not {a, b} <= NUMBERS:
-        return a == b or (a == BOOL and b in NUMBERS)
+        return a == b or (a == BOOL and b in NUMBERS - {SCALE})
     if a in INTEGERS:
         (signed, bits), width = INTEGERS[a], INTEGERS[a][1] - INTEGERS[a][0]
         if b in INTEGERS:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import numpy as np
+import onnx.parser
 import pytest
 from onnx_ir import DataType
 
 import castsmith
 from castsmith.numerics.critical import every_value
+from castsmith.numerics.errors import OptionError
 from castsmith.verification.bounds import Bound, Bounds, Excess, How, exceeding
 
 TYPES = (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT, DataType.FLOAT8E5M2)
@@ -101,3 +104,119 @@ def test_a_summary_counts_the_values_by_how_they_are_known() -> None:
     assert two["a"].margin is None
     assert Bound(-4, 2, "proven", measured=(-1, 2)).margin == 2
     assert Bound(-4, 2, "proven", measured=(0, 0)).margin == math.inf
+
+
+HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
+
+
+def bounded(text: str, **options: Any) -> Bounds:
+    return castsmith.bounds(onnx.parser.parse_model(HEAD + text), **options)
+
+
+_PLAIN = "g (float[2] x, float[2] z, int64[2] n) => (float[2] y) { a = Neg (x) b = Add (a, z) y = Tanh (b) }"
+
+
+def test_bounds_of_declared_ranges() -> None:
+    found = bounded(_PLAIN, ranges={"x": (-1.0, 3.0), "z": (0.0, 0.5)})
+    assert list(found) == ["x", "z", "a", "b", "y"]  # no integers
+    assert {name: found.makers[name] for name in found} == {
+        **{name: name for name in ("x", "z")},
+        "a": "a (Neg)",
+        "b": "b (Add)",
+        "y": "y (Tanh)",
+    }
+    assert found.sources == {"x": (), "z": (), "a": ("x",), "b": ("a", "z"), "y": ("b",)}
+    assert [(bound.low, bound.high, bound.how) for bound in (found["x"], found["a"], found["b"])] == [
+        (-1.0, 3.0, "proven"),
+        (-3.0, 1.0, "proven"),
+        (-3.0, 1.5, "proven"),
+    ]
+    assert found["y"].magnitude <= 1.0
+    assert {bound.dtype for bound in found.values()} == {DataType.FLOAT}
+    assert [bound.depends_on for bound in found.values()] == [()] * 5
+    assert found.settling == []
+
+
+def test_inputs_without_a_range_are_named_with_what_depends_on_them() -> None:
+    found = bounded(_PLAIN, ranges={"x": (-1.0, 3.0)})
+    assert [(name, bound.how, bound.depends_on) for name, bound in found.items()] == [
+        ("x", "proven", ()),
+        ("z", "unknown", ("z",)),
+        ("a", "proven", ()),
+        ("b", "unknown", ("z",)),
+        ("y", "proven", ("z",)),
+    ]
+    assert found.settling == [("z", 2)]
+    both = bounded(_PLAIN)
+    assert both["b"].depends_on == ("x", "z")
+    assert both.settling == [("x", 3), ("z", 2)]
+    page = found._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    assert "2 unknown values depend on the range of z" in page
+    assert page.index("<td>x</td>") < page.index("<td>z</td>")  # the unknown are last
+
+
+def test_ranges_of_what_is_no_input_are_refused() -> None:
+    for name, text in (("w", "unknown input 'w' in ranges; the inputs are x, z, n."), ("a", "unknown input 'a'")):
+        with pytest.raises(OptionError, match=f"^{re.escape(text)}"):
+            bounded(_PLAIN, ranges={name: (0.0, 1.0)})
+    with pytest.raises(OptionError, match="the inputs are none"):
+        bounded("g () => (float y) { y = Constant <value_float = 1.0> () }", ranges={"x": (0.0, 1.0)})
+    with pytest.raises(OptionError, match="x"):
+        bounded(_PLAIN, ranges={"x": (1.0, 0.0)})
+
+
+def test_measured_bounds_are_those_of_all_sets() -> None:
+    sets = [
+        {"x": np.array(numbers, np.float32), "z": np.zeros(2, np.float32), "n": np.zeros(2, np.int64)}
+        for numbers in ([1, 2], [-5, 0.5])
+    ]
+    found = bounded(_PLAIN, inputs=sets)
+    assert [(name, bound.measured, bound.how) for name, bound in found.items()][:4] == [
+        ("x", (-5.0, 2.0), "measured"),
+        ("z", (0.0, 0.0), "measured"),
+        ("a", (-2.0, 5.0), "measured"),
+        ("b", (-2.0, 5.0), "measured"),
+    ]
+    assert (found["a"].low, found["a"].high, found["a"].assumes, found["a"].least_magnitude) == (-2.0, 5.0, (), 0.0)
+    assert (found["y"].how, found["y"].measured) == ("proven", (pytest.approx(-0.9640276), pytest.approx(0.9999092)))
+    assert bounded(_PLAIN, inputs=sets, ranges={"x": (-9.0, 9.0), "z": (1, 2)})["b"].margin == 11 / 5
+
+
+def test_measured_nan_and_infinities() -> None:
+    text = "g (float[2] x) => (float[2] y) { y = Sqrt (x) }"
+    for numbers, measured, nan in (([4, -1], (2.0, 2.0), True), ([-1, -4], None, True), ([4, 9], (2.0, 3.0), False)):
+        bound = bounded(text, inputs={"x": np.array(numbers, np.float32)})["y"]
+        assert (bound.how, bound.measured, bound.may_be_nan) == ("measured", measured, nan)
+    bound = bounded(text, inputs={"x": np.array([np.inf, 1], np.float32)})["y"]
+    assert (bound.low, bound.high) == (1.0, math.inf)
+    empty = "g (float[N] x) => (float[N] y) { y = Sqrt (x) }"
+    assert bounded(empty, inputs={"x": np.zeros(0, np.float32)})["y"].how == "unknown"
+
+
+_CALLED = """g (float[2] x, float[2] z) => (float[2] y, float[2] w) {{ y = l.f (x) w = l.f (z) }}
+    <domain: "l", opset_import: ["" : 23]> f (p) => (q) {{ r = Neg (p) q = {} (r) }}"""
+
+
+def test_a_value_of_a_function_has_one_bound_for_all_calls() -> None:
+    text = HEAD.replace("]>", ', "l" : 1]>') + _CALLED.format("Identity")
+    ranges = {"x": (-1.0, 2.0), "z": (0.0, 5.0)}
+    found = castsmith.bounds(onnx.parser.parse_model(text), ranges=ranges)
+    assert {name: (bound.low, bound.high) for name, bound in found.items()} == {
+        "x": (-1.0, 2.0),
+        "z": (0.0, 5.0),
+        "y": (-2.0, 1.0),
+        "w": (-5.0, 0.0),
+        "l::f/p": (-1.0, 5.0),
+        "l::f/r": (-5.0, 1.0),
+        "l::f/q": (-5.0, 1.0),
+    }
+    assert found.sources["y"] == ("x", "l::f/q")
+    assert found.sources["l::f/q"] == ("l::f/r",)
+    assert found.makers["l::f/r"] == "l::f/r (Neg)"
+
+
+def test_values_of_one_name_have_the_wider_bound() -> None:
+    text = """g (float[2] x, bool c) => (float[2] y) { y = If (c) <then_branch = t () => (float[2] a) { a = Neg (x) },
+        else_branch = e () => (float[2] a) { a = Abs (x) }> }"""
+    found = bounded(text, ranges={"x": (-1.0, 2.0)})
+    assert (found["a"].low, found["a"].high, found["a"].how) == (-2.0, 2.0, "proven")

@@ -102,7 +102,7 @@ def _loop(
     open_end = any(tensor is not None and tensor.undefined is not None for tensor in (trips, condition))
     start = list(inputs[2:])
     if None in node.inputs[2:]:
-        raise EngineError(f"Loop {node.name or ''} has a state without an initial value, which is not supported.")
+        raise EngineError(f"{_title(node)} has a state without an initial value, which is not supported.")
 
     def step(turn: int, states: list[Content], *, trial: bool = False) -> list[Content]:
         entry = [Tensor(np.array(turn, np.int64)), Tensor(np.array(True)), *states]
@@ -112,7 +112,7 @@ def _loop(
     collected: list[list[Tensor]] = [[] for _ in range(len(node.outputs) - len(states))]
     turn, nodes = 0, len(body)
     while going and (limit is None or turn < limit):
-        run.budget.turn(f"Loop {node.name or ''}".strip(), nodes)
+        run.budget.turn(_title(node), nodes)
         outcome = step(turn, states)
         last = _tensor(node, outcome[0])
         going, turn = bool(np.all(last.array)), turn + 1
@@ -168,7 +168,7 @@ def _turns(
     states, types = _settled(run, start, lambda states: step(0, states, trial=True)[:count])
     collected: list[list[Tensor]] = [[] for _ in range(len(body.outputs) - count)]
     for turn in range(turns):
-        run.budget.turn(f"Scan {node.name or ''}".strip(), len(body))
+        run.budget.turn(_title(node), len(body))
         results = step(turn, states)
         states = [_as(content, dtype) for content, dtype in zip(results[:count], types, strict=True)]
         for elements, element in zip(collected, results[count:], strict=True):
@@ -243,9 +243,13 @@ def _as(content: Content, dtype: DataType | None) -> Content:
     return Tensor(cast(content.array, dtype), content.undefined)
 
 
+def _title(node: onnx_ir.Node) -> str:
+    return f"{node.op_type} {node.name or ''}".strip()
+
+
 def _tensor(node: onnx_ir.Node, content: Content) -> Tensor:
     if not isinstance(content, Tensor):
-        raise EngineError(f"{node.op_type} {node.name or ''} needs a tensor, but its operand is not one.")
+        raise EngineError(f"{_title(node)} needs a tensor, but its operand is not one.")
     return content
 
 
@@ -295,7 +299,7 @@ def _sequence_map(
 
 def _sequence(node: onnx_ir.Node, content: Content) -> list[Content]:
     if not isinstance(content, list):
-        raise EngineError(f"{node.op_type} {node.name or ''} needs a sequence.")
+        raise EngineError(f"{_title(node)} needs a sequence.")
     return content
 
 

@@ -73,7 +73,7 @@ class Coverage:
         if not summary.finite:
             summary.finite = kind not in (Kind.FLOATING, Kind.COMPLEX) or bool(np.isfinite(tensor.array).any())
         if not summary.varied:
-            bits = bits_of(tensor.array).reshape(-1)
+            bits = bits_of(tensor.array).reshape(tensor.array.size, -1)
             first = bits[0] if summary.whole is None else summary.whole
             summary.whole, summary.varied = first, bool(np.any(bits != first))
 

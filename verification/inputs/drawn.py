@@ -241,10 +241,10 @@ class Inputs:
             texts = [*(text for text in need.demanded if isinstance(text, str)), *self._texts]
             return (every := np.array(texts, object)), every
         if row.kind is Kind.COMPLEX:
-            parts = classes_of_values(DataType.FLOAT, self._targets)[1]
-            mixed = np.empty(parts.shape, dtype.numpy())
-            mixed.real, mixed.imag = parts, np.random.default_rng(0).permutation(parts)
-            return mixed[:64], mixed
+            parts, rng = classes_of_values(DataType.FLOAT, self._targets), np.random.default_rng(0)
+            mixed = np.concatenate(parts).astype(dtype.numpy())
+            mixed.imag = np.concatenate([*map(rng.permutation, parts)])
+            return mixed[: len(parts[0])], mixed
         required, pool = classes_of_values(dtype, self._targets)
         needed = neighbourhood([*need.demanded, *need.wanted], dtype)
         required, pool = np.concatenate([needed, required]), np.concatenate([needed, required, pool])
@@ -258,7 +258,7 @@ class Inputs:
         """Return the numbers of a uniform set."""
         demanded = [n for need in self.needs.values() for n in need.demanded if not isinstance(n, str)]
         constants = dict.fromkeys(number for reach in self._reaches for number in reach.wanted)
-        near = [sign * (number + step) for number in constants for sign, step in ((1, 0), (1, 1), (1, -1))]
+        near = [number + step for number in constants for step in (0, 1, -1)]
         common = [0.0, 1.0, -1.0, 2.0, 3.0, 0.25, -0.25, 5.0, 16.0, 100.0, -100.0, 1e4, -1e4, 1e30, -1e30]
         return list(dict.fromkeys([*demanded, *near[:96], *common]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import onnx_ir
 import pytest
 
 import castsmith
+from castsmith.verification.diff.graphs import attribute_changes
+from castsmith.verification.diff.keys import Keys
 from castsmith.verification.diff.models import rewrites_between
 from castsmith.verification.diff.tensors import tensor_difference
 
@@ -467,6 +470,28 @@ def test_attributes_of_tensors_and_graphs(before: list[Any], after: list[Any], e
     assert changes(one, other) == [("attribute-changed", "g: a (n)", *expected)]
     assert changes(one, one) == []
     assert changes(other, other) == []
+
+
+def test_attributes_that_refer_to_a_parameter() -> None:
+    """One that refers differs from one that states a value, and from one that refers to another."""
+    keys = Keys()
+
+    def node(attribute: onnx.AttributeProto, refers: str = "") -> onnx_ir.Node:
+        made = onnx.NodeProto(op_type="n", domain="f", output=["y"])
+        made.attribute.add().CopyFrom(attribute)
+        if refers:
+            made.attribute[0].Clear()
+            made.attribute[0].name, made.attribute[0].type = "a", attribute.type
+            made.attribute[0].ref_attr_name = refers
+        return onnx_ir.from_proto(made)
+
+    for value in (3, tensor(1, 2), graph("r = Identity (r0)")):
+        plain, one, other = (node(attribute(value), refers) for refers in ("", "p", "q"))
+        for a, b in itertools.product((plain, one, other), repeat=2):
+            found = list(attribute_changes(a, b, "g", keys))
+            assert [change.subject for change in found] == ["attribute a"] * (a is not b)
+            texts = {text for change in found for text in (change.before, change.after)}
+            assert ("@p" in str(texts)) is (one in (a, b) and a is not b)
 
 
 def test_graphs_of_one_attribute_are_compared() -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 import onnx
 import onnx_ir
 import pytest
 
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.verification.evaluate.engines import Engine, EngineError
+from castsmith.verification.evaluate.evaluator import Evaluator
 from tests.verification.evaluate.test_evaluator import HEAD, NUMBERS, F, T, run, undefined
 
 
@@ -83,3 +89,129 @@ def test_scan_over_texts() -> None:
         y = Scan <num_scan_inputs = 1, body = b (string e) => (string r) {{ r = StringConcat (e, e) }}> (x) }}"""
     found = run(onnx_ir.from_proto(onnx.parser.parse_model(text)), {"x": np.array(["a", "b"], object)})
     assert found["y"].array.tolist() == ["aa", "bb"]
+
+
+LOOPED = """y, z = Loop (m, c, s) <body = b (int64 i, bool k, int8 a) => (bool ko, int8 r, int64 q) {
+    o = Constant <value = int8 {1}> () three = Constant <value_int = 3> () ko = Less (i, three) r = Add (a, o)
+    q = Identity (i) }>"""
+
+
+@pytest.mark.parametrize(
+    ("trips", "condition", "turns"),
+    [
+        (0, True, 0),
+        (1, True, 1),
+        (2, True, 2),
+        (9, True, 4),
+        (9, False, 0),
+        (None, True, 4),
+        (2, None, 2),
+        (9, None, 4),
+    ],
+)
+def test_the_turns_of_a_loop(trips: int | None, condition: bool | None, turns: int) -> None:
+    """It ends after its trips, or when its condition is false: an operand that is left out does not end it."""
+    text = f"{HEAD} g (int64 m, bool c, int8 s) => (int8 y, int64[N] z) {{ {LOOPED} }}"
+    text = text.replace("(m, c, s) <", f"({'' if trips is None else 'm'}, {'' if condition is None else 'c'}, s) <")
+    model = onnx_ir.from_proto(onnx.parser.parse_model(text))
+    evaluator = Evaluator(model, PromotionRules(), Engine("reference"))
+    feeds = {"m": np.array(trips or 0), "c": np.array(bool(condition)), "s": np.array(5, np.int8)}
+    found: dict[str, Any] = dict(evaluator.run(feeds))
+    assert found["y"].array.tolist() == 5 + turns
+    assert (found["z"].array.tolist(), found["z"].array.dtype) == ([*range(turns)], np.int64)
+    loop = next(node for node in model.graph if node.op_type == "Loop")
+    assert evaluator.coverage.ways[(), loop] == {str(min(turns, 2))}
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_undefined_trips_and_conditions_make_all_undefined(place: int) -> None:
+    """The trips, the first condition, and that of a turn."""
+    begin = f"at = Constant <value_int = {place}> () e = Gather (u, at) k = Cast <to = 9> (e) w = Cast <to = 7> (k)"
+    body = "<body = b (int64 i, bool q, int8[4] a) => (bool ko, int8[4] r, int8 s) {"
+    body += " ko = KO r = Neg (a) s = Gather (a, i) }>"
+    for operands, again in (
+        ("w, t, n", "Identity (q)"),
+        ("w, , n", "Identity (q)"),
+        ("m, k, n", "Identity (q)"),
+        ("m, t, n", "Identity (k)"),
+    ):
+        line = f"{begin} t = Constant <value = bool {{1}}> () y, z = Loop ({operands}) {body.replace('KO', again)}"
+        for text, more in ((line, ""), (line.replace("y, z =", "z, y ="), "z")):
+            outputs = "int8[N] y, int8[4] z" if more else "int8[4] y, int8[N] z"
+            marks = undefined(text, outputs, n=NUMBERS, m=np.array(2))
+            assert (all(marks) and bool(marks)) is (place == 1), (operands, again, marks)
+
+
+MIXED = """<ir_version: 10, opset_import: ["" : 21]> g (bool c, float16[2] x, float[2] z)
+    => (y) { y = If (c) <then_branch = t () => (float16[2] a) { a = Neg (x) },
+    else_branch = e () => (float[2] b) { b = OP }> }"""
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+def test_branches_of_two_types_have_their_common_type(chosen: bool) -> None:
+    """And the taken branch its own if the other does not run."""
+    feeds = {"c": np.array(chosen), "x": np.array([1, 2], np.float16), "z": np.array([3, 4], np.float32)}
+    for op, dtypes in (("Abs (z)", ["float32"] * 2), ("Nothing (z)", ["float16"])):
+        model = onnx_ir.from_proto(onnx.parser.parse_model(MIXED.replace("OP", op)))
+        if op.startswith("Nothing") and not chosen:
+            continue
+        result: Any = Evaluator(model, PromotionRules(promote_unsafe=True), Engine("reference")).run(feeds)["y"]
+        assert [result.array.dtype.name] == dtypes[:1]
+        assert result.array.tolist() == ([-1, -2] if chosen else [3, 4])
+
+
+STATES = """<ir_version: 10, opset_import: ["" : 21]> g (int64 m, float16[2] x, float[2] z) => (y, w) {
+    t = Constant <value = bool {1}> () y, w = Loop (m, t, x) <body = b (int64 i, bool k, v) => (bool ko, r, q) {
+    ko = Identity (k) r = Add (v, z) q = Identity (v) }> }"""
+
+
+def test_a_state_that_is_widened_is_wide_from_the_first_turn() -> None:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(STATES))
+    x, z = np.array([1, 2], np.float16), np.array([0.5, 2**-20], np.float32)
+    for turns in (0, 1, 3):
+        evaluator = Evaluator(model, PromotionRules(promote_unsafe=True), Engine("reference"))
+        found: dict[str, Any] = dict(evaluator.run({"m": np.array(turns), "x": x, "z": z}))
+        assert (found["y"].array.dtype, found["w"].array.dtype) == (np.float32, np.float32)
+        assert found["y"].array.tolist() == [1 + turns * 0.5, 2 + turns * 2**-20]
+        assert found["w"].array.shape == (turns, 2)
+
+
+TWO_SCANS = """{head} g (float s, float[3] p, float[2, 3] q) => (float t, float[3] u, float[N, M] v) {{
+    t, u, v = Scan <num_scan_inputs = 2{more}, body = b (float a, float e, float[2] f)
+    => (float r, float h, float[2] k) {{
+    r = Add (a, e) h = Identity (r) k = Mul (f, e) }}> (s, p, q) }}"""
+
+
+def test_each_scanned_input_and_output_has_its_own_entry() -> None:
+    """The second one is scanned along its last axis, and stacked along it backwards."""
+    more = ", scan_input_axes = [0, 1], scan_input_directions = [0, 1], scan_output_axes = [0, 1]"
+    text = TWO_SCANS.format(head=HEAD, more=f"{more}, scan_output_directions = [0, 1]")
+    q = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
+    given = {"s": np.array(100, np.float32), "p": np.array([1, 10, 1000], np.float32), "q": q}
+    found = run(onnx_ir.from_proto(onnx.parser.parse_model(text)), given)
+    assert found["t"].array.tolist() == 1111
+    assert found["u"].array.tolist() == [101, 111, 1111]
+    assert found["v"].array.tolist() == [[1000, 20, 3], [4000, 50, 6]]
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("q = SequenceConstruct (x, x) y = Loop (n, t, q) <body = b (int64 i, bool k, v) => (k2, w) {"
+         " k2 = Identity (v) w = Identity (v) }>", "Loop needs a tensor, but its operand is not one."),
+        ("y = SequenceMap (x) <body = b (float a) => (float r) { r = Neg (a) }>", "SequenceMap needs a sequence."),
+        ("z, y = Loop (n, t, x) <body = b (int64 i, bool k, v) => (bool k2, w, s) { k2 = Identity (k) w = Identity (v)"
+         " o = Constant <value_int = 1> () e = Constant <value_int = 0> () s = Range (e, i, o) }>",
+         "tensors of different shapes cannot be joined ("),
+        ("y = Loop (n, t, missing) <body = b (int64 i, bool k, v) => (bool k2, w) { k2 = Identity (k)"
+         " w = Identity (x) }>", "Loop has a state without an initial value, which is not supported."),
+        ("e = Optional <type = float> () y = OptionalGetElement (missing)",
+         "OptionalGetElement gets an empty optional."),
+    ],
+)  # fmt: skip
+def test_what_is_refused(body: str, text: str) -> None:
+    proto = onnx.parser.parse_model(f"{HEAD} g (int64 n, bool t, float[2] x) => (y) {{ {body} }}")
+    for node in proto.graph.node:
+        node.input[:] = ["" if name == "missing" else name for name in node.input]
+    with pytest.raises(EngineError, match=re.escape(text)):
+        run(onnx_ir.from_proto(proto), {"n": np.array(2), "t": np.array(True), "x": np.zeros(2, np.float32)})

@@ -136,3 +136,100 @@ def test_mild_sets_of_a_model_are_the_same_again() -> None:
     assert all(len(numbers) == 6 for _, numbers in made[0])
     first = maker("float[6] x").make("mild", 1)["x"]
     assert np.asarray(first).tolist() in [numbers for _, numbers in made[0]]
+
+
+def test_numbers_of_uniform_sets() -> None:
+    """Those that are demanded, those that are compared with, with their neighbours, and common ones."""
+    inputs = maker(
+        "float[2] x, int64[2] n", body="k = Constant <value_float = 7.0> () y = Less (x, k)", output="bool[N] y"
+    )
+    inputs.needs["x"].demanded.update(dict.fromkeys((0.75, "text")))
+    every = [inputs.make(kind, number) for kind, number in inputs.uniform()]
+    numbers = [float(np.asarray(feeds["x"])[0]) for feeds in every]
+    common = [0.0, 1.0, -1.0, 2.0, 3.0, 0.25, -0.25, 5.0, 16.0, 100.0, -100.0, 1e4, -1e4, 1e30, -1e30]
+    assert numbers == [*map(np.float32, [0.75, 7.0, 8.0, 6.0, -7.0, -6.0, -8.0, *common])]
+    assert all((np.asarray(feeds["x"]) == number).all() for feeds, number in zip(every, numbers, strict=True))
+    integers = [np.asarray(feeds["n"]).tolist() for feeds in every]
+    assert integers[:6] == [[0, 0], [7, 7], [8, 8], [6, 6], [-7, -7], [-6, -6]]
+    assert integers[-2:] == [[2**63 - 1] * 2, [-(2**63)] * 2]
+
+
+def test_what_is_required_is_fed_first_and_once() -> None:
+    """Two bools, every number of a byte, the numbers that are demanded, and texts."""
+    assert sorted(
+        np.concatenate([np.asarray(made("int8[64] x", "adversarial", n, output="int8[N] y")) for n in range(1, 5)])
+    ) == [*range(-128, 128)]
+    inputs = maker("float[8] x")
+    inputs.needs["x"].demanded[0.3] = None
+    first = np.asarray(inputs.make("adversarial", 1)["x"])
+    assert np.float32(0.3) in first[:3]
+    texts = maker("string[2] x", output="string[N] y")
+    texts.needs["x"].demanded["mine"] = None
+    assert np.asarray(texts.make("mild", 1)["x"]).tolist()[0] == "mine"
+    second = [np.asarray(texts.make("finite", n)["x"]).tolist() for n in (1, 2)]
+    assert not {*second[0]} & {*second[1]}
+
+
+def test_complex_numbers_have_all_kinds_of_parts() -> None:
+    fed = np.asarray(made("complex64[100] x", "adversarial", 1, output="complex64[N] y"))
+    for part in (np.real(fed), np.imag(fed)):
+        assert np.isnan(part).any()
+        assert np.isinf(part).any()
+        assert (part == 0).any()
+    assert (np.real(fed) != np.imag(fed)).any()
+
+
+def test_plain_numbers_are_of_three_sizes() -> None:
+    sizes = [float(np.abs(made("float[4000] x", "finite", number)).mean()) for number in (3, 1, 2)]
+    mean = float(np.sqrt(2 / np.pi))
+    assert sizes == pytest.approx([mean, 4 * mean, mean / 4], rel=0.1)
+    mild = [np.abs(made("float[4000] x", "mild", number)).mean() for number in (1, 2, 3)]
+    assert mild == pytest.approx([mean] * 3, rel=0.1)
+
+
+def test_a_sparse_set_has_a_few_critical_values() -> None:
+    for size, count in ((64, 2), (31, 1), (320, 10)):
+        plain, sparse = (np.asarray(made(f"float[{size}] x", kind, 1)) for kind in ("finite", "sparse"))
+        assert plain.shape == sparse.shape
+        assert (
+            1
+            <= (np.abs(sparse) > 20).sum() + (~np.isfinite(sparse)).sum() + (sparse == 0).sum() + count
+            <= 2 * count + 1
+        )
+
+
+def test_large_arrays_repeat() -> None:
+    size = (1 << 20) + 7
+    fed = np.asarray(made(f"float[{size + 3}] x", "finite", 1))
+    assert np.array_equal(fed[size:], fed[:3])
+    whole = np.asarray(made(f"float[{size}] x", "finite", 1))
+    assert np.array_equal(whole, fed[:size])
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high"), [("int8", -128, 127), ("uint64", 0, 2**64 - 1), ("int64", -(2**63), 2**63 - 1)]
+)
+def test_numbers_fit_their_type(kind: str, low: int, high: int) -> None:
+    inputs = maker(f"{kind}[2] x", output=f"{kind}[N] y")
+    value = inputs.values[0]
+    numbers = np.array([-1e30, 1e30, np.nan, 2.0, np.inf])
+    fitting = inputs._fitting(value, numbers, onnx_ir.DataType[kind.upper()])  # pyright: ignore[reportPrivateUsage]
+    assert [*map(int, fitting)] == [low, high, 0, 2, high]
+    inputs.needs["x"] = Needs(low=1, high=9, nonzero=True)
+    fitting = inputs._fitting(value, numbers, onnx_ir.DataType[kind.upper()])  # pyright: ignore[reportPrivateUsage]
+    assert [*map(int, fitting)] == [1, 9, 1, 2, 9]
+
+
+def test_sets_in_turn() -> None:
+    inputs = maker("float[64] x")
+    mild = [("mild", number) for number in (1, 2, 3)]
+    turn = [("adversarial", 1), ("finite", 1), ("adversarial", 2), ("sparse", 1), ("adversarial", 3), ("finite", 2)]
+    assert list(inputs.plan(6)) == [*turn, *mild]
+    assert list(inputs.plan(2, ordinary=True)) == [("ordinary", 1), ("ordinary", 2), *mild]
+    assert list(inputs.plan(0)) == mild
+    byte = maker("int8[100] x", output="int8[N] y")
+    assert list(byte.more(1)) == [("adversarial", 2), ("adversarial", 3)]
+    assert list(byte.more(3)) == [("adversarial", 3)]
+    assert len(list(maker("int8 x, int8[3] z", output="int8 y").more(0))) == 256
+    assert inputs.elements({}) == 64
+    assert maker("float[N, 3] x, float[2] z", output="float[A, B] y").elements({"N": 5}) == 17
