@@ -319,6 +319,38 @@ def test_an_unknown_name_is_answered_by_the_most_similar(castsmith: Command, wor
     assert ended.err.endswith(f"{text}\n")
 
 
+OF_OTHER_TOOLS = {
+    "compare": "castsmith diff or verify does that.",
+    "inspect": "castsmith info does that.",
+    "lint": "castsmith check does that.",
+    "repair": "castsmith optimize --repair-only does that.",
+    "rule": "castsmith explain does that.",
+    "run": "castsmith verify does that.",
+    "simplify": "castsmith optimize does that.",
+    "slim": "castsmith optimize does that.",
+    "convert --fp16": "did you mean --to float16?",
+    "convert --half": "did you mean --to float16?",
+    "convert --bf16": "did you mean --to bfloat16?",
+    "convert --dtype=float16": "did you mean --to?",
+    "convert --precision=fp16": "did you mean --to?",
+    "convert --keep-io-types": "did you mean --io keep?",
+    "convert --op-block-list=Relu": "did you mean --keep?",
+    "convert --input-shape=x:1": "did you mean --shape?",
+    "check --fix": "did you mean castsmith optimize?",
+    "optimize --check-n=3": "did you mean --verify?",
+}
+"""Commands and options of onnxsim, onnxslim, Polygraphy, onnxconverter-common and linters, and what is said of them."""
+
+
+@pytest.mark.parametrize("words", OF_OTHER_TOOLS)
+def test_names_of_other_tools_lead_to_ours(castsmith: Command, words: str) -> None:
+    command, *options = words.split()
+    ended = castsmith(command, "a.onnx", *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert is_one_sentence(ended.err)
+    assert ended.err.endswith(f" {OF_OTHER_TOOLS[words]}\n")
+
+
 PLUGIN = """<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
 plugin (float[3, 3] x) => (float[3, 3] z) {
     y = Relu (x)

@@ -103,10 +103,16 @@ def conditions(source: str) -> Iterator[tuple[ast.expr, str]]:
 def omissions(source: str) -> Iterator[tuple[ast.expr | ast.stmt | ast.keyword, str]]:
     """Yield what can be forgotten, with what leaves it out: a named argument, a step, a member of a set or list.
 
-    And the least for the largest.
+    And the least for the largest. `strict` of zip and annotations have no effect.
     """
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AnnAssign | ast.arg):
+            node.annotation = ast.Constant(None)
+    for node in ast.walk(tree):
         match node:
+            case ast.Call(func=ast.Name(id="zip")):
+                pass
             case ast.Call(func=ast.Name(id="min" | "max" as name) as function, keywords=named):
                 yield function, "max" if name == "min" else "min"
                 yield from ((argument, "**{}") for argument in named)
