@@ -43,7 +43,7 @@ def outside(x: Interval, array: Array, *, shaped: bool = True) -> str | None:
     """
     if not shaped:
         x = collapsed(x, None)
-        if is_integer(x.dtype) and x.dtype is not None and array.dtype.kind in "iu":
+        if is_integer(x.dtype) and array.dtype.kind in "iu":
             array = array.astype(x.dtype.numpy())
     if x.dims is not None and (
         len(x.dims) != array.ndim or any(dim not in (None, n) for dim, n in zip(x.dims, array.shape, strict=True))

@@ -27,12 +27,12 @@ def tensors_of(array: Any, dtype: DataType, folder: Path) -> dict[str, onnx_ir.T
     shape, size = onnx_ir.Shape(array.shape), len(plain.tobytes())
     outside = onnx_ir.ExternalTensor("data", 3, size, dtype, shape=shape, name="w", base_dir=str(folder))
     numbers = onnx_ir.tensor(array.astype(np.float64))
-    flat = array.reshape(-1)
+    parts: list[Any] = np.array_split(array.reshape(-1), 3)
     return {
         "memory": plain,
         "file": StoredTensor(outside, DataFile((folder / "data").resolve())),
         "computed": streaming.computed(numbers, dtype, lambda piece: piece.astype(array.dtype), "w"),
-        "streamed": streaming.streamed(array.shape, dtype, lambda: iter(np.array_split(flat, 3)), "w"),
+        "streamed": streaming.streamed(array.shape, dtype, lambda: iter(parts), "w"),
     }
 
 
