@@ -12,7 +12,14 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.numerics.types import ELEMENT_TYPES
-from castsmith.targets.kernels import operands_of_several_types, takes_identity, takes_operator, takes_type
+from castsmith.targets.kernels import (
+    broken_block_rule,
+    operands_of_several_types,
+    takes_identity,
+    takes_operator,
+    takes_type,
+    varied_input,
+)
 from castsmith.targets.statements import TargetError
 from castsmith.targets.target import (
     TARGETS_FOLDER,
@@ -191,3 +198,58 @@ def test_a_target_of_a_package_is_itself_or_a_path(tmp_path: Path) -> None:
 def test_an_unknown_target(name: str) -> None:
     with pytest.raises(TargetError, match=rf"^unknown target '{name}'; "):
         load_target(name)
+
+
+def test_the_input_that_rows_describe() -> None:
+    """The first one with elements: of Where not the condition."""
+    names = ("Add", "Where", "Gather", "OneHot", "Unknown")
+    assert [varied_input(name) for name in names] == [0, 1, 0, 2, 0]
+
+
+_RULES = ("whole-blocks", "zero-points-of-blocks")
+_Q, _DQ = "QuantizeLinear", "DequantizeLinear"
+
+
+@pytest.mark.parametrize(
+    ("op_type", "shape", "attributes", "inputs", "expected"),
+    [
+        (_DQ, (4, 6), {"block_size": 3}, 3, None),
+        (_DQ, (4, 6), {"block_size": 4}, 3, "whole-blocks"),  # along axis 1, the default
+        (_DQ, (4, 6), {"block_size": 4, "axis": 0}, 3, None),
+        (_DQ, (4, 6), {"block_size": 4, "axis": -1}, 3, "whole-blocks"),
+        (_DQ, (4, 6), {"block_size": 4, "axis": -2}, 3, None),
+        (_DQ, (4, 6), {"block_size": 3, "axis": -2}, 3, "whole-blocks"),
+        (_DQ, (4, 6), {"block_size": 4, "axis": 2}, 3, None),  # no axis
+        (_DQ, (4, 6), {"block_size": 4, "axis": -3}, 3, None),
+        (_DQ, (6,), {"block_size": 3, "axis": 0}, 3, "whole-blocks"),  # one dimension
+        (_DQ, (4, "n"), {"block_size": 4}, 3, None),
+        (_DQ, None, {"block_size": 4}, 3, None),
+        (_DQ, (4, 6), {"block_size": 0}, 3, None),
+        (_DQ, (4, 6), {"block_size": 1}, 3, None),
+        (_DQ, (6,), {"block_size": 1, "axis": 0}, 3, "whole-blocks"),
+        (_DQ, (4, 6), {}, 3, None),
+        (_DQ, (4, 6), {"block_size": 3}, 2, None),  # DequantizeLinear needs no zero point
+        ("Add", (4, 6), {"block_size": 4}, 3, None),
+        (_Q, (4, 6), {"block_size": 3}, 3, None),
+        (_Q, (4, 6), {"block_size": 3}, 2, "zero-points-of-blocks"),
+        (_Q, (4, "n"), {"block_size": 3}, 3, "zero-points-of-blocks"),
+        (_Q, None, {"block_size": 3}, 3, "zero-points-of-blocks"),
+        (_Q, (4, 6), {"block_size": 4}, 3, "whole-blocks"),
+        (_Q, (4, 6), {}, 2, None),
+    ],
+)
+def test_rules_of_blocks(
+    op_type: str, shape: tuple[Any, ...] | None, attributes: dict[str, int], inputs: int, expected: str | None
+) -> None:
+    values = [onnx_ir.Value(name=f"x{i}") for i in range(inputs)]
+    values[0].shape = None if shape is None else onnx_ir.Shape(shape)
+    node = onnx_ir.node(op_type, values, attributes)
+    assert broken_block_rule(node, target(quantization=dict.fromkeys(_RULES, ""))) == expected
+    for rule in _RULES:
+        alone = broken_block_rule(node, target(quantization={rule: ""}))
+        assert alone in (None, rule)
+        assert alone == expected or rule != expected
+    assert broken_block_rule(node, target(quantization={})) is None
+    empty = onnx_ir.node(op_type, [*values[:2], None], attributes)
+    no_point = op_type == _Q and "block_size" in attributes
+    assert broken_block_rule(empty, target(quantization={_RULES[1]: ""})) == (_RULES[1] if no_point else None)
