@@ -118,6 +118,7 @@ KINDS: list[tuple[int, str, set[str]]] = [
     (10, "l = Clip (x, x)", {"surplus"}),  # opset 11 has it
     (10, "l = Clip (x, x, x, x)", {"surplus", "operands"}),
     (21, "l, m = Add (x, x)", {"surplus", "results"}),
+    (21, "l, m, o, p = Dropout (x)", {"surplus", "results"}),
     (21, "l = Add (x)", set()),
     (21, "l = Clip (, x)", set()),
     (21, "l = Concat (x)", set()),

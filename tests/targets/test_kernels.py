@@ -80,6 +80,24 @@ def test_a_target_of_unknown_kernels_has_those_of_the_default() -> None:
     assert not takes_operator("Add", _F, 21, replace(found, lacks=frozenset({_F})))
 
 
+def test_a_target_of_unknown_kernels_with_some_rows() -> None:
+    """They decide for their types."""
+    found = target(
+        unknown=("kernels",), kernels={_H: {"Add": 14}}, probed=frozenset[str](), lacks=frozenset[DataType]()
+    )
+    assert [takes_operator("Add", _H, opset, found) for opset in (13, 14)] == [False, True]
+    assert not takes_operator("Add", DataType.BFLOAT16, 21, found)  # nor does the default take it
+    assert not takes_operator("Add", DataType.BFLOAT16, 21, None)
+
+
+def test_an_index_goes_by_the_schema_whatever_its_row() -> None:
+    found = target(kernels={_F: {"Gather": 1}, DataType.INT64: {"Add": 1}}, probed=frozenset(("Gather", "Add")))
+    assert takes_type(node_of("Gather", _F, DataType.INT64), 1, DataType.INT64, {"": 13}, found)
+    assert not takes_type(node_of("Gather", _F, DataType.INT64), 0, DataType.INT64, {"": 13}, found)
+    scaler = node_of("Scaler", _F, domain="ai.onnx.ml")
+    assert not takes_type(scaler, 0, _F, {"": 13, "ai.onnx.ml": 1}, target(probed=frozenset[str]()))
+
+
 def test_an_identity_of_a_type() -> None:
     assert takes_identity(_H, {"": 13}, target())
     assert not takes_identity(_H, {"": 12}, target())
@@ -119,6 +137,7 @@ def test_types_of_operands(op_type: str, index: int, dtype: DataType, opset: int
         ("Attention", (_F, None, _F), {}),
         ("Attention", (_F, _H, _F, DataType.BOOL), {0: _F, 1: _H, 2: _F}),
         ("Attention", (_F, _F, _F, _H), {0: _F, 1: _F, 2: _F, 3: _H}),
+        ("Attention", (_F, _F, _F, None, None, None, DataType.INT64), {}),  # nonpad_kv_seqlen
         ("Mul", (_F, _H), {}),
     ],
 )
@@ -127,7 +146,7 @@ def test_operands_that_must_have_one_type(op_type: str, types: tuple[Any, ...], 
         return None if value is None else value.dtype
 
     found = target(one_type={"Attention": ""})
-    assert operands_of_several_types(node_of(op_type, *types), type_of, {"": 23}, found) == expected
+    assert operands_of_several_types(node_of(op_type, *types), type_of, {"": 24}, found) == expected
     assert operands_of_several_types(node_of(op_type, *types, domain="f"), type_of, {"": 23, "f": 1}, found) == {}
     assert operands_of_several_types(node_of(op_type, *types), type_of, {"": 23}, target(one_type={})) == {}
 
@@ -139,6 +158,8 @@ def test_operators_that_a_newer_opset_drops() -> None:
     assert [found.drops("Mul", (_F,), opset) for opset in (13, 14, 15)] == [None, 13, 13]
     assert found.drops("Mul", (_F, _H), 14) == 12
     assert found.drops("Mul", (None, DataType.INT8), 14) is None
+    assert found.drops("Mul", (None,), 14) is None
+    assert found.drops("Mul", (), 14) is None
     assert found.drops("Neg", (_F,), 14) is None
     assert [found.has_kernel("Mul", _F, opset) for opset in (13, 14)] == [True, False]
 

@@ -60,6 +60,20 @@ def test_types_that_a_fallback_has() -> None:
     assert _F8 in CODED_TYPES
 
 
+def test_kernels_with_a_fallback() -> None:
+    """Of types that the device has, the fallback runs the operators that it lacks; of others, all."""
+    rows: dict[str, Any] = {"f32": {"Add": 7, "Mul": 7}, "f64": {"Mul": 7}, "f16": {"Relu": 7}}
+    cpu = Target("cpu", kernels=rows, probed=["Add", "Mul", "Relu"])
+    device = Target("d", types=["f32", "f16"], kernels={"f32": {"Add": 7}, "f16": {"Add": 7}, "f64": {"Relu": 7}},
+                    probed=["Add", "Mul", "Relu"], fallback=cpu, off_device=["f64"])  # fmt: skip
+    asked = [("Add", _F), ("Mul", _F), ("Relu", _F), ("Add", _H), ("Relu", _H), ("Mul", _D), ("Add", _D), ("Relu", _D)]
+    assert [device.has_kernel(*pair, 21) for pair in asked] == [True, True, False, True, True, True, False, False]
+    alone = Target("d", types=["f32"], kernels={"f32": {"Add": 7}}, probed=["Add", "Mul"])
+    assert [alone.has_kernel(name, _F, 21) for name in ("Add", "Mul")] == [True, False]
+    assert [device.computes(dtype) for dtype in (_F, _H, _D, _I64)] == [True, True, False, False]
+    assert [cpu.computes(dtype) for dtype in (_F, _H, _D, _I64)] == [True, False, False, True]
+
+
 def test_casts() -> None:
     cpu = Target("cpu", kernels={"f64": {"Cast": 1}}, casts={"f64": ["i8"], "f32": [], "i8": []})
     device = Target("d", types=["f32", "f16", "i8"], casts={"f32": ["f16"], "f16": []}, fallback=cpu)
