@@ -30,7 +30,7 @@ from castsmith.ir.io.streaming import (
 )
 
 TYPES = (DataType.INT2, DataType.UINT4, DataType.INT8, DataType.FLOAT16, DataType.FLOAT, DataType.DOUBLE)
-SHAPES = ([1, 1], [3, 5], [8, 4], [5, 8], [2, 13], [7, 3], [4, 1], [2, 16])
+SHAPES = ([1, 1], [2, 4], [3, 5], [8, 4], [5, 8], [2, 13], [7, 3], [4, 1], [2, 16])
 
 
 @pytest.fixture(autouse=True)
