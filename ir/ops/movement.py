@@ -294,7 +294,7 @@ def _slice(node: Operands) -> Sequence[Movement] | None:
         return None
     axes = node.parameter("axes", 3)
     if axes is None and not node.has(3):
-        axes = tuple(range(len(shape) if starts is None else len(starts)))
+        axes = tuple(range(min(len(part) for part in (shape, starts, ends) if part is not None)))
     axes = _integers(axes)
     if axes is None:
         return (_sliced([_UNKNOWN_PART] * len(shape)),)

@@ -163,3 +163,12 @@ def test_places_for_constants() -> None:
     model.ir_version = 4
     assert Namer(model).takes_initializers(model.graph)
     assert function.graph.name == "d.f"
+
+
+def test_a_graph_takes_constants_of_types_that_its_constant_lacks() -> None:
+    """As initializers; before IR version 4 by a Constant, which below opset 9 gives floats alone."""
+    model = parsed('<ir_version: 8, opset_import: ["" : 8]> g (float[2] x) => (float[2] y) { y = Abs (x) }')
+    assert Namer(model).takes_constant(model.graph, onnx_ir.DataType.INT8)
+    model.ir_version = 3
+    kinds = (onnx_ir.DataType.INT8, onnx_ir.DataType.FLOAT)
+    assert [Namer(model).takes_constant(model.graph, dtype) for dtype in kinds] == [False, True]

@@ -17,7 +17,7 @@ import castsmith
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir import validation
 from castsmith.ir.errors import ModelError
-from castsmith.ir.validation import require_calls_end
+from castsmith.ir.validation import require_calls_end, require_sound
 from tests.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("onnx_apart")
@@ -377,6 +377,43 @@ def test_the_deepest_call_counts(case: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(validation, "_LEVELS", levels - 1)
     with pytest.raises(ModelError, match=f"^m: the call of function f::c leads {levels} levels deep"):
         require_calls_end(model, "m")
+
+
+def _in_a_branch(model: onnx_ir.Model) -> onnx_ir.Model:
+    """The model, with its only node in a branch of an If."""
+    (call,) = model.graph
+    model.graph.outputs.clear()
+    model.graph.remove(call)
+    other = onnx_ir.node("Relu", [model.graph.inputs[0]])
+    other.outputs[0].name = "e"
+    condition = onnx_ir.Value(name="c", type=onnx_ir.TensorType(onnx_ir.DataType.BOOL), shape=onnx_ir.Shape([]))
+    branches = {
+        "then_branch": onnx_ir.Graph([], call.outputs, nodes=[call], name="t"),
+        "else_branch": onnx_ir.Graph([], other.outputs, nodes=[other], name="e"),
+    }
+    model.graph.inputs.append(condition)
+    model.graph.append(onnx_ir.node("If", [condition], branches))
+    return model
+
+
+def test_how_deep_models_may_nest() -> None:
+    """Graphs and types 33 levels, calls and the subgraphs around them 100."""
+    for model, told in (
+        (_nested_graphs(33), ""),
+        (_nested_graphs(34), "m: graphs are nested deeper than the 33 levels of a model file."),
+        (_nested_type(33), ""),
+        (_nested_type(34), "m: the type of 'x' is nested deeper than 33 levels."),
+        (_nested_calls(100, ring=False), ""),
+        (_nested_calls(101, ring=False), "m: the call of function f::f100 leads 101 levels deep into calls"),
+        (_in_a_branch(_nested_calls(99, ring=False)), ""),
+        (_in_a_branch(_nested_calls(100, ring=False)), "m: the call of function f::f99 leads 101 levels deep into"),
+    ):
+        if not told:
+            require_sound(model, "m")
+            continue
+        with pytest.raises(ModelError) as raised:
+            require_sound(model, "m")
+        assert str(raised.value).startswith(told)
 
 
 NESTED: dict[str, tuple[Callable[[int], onnx_ir.Model], str]] = {

@@ -12,7 +12,7 @@ from onnx import TensorProto
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.numerics import errors
+from castsmith.numerics import arguments, errors
 from castsmith.numerics.cast.convert import bit_cast
 from castsmith.numerics.types import ELEMENT_TYPES, parse_type
 
@@ -155,3 +155,71 @@ def test_errors_about_values_are_value_errors() -> None:
     assert of_type == [castsmith.ArgumentTypeError]
     others = [kind for kind in kinds if not issubclass(kind, ValueError | TypeError)]
     assert others == [castsmith.CastsmithError, errors.InternalError]
+
+
+Check = Callable[[], Any]
+NAN, INF = float("nan"), float("inf")
+WHOLE = "n must be an integer, not a value of type "
+FINITE = "; expected two finite numbers, the lower first."
+ODD = errors.OptionError
+
+TAKEN: list[tuple[Check, Any]] = [
+    *((lambda v=v: arguments.flag("n", v, ODD), bool(v)) for v in (True, False, 1, 0, np.True_, np.int8(0))),
+    *((lambda v=v: arguments.whole_number("n", v), int(v)) for v in (0, -3, np.int8(5), 2**70)),
+    (lambda: arguments.text("n", ""), ""),
+    (lambda: arguments.texts("n", "ab"), {"ab"}),
+    (lambda: arguments.texts("n", ["a", "b", "a"]), {"a", "b"}),
+    (lambda: arguments.texts("n", ()), frozenset()),
+    *((lambda v=v: arguments.number("n", v), float(v)) for v in (0, 1.5, np.float32(2), True)),
+    (lambda: arguments.number("n", 5e-324, above=True), 5e-324),
+    (lambda: arguments.count("n", 0), 0),
+    (lambda: arguments.count("n", 2, 2), 2),
+    (lambda: arguments.mapping("n", None), {}),
+    (lambda: arguments.mapping("n", {"a": 1}), {"a": 1}),
+    (lambda: arguments.function("n", None), None),
+    (lambda: arguments.function("n", print), None),
+    (lambda: arguments.described(None), "None"),
+    (lambda: arguments.described(1.5), "a value of type float"),
+    (lambda: arguments.range_of("n", (-1, 2.5)), (-1.0, 2.5)),
+    (lambda: arguments.range_of("n", [0, 0]), (0.0, 0.0)),
+    (lambda: arguments.range_of("n", np.array([1.0, 2.0])), (1.0, 2.0)),
+]
+
+
+@pytest.mark.parametrize(("check", "expected"), TAKEN)
+def test_each_check_returns_what_is_right(check: Check, expected: Any) -> None:
+    result = check()
+    assert result == expected
+    assert type(result) is type(expected) or isinstance(expected, set)
+
+
+OTHERWISE: list[tuple[Check, str]] = [
+    (lambda: arguments.flag("n", 2, ODD), "n must be True or False, not 2."),
+    (lambda: arguments.flag("n", -1, ODD), "n must be True or False, not -1."),
+    (lambda: arguments.flag("n", 1.0, ODD), "n must be True or False, not a value of type float."),
+    *((lambda v=v: arguments.whole_number("n", v), f"{WHOLE}{type(v).__name__}.") for v in (True, 1.0, "1", np.True_)),
+    (lambda: arguments.text("n", None), "n must be a str, not None."),
+    (lambda: arguments.texts("n", 3), "n must be a str, not a value of type int."),
+    (lambda: arguments.texts("n", ["a", 3]), "n must be a str, not a value of type int."),
+    (lambda: arguments.number("n", "1"), "n must be a number of at least 0, not a value of type str."),
+    (lambda: arguments.number("n", 1j, above=True), "n must be a number above 0, not a value of type complex."),
+    *((lambda v=v: arguments.number("n", v), f"n must be a number of at least 0, not {v}.") for v in (-0.5, NAN, INF)),
+    *((lambda v=v: arguments.number("n", v, above=True), f"n must be a number above 0, not {v}.") for v in (0, -1)),
+    (lambda: arguments.count("n", -1), "n must be an integer of at least 0, not -1."),
+    (lambda: arguments.count("n", 1, 2), "n must be an integer of at least 2, not 1."),
+    (lambda: arguments.mapping("n", [1]), "n must map names, not be a value of type list."),
+    (lambda: arguments.function("n", 1), "n must be a function, not a value of type int."),
+    (lambda: arguments.as_array("n", [[1], [1, 2]]), "n must be an array, not nested sequences of different lengths."),
+    *((lambda v=v: arguments.range_of("n", v), f"invalid range {v!r} for n; expected two numbers.")
+      for v in (3, [1], [1, 2, 3], ["a", 2], None)),
+    *((lambda v=v: arguments.range_of("n", v), f"invalid range {v[0]:g}:{v[1]:g} for n{FINITE}")
+      for v in ((2, 1), (NAN, 1), (0, INF), (-INF, 0), (0, NAN))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "told"), OTHERWISE)
+def test_each_check_says_what_is_wrong(check: Check, told: str) -> None:
+    with pytest.raises(errors.CastsmithError) as raised:
+        check()
+    assert str(raised.value) == told
+    assert isinstance(raised.value, TypeError if " of type " in told or "None" in told else (ValueError, TypeError))

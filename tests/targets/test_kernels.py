@@ -12,7 +12,14 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.numerics.types import ELEMENT_TYPES
-from castsmith.targets.kernels import operands_of_several_types, takes_identity, takes_operator, takes_type
+from castsmith.targets.kernels import (
+    broken_block_rule,
+    operands_of_several_types,
+    takes_identity,
+    takes_operator,
+    takes_type,
+    varied_input,
+)
 from castsmith.targets.statements import TargetError
 from castsmith.targets.target import (
     TARGETS_FOLDER,
@@ -73,6 +80,24 @@ def test_a_target_of_unknown_kernels_has_those_of_the_default() -> None:
     assert not takes_operator("Add", _F, 21, replace(found, lacks=frozenset({_F})))
 
 
+def test_a_target_of_unknown_kernels_with_some_rows() -> None:
+    """They decide for their types."""
+    found = target(
+        unknown=("kernels",), kernels={_H: {"Add": 14}}, probed=frozenset[str](), lacks=frozenset[DataType]()
+    )
+    assert [takes_operator("Add", _H, opset, found) for opset in (13, 14)] == [False, True]
+    assert not takes_operator("Add", DataType.BFLOAT16, 21, found)  # nor does the default take it
+    assert not takes_operator("Add", DataType.BFLOAT16, 21, None)
+
+
+def test_an_index_goes_by_the_schema_whatever_its_row() -> None:
+    found = target(kernels={_F: {"Gather": 1}, DataType.INT64: {"Add": 1}}, probed=frozenset(("Gather", "Add")))
+    assert takes_type(node_of("Gather", _F, DataType.INT64), 1, DataType.INT64, {"": 13}, found)
+    assert not takes_type(node_of("Gather", _F, DataType.INT64), 0, DataType.INT64, {"": 13}, found)
+    scaler = node_of("Scaler", _F, domain="ai.onnx.ml")
+    assert not takes_type(scaler, 0, _F, {"": 13, "ai.onnx.ml": 1}, target(probed=frozenset[str]()))
+
+
 def test_an_identity_of_a_type() -> None:
     assert takes_identity(_H, {"": 13}, target())
     assert not takes_identity(_H, {"": 12}, target())
@@ -112,6 +137,7 @@ def test_types_of_operands(op_type: str, index: int, dtype: DataType, opset: int
         ("Attention", (_F, None, _F), {}),
         ("Attention", (_F, _H, _F, DataType.BOOL), {0: _F, 1: _H, 2: _F}),
         ("Attention", (_F, _F, _F, _H), {0: _F, 1: _F, 2: _F, 3: _H}),
+        ("Attention", (_F, _F, _F, None, None, None, DataType.INT64), {}),  # nonpad_kv_seqlen
         ("Mul", (_F, _H), {}),
     ],
 )
@@ -120,7 +146,7 @@ def test_operands_that_must_have_one_type(op_type: str, types: tuple[Any, ...], 
         return None if value is None else value.dtype
 
     found = target(one_type={"Attention": ""})
-    assert operands_of_several_types(node_of(op_type, *types), type_of, {"": 23}, found) == expected
+    assert operands_of_several_types(node_of(op_type, *types), type_of, {"": 24}, found) == expected
     assert operands_of_several_types(node_of(op_type, *types, domain="f"), type_of, {"": 23, "f": 1}, found) == {}
     assert operands_of_several_types(node_of(op_type, *types), type_of, {"": 23}, target(one_type={})) == {}
 
@@ -132,6 +158,8 @@ def test_operators_that_a_newer_opset_drops() -> None:
     assert [found.drops("Mul", (_F,), opset) for opset in (13, 14, 15)] == [None, 13, 13]
     assert found.drops("Mul", (_F, _H), 14) == 12
     assert found.drops("Mul", (None, DataType.INT8), 14) is None
+    assert found.drops("Mul", (None,), 14) is None
+    assert found.drops("Mul", (), 14) is None
     assert found.drops("Neg", (_F,), 14) is None
     assert [found.has_kernel("Mul", _F, opset) for opset in (13, 14)] == [True, False]
 
@@ -191,3 +219,58 @@ def test_a_target_of_a_package_is_itself_or_a_path(tmp_path: Path) -> None:
 def test_an_unknown_target(name: str) -> None:
     with pytest.raises(TargetError, match=rf"^unknown target '{name}'; "):
         load_target(name)
+
+
+def test_the_input_that_rows_describe() -> None:
+    """The first one with elements: of Where not the condition."""
+    names = ("Add", "Where", "Gather", "OneHot", "Unknown")
+    assert [varied_input(name) for name in names] == [0, 1, 0, 2, 0]
+
+
+_RULES = ("whole-blocks", "zero-points-of-blocks")
+_Q, _DQ = "QuantizeLinear", "DequantizeLinear"
+
+
+@pytest.mark.parametrize(
+    ("op_type", "shape", "attributes", "inputs", "expected"),
+    [
+        (_DQ, (4, 6), {"block_size": 3}, 3, None),
+        (_DQ, (4, 6), {"block_size": 4}, 3, "whole-blocks"),  # along axis 1, the default
+        (_DQ, (4, 6), {"block_size": 4, "axis": 0}, 3, None),
+        (_DQ, (4, 6), {"block_size": 4, "axis": -1}, 3, "whole-blocks"),
+        (_DQ, (4, 6), {"block_size": 4, "axis": -2}, 3, None),
+        (_DQ, (4, 6), {"block_size": 3, "axis": -2}, 3, "whole-blocks"),
+        (_DQ, (4, 6), {"block_size": 4, "axis": 2}, 3, None),  # no axis
+        (_DQ, (4, 6), {"block_size": 4, "axis": -3}, 3, None),
+        (_DQ, (6,), {"block_size": 3, "axis": 0}, 3, "whole-blocks"),  # one dimension
+        (_DQ, (4, "n"), {"block_size": 4}, 3, None),
+        (_DQ, None, {"block_size": 4}, 3, None),
+        (_DQ, (4, 6), {"block_size": 0}, 3, None),
+        (_DQ, (4, 6), {"block_size": 1}, 3, None),
+        (_DQ, (6,), {"block_size": 1, "axis": 0}, 3, "whole-blocks"),
+        (_DQ, (4, 6), {}, 3, None),
+        (_DQ, (4, 6), {"block_size": 3}, 2, None),  # DequantizeLinear needs no zero point
+        ("Add", (4, 6), {"block_size": 4}, 3, None),
+        (_Q, (4, 6), {"block_size": 3}, 3, None),
+        (_Q, (4, 6), {"block_size": 3}, 2, "zero-points-of-blocks"),
+        (_Q, (4, "n"), {"block_size": 3}, 3, "zero-points-of-blocks"),
+        (_Q, None, {"block_size": 3}, 3, "zero-points-of-blocks"),
+        (_Q, (4, 6), {"block_size": 4}, 3, "whole-blocks"),
+        (_Q, (4, 6), {}, 2, None),
+    ],
+)
+def test_rules_of_blocks(
+    op_type: str, shape: tuple[Any, ...] | None, attributes: dict[str, int], inputs: int, expected: str | None
+) -> None:
+    values = [onnx_ir.Value(name=f"x{i}") for i in range(inputs)]
+    values[0].shape = None if shape is None else onnx_ir.Shape(shape)
+    node = onnx_ir.node(op_type, values, attributes)
+    assert broken_block_rule(node, target(quantization=dict.fromkeys(_RULES, ""))) == expected
+    for rule in _RULES:
+        alone = broken_block_rule(node, target(quantization={rule: ""}))
+        assert alone in (None, rule)
+        assert alone == expected or rule != expected
+    assert broken_block_rule(node, target(quantization={})) is None
+    empty = onnx_ir.node(op_type, [*values[:2], None], attributes)
+    no_point = op_type == _Q and "block_size" in attributes
+    assert broken_block_rule(empty, target(quantization={_RULES[1]: ""})) == (_RULES[1] if no_point else None)

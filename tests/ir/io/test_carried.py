@@ -134,6 +134,32 @@ def test_training_information_is_kept_and_compared() -> None:
     assert not diff(from_proto(proto), from_proto(proto)).changes
 
 
+def test_a_weight_that_only_a_branch_of_training_reads_is_kept() -> None:
+    """So that the training information keeps its meaning: a change of that weight is refused."""
+    text = """<ir_version: 10, opset_import: ["": 21]> g (float x) => (float y) <float w = {1}, float v = {2}> {
+        y = Neg (x) }"""
+    proto = onnx.parser.parse_model(text)
+    inner = helper.make_graph([helper.make_node("Neg", ["w"], ["t"])], "t", [], [typed("t", FLOATS)])
+    node = helper.make_node("If", ["c"], ["o"], then_branch=inner, else_branch=inner)
+    proto.training_info.add().algorithm.CopyFrom(helper.make_graph([node], "a", [], [typed("o", FLOATS)]))
+    model = from_proto(proto)
+    del model.graph.initializers["v"]
+    assert to_proto(model).training_info == proto.training_info
+    del model.graph.initializers["w"]
+    with pytest.raises(ModelError, match="'w'"):
+        to_proto(model)
+
+
+def test_types_as_text() -> None:
+    shown = {
+        kind: str(from_proto(model_with(TYPES[kind])).graph.inputs[0].type) for kind in ("map", "map of sequences")
+    }
+    assert shown == {"map": "map(int64, float)", "map of sequences": "map(string, seq(float))"}
+    carried = {repr(from_proto(model_with(MAP)).graph.inputs[0].type) for _ in range(2)}
+    assert carried == {"CarriedType(map(int64, float))"}
+    assert len({from_proto(model_with(MAP)).graph.inputs[0].type for _ in range(2)}) == 1
+
+
 def test_training_information_is_not_left_behind(tmp_path: Path) -> None:
     model = from_proto(trained())
     value = model.graph.initializers["w"]

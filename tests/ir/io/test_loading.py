@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,7 +17,19 @@ from onnx import TensorProto, helper, numpy_helper
 
 import castsmith
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.loading import unloadable
+from castsmith.ir.io import loading
+from castsmith.ir.io.loading import (
+    as_model,
+    from_bytes,
+    load_flawed,
+    load_structure,
+    model_in_memory,
+    own_model,
+    structure,
+    unloadable,
+)
+from castsmith.ir.records import Flaw, FlawKind
+from castsmith.numerics.errors import ArgumentTypeError
 
 
 def external_model(location: str, *, offset: int = 0, length: int | None = None) -> onnx.ModelProto:
@@ -60,6 +73,7 @@ def test_external_data_is_memory_mapped(tmp_path: Path) -> None:
         ("absent.bin", 0, None, "which is missing"),
         ("w.bin", 4, None, "which has only 16"),
         ("w.bin", 0, 12, "its entry says 12"),
+        ("w.bin", -1, None, "has the invalid offset '-1'; expected a number of bytes"),
     ],
 )
 def test_external_data_that_cannot_be_trusted(
@@ -174,3 +188,167 @@ def test_a_model_that_cannot_be_loaded_is_shown_if_it_says_anything(tmp_path: Pa
     data.write_bytes(proto.SerializeToString())
     for source in (str(data), data.read_bytes()):
         assert unloadable(source) == (proto if nodes or inputs else None)
+
+
+@pytest.fixture
+def _small_files_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights above 16 bytes are left in the file."""
+    monkeypatch.setattr(loading, "_LARGE_FILE", 0)
+    monkeypatch.setattr(loading, "_LARGE_WEIGHT", 16)
+
+
+OWN: list[tuple[str, list[int], bytes, str]] = [
+    ("FLOAT", [8], bytes(32), ""),
+    ("FLOAT", [8], bytes(28), "needs 32 bytes for its shape, but holds 28."),
+    ("FLOAT", [8], bytes(36), "needs 32 bytes for its shape, but holds 36."),
+    ("STRING", [8], bytes(32), "keeps strings as raw data, which ONNX does not allow."),
+    ("FLOAT6E2M3", [23], bytes(17) + b"\x03", ""),  # 138 of 144 bits
+    ("FLOAT6E2M3", [23], bytes(17) + b"\x04", "holds codes that FLOAT6E2M3 does not have."),
+    ("FLOAT6E2M3", [24], bytes(17) + b"\xff", ""),
+]
+
+
+@pytest.mark.usefixtures("_small_files_are_large")
+@pytest.mark.parametrize(("name", "dims", "data", "told"), OWN)
+def test_weights_that_are_left_in_the_file(name: str, dims: list[int], data: bytes, told: str, tmp_path: Path) -> None:
+    if name not in onnx_ir.DataType.__members__:
+        pytest.skip("this onnx_ir has no float6")
+    dtype = onnx_ir.DataType[name].value
+    proto = external_model("w.bin")
+    proto.graph.initializer[0].CopyFrom(TensorProto(name="w", data_type=dtype, dims=dims, raw_data=data))
+    proto.graph.output[0].type.tensor_type.elem_type = dtype
+    path = write(tmp_path, proto, None)
+    if told:
+        with pytest.raises(ModelError) as caught:
+            castsmith.load(path)
+        assert str(caught.value) == f"{path}: tensor 'w' {told}"
+        return
+    tensor = castsmith.load(path).graph.initializers["w"].const_value
+    assert tensor is not None
+    with (tmp_path / "copy").open("w+b") as file:
+        tensor.tofile(file)  # type: ignore[attr-defined]
+    assert (tmp_path / "copy").read_bytes() == data
+
+
+@pytest.mark.usefixtures("_small_files_are_large")
+def test_a_file_with_large_weights_is_shown_by_their_places(tmp_path: Path) -> None:
+    """Own weights have no location; those in other files keep theirs."""
+    proto = external_model("w.bin")
+    proto.graph.initializer.append(numpy_helper.from_array(np.arange(8, dtype=np.float32), "own"))
+    path = write(tmp_path, proto)
+    shown = unloadable(str(path))
+    assert shown is not None
+    other, own = shown.graph.initializer
+    assert [entry.value for entry in other.external_data if entry.key == "location"] == ["w.bin"]
+    entries = {entry.key: entry.value for entry in own.external_data}
+    data, start = path.read_bytes(), int(entries["offset"])
+    assert entries["location"] == ""
+    assert data[start : start + int(entries["length"])] == np.arange(8, dtype=np.float32).tobytes()
+
+
+def test_the_structure_of_a_model_in_memory_lacks_large_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "_LARGE_WEIGHT", 16)
+    model = onnx_ir.from_onnx_text("""<ir_version: 10, opset_import: ["": 21]> g (float[5] given) => (float[5] y)
+        <float[5] given = {1, 2, 3, 4, 5}, float[5] large = {1, 2, 3, 4, 5}, float[4] small = {1, 2, 3, 4}> {
+        a = Add (given, large) y = Add (a, small) }""")
+    proto = structure(model)
+    assert [tensor.name for tensor in proto.graph.initializer] == ["small"]
+    assert [value.name for value in proto.graph.input] == ["given", "large"]
+    assert [*model.graph.initializers] == ["given", "large", "small"]
+    assert len(model.graph.inputs) == 1
+    whole = onnx_ir.to_proto(model)
+    assert structure(whole) == whole
+    assert structure(whole.SerializeToString()) == whole
+
+
+class Holder:
+    def __init__(self, model: Any, proto: object = None) -> None:
+        self.model, self.model_proto = model, proto
+
+
+def test_what_counts_as_a_model(tmp_path: Path) -> None:
+    model = onnx_ir.from_onnx_text('<ir_version: 10, opset_import: ["": 21]> g (float x) => (float y) { y = Neg (x) }')
+    proto = onnx_ir.to_proto(model)
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    held = Holder(model)
+    assert model_in_memory(model) is model_in_memory(held) is as_model(held) is model
+    assert model_in_memory(proto) is model_in_memory(Holder(proto)) is model_in_memory(3) is None
+    read: list[Any] = [
+        tmp_path / "m.onnx",
+        str(tmp_path / "m.onnx"),
+        proto,
+        proto.SerializeToString(),
+        Holder(None, proto),
+    ]
+    for each in read:
+        assert onnx_ir.to_proto(as_model(each)) == proto
+    odd: Any
+    for odd in (3, None, Holder(3), Holder(None, 3)):
+        with pytest.raises(
+            ArgumentTypeError, match=r"^a model must be a path, an onnx_ir\.Model, a ModelProto, its bytes"
+        ):
+            as_model(odd)
+    assert own_model(model, in_place=True) is own_model(held, in_place=True) is model
+    assert own_model(model) is not model
+    with pytest.raises(ArgumentTypeError, match=r"^load\(\) reads a file: pass its path, not "):
+        castsmith.load(proto)  # type: ignore[arg-type]
+
+
+NEG = "y = Neg (x)"
+WITHOUT: list[tuple[str, str, int, FlawKind, int]] = [
+    ("ir_version", "the model has no IR version", 21, FlawKind.UNVERSIONED, 3),
+    ("opset_import", "the model imports no operator set, so its operators have no meaning", 1, FlawKind.UNIMPORTED, 10),
+]
+
+
+@pytest.mark.parametrize(("field", "fault", "opset", "kind", "ir_version"), WITHOUT)
+def test_a_model_without_versions_is_read_for_its_flaws(
+    field: str, fault: str, opset: int, kind: FlawKind, ir_version: int
+) -> None:
+    proto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> g (float x) => (float y) {{ {NEG} }}')
+    proto.ClearField(field)  # type: ignore[arg-type]
+    data, flaws = proto.SerializeToString(), list[Flaw]()
+    model = from_bytes(data, "m", flaws)
+    assert [(flaw.site.graph, flaw.text, flaw.kinds) for flaw in flaws] == [("g", fault, {kind})]
+    assert (model.opset_imports[""], model.ir_version) == (opset, ir_version)
+    assert proto.SerializeToString() == data
+    with pytest.raises(ModelError, match=r"^m: .*(has no IR version|imports no operator set.*have no meaning)\.$"):
+        from_bytes(data, "m")
+
+
+def test_what_is_wrong_with_a_file_that_is_read_once(tmp_path: Path) -> None:
+    """A flaw is told once, and the fault for which reading ends is a flaw only if there is no other."""
+    text = '<ir_version: 10, opset_import: ["": 21]> g (float[2] x) => (float[2] y) { y = Add (x, w) }'
+    proto = onnx.parser.parse_model(text)
+    path, flaws = write(tmp_path, proto), list[Flaw]()
+    for _ in range(2):
+        load_flawed(path, flaws)
+        assert [flaw.text for flaw in flaws] == ["it reads 'w', which the model does not define"]
+    missing, flaws = external_model("no.bin"), list[Flaw]()
+    path = write(tmp_path, missing)
+    with pytest.raises(ModelError, match="which is missing"):
+        load_flawed(path, flaws)
+    assert [(flaw.site.graph, flaw.text) for flaw in flaws] == [
+        ("g", "tensor 'w' keeps its data in 'no.bin', which is missing")
+    ]
+    assert load_structure(path).graph.initializers["w"].const_value is not None
+    cycle = onnx.parser.parse_model(text.replace("y = Add (x, w)", "y = Neg (z) z = Neg (y)"))
+    flaws = list[Flaw]()
+    with pytest.raises(ModelError, match="form a cycle"):
+        load_flawed(write(tmp_path, cycle), flaws)
+    assert [flaw.kinds for flaw in flaws] == [{FlawKind.CYCLE}]
+
+
+@pytest.mark.parametrize(("brackets", "closing"), ["()", "[]", "{}", "<>"])
+def test_text_that_is_nested_deeply(brackets: str, closing: str, tmp_path: Path) -> None:
+    """Brackets in comments and texts do not count, nor do those that were closed."""
+    path = tmp_path / "m.onnxtxt"
+    head = '<ir_version: 10, opset_import: ["": 21]> g (float[2] x) => (float[2] y) {'
+    for depth, told in ((99, False), (100, True)):  # the body of the graph is one more
+        path.write_text(head + brackets * depth)
+        with pytest.raises(ModelError) as caught:
+            castsmith.load(path)
+        assert ("brackets are nested more than 100 levels deep" in str(caught.value)) is told
+    flat = f"# {brackets * 200}\ny = Neg (x) }} # {closing}\n# {(brackets + closing) * 200} => "
+    path.write_text(head + flat)
+    assert len(castsmith.load(path).graph) == 1

@@ -20,6 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 import castsmith
 from castsmith.cli.main import main
 from castsmith.ir.errors import ModelError
+from castsmith.ir.io import superseded
 from castsmith.ir.io.loading import load
 from castsmith.ir.io.protos import tensors_of
 from castsmith.ir.io.stored import release_pages
@@ -245,6 +246,28 @@ def test_own_data_that_nothing_uses_goes(tmp_path: Path) -> None:
         castsmith.save(source, path, external_data="m.data", shard_bytes=None if factor % 2 else 3000)
     names = locations(onnx.load(path, load_external_data=False))
     assert {file.name for file in tmp_path.iterdir() if file.is_file()} == {"m.onnx", *names}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("searched", [True, False])
+def test_old_data_is_kept_where_too_much_is_to_be_searched(
+    tmp_path: Path, searched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is the size of all other files together."""
+    path = tmp_path / "m.onnx"
+    castsmith.save(castsmith.load(exported(tmp_path / "in")), path, external_data="m.data")
+    (tmp_path / "first").write_bytes(bytes(500))
+    (tmp_path / "second").write_bytes(bytes(500))
+    monkeypatch.setattr(superseded, "_MOST_TO_SEARCH", 1000 if searched else 999)
+
+    def is_model_name(_: Path) -> bool:
+        return False
+
+    monkeypatch.setattr(superseded, "is_model_name", is_model_name)  # in folders above, which are not the test's
+    old = tmp_path / "m.data"
+    onnx.save(onnx.ModelProto(ir_version=10), path)
+    assert superseded.drop({old}, path, old) == ({old} if searched else set())
+    assert old.exists() is not searched
 
 
 def test_weights_stay_in_the_data_file_of_the_model_saved_over(tmp_path: Path) -> None:

@@ -10,8 +10,20 @@ import onnx_ir
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from castsmith.ir.ops.movement import Operands, moves_elements, moves_of
+from castsmith.ir.ops.attributes import MisfitError
+from castsmith.ir.ops.movement import (
+    Dims,
+    Operands,
+    axes_of,
+    axis_of,
+    broadcast,
+    may_be_constant,
+    movement_of,
+    moves_elements,
+    moves_of,
+)
 from castsmith.ir.ops.moves import Move, MoveError, Way, move, operands_of
+from castsmith.numerics.symbols import UNKNOWN, Element, symbol
 
 SHAPES = {"x": (2, 3, 4), "w": (2, 3), "v": (3,), "h": (), "e": (0, 3), "o": (1, 3), "i": (2, 1), "p": (2,)}
 SHAPES["u"] = (2, 2)
@@ -234,3 +246,165 @@ def test_moves_of_arrays() -> None:
             move(what, arrays)
     with pytest.raises(MoveError, match="duplicate indices: ScatterND leaves the result undefined"):
         move(Move(Way.SCATTER, (3,)), [np.arange(3), np.array([[2], [-1]]), np.array([1, 2])])
+
+
+N, POSITIVE, MANY, OTHER = symbol("n"), symbol("p", 1), symbol("m", 2), symbol("o", 2)
+KNOWN: dict[str, Element] = {"n": N, "p": POSITIVE, "m": MANY, "o": OTHER, "?": UNKNOWN, "2n": N + N}
+
+
+def dims_of(text: str) -> Dims | None:
+    """The dimensions that a word such as `2,n,?` says; None for `-`."""
+    if text == "-":
+        return None
+    return tuple(KNOWN[part] if part in KNOWN else int(part) for part in text.split(",") if part)
+
+
+# opset, operator, attributes, shapes of operands, elements of the parameters after them, shapes of results or "misfit"
+SYMBOLIC: list[tuple[int, str, dict[str, Any], str, tuple[str, ...], str]] = [
+    (21, "Identity", {}, "n,2", (), "n,2"),
+    (21, "Reshape", {}, "n,4", ("2,2n",), "2,2n"),
+    (21, "Reshape", {}, "n,4", ("-1,2",), "2n,2"),
+    (21, "Reshape", {}, "n,4", ("0,2,2",), "n,2,2"),
+    (21, "Reshape", {}, "n,4", ("-1,8",), "?,8"),
+    (21, "Reshape", {}, "-", ("-1,8",), "?,8"),
+    (21, "Reshape", {}, "-", ("0,8",), "?,8"),
+    (21, "Reshape", {}, "n,4", ("?,2",), "2n,2"),
+    (21, "Reshape", {}, "n,4", ("?,0",), "n,4"),
+    (21, "Reshape", {}, "n,0", ("?,0",), "?,0"),
+    (21, "Reshape", {}, "n,4", ("n,4",), "n,4"),  # a symbol that is 0 means that of the input
+    (21, "Reshape", {}, "4,n", ("n,4",), "n,4"),
+    (21, "Reshape", {}, "4,n", ("n,?",), "?,?"),
+    (21, "Reshape", {}, "4,p", ("p,4",), "p,4"),
+    (21, "Reshape", {"allowzero": 1}, "4,n", ("n,4",), "n,4"),
+    (21, "Reshape", {}, "2,3", ("4,2",), "misfit"),
+    (21, "Reshape", {}, "2", ("2,0",), "misfit"),
+    (21, "Transpose", {}, "n,2,?", (), "?,2,n"),
+    (21, "Transpose", {}, "-", (), "none"),
+    (21, "Squeeze", {}, "1,n", ("0",), "n"),
+    (21, "Squeeze", {}, "1,n", ("1",), "1"),
+    (21, "Squeeze", {}, "1,2", ("1",), "misfit"),
+    (21, "Squeeze", {}, "1,n", (), "none"),
+    (21, "Squeeze", {}, "2,3", ("",), "2,3"),
+    (21, "Squeeze", {}, "2,n", ("",), "none"),
+    (21, "Squeeze", {}, "1,2", ("-",), "none"),
+    (21, "Unsqueeze", {}, "n", ("0,-1",), "1,n,1"),
+    (21, "Flatten", {"axis": 1}, "n,2,3", (), "n,6"),
+    (21, "Flatten", {"axis": 0}, "n", (), "1,n"),
+    (21, "Slice", {}, "n,4", ("0", "2147483647"), "n,4"),
+    (21, "Slice", {}, "n,4", ("0", "2147483646"), "?,4"),
+    (21, "Slice", {}, "n,4", ("0", "n"), "n,4"),
+    (21, "Slice", {}, "n,4", ("1", "2147483647"), "?,4"),
+    (21, "Slice", {}, "n,4", ("0", "2147483647", "0", "2"), "?,4"),
+    (21, "Slice", {}, "n,4", ("1", "3", "1"), "n,2"),
+    (21, "Slice", {}, "n,4", ("1", "3", "?"), "?,?"),
+    (21, "Slice", {}, "n,4", ("1", "3", "-"), "?,?"),
+    (21, "Slice", {}, "4,n", ("-", "3"), "?,n"),  # as many axes as ends
+    (21, "Slice", {}, "4,n", ("-", "-"), "?,?"),
+    (21, "Slice", {}, "4,n", ("?", "3"), "?,n"),
+    (21, "Slice", {}, "4,n", ("3", "-9", "0", "-1"), "4,n"),
+    (21, "Slice", {}, "4,n", ("-4", "-9", "0", "-1"), "1,n"),
+    (21, "Slice", {}, "4,n", ("-5", "-9", "0", "-1"), "?,n disputed"),
+    (21, "Slice", {}, "4,n", ("3", "2147483647", "0", "-1"), "?,n disputed"),
+    (21, "Slice", {}, "4,n", ("3", "2147483646", "0", "-1"), "0,n"),
+    (21, "Slice", {}, "4,3", ("-5,0", "-9,2", "0,1", "-1,1"), "?,2 disputed"),
+    (21, "Split", {"axis": 0}, "n,4", ("1,2",), "1,4 2,4"),
+    (21, "Split", {"axis": 0}, "2n,4", ("-",), "?,4 ?,4"),
+    (21, "Split", {"axis": 0}, "2n,4", (), "n,4 n,4"),
+    (21, "Split", {"axis": 0, "num_outputs": 2}, "5", (), "3 2"),
+    (21, "Split", {"axis": 0, "num_outputs": 2}, "1", (), "1 0"),
+    (21, "Split", {"axis": 0, "num_outputs": 3}, "6", (), "misfit"),
+    (21, "Split", {}, "4,n", (), "2,n 2,n"),
+    (21, "Split", {"axis": 0}, "4,n", ("1,2",), "misfit"),
+    (21, "Split", {"axis": 0}, "-", ("1,2",), "none"),
+    (21, "Concat", {"axis": 0}, "n,4 2,4", (), "n+2,4"),
+    (21, "Concat", {"axis": 0}, "n,? 2,4", (), "n+2,4"),
+    (21, "Concat", {"axis": 0}, "n,m 2,?", (), "n+2,m"),
+    (21, "Concat", {"axis": 1}, "3,m 2,?", (), "misfit"),
+    (21, "Concat", {"axis": 0}, "n,4 -", (), "none"),
+    (21, "Gather", {"axis": 1}, "n,4,2 m,3", (), "n,m,3,2"),
+    (21, "Gather", {"axis": 1}, "n,4,2 -", (), "-"),
+    (21, "Gather", {"axis": 3}, "n,4,2 m,3", (), "misfit"),
+    (21, "ScatterND", {}, "n,4 m,1 m,4", (), "n,4"),
+    (21, "ScatterND", {}, "n,4 m,? m,4", (), "n,4 ?"),
+    (21, "ScatterND", {}, "n,4 - m,4", (), "n,4 ?"),
+    (21, "ScatterND", {}, "n,4 m,2 m", (), "n,4"),
+    (21, "ScatterND", {}, "n,4 m,3 m", (), "misfit"),
+    (21, "ScatterND", {}, "n,4 m,0 m,n,4", (), "misfit"),
+    (21, "ScatterND", {}, "n,4 m,1 m,5", (), "misfit"),
+    (21, "ScatterND", {}, "- m,1 m,5", (), "none"),
+    (21, "Expand", {}, "1,4", ("n,1",), "n,4"),
+    (21, "Expand", {}, "n,4", ("-3,1",), "?,4"),
+    (21, "Expand", {}, "3,4", ("n,1",), "3,4"),
+    (21, "Expand", {}, "3,4", ("2,1",), "misfit"),
+    (21, "Expand", {}, "4", ("n,1",), "n,4"),
+    (21, "Tile", {}, "n,4", ("2,3",), "2n,12"),
+    (21, "Tile", {}, "n,4", ("2,-1",), "2n,?"),
+    (21, "Tile", {}, "n,4", ("-",), "?,?"),
+    (21, "Tile", {}, "n,4", ("2",), "misfit"),
+    (5, "Tile", {}, "n,4", ("2,3",), "none"),
+]
+
+
+def symbolic(opset: int, op_type: str, attributes: dict[str, Any], shapes: str, lists: tuple[str, ...]) -> Operands:
+    dims, elements = [dims_of(word) for word in shapes.split(" ")], [dims_of(word) for word in lists]
+    names = [f"x{number}" for number in range(len(dims) + len(lists))]
+    node = onnx_ir.node(op_type, [onnx_ir.Value(name=name) for name in names], attributes)
+    if op_type == "Split":
+        outputs = int(attributes.get("num_outputs", 2)) if attributes.get("num_outputs") != 3 else 2
+        node = onnx_ir.Node("", op_type, node.inputs, node.attributes.values(), num_outputs=outputs)
+    every = [*dims, *(None if part is None else (len(part),) for part in elements)]
+    return Operands(node, every, lambda index: elements[index - len(dims)], opset)
+
+
+def test_moves_of_symbolic_shapes() -> None:
+    for opset, op_type, attributes, shapes, lists, expected in SYMBOLIC:
+        try:
+            found = movement_of(symbolic(opset, op_type, attributes, shapes, lists))
+        except MisfitError:
+            assert expected == "misfit", (op_type, shapes, lists)
+            continue
+        case = (op_type, attributes, shapes, lists)
+        if found is None:
+            assert expected == "none", case
+            continue
+        words = expected.removesuffix(" disputed")
+        assert [part.disputed for part in found] == [expected.endswith(" disputed")] * len(found), case
+        if words.endswith(" ?"):
+            assert (found[0].shape, found[0].detail) == (dims_of(words[:-2]), ((UNKNOWN,),)), case
+            continue
+        KNOWN["n+2"] = N + 2
+        assert [part.shape for part in found] == [dims_of(word) for word in words.split(" ")], case
+
+
+def test_dimensions_that_broadcast() -> None:
+    for shapes, expected in (
+        ("2,1 3", "2,3"), ("n 1", "n"), ("1 n", "n"), ("n n", "n"), ("n 3", "3"), ("3 n", "3"), ("m o", "m"),
+        ("m p", "?"), ("n o", "?"), ("? 3", "3"), ("? ?", "?"), ("? 1", "?"), ("4,n 2,1,1", "2,4,n"), (" ", ""),
+    ):  # fmt: skip
+        assert broadcast([dims_of(word) or () for word in shapes.split(" ")]) == dims_of(expected), shapes
+    assert broadcast([]) == ()
+
+
+def test_axes() -> None:
+    assert [axis_of(axis, 3) for axis in (-3, -1, 0, 2)] == [0, 2, 0, 2]
+    assert (axes_of([-1, 0], 3), axes_of([], 3)) == ([2, 0], [])
+    for axes in ([3], [-4], [0, 0], [2, -1]):
+        with pytest.raises(MisfitError):
+            axes_of(axes, 3)
+
+
+def test_operators_whose_results_may_be_constant() -> None:
+    found = {name for name in ("Constant", "Reshape", "Identity", "Relu", "Cast", "Add")
+             if may_be_constant(onnx_ir.Node("", name, []))}  # fmt: skip
+    assert found == {"Constant", "Reshape", "Identity"}
+
+
+def test_an_unknown_list_of_more_dimensions_than_an_array_has() -> None:
+    for length, misfit in ((64, False), (65, True)):
+        node = onnx_ir.node("ConstantOfShape", [onnx_ir.Value(name="x")])
+        operand = Operands(node, [(length,)], lambda _: None, 21)
+        if misfit:
+            with pytest.raises(MisfitError):
+                movement_of(operand)
+        else:
+            assert [part.shape for part in movement_of(operand) or ()] == [(UNKNOWN,) * length]

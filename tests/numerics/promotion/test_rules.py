@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +118,22 @@ def test_a_file_needs_a_library_or_rows(tmp_path: Path) -> None:
 def test_an_unknown_library_is_an_error() -> None:
     with pytest.raises(PromotionError, match="unknown promotion library 'other'"):
         common_type([("i8", 1), ("i16", 1)], PromotionRules(library="other"))
+
+
+def test_what_a_file_leaves_out_and_states(tmp_path: Path) -> None:
+    flags = ("promote_unsafe", "pytorch_scalar_promotion", "weak_scalars", "half_constants")
+    bare = rules(tmp_path, promote_unsafe=None)
+    assert bare == PromotionRules(library=str(tmp_path / "acme.json"))
+    assert type_name(bare.u64_integer_promotion_target) == "float"
+    assert type_name(rules(tmp_path, u64_integer_promotion_target="f16").u64_integer_promotion_target) == "float16"
+    for stated in flags:
+        chosen = rules(tmp_path, **{"promote_unsafe": None, stated: True})
+        assert {name for name in flags if getattr(chosen, name)} == {stated}
+
+
+def test_a_file_of_the_same_size_that_was_written_since_is_read_again(tmp_path: Path) -> None:
+    for step, (target, other) in enumerate((("f16", "f64"), ("f64", "f16"))):
+        path = tmp_path / "acme.json"
+        rules(tmp_path, u64_integer_promotion_target=target, weak_float=other)
+        os.utime(path, (step, step))
+        assert PromotionRules.preset(str(path)).u64_integer_promotion_target is parse_type(target)
