@@ -48,6 +48,11 @@ STEPS: list[tuple[str, dict[str, Any], list[str]]] = [
         {"to": "float16", "target": "onnxruntime-cpu"},
         ["lower-custom", "convert-precision", "UnifyOperands", "simplify-casts", "FitLoader"],
     ),
+    (  # a target without double, and a model without it
+        SOUND,
+        {"to": "float16", "target": "tensorrt-11"},
+        ["lower-custom", "convert-precision", "UnifyOperands", "simplify-casts", "FitLoader"],
+    ),
 ]
 
 
@@ -134,6 +139,13 @@ def test_what_is_proven_of_a_result_is_told(high: float, told: str) -> None:
     assert result.precisions == {"y": (DataType.FLOAT16, TAKEN.format("float16") + told)}
     brain = converted(text, to="bfloat16", ranges={"x": (0.0, high)})
     assert brain.precisions == {"y": (DataType.BFLOAT16, TAKEN.format("bfloat16"))}
+
+
+@pytest.mark.parametrize(("high", "told"), [(3.38e38, []), (3.4e38, ["may-not-fit"])])
+def test_an_output_that_may_exceed_bfloat16_in_the_ranges_is_told(high: float, told: list[str]) -> None:
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Neg (x) }'
+    result = converted(text, to="bfloat16", ranges={"x": (0.0, high)}, keep_io_types=False)
+    assert [finding.code for finding in result.diagnostics if finding.severity.value == "warning"] == told
 
 
 def test_a_bfloat16_model_of_no_target_has_a_note_about_the_first_operator_without_a_kernel() -> None:

@@ -91,6 +91,11 @@ def test_an_overflow_that_a_tanh_absorbs_keeps_nothing(power: int, scale: float,
     assert bool(found) == bool(kept_nodes)
 
 
+def test_an_overflow_that_nothing_reads_is_not_absorbed() -> None:
+    text = "p = Pow (a, n) q = Mul (p, k) t = Tanh (a) y = Mul (t, a)"
+    assert {"p", "q"} <= set(kept(parsed(text, ", float n = {3}, float k = {0.5}")))
+
+
 def test_the_overflow_of_a_cube_is_absorbed_without_an_error() -> None:
     text = "p = Pow (x, n) q = Mul (p, k) t = Add (x, q) h = Tanh (t) y = Mul (h, a)"
     model = parsed(text, ", float n = {3}, float k = {0.044715}")
