@@ -449,8 +449,6 @@ def _times(array: Array, exponent: int) -> tuple[Array, str]:
     if not lost.any():
         return scaled, ""
     number, result = float(array[lost].ravel()[0]), float(scaled[lost].ravel()[0])
-    count, what = (
-        int(np.count_nonzero(lost)),
-        "become subnormal" if np.isfinite(scaled[lost]).all() else "exceed float16",
-    )
+    count = int(np.count_nonzero(lost))
+    what = "become subnormal" if np.isfinite(scaled[lost]).all() else "exceed float16"
     return scaled, f"{count} of {array.size} elements {what}, as {number:.6g}, which becomes {result:.6g}"

@@ -52,12 +52,10 @@ class Limits:
 
 @cache
 def limits(to: DataType) -> Limits:
-    """Return the limits of a floating-point type."""
+    """Return the limits of a precision, which has infinities and subnormal numbers."""
     row = element_type(to)
-    ulp = float(row.max) - float(row.max) / 2 if row.mantissa_bits == 0 else None
-    step = ulp or 2.0 ** (row.bias - row.mantissa_bits)
-    quantum = float(row.quantum)
-    return Limits(float(row.max) + step / 2, quantum / 2, 2.0**row.min_exponent, -float(row.max))
+    step = 2.0 ** (row.bias - row.mantissa_bits)
+    return Limits(float(row.max) + step / 2, float(row.quantum) / 2, 2.0**row.min_exponent, -float(row.max))
 
 
 @dataclass(frozen=True)

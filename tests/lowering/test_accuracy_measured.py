@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.lowering import accuracy
-from castsmith.lowering.accuracy import Reference, measure, reference
+from castsmith.lowering.accuracy import (
+    Reference,
+    _within,  # pyright: ignore[reportPrivateUsage]
+    measure,
+    reference,
+)
 from castsmith.lowering.conversion import _evidence  # pyright: ignore[reportPrivateUsage]
 from castsmith.lowering.results import Accuracy, ConvertResult, OutputError
 from castsmith.verification.evaluate.engines import Engine
@@ -194,3 +199,15 @@ def test_made_up_inputs_keep_a_node_in_a_search_alone_and_beyond_the_precision(
     baseline.runs.append(("one", {}, values))
     evidence = _evidence(baseline.measured(), DataType.FLOAT16, made_up=made_up, search=search)
     assert "".join(evidence) == expected
+
+
+def test_generated_inputs_have_both_ends_of_their_range() -> None:
+    feeds = {"a": np.zeros((2, 8), np.float32), "b": np.zeros(1, np.float16)}
+    feeds |= {"i": np.zeros(4, np.int64), "e": np.zeros(0)}
+    spread = _within(feeds, {"a": (-3.0, 5.0), "b": (7.0, 9.0), "i": (1.0, 2.0), "other": (0.0, 1.0)})
+    assert (spread["a"].min(), spread["a"].max(), spread["a"].shape, spread["a"].dtype) == (-3, 5, (2, 8), np.float32)
+    assert len(set(spread["a"].ravel().tolist())) == 16
+    assert (spread["b"].tolist(), spread["b"].dtype) == ([7], np.float16)
+    assert all(spread[name] is feeds[name] for name in "ie")
+    assert spread.keys() == feeds.keys()
+    assert not feeds["a"].any()

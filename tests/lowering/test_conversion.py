@@ -16,9 +16,13 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith import convert
+from castsmith.lowering.conversion import Request
 from castsmith.lowering.results import ConvertResult
 from castsmith.numerics.errors import OptionError
+from castsmith.passes.core.convert_options import ConvertOptions
+from castsmith.passes.precision.constants import RoundingLosses
 from castsmith.targets.target import Target
+from castsmith.verification.bounds import Bound
 
 MODEL = """<ir_version: 10, opset_import: ["" : 21, "local": 1]>
 g (float[2,2] x, float[2,2] v, float16[2,2] h) => (float[2,2] y, float[2,2] z) {
@@ -46,6 +50,11 @@ STEPS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         SOUND,
         {"to": "float16", "target": "onnxruntime-cpu"},
+        ["lower-custom", "convert-precision", "UnifyOperands", "simplify-casts", "FitLoader"],
+    ),
+    (  # a target without double, and a model without it
+        SOUND,
+        {"to": "float16", "target": "tensorrt-11"},
         ["lower-custom", "convert-precision", "UnifyOperands", "simplify-casts", "FitLoader"],
     ),
 ]
@@ -136,6 +145,13 @@ def test_what_is_proven_of_a_result_is_told(high: float, told: str) -> None:
     assert brain.precisions == {"y": (DataType.BFLOAT16, TAKEN.format("bfloat16"))}
 
 
+@pytest.mark.parametrize(("high", "told"), [(3.38e38, []), (3.4e38, ["may-not-fit"])])
+def test_an_output_that_may_exceed_bfloat16_in_the_ranges_is_told(high: float, told: list[str]) -> None:
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Neg (x) }'
+    result = converted(text, to="bfloat16", ranges={"x": (0.0, high)}, keep_io_types=False)
+    assert [finding.code for finding in result.diagnostics if finding.severity.value == "warning"] == told
+
+
 def test_a_bfloat16_model_of_no_target_has_a_note_about_the_first_operator_without_a_kernel() -> None:
     text = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) {
         a = Add (x, x) y = Mul (a, x) }"""
@@ -167,6 +183,22 @@ def test_the_opset_of_the_target_is_reached_also_downwards() -> None:
     assert result.model.graph.opset_imports[""] == 20
 
 
+@pytest.mark.parametrize(("magnitude", "by_far"), [(8188.0, True), (8189.0, False), (None, False)])
+def test_what_was_measured_fits_by_far_with_a_margin_of_eight(magnitude: float | None, by_far: bool) -> None:
+    model = onnx_ir.from_proto(
+        onnx.parser.parse_model(
+            '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[2] y, float[2] z) {'
+            " y, z = Split <num_outputs = 2> (x) }"
+        )
+    )
+    bounds = {} if magnitude is None else {"z": Bound(-magnitude, 1, "measured")}
+    half = DataType.FLOAT16
+    reached = {"y": Bound(0, 1, "measured"), **bounds}
+    request = Request(ConvertOptions(to="float16"), half, None, "keep", (), (), RoundingLosses(half), reached=reached)
+    (node,) = model.graph
+    assert request.fits_by_far(node, {value: value.name or "" for value in node.outputs}) == by_far
+
+
 DOUBLE = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, double[2] d) => (float[2] y, double[2] z) {
     y = Neg (x) z = Neg (d) }"""
 
@@ -181,7 +213,7 @@ def test_double_is_left_where_the_target_has_it(lacks: bool, off: bool, expected
     target = Target("t", "", newest_opset=21, newest_ir_version=10, lacks=only if lacks else frozenset(),
                     off_device=only if off else frozenset(), fallback=cpu if off else None)  # fmt: skip
     result = converted(DOUBLE, to="float16", target=target, keep="name:z")
-    assert result.precisions["y"][0] == DataType.FLOAT16
+    assert result.precisions["y"] == (DataType.FLOAT16, TAKEN.format("float16"))
     assert result.precisions.get("z", (DataType.DOUBLE, ""))[0] == expected
     if expected == DataType.FLOAT:
         assert result.precisions["z"][1] == "t has no double"
@@ -279,6 +311,17 @@ def test_batches_that_are_transposed_and_multiplied_load(tmp_path: Path) -> None
         del proto.graph.value_info[:]
     assert codes[0] == 0
     assert codes[1] < 0 or onnxruntime.__version__ != "1.32.0"
+
+
+def test_ranks_are_declared_beside_a_transpose_of_batches_alone() -> None:
+    """Of the Transpose its order states the rank, of the other operand its shape, if it is known."""
+    body = "h = MatMul (x, w) r = Reshape (h, s) k = Transpose <perm = {}> (r) q = Relu (h) y = MatMul (k, q)"
+    for order, ranks in (("[1, 2, 0]", {"k": 3, "q": 3}), ("[0, 2, 1]", {})):
+        text = f"""<ir_version: 8, opset_import: ["": 17]> g (float[N,4,4] x, int64[L] s) => (float[A,B,C] y)
+            <float[4,4] w = {{{", ".join(["0.5"] * 16)}}}> {{ {body.format(order)} }}"""
+        result = converted(text, to="float16")
+        values = [value for node in result.model.graph for value in node.outputs if value.name in ("h", "r", "k", "q")]
+        assert {value.name: len(value.shape) for value in values if value.shape is not None} == ranks
 
 
 def test_no_double_is_left_where_the_target_has_none() -> None:

@@ -140,6 +140,17 @@ def test_the_first_inputs_on_which_a_node_does_harm_are_told_of() -> None:
     assert described(first) == "a: overflow of a 5e+05"
 
 
+@pytest.mark.parametrize(("nodes", "told"), [(14, False), (15, True)])
+@pytest.mark.parametrize("between", ["", "m = Identity (v0) "])
+def test_what_is_wrong_through_many_nodes_is_told_though_no_output_shows_it(
+    nodes: int, told: bool, between: str
+) -> None:
+    """It may be in a loop: after 16 nodes, with the one that overflows; movements do not count."""
+    chain = "".join(f"v{place + 1} = Neg ({'m' if between and not place else f'v{place}'}) " for place in range(nodes))
+    faulty = found(f"v0 = Mul (x, z) {between}{chain}y = Neg (x)", 1000, 1000)
+    assert [fault.name for fault in faulty][:1] == ["v0"] * told
+
+
 SUMS: list[tuple[str, Any, Any, float]] = [
     # node, what it reads, what it gives, the largest sum on the way
     ("ReduceMean (x)", [[1, 2], [3, 6]], [[3]], 12),

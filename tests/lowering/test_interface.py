@@ -98,3 +98,14 @@ def test_a_default_a_sequence_and_other_types_stay() -> None:
     assert [rewrite.site.node for rewrite in rewrites] == ["y"]
     assert convert_outputs(session_of_run, "p", "r", {}, "tried") == []
     assert convert_inputs(session_of_run, "p", "r", types, "tried") == []
+
+
+def test_the_wide_type_of_each_narrow_one() -> None:
+    floats = {dtype for dtype in CODED_TYPES if dtype.is_floating_point()}
+    signed = {DataType.INT4, DataType.INT2}
+    assert {dtype: wide_type(dtype) for dtype in CODED_TYPES} == {
+        **dict.fromkeys(floats, DataType.FLOAT),
+        **dict.fromkeys(signed, DataType.INT8),
+        **dict.fromkeys(set(CODED_TYPES) - floats - signed, DataType.UINT8),
+    }
+    assert {DataType.UINT4, DataType.INT4} < set(CODED_TYPES)

@@ -244,3 +244,13 @@ def test_operators_of_the_standard_are_imported_where_a_model_had_none(emit_func
         result = castsmith.optimize(model, target=target, interface="wide", emit_functions=emit_functions)
         onnx.checker.check_model(result.proto, full_check=True)
     onnx.checker.check_model(castsmith.convert(model, to="float").proto, full_check=True)
+
+
+def test_a_verification_runs_on_the_sizes_that_are_given() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]> g (float[N] x, float[3] z) => (float[N] y) {
+        a = Cast <to = 1> (x) y = Add (a, z) }"""
+    found = [
+        castsmith.optimize(parse_model(text), verify="reference", verify_dims=dims).verdict
+        for dims in ({"N": 3}, {"N": 4})
+    ]
+    assert [bool(verdict is not None and verdict.runs) for verdict in found] == [True, False]

@@ -222,3 +222,25 @@ def test_each_rule() -> None:
 def test_each_rule_has_a_row() -> None:
     written = {node.op_type for body in ROWS.values() for node in model_of(body).graph}
     assert {name.rpartition(".")[2] for name in RULES} <= written
+
+
+def test_what_is_not_scaled_at_all() -> None:
+    """Each is scaled in another form: a normalization in training gives the mean of the operand as it is."""
+    for body in (
+        "b, m, n = BatchNormalization <training_mode = 1> (a, v, u, p, q)",
+        "b = BatchNormalization (a, x1, u, p, q)",
+        "b = Pow (a, x1)",
+        "b = Pow (w, a)",
+        "b = Pow (a, v)",
+        "b = Exp (w)",
+        "b = DequantizeLinear (codes, x1, zero)",
+        "l = Cast <to = 6> (w) b = Cast <to = 1> (l)",
+    ):
+        model = model_of(body)
+        exponents = Exponents(infer_element_types(model, PromotionRules()), frozenset())
+        exponents.state(model)
+        last = [node for node in model.graph if node.outputs[0].name != "y"][-1]
+        assert not any(
+            sum(factor * numbers[key] for key, factor in exponents.of.get(last.outputs[0], {}).items())
+            for numbers in allowed(exponents)
+        ), body

@@ -27,9 +27,14 @@ SOFTMAXES = [
     ("c = Cast <to = 9> (z) m = Where (c, e, nil) t = ReduceSum (m, a) y = Div (m, t)", True),
     ("c = Cast <to = 9> (z) m = Where (c, e, one) t = ReduceSum (m, a) y = Div (m, t)", False),  # 1 is of degree 0
     ("d = Div (e, e) m = Mul (e, d) t = ReduceSum (m, a) y = Div (m, t)", False),  # the mask is needed before e
+    (
+        "n = If (k) <then_branch = p () => (float16[4, 4] q) { q = Neg (x) },"
+        " else_branch = r () => (float16[4, 4] s) { s = Neg (z) }> m = Mul (e, n) t = ReduceSum (m, a) y = Div (m, t)",
+        True,
+    ),
     ("n = Not (h) m = Where (n, e, nil) t = ReduceSum (m, a) y = Div (m, t)", True),
     (
-        "n = If (k) <then_branch = p () => (float16[4, 4] q) { q = Div (e, e) },"
+        "d = Div (e, e) n = If (k) <then_branch = p () => (float16[4, 4] q) { q = Neg (d) },"
         " else_branch = r () => (float16[4, 4] s) { s = Neg (z) }> m = Mul (e, n) t = ReduceSum (m, a) y = Div (m, t)",
         False,
     ),

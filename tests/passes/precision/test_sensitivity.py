@@ -91,6 +91,24 @@ def test_an_overflow_that_a_tanh_absorbs_keeps_nothing(power: int, scale: float,
     assert bool(found) == bool(kept_nodes)
 
 
+@pytest.mark.parametrize(
+    ("operator", "bound", "stays"),
+    [
+        ("Max", "{1e9, 1, 1, 1}", False),  # infinity is as good a bound
+        ("Min", "{-1e9, 1e9, 1, 1}", False),
+        ("Max", "{1e9, 1e-9, 1, 1}", True),  # one of them would be 0
+        ("Add", "{1e9, 1, 1, 1}", True),
+    ],
+)
+def test_a_bound_beyond_all_numbers_is_one_in_float16_too(operator: str, bound: str, stays: bool) -> None:
+    assert ("y" in kept(parsed(f"y = {operator} (a, m)", f", float[4] m = {bound}"))) == stays
+
+
+def test_an_overflow_that_nothing_reads_is_not_absorbed() -> None:
+    text = "p = Pow (a, n) q = Mul (p, k) t = Tanh (a) y = Mul (t, a)"
+    assert {"p", "q"} <= set(kept(parsed(text, ", float n = {3}, float k = {0.5}")))
+
+
 def test_the_overflow_of_a_cube_is_absorbed_without_an_error() -> None:
     text = "p = Pow (x, n) q = Mul (p, k) t = Add (x, q) h = Tanh (t) y = Mul (h, a)"
     model = parsed(text, ", float n = {3}, float k = {0.044715}")

@@ -165,3 +165,21 @@ def test_options_that_contradict_it() -> None:
     )
     with pytest.raises(OptionError, match="bfloat16 needs opset 13"):
         castsmith.convert(old, to="bfloat16", weights_only=True)
+
+
+def test_a_node_of_several_weights_has_a_reason_to_stay_if_all_of_them_have_one() -> None:
+    text = '<ir_version: 10, opset_import: ["": 21]> g (float[8,16] x) => (float[8,16] y) { y = Sum (x, p, q) }'
+    large, fits = np.full((8, 16), 1e6, np.float32), np.ones((8, 16), np.float32)
+    said = "128 of 128 elements of {} exceed float16"
+    for first, second, why in (
+        (large, fits, "its weights are float16"),
+        (fits, large, "its weights are float16"),
+        (large, large, said.format("q")),
+        (fits, fits, "its weights are float16"),
+    ):
+        model = onnx.parser.parse_model(text)
+        model.graph.initializer.extend(numpy_helper.from_array(a, n) for a, n in ((first, "p"), (second, "q")))
+        result = castsmith.convert(model, to="float16", weights_only=True)
+        assert result.precisions["y"] == (onnx_ir.DataType.FLOAT, why)
+        stored = sum(array is fits for array in (first, second))
+        assert [rewrite.saved_bytes for rewrite in result.rewrites] == [128 * 2] * stored
