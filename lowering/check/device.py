@@ -103,7 +103,7 @@ def _crossing(nodes: list[onnx_ir.Node], away: Container[onnx_ir.Node], scene: S
     size = unknown = 0
     for node in nodes:
         for value in node.outputs:
-            if all((user in away) == (node in away) for user in value.consumers() if user.op_type != "Constant"):
+            if all((user in away) == (node in away) for user in value.consumers()):
                 continue
             dtype, shape = scene.type_of(value), value.shape
             if dtype is None or dtype == DataType.STRING or shape is None or not shape.is_static():

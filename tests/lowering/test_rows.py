@@ -86,6 +86,11 @@ TARGETS = {
     "wrong-casts": lacking(
         wrong_casts=[WrongCast(frozenset({FLOAT}), frozenset({FP8}), "is late", "", saturate=False)]
     ),
+    "wrong-below-21": lacking(
+        kernels={DataType.INT8: {}},
+        wrong_casts=[WrongCast(frozenset({FLOAT}), frozenset({FP8}), "is late", "", before_opset=21)],
+    ),
+    "whole-blocks": lacking(quantization={"whole-blocks": ""}),
     "no-pairs": lacking(casts={FLOAT: {HALF}, FP8: {FLOAT}}),
     "double-is-float": lacking(lacks={FP8}, hazards={"double-is-float": "why"}),
     "no-identity-of-bytes": lacking(lacks={FP8}, probed={"Identity"}, kernels={UINT8: {"Cast": 1}}),

@@ -62,6 +62,7 @@ def test_bounds_that_are_attributes_count() -> None:
     old = '<ir_version: 4, opset_import: ["" : 10]>'
     assert lines(old + text) == [line.format("Clip") for line in SATURATES]
     assert lines(old + text.replace("-65504.0", "-1.0")) == []
+    assert lines(old + text.replace("min = -65504.0, max = 1.0", "max = 65504.0")) == [SATURATES[0].format("Clip")]
 
 
 NUMBERS = {"float": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "float16": 10, "bfloat16": 16, "float4e2m1": 23}
@@ -121,3 +122,37 @@ def test_what_a_proof_of_the_values_excludes_is_no_chain(size: int, told: int) -
         b = Cast <to = 3> (n) z = Cast <to = 7> (b) c = Cast <to = 3> (w) k = Cast <to = 7> (c) }}"""
     found = [line for line in lines(HEAD + text) if "lossy-cast-chain" in line]
     assert len(found) == 1 + told
+
+
+F = """<domain: "other", opset_import: ["" : 23]> f (u) => (w) { a = Cast <to = 10> (u) w = Cast <to = 1> (a) }"""
+LOSES = "note lossy-cast-chain | {} (Cast) | {} loses values that {} holds: {} | " + INTENDED
+OTHERS: dict[str, tuple[str, list[str]]] = {
+    "a value of two": (
+        """g (float[2] x, float16[2] h) => (float[4] y) {
+            a = Cast <to = 10> (x) t = Concat <axis = 0> (a, h) y = Cast <to = 1> (t) }""", [],
+    ),
+    "a first cast that saturates": (
+        "g (int32[2] x) => (int64[2] y) { a = Cast <to = 17> (x) y = Cast <to = 7> (a) }",
+        [LOSES.format("g: y", "int32 to float8e4m3fn to int64", "int64", "100000 becomes 448")],
+    ),
+    "a first cast that does not": (
+        "g (int32[2] x) => (int64[2] y) { a = Cast <to = 17, saturate = 0> (x) y = Cast <to = 7> (a) }",
+        [LOSES.format("g: y", "int32 to float8e4m3fn to int64", "int64", "100000 becomes 0")],
+    ),
+    "a middle that the last type holds, as it does not the first": (
+        "g (float16[2] x) => (bfloat16[2] y) { a = Cast <to = 19> (x) y = Cast <to = 16> (a) }", [],
+    ),
+    "a function of one type": (
+        f"g (float[2] x) => (float[2] y) {{ y = other.f (x) }} {F}",
+        [LOSES.format("other.f: w", "float to float16 to float", "float", "0.1 becomes 0.099975586")],
+    ),
+    "a function of several types": (
+        f"g (float[2] x, double[2] v) => (float[2] y, float[2] z) {{ y = other.f (x) z = other.f (v) }} {F}", [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_chain(name: str) -> None:
+    text, expected = OTHERS[name]
+    assert lines(HEAD + text) == expected

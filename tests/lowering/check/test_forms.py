@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
@@ -11,9 +12,14 @@ import onnx_ir
 import pytest
 
 import castsmith
+from castsmith.lowering.check.run import all_findings
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.types import ELEMENT_TYPES
 from castsmith.targets.statements import QUANTIZATION_RULES, TargetError
-from castsmith.targets.target import load_target
+from castsmith.targets.target import Target, load_target
 from tests.lowering.check.test_registered import openvino_refusal
+from tests.lowering.check.test_target import PLAIN as NOTHING_LACKING, model_of
+from tests.sampling import check_all
 
 pytestmark = pytest.mark.usefixtures("untried")
 
@@ -67,6 +73,100 @@ def test_tract_takes_constant_scales_only() -> None:
     computed = text.replace("x) =>", "x, float s) =>").replace("float s = {0.5}, ", "")
     found = castsmith.check(onnx.parser.parse_model(computed), target="tract")
     assert [each.subject for each in found] == [CONSTANT, CONSTANT]
+
+
+SYMMETRIC = "quantize the model symmetrically, as this target requires"
+BLOCKS_OUT = "choose supported blocks; optimize replaces float8 and types of up to 4 bits"
+Q, D = "y = QuantizeLinear (x, s, z)", "y = DequantizeLinear (q, s)"
+OF_INT4 = "(float[4] x, float s) => (float[4] y) <float[4] w = {{1, 2, 3, 4}}> {{ {} y = DequantizeLinear (q, s) }}"
+OF_BLOCKS = "(int8[{0}] q, float[{1}] s) => (y) {{ y = DequantizeLinear <{2}> (q, s) }}"
+FORMS: list[tuple[str, str, str]] = [
+    # The rule, a graph, and the results of the nodes that break it.
+    *((ZERO, f"(float[2] x, float s{computed}) => (y) {constant} {{ {Q} }}", broken)
+      for computed, constant, broken in (
+          ("", "<int8 z = {0}>", ""), ("", "<int8 z = {3}>", "y"), (", int8 z", "", "y"))),
+    (ZERO, "(float[2,2] x, float[2] s) => (y) <int8[2] z = {0, 1}> { y = QuantizeLinear (x, s, z) }", "y"),
+    (ZERO, "(float[2] x, float s) => (y) { y = QuantizeLinear (x, s) }", ""),
+    (ZERO, "(float[2] x, float s) => (y) <int8 z = {3}> { y = com.microsoft.QuantizeLinear (x, s, z) }", ""),
+    *((SCALE, f"(int8[2,2] q) => (y) <float{size} s = {{{scale}}}> {{ {D} }}", broken)
+      for size, scale, broken in (
+          ("", "0.5", ""), ("", "0", "y"), ("", "-1", "y"), ("[2]", "1, 2", ""), ("[2]", "1, 0", "y"),
+          ("[2]", "-1, 1", "y"))),
+    (SCALE, f"(int8[2] q, float s) => (y) {{ {D} }}", ""),
+    (INT4, OF_INT4.format("q = QuantizeLinear <output_dtype = 22> (x, s)"), "q y"),
+    (INT4, OF_INT4.format("q = QuantizeLinear <output_dtype = 22> (w, s)"), ""),
+    (INT4, OF_INT4.format("q = QuantizeLinear <output_dtype = 3> (x, s)"), ""),
+    (INT4, f"(int4[4] q, float s) => (y) {{ {D} }}", "y"),
+    (INT4, "(float s) => (y) <int4[4] w = {1, 2, 3, 4}> { y = DequantizeLinear (w, s) }", ""),
+    (INT4, "(float s) => (y) <int4[4] w = {1, 2, 3, 4}> { q = Identity (w) y = DequantizeLinear (q, s) }", "y"),
+    *((BLOCKS, OF_BLOCKS.format(dims, scales, form), broken)
+      for dims, scales, form, broken in (
+          ("2,4,8", "1,4,8", "axis = 0, block_size = 2", "y"), ("2,4,8", "2,2,8", "axis = 1, block_size = 2", ""),
+          ("2,4,8", "2,4,4", "axis = 2, block_size = 2", ""), ("2,4,8", "2,4,4", "axis = -1, block_size = 2", ""),
+          ("2,4,8", "2,2,8", "axis = -2, block_size = 2", ""), ("2,4,8", "1,4,8", "axis = -3, block_size = 2", "y"),
+          ("2,4,8", "2,2,8", "block_size = 2", ""), ("2,4,8,2", "2,2,8,2", "block_size = 2", "y"),
+          ("2,4,8", "2", "axis = 0, block_size = 0", ""), ("2,4,8", "2", "axis = 0", ""))),
+    (CONSTANT, f"(int8[2] q, float s) => (y) {{ {D} }}", "y"),
+    (CONSTANT, f"(int8[2] q) => (y) <float s = {{1}}> {{ {D} }}", ""),
+    (WHOLE, OF_BLOCKS.format("4,8", "4,4", "block_size = 2"), ""),
+    (WHOLE, OF_BLOCKS.format("4,7", "4,4", "block_size = 2"), "y"),
+    (SCALED, "(float[4,8] x, float[4,4] s) => (y) { y = QuantizeLinear <block_size = 2> (x, s) }", "y"),
+]  # fmt: skip
+WAYS = {
+    CONSTANT: "quantize with scales from calibration, or write the arithmetic out",
+    WHOLE: BLOCKS_OUT,
+    SCALED: BLOCKS_OUT,
+}
+
+
+def check_form(rule: str, text: str, broken: str) -> None:
+    model = model_of(f"g {text}")
+    for rules, names in (([rule], broken), ([], "")):
+        target = replace(NOTHING_LACKING, quantization=dict.fromkeys(rules, ""))
+        found = [each for each in all_findings(model, PromotionRules(), target) if each.code == "target-lacks-form"]
+        assert " ".join(each.site.output for each in found) == names
+        for each in found:
+            message = f"t does not take this {each.site.op}: {QUANTIZATION_RULES[rule]}"
+            assert (each.message, each.help, each.subject) == (message, WAYS.get(rule, SYMMETRIC), rule)
+
+
+def test_each_rule_of_quantization_alone() -> None:
+    check_all(check_form, FORMS)
+
+
+def test_the_first_rule_that_is_broken_is_told() -> None:
+    model = model_of("g (float[2] x) => (y) <float s = {0}, int8 z = {3}> { y = QuantizeLinear (x, s, z) }")
+    for rules in ((ZERO, SCALE), (SCALE, ZERO)):
+        found = all_findings(model, PromotionRules(), replace(NOTHING_LACKING, quantization=dict.fromkeys(rules, "")))
+        assert [each.subject for each in found] == [rules[0]]
+
+
+IDLE = [
+    ("y = Cast <to = 10, saturate = 0> (x)", ["saturate"]),
+    ("y = Cast <to = 10> (x)", []),
+    ("y = Cast <to = 17, saturate = 0> (x)", []),
+    ('y = Cast <to = 24, saturate = 0, round_mode = "down"> (x)', []),
+    ('y = Cast <to = 17, saturate = 0, round_mode = "down"> (x)', ["round_mode"]),
+    ('y = Cast <to = 10, saturate = 0, round_mode = "down"> (x)', ["saturate", "round_mode"]),
+    ("y = CastLike <saturate = 0> (x, h)", ["saturate"]),
+    ("y = CastLike <saturate = 0> (x, f)", []),
+    ("y = CastLike (x, h)", []),
+]
+
+
+def test_attributes_without_effect() -> None:
+    for body, names in IDLE:
+        model = onnx.parser.parse_model(
+            f'<ir_version: 11, opset_import: ["": 24]> g (float[2] x, float16 h, float8e4m3fn f) => (y) {{ {body} }}'
+        )
+        for hazards, expected in (({"attributes-without-effect": ""}, names), ({}, list[str]())):
+            target = Target(
+                "t", newest_opset=24, newest_ir_version=12, types=ELEMENT_TYPES, kernels={}, hazards=hazards
+            )
+            found = [(each.subject, each.message, each.help) for each in castsmith.check(model, target=target)]
+            message = f"t does not load this {body.split()[2]}: {{}} has no effect on its type"
+            way_out = "`optimize(target='t')` removes it"
+            assert found == [(name, message.format(name), way_out) for name in expected], body
 
 
 WEIGHTS = """<ir_version: 10, opset_import: ["": 21]> g (float[LAST] x) => (float[4,LAST] y)

@@ -14,6 +14,8 @@ from onnx_ir import DataType
 from castsmith import check
 from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.ir.records import Severity
+from castsmith.ir.walks import all_values, imports_by_scope
+from castsmith.lowering.check.device import is_prescribed
 from castsmith.lowering.check.run import all_findings
 from castsmith.lowering.check.target import unreported_errors
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -422,6 +424,18 @@ AWAY: dict[str, tuple[str, str]] = {
             a = Cast <to = 22> (i) b = Cast <to = 1> (a) y = Abs (b) }""",
         f"1 of 3 {NO_INT64}: Cast (1); tensors of 2 bytes go",
     ),
+    "the type that a Where selects": (
+        "g (bool[2] c, int64[2] x) => (int64[2] y) { y = Where (c, x, x) }",
+        f"1 of 1 {NO_INT64}: Where (1); tensors of 0 bytes go",
+    ),
+    "an operand of CastLike": (
+        "g (int64[2] x, float k) => (float[2] y) { y = CastLike (x, k) }",
+        f"1 of 1 {NO_INT64}: CastLike (1); tensors of 0 bytes go",
+    ),
+    "an operator without operands": (
+        "g () => (float y) { s = SequenceEmpty <dtype = 7> () n = SequenceLength (s) y = Cast <to = 1> (n) }",
+        f"3 of 3 {NO_INT64}: Cast (1), SequenceEmpty (1), SequenceLength (1); tensors of 0 bytes go",
+    ),
     "another domain": ("g (int64[2] x) => (int64[2] y) { y = com.microsoft.Own (x) }", ""),
 }
 
@@ -431,6 +445,54 @@ def test_what_leaves_the_device_is_counted(name: str) -> None:
     text, expected = AWAY[name]
     assert _leaving(text, DEVICE) == ([f"{expected} between the two"] if expected else [])
     assert _leaving(text, CPU) == []
+
+
+KERNELS: list[tuple[dict[str, dict[str, int]], str, list[str]]] = [
+    # Kernels of the device, a model, and the operators without one, with the bytes that go between the two.
+    ({"float": {"Abs": 1}}, "g (float[2] x) => (float[2] y) <float[2] a> { a = Abs (x) y = Neg (a) }",
+     ["no Neg of float: Neg (1); tensors of 8 bytes go"]),
+    ({"float": {"Abs": 1, "Neg": 1}}, "g (float[2] x) => (float[2] y) { a = Abs (x) y = Neg (a) }", []),
+    ({"float": {"Abs": 1, "Neg": 24}}, "g (float[2] x) => (float[2] y) <float[2] a> { a = Abs (x) y = Neg (a) }",
+     ["no Neg of float: Neg (1); tensors of 8 bytes go"]),
+    ({"float": {"Abs": 1, "Neg": 23}}, "g (float[2] x) => (float[2] y) { a = Abs (x) y = Neg (a) }", []),
+    ({"string": {"Identity": 1}},
+     "g (string[2] x) => (string[2] y) <string[2] a> { a = StringConcat (x, x) y = Identity (a) }",
+     ["no StringConcat of string: StringConcat (1); tensors of 0 bytes, and 1 of unknown size go"]),
+]  # fmt: skip
+
+
+def test_operators_without_a_kernel_leave_the_device() -> None:
+    for kernels, text, expected in KERNELS:
+        device = replace(DEVICE, off_device=frozenset(), kernels=kernels)
+        told = [f"1 of 2 nodes run on cpu and not on the device, which has {each} between the two" for each in expected]
+        assert _leaving(text, device) == told, text
+
+
+_S, _OUT = "float[2] x, float[2,1] v, int64[2] t", "(y)"
+PRESCRIBED = [
+    (_S, _OUT, "<int64[2] s = {2, 1}> { y = Reshape (x, s) }", True),
+    (_S, _OUT, "<int64[2] s = {2, 1}> { y = Neg (x) }", False),
+    (_S, _OUT, "<int64[2] s = {2, 1}> { y = Reshape (x, s) z = Expand (x, s) }", True),
+    (_S, _OUT, "<int64[2] s = {2, 1}> { y = Reshape (x, s) z = Neg (s) }", False),
+    (_S, _OUT, "<int64[2] s = {0, 1}> { y = Gather (x, s) }", False),
+    (_S, _OUT, "<int64[2] s = {2, 1}> { y = local.Own (s) }", False),
+    (_S, _OUT, "{ s = Constant <value_ints = [2, 1]> () y = Reshape (x, s) }", True),
+    (_S, _OUT, "{ s = Shape (v) y = Reshape (x, s) }", True),
+    (_S, _OUT, "{ k = Shape (v) s = Abs (k) y = Reshape (x, s) }", False),
+    (_S, _OUT, "{ s = Identity (t) y = Reshape (x, s) }", False),
+    (_S, _OUT, "{ s = local.Own (x) y = Reshape (x, s) }", False),
+    # Not what a caller gives or gets.
+    (f"{_S}, int64[2] s", _OUT, "{ y = Reshape (x, s) }", False),
+    (_S, "(y, int64[2] s)", "<int64[2] s = {2, 1}> { y = Reshape (x, s) }", False),
+    (_S, "(y, int64[2] s)", "{ s = Shape (v) y = Reshape (x, s) }", False),
+]
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "body", "prescribed"), PRESCRIBED)
+def test_a_value_whose_type_the_standard_prescribes(inputs: str, outputs: str, body: str, prescribed: bool) -> None:
+    model = model_of(f"g ({inputs}) => {outputs} {body}")
+    (value,) = (value for value in all_values(model) if value.name == "s")
+    assert is_prescribed(value, imports_by_scope(model)) is prescribed
 
 
 @pytest.mark.parametrize(("newest", "lacks"), [(23, False), (22, True)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import onnx
@@ -14,6 +15,7 @@ import pytest
 
 import castsmith
 from castsmith import Diagnostic, PromotionRules
+from castsmith.ir.records import Severity, Site
 from castsmith.lowering.check import tried
 from tests.sampling import check_all
 
@@ -115,3 +117,61 @@ def test_a_large_model_keeps_the_general_words(monkeypatch: pytest.MonkeyPatch) 
     model = _model("g (bfloat16[2,2] x) => (bfloat16[2,2] y) { y = MatMul (x, x) }")
     (finding,) = castsmith.check(model, target="onnxruntime-cpu")
     assert finding.help == "`optimize(target='onnxruntime-cpu')` replaces it if there is an exact replacement"
+
+
+BOTH = """g (float[2] x, int64[2] z, bfloat16[2,2] w) => (float[2] y, bfloat16[2,2] v) {
+    y = Add (x, z) v = MatMul (w, w) }"""
+BITS = "int64 with float could lose precision: a safe promotion to floating point needs twice the integer's bits"
+SAFER = f"`optimize(promote_unsafe=True)` makes them float; {BITS}"
+CPU, PHONE = "`optimize(target='onnxruntime-cpu')`", "`optimize(target='onnxruntime-android')`"
+WORDS: list[tuple[str, str | None, str | None, list[str]]] = [
+    (MIXED.format("int64"), None, None, [SAFER]),
+    (MIXED.format("int64"), None, "torch", ["optimize makes them float"]),
+    (BOTH, "onnxruntime-cpu", None,
+     [SAFER, f"{CPU} stops at another error: g: y (Add): operands x (float, an input) and z (int64, an input): {BITS}"
+             " (`promote_unsafe` allows it) [rule precision]"]),
+    (BOTH, "onnxruntime-cpu", "torch", ["optimize makes them float", f"{CPU} replaces it"]),
+    ("g (float[2] x, string[2] z, float16[2] w) => (float[2] y, float[2] v) { y = Add (x, z) v = Add (x, w) }", None,
+     None, ["string with float have no common type",
+      "optimize stops at another error: g: y (Add): operands x (float, an input) and z (string, an input): string with"
+      " float have no common type [rule kind]"]),
+    ("g () => (float8e4m3fnuz[1] y) <float[1] w = {inf}> { y = Cast <to = 18> (w) }", None, None,
+     ["`fold_disputed` folds it by the schema's own table"]),
+    ("g (float[2] x) => (int32[2] y) { y = Neg (x) }", None, None, ["optimize corrects the declaration"]),
+    ("g (float8e4m3fn[2] x) => (float8e4m3fn[2] y) { y = Transpose (x) }", "onnxruntime-android", None,
+     [f"{PHONE} replaces it"]),
+    ("g (float[2] x) => (float16[2] y) { [n] a = Relu (x) [n] y = Cast <to = 10, saturate = 0> (a) }",
+     "onnxruntime-cpu", None, [f"{CPU} gives each a name of its own", f"{CPU} removes it"]),
+]  # fmt: skip
+
+
+def _check_words(text: str, target: str | None, promotion: str | None, hints: list[str]) -> None:
+    found = castsmith.check(_model(text), target=target, promotion=promotion)
+    assert [each.help for each in found] == hints
+
+
+def test_a_hint_after_it_was_tried_word_for_word() -> None:
+    check_all(_check_words, WORDS)
+
+
+def _finding(output: str = "y", subject: str = "") -> Diagnostic:
+    site = Site("g", "", "Add", output)
+    return Diagnostic("c", Severity.ERROR, site, "m", "optimize does it if it can", subject)
+
+
+def test_what_a_call_left_is_recognized() -> None:
+    """By its subject, or its place; under another name, by its operator."""
+    model = onnx_ir.from_proto(_model("g (float[2] x) => (float[2] y) { y = Add (x, x) }"))
+
+    def hint(finding: Diagnostic, after: list[Diagnostic]) -> str:
+        (told,) = tried.with_tried_hints(model, [finding], PromotionRules(), None, lambda _: after)
+        return told.help
+
+    left = "optimize does not help"
+    assert hint(_finding(), []) == "optimize does it"
+    assert hint(_finding(), [_finding()]) == left
+    assert hint(_finding(), [_finding(output="z")]) == left
+    assert hint(_finding(), [replace(_finding(), code="d")]) == "optimize does it"
+    assert hint(_finding(), [replace(_finding(), site=Site("g", "", "Mul", "z"))]) == "optimize does it"
+    assert hint(_finding(subject="s"), [replace(_finding(subject="s"), site=Site("g"))]) == left
+    assert hint(_finding(subject="s"), [replace(_finding(subject="t"), site=Site("g"))]) == "optimize does it"

@@ -39,3 +39,9 @@ def check_codes(policy: NarrowPolicy, sequence: Encoding, dtype: type[np.floatin
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_every_policy_of_a_scale() -> None:
     check_all(check_codes, [(policy, *way) for policy in POLICIES for way in WAYS])
+
+
+def test_codes_of_a_type_below_its_first_opset() -> None:
+    """A lowering keeps the opset of the model, which may lack the type."""
+    one = np.array([1.0], np.float32)
+    assert encode_array(one, DataType.FLOAT8E8M0, NarrowPolicy(opset=13)).tolist() == [127]

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir
 import pytest
 
 import castsmith
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.float8.functions import DOMAIN
+from castsmith.lowering.float8.functions import DOMAIN, Functions
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import CODED_TYPES
@@ -214,3 +215,12 @@ def test_placeholders_of_quantizers_are_removed_once_nothing_calls_them() -> Non
         {domain} BipolarQuant (x) => (y) {{ y = Identity (x) }}"""
     result = castsmith.optimize(onnx.parser.parse_model(text), target=LACKS, passes=["lower-quant"])
     assert [name for _, name, _ in result.model.functions] == ["Other", "BipolarQuant"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(7, 8), (8, 8), (9, 9)])
+def test_functions_need_ir_version_8(before: int, after: int) -> None:
+    text = "g (float[2] x) => (uint8[2] y) { a = Neg (x) y = Cast <to = 2> (a) }"
+    model = onnx_ir.from_proto(onnx.parser.parse_model(f'<ir_version: {before}, opset_import: ["" : 21]> {text}'))
+    nodes = tuple(model.graph)
+    Functions(model, 21).wrap("f", nodes, nodes[-1].outputs[0])
+    assert model.ir_version == after
