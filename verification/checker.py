@@ -1458,7 +1458,7 @@ class Call:
             if copied and (x.shape is None or place >= len(x.shape)):
                 return None
             dims.append(x.shape[place] if copied and x.shape else dim)
-        if sizes is None or any(isinstance(dim, int) and dim < -1 for dim in dims):
+        if sizes is None or any(isinstance(dim, int) and (dim < -1 or dim == 0) for dim in dims):
             return None
         unsure = [place for place, dim in enumerate(dims) if not at_most(1, dim)]
         if x.shape is not None and len(unsure) == 1:  # also if it is 0 or -1, it is what the others leave
