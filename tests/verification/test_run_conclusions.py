@@ -274,9 +274,13 @@ def test_inputs_that_an_engine_is_not_given() -> None:
     ],
 )
 def test_a_model_that_an_engine_does_not_load(text: str, invalid: bool) -> None:
-    run = Whole(parsed(text), "onnxruntime", 20)
+    model = parsed(text)
+    run = Whole(model, "onnxruntime", 20)
     assert run.reason
     assert run.invalid is invalid
+    evaluator = Evaluator(model, PromotionRules(), Engine("onnxruntime"), Budget(20))
+    said = f"ONNX Runtime does not load the second model as a whole: {run.reason}"
+    assert run.differences("mine", {}, {}, evaluator, How()) == [said]
 
 
 def test_a_model_that_is_too_large_once_its_functions_are_inlined(monkeypatch: pytest.MonkeyPatch) -> None:
