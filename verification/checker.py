@@ -434,7 +434,8 @@ Results = tuple[Array, Array]
 class Terms:
     """All terms of all models of a check."""
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int, meaning: Callable[[onnx.defs.OpSchema], int] | None = None) -> None:
+        self.meaning = meaning or meaning_of  # the first version from which on an operator means the same
         self.table: dict[object, Term] = {}
         self.tables: dict[Term, Results] = {}
         self.casts: dict[tuple[Term, Conversion], Term] = {}
@@ -1292,7 +1293,7 @@ class Call:
         """Return what a node of another operator would make."""
         schema = schema_of(op, self.opset, "")
         assert schema is not None
-        node, attrs = onnx.helper.make_node(op, [], ["result"]), {"@": meaning_of(schema), **attrs}
+        node, attrs = onnx.helper.make_node(op, [], ["result"]), {"@": self.terms.meaning(schema), **attrs}
         call = Call(self.terms, node, "", schema, {}, list(args), attrs, [], self.opset, (), [])
         return call.results()[0]
 
@@ -1458,7 +1459,7 @@ class Call:
             if copied and (x.shape is None or place >= len(x.shape)):
                 return None
             dims.append(x.shape[place] if copied and x.shape else dim)
-        if sizes is None or any(isinstance(dim, int) and dim < -1 for dim in dims):
+        if sizes is None or any(isinstance(dim, int) and (dim < -1 or dim == 0) for dim in dims):
             return None
         unsure = [place for place, dim in enumerate(dims) if not at_most(1, dim)]
         if x.shape is not None and len(unsure) == 1:  # also if it is 0 or -1, it is what the others leave
@@ -1579,7 +1580,7 @@ class Reader:
             schema = None  # a runtime may honour what the version does not have, or not
         if domain == "" and node.op_type == "Constant" and schema is not None:
             return [self._constant(protos)]
-        attrs: dict[str, Any] = {"@": -scope.opsets.get(domain, 0) if schema is None else self.meaning(schema)}
+        attrs: dict[str, Any] = {"@": -scope.opsets.get(domain, 0) if schema is None else self.terms.meaning(schema)}
         bodies = list[Term]()
         for name, proto in sorted(protos.items()):
             if proto.type == onnx.AttributeProto.GRAPH:
@@ -1621,9 +1622,6 @@ class Reader:
     def place(self, node: onnx.NodeProto, scope: Scope) -> tuple[str, ...]:
         """Return what tells the node from others that look the same, if its operator may draw random numbers."""
         return *scope.path, *node.output
-
-    def meaning(self, schema: onnx.defs.OpSchema) -> int:
-        return meaning_of(schema)
 
     def results(self, call: Call) -> list[Term]:
         return call.results()

@@ -263,7 +263,6 @@ class _Comparison:
         self.sets = Sets(self.a, self.b, self.first, self.budget, self.declared, self.how.seed, notes, self.demands)
         self.whole = Whole(self.b, self.runner.name, self.budget.left) if self.runner.name != "reference" else None
         self.verdict.outputs = {value.name or "": Count() for value in self.a.graph.outputs}
-        self.confirmed: set[str] = set()
 
     def all(self, sets: Iterator[tuple[str, Feeds]], progress: Callable[[str], None] | None) -> None:
         """Run the sets until one shows a difference, all with a tolerance, and draw the conclusions."""
@@ -317,7 +316,7 @@ class _Comparison:
             verdict.mismatch = verdict.mismatch or Mismatch(name, "", Site(self.b.graph.name or ""), (None, None), gone)
             return
         for output, content in expected.items():
-            text, tolerance = self.declared.outputs.get(output), self.how.tolerances[output]
+            tolerance = self.how.tolerances[output]
             count, nan_bits = verdict.outputs[output], self.how.nan_bits
             contents, recoding = (content, results[output]), recoded.get(output)
             output_difference = compare(*contents, count, recoding, nan_bits, tolerance, measured=self.how.trace)
@@ -327,8 +326,6 @@ class _Comparison:
                 verdict.mismatch = earlier or self._mismatch(name, value, output_difference, {}, None)
             if output_difference is not None and not verdict.tolerances and not self.how.trace:
                 return
-            if text is not None and output_difference is None:
-                self.confirmed.add(output)
         verdict.runs.append(name)
         if self.whole is not None and not verdict.runtime and len(verdict.runs) <= _MOST_WHOLE:
             verdict.runtime += self.whole.differences(name, theirs, results, self.second, self.how)
@@ -503,13 +500,7 @@ class _Comparison:
             ours = next(value for value in self.a.graph.outputs if value.name == name)
             shape = self.second.coverage.output_shapes.get(name, ())
             wrong = ours.dtype != computed or not _fits(ours, shape)
-            if (
-                name in self.confirmed
-                and computed is not None
-                and value.dtype == computed
-                and wrong
-                and _fits(value, shape)
-            ):
+            if computed is not None and value.dtype == computed and wrong and _fits(value, shape):
                 self.verdict.notes.append(f"{change}; the first model computes the type that the second declares")
             else:
                 self.verdict.interface.append(change)

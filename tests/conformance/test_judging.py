@@ -100,6 +100,7 @@ def test_a_quantization_is_named_with_the_scale_of_its_element(scale: Array, at:
     assert found.first is not None
     assert found.first.index == at
     assert found.first.input.split(", ")[1:] == [f"scale {text}", "zero 0"]
-    alone = outcome_of(vector(right, x, zero, op="CastLike"), wrong).first
-    assert alone is not None
-    assert alone.input == found.first.input.split(", ")[0]
+    for op in ("CastLike", "Trunc"):
+        alone = outcome_of(vector(right, x, zero, op=op), wrong).first
+        assert alone is not None
+        assert alone.input == found.first.input.split(", ")[0]

@@ -14,7 +14,7 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.numerics.critical import every_value
 from castsmith.numerics.errors import OptionError
-from castsmith.verification.bounds import Bound, Bounds, Excess, How, exceeding
+from castsmith.verification.bounds import Bound, Bounds, Excess, How, _both, exceeding  # pyright: ignore[reportPrivateUsage]
 
 TYPES = (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT, DataType.FLOAT8E5M2)
 """Types with infinities, to which what is beyond the largest number is rounded."""
@@ -216,7 +216,23 @@ def test_a_value_of_a_function_has_one_bound_for_all_calls() -> None:
 
 
 def test_values_of_one_name_have_the_wider_bound() -> None:
-    text = """g (float[2] x, bool c) => (float[2] y) { y = If (c) <then_branch = t () => (float[2] a) { a = Neg (x) },
-        else_branch = e () => (float[2] a) { a = Abs (x) }> }"""
-    found = bounded(text, ranges={"x": (-1.0, 2.0)})
+    text = """g (float[2] x, bool c) => (float[2] y) {{ y = If (c) <then_branch = t () => (float[2] a) {{ a = {} (x) }},
+        else_branch = e () => (float[2] a) {{ a = {} (x) }}> }}"""
+    found = bounded(text.format("Neg", "Abs"), ranges={"x": (-1.0, 2.0)})
     assert (found["a"].low, found["a"].high, found["a"].how) == (-2.0, 2.0, "proven")
+    for pair in (("Sqrt", "Abs"), ("Abs", "Sqrt")):  # of which one may be NaN
+        bound = bounded(text.format(*pair), ranges={"x": (-1.0, 4.0)})["a"]
+        assert (bound.low, bound.high, bound.may_be_nan) == (0.0, 4.0, True)
+        unknown = bounded(text.format(*pair))["a"]
+        assert (unknown.how, unknown.depends_on) == ("unknown", ("x",))
+
+
+def test_two_bounds_of_one_name() -> None:
+    """Are known as well as the worse, and depend on and assume what either does."""
+    a = Bound(-1, 2, "proven", DataType.FLOAT, ("p",), ("x",), (0, 1), least_magnitude=0.5)
+    b = Bound(-3, 1, "measured", DataType.FLOAT, ("q",), ("z", "x"), (0, 1), may_be_nan=True)
+    c = Bound(0, 9, "unknown", DataType.FLOAT, (), ("w",))
+    both = Bound(-3, 2, "measured", DataType.FLOAT, ("p", "q"), ("x", "z"), None, may_be_nan=True)
+    assert _both(a, b) == _both(b, a) == both
+    assert _both(b, c).how == _both(c, b).how == _both(c, a).how == "unknown"
+    assert _both(a, c).may_be_nan is False

@@ -36,6 +36,25 @@ KNOWN = (
     *("GreaterOrEqual (h, one)", "GreaterOrEqual (zero, h)", "GreaterOrEqual (h, h)", "Cast <to = 6> (s)"),
     *("c = Less (zero, h) y = Where (c, s, back)", "c = Less (h, zero) y = Where (c, s, back)"),
     "a = Cast <to = 6> (s) b = Cast <to = 7> (a) y = Add (b, s)",
+    *(
+        f"c = Concat <axis = 0> (hs, t) y = {op} (c, {other})"
+        for op, other in (
+            ("Add", "t"),
+            ("Add", "c"),
+            ("Sub", "t"),
+            ("Sub", "two"),
+            ("Mul", "c"),
+            ("Mul", "t"),
+            ("Div", "c"),
+            ("Max", "c"),
+            ("Equal", "c"),
+            ("Less", "z"),
+            ("Greater", "z"),
+            ("Equal", "z"),
+            ("Min", "c"),
+            ("LessOrEqual", "c"),
+        )
+    ),
     "a = Cast <to = 6> (all) b = Cast <to = 6> (w) y = Div (a, b)",
 )
 """Nodes whose result is known for all sizes."""

@@ -48,6 +48,77 @@ def test_the_place_of_a_difference() -> None:
     assert found.operands == ("a[0] = -1.0 (0xbf800000)",)
 
 
+_TWICE = "g (float[3] x) => (float[3] y) { a = Neg (x) OP }"
+
+
+def test_a_second_model_that_does_not_run() -> None:
+    """Where the first one does, that is a difference; not where no engine has the operator, nor beyond a limit."""
+    good, bad = (
+        _TWICE.replace("OP", "y = Abs (a)"),
+        _TWICE.replace("OP", "s = Constant <value_ints = [2]> () y = Reshape (a, s)"),
+    )
+    found = compared(good, bad)
+    assert found.different
+    assert found.mismatch is not None
+    said = found.mismatch.difference.b
+    assert said.startswith("does not run: g: y (Reshape): Reshape does not run on float[3] and int64[1]: ")
+    assert not said.endswith(".")
+    assert (found.mismatch.value, found.mismatch.inputs, found.mismatch.nodes) == ("", "mine", (None, None))
+    assert (found.mismatch.site.graph, found.mismatch.difference.index) == ("g", ())
+    assert (found.mismatch.difference.elements, found.mismatch.difference.of) == (0, 0)
+    assert found.summary() == f"different: on inputs mine the second model {said}"
+    assert (found.mismatch.node_a, found.mismatch.node_b) == ("", "")
+    sized = "u = Cast <to = 7> (x) z = Constant <value_ints = [2]> () s = Gather (u, z) y = Reshape (a, s)"
+    for other, last, start in (
+        ("y = Nothing (a)", 3, "no engine runs the second model: g: y (Nothing): no engine supports Nothing"),
+        ("u = Cast <to = 7> (x) k = Constant <value_int = 7> () s = Add (u, k) y = Gather (a, s)", np.nan,
+         "the second model depends on undefined results: g: y (Gather): "),
+        (sized, 3e9, "the second model: g: y (Reshape): Reshape would make 3e+09 elements"),
+    ):  # fmt: skip
+        found = compared(good, _TWICE.replace("OP", other), [1, -2, last])
+        assert found.inconclusive
+        assert [name for name, _ in found.skipped] == ["mine"]
+        assert found.skipped[0][1].startswith(start)
+        assert found.unsure[0].startswith(f"the models did not run on any of the inputs: {start}")
+
+
+def test_errors_of_values_are_measured_on_request() -> None:
+    """Those that both models have, floats that no constant is, the largest where they are defined."""
+    text = """g (float[4] x) => (float[4] y) {{ k = Constant <value_float = {}> () a = Mul (x, k) n = IsNaN (a)
+        i = Cast <to = 6> (a) f = Cast <to = 1> (i) {} = Sqrt (a) y = Add (a, f) }}"""
+    a, b = text.format("2.0", "p"), text.format("2.5", "q")
+    inputs = [
+        ("one", {"x": np.array([1, -4, 2.0**32, 2], np.float32)}),
+        ("two", {"x": np.array([1, 1, 1, 1], np.float32)}),
+    ]
+    found = verify(parsed(a), parsed(b), inputs=inputs, rtol=1.0, atol=100.0, trace=True)
+    assert [(each.value, each.magnitude, each.error) for each in found.traced] == [
+        ("a", 2.0**33, 0.25),
+        ("f", 8.0, 0.25),  # the third element is undefined
+        ("y", 16.0, 0.25),
+    ]
+    infinite = [("one", {"x": np.array([np.inf, 1, np.nan, 2], np.float32)})]
+    found = verify(parsed(a), parsed(a), inputs=infinite, trace=True)
+    assert [(each.value, each.magnitude, each.error) for each in found.traced][:1] == [("a", 4.0, 0.0)]
+    assert verify(parsed(a), parsed(b), inputs=inputs, rtol=1.0, atol=100.0).traced == []
+
+
+def test_of_two_outputs_each_declaration_is_compared_with_its_own_value() -> None:
+    text = "g (float[3] x) => ({0}[3] y, {1}[3] z) {{ y = Neg (x) z = Cast <to = 11> (x) }}"
+    right = text.format("float", "double")
+    for wrong, name, kinds in (("double", "y", "double[3] and float[3]"), ("float", "y", "")):
+        verdict = compared(text.format(wrong, "double"), right)
+        assert verdict.equal
+        note = f"the output {name} is {kinds}; the first model computes the type that the second declares"
+        assert verdict.notes == ([note] if kinds else [])
+    verdict = compared(text.format("float", "float"), right)
+    assert verdict.notes == [
+        "the output z is float[3] and double[3]; the first model computes the type that the second declares"
+    ]
+    verdict = compared(right, text.format("float", "float"))
+    assert verdict.interface == ["the output z is double[3] and float[3]"]
+
+
 _NEG = "g (float[3] x) => ({}[{}] y) {{ y = Neg (x) }}"
 _SILENT = "g (float[3] x) => () { y = Neg (x) }"
 _PICKED = "g (float[3] x) => (float[K] y) <bool[3] c = {{0, 0, 0}}> {{ a = {} (x) y = Compress (a, c) }}"
@@ -203,9 +274,13 @@ def test_inputs_that_an_engine_is_not_given() -> None:
     ],
 )
 def test_a_model_that_an_engine_does_not_load(text: str, invalid: bool) -> None:
-    run = Whole(parsed(text), "onnxruntime", 20)
+    model = parsed(text)
+    run = Whole(model, "onnxruntime", 20)
     assert run.reason
     assert run.invalid is invalid
+    evaluator = Evaluator(model, PromotionRules(), Engine("onnxruntime"), Budget(20))
+    said = f"ONNX Runtime does not load the second model as a whole: {run.reason}"
+    assert run.differences("mine", {}, {}, evaluator, How()) == [said]
 
 
 def test_a_model_that_is_too_large_once_its_functions_are_inlined(monkeypatch: pytest.MonkeyPatch) -> None:

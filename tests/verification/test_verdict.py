@@ -15,7 +15,17 @@ from onnx_ir import DataType
 from castsmith.ir.errors import VerificationError
 from castsmith.ir.records import Site
 from castsmith.numerics.cast.convert import cast
-from castsmith.verification.compare import Count, Difference, Recoding, compare, interfaces, on_common_ground
+from castsmith.numerics.types import parse_type
+from castsmith.verification.compare import (
+    Count,
+    Difference,
+    Recoding,
+    _recoding,  # pyright: ignore[reportPrivateUsage]
+    compare,
+    element_text,
+    interfaces,
+    on_common_ground,
+)
 from castsmith.verification.evaluate.conversions import Tensor
 from castsmith.verification.inputs.drawn import default_sizes, sized
 from castsmith.verification.run import require_no_difference
@@ -92,6 +102,41 @@ def test_types_that_are_accepted(one: str, other: str, through: str, accept: str
         return
     assert found.differences == ()
     assert found.recoded["x"].through == through
+
+
+_THROUGH: list[tuple[str, str, str | None]] = [
+    ("float8e4m3fn", "uint8", "code"), ("float16", "uint16", "code"), ("float", "uint32", "code"),
+    ("double", "uint64", "code"), ("float4e2m1", "uint8", "code"), ("int4", "uint8", "code"), ("int2", "uint8", "code"),
+    ("uint4", "uint8", "wider"), ("int4", "int8", "wider"), ("int16", "int32", "wider"), ("bool", "float", "wider"),
+    ("uint8", "int16", "wider"), ("uint8", "float16", "wider"), ("float", "bool", "narrower"),
+    ("int32", "int16", "narrower"), ("float", "int8", "narrower"), ("uint8", "uint4", "narrower"),
+    ("int8", "uint8", None), ("uint8", "int8", None), ("int64", "float", None), ("float", "int32", None),
+    ("float16", "bfloat16", None), ("float8e4m3fn", "uint16", None), ("float", "string", None),
+    ("string", "string", None), ("complex64", "float", None), ("float", "int64", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "other", "through"), _THROUGH)
+def test_how_a_type_holds_the_values_of_another(one: str, other: str, through: str | None) -> None:
+    types = parse_type(one), parse_type(other)
+    found = _recoding(*types)
+    assert found == (None if through is None else Recoding(*types, through))
+
+
+def test_types_that_are_not_known_hold_nothing() -> None:
+    for pair in ((None, DataType.FLOAT), (DataType.FLOAT, None), (DataType.UNDEFINED, DataType.FLOAT), (None, None)):
+        assert _recoding(*pair) is None
+        assert _recoding(*pair[::-1]) is None
+
+
+def test_the_text_of_an_element() -> None:
+    rows = [
+        (np.array([1.5], np.float32), "1.5 (0x3fc00000)"), (np.array([-0.0], np.float16), "-0.0 (0x8000)"),
+        (np.array([np.nan]), "nan (0x7ff8000000000000)"), (np.array([3], np.int8), "3"), (np.array([True]), "True"),
+        (np.array(["a"], object), "'a'"), (np.array([1 + 2j]), "(1+2j)"),
+        (cast(np.array([2.0]), DataType.FLOAT8E4M3FN), "2.0 (0x40)"),
+    ]  # fmt: skip
+    assert [element_text(array, (0,)) for array, _ in rows] == [text for _, text in rows]
 
 
 def test_a_recoding_makes_arrays_comparable() -> None:

@@ -87,7 +87,7 @@ class Coverage:
         if node.op_type == "Where" and operands[0] is not None:
             flags = np.asarray(operands[0], np.bool_)
             ways = {"1": bool(flags.any()), "2": not bool(flags.all())}
-        elif node.op_type in _BOUNDING and len(operands) > 1:
+        elif node.op_type in _BOUNDING:
             ways = {
                 str(place): bool(np.any(np.broadcast_to(result == operand, result.shape)))
                 for place, operand in enumerate(operands)

@@ -109,7 +109,7 @@ def added_up_in_half(node: onnx_ir.Node, result: Array, operands: Sequence[Array
 
 def _weights(node: onnx_ir.Node, operands: Sequence[Array | None]) -> Array:
     codes, scales, points = operands[1], operands[2], (*operands, None)[3]
-    depth, width, block = (node.attributes.get_int(name, 0) or 0 for name in ("K", "N", "block_size"))
+    depth, width, block = (node.attributes[name].as_int() for name in ("K", "N", "block_size"))
     bits = node.attributes.get_int("bits", 4) or 4
     rows = np.asarray(codes).reshape(width, -1)
     return unpacked_weights(rows, np.asarray(scales), points, depth=depth, block=block, bits=bits).T

@@ -108,7 +108,7 @@ def prove(
     names = {value.name or "" for value in a.graph.outputs}
     try:
         sources = _Source(a), _Source(b)
-        terms = Terms(2**22 + 16 * sum(source.elements for source in sources))
+        terms = Terms(2**22 + 16 * sum(source.elements for source in sources), _meaning_of)
         written = _read(sources, terms, None, pause, written=True)
         proven = dict.fromkeys(_alike(*written), _AS_WRITTEN) if not held else dict[str, str]()
         if proven.keys() == names:
@@ -270,9 +270,6 @@ class _Reader(checker.Reader):
         """Operators of which nothing is known give the same for the same operands; draws are told apart by `node`."""
         del node, scope
         return ()
-
-    def meaning(self, schema: onnx.defs.OpSchema) -> int:
-        return _meaning_of(schema)
 
     def results(self, call: checker.Call) -> list[Term]:
         if not self.written:

@@ -10,9 +10,9 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.conformance.engines import worker
-from castsmith.conformance.engines.running import run
+from castsmith.conformance.engines.running import _one_setting_each, run  # pyright: ignore[reportPrivateUsage]
 from castsmith.conformance.exporting import raw_bytes, suite
-from castsmith.conformance.judging import judge
+from castsmith.conformance.judging import Outcome, judge
 from castsmith.conformance.vectors import Vector
 from castsmith.ir.errors import ModelError
 from castsmith.numerics.status import Definedness
@@ -80,6 +80,21 @@ def test_wrong_disputed_and_undefined_elements_are_kept_apart() -> None:
     assert outcome.first.index == fixed
     assert judge(vector, raw_bytes(vector.output)).status == "right"
     assert judge(vector, b"\0").status == "refuses"
+
+
+def test_a_library_is_held_to_the_setting_that_it_fits_better() -> None:
+    """Whichever comes first, at any opset; of other vectors nothing changes."""
+    names = {"a_opset19": 3, "a_no_saturate_opset19": 0, "b_opset19": 1, "b_no_saturate_opset24": 5, "c_opset13": 2}
+    outcomes = [Outcome(name, "wrong" if wrong else "right", wrong=wrong) for name, wrong in names.items()]
+    refuses = Outcome("d_opset13", "refuses", reason="why")
+    for given in ([*outcomes, refuses], [*outcomes[::-1], refuses]):
+        found = {each.name: each for each in _one_setting_each(given)}
+        assert {name: each.status for name, each in found.items()} == {
+            "a_opset19": "refuses", "a_no_saturate_opset19": "right", "b_opset19": "wrong",
+            "b_no_saturate_opset24": "refuses", "c_opset13": "wrong", "d_opset13": "refuses",
+        }  # fmt: skip
+        assert found["a_opset19"].reason == "the library casts with the other setting of saturate"
+        assert found["d_opset13"] is refuses
 
 
 def test_other_nan_are_right_and_counted() -> None:

@@ -93,6 +93,11 @@ CHOOSE, NUMBERS = np.array([T, F, F, T]), np.arange(4, dtype=np.int8)
         ("k = ReduceMax <keepdims = 1> (n) y = Mul (k, u)", [F, T, F, T]),
         ("r = ReduceMin <keepdims = 0> (u) y = Add (r, n)", [T, T, T, T]),
         ("f = Cast <to = 1> (u) y = Cast <to = 3> (f)", [F, T, F, T]),
+        (
+            "f = Cast <to = 1> (u) k = Constant <value_floats = [200.0, 0.0, 1.0, 0.0]> () g = Mul (f, k)"
+            " y = Cast <to = 3> (g)",
+            [T, T, F, T],
+        ),  # of the cast itself, and of its operand
         ("y = Identity (n)", []),
     ],
 )

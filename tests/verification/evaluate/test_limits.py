@@ -10,6 +10,7 @@ import pytest
 import castsmith
 from castsmith.ir.io.loading import as_model
 from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.verification.evaluate import limits
 from castsmith.verification.evaluate.engines import Engine, LimitError
 from castsmith.verification.evaluate.evaluator import Evaluator
 from castsmith.verification.evaluate.limits import Budget
@@ -57,3 +58,16 @@ def test_inputs_take_no_more_memory_than_they_may() -> None:
         verdict = castsmith.verify(*pair, memory=8, sets=1, engine="reference", seconds=5)
         assert bool(verdict.runs) == equal
         assert equal or "the input z of shape" in str(verdict.unsure)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "used", "call"), [(20, 0, 10), (100, 0, 25), (100, 90, 10), (20, 15, 5), (20, 20, 0.1), (4, 0, 4)]
+)
+def test_the_time_of_one_operator(seconds: float, used: float, call: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of all, or ten seconds, and no more than is left."""
+    monkeypatch.setattr(limits, "_now", lambda: float(used))
+    budget = Budget(seconds, started=0.0)
+    assert (budget.left, budget.call) == (seconds - used, call)
+    assert (budget.has_time(), budget.has_time(0.5)) == (used < seconds, used < seconds / 2)
+    budget.extend()
+    assert budget.left == max(1.0, seconds - used)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -22,6 +23,11 @@ from tests.verification.evaluate.test_operators import run
          (np.array([2], np.float16), np.array([0.5], np.float32)), np.float32, [1.4142135381698608]),
         ("g (float16[1] a, float[1] b) => (float16[1] y) { y = Pow (a, b) }", 21,
          (np.array([2], np.float16), np.array([0.5], np.float32)), np.float16, [1.4140625]),
+        # Sin has no bfloat16: the result is of its type, unless the model declares another
+        ("g (bfloat16[1] a) => (float[1] y) { y = Sin (a) }", 21,
+         (np.array([1], ml_dtypes.bfloat16),), np.float32, [float(np.sin(np.float32(1)))]),
+        ("g (bfloat16[1] a) => (bfloat16[1] y) { y = Sin (a) }", 21,
+         (np.array([1], ml_dtypes.bfloat16),), ml_dtypes.bfloat16, [0.83984375]),
         # Sum has no integers, and Max no bool: computed as they are meant
         ("g (int32[1] a, int32[1] b) => (int32[1] y) { y = Sum (a, b, b) }", 21,
          (np.array([2**30], np.int32), np.array([5], np.int32)), np.int32, [2**30 + 10]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,14 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.critical import critical_values, every_value
 from castsmith.numerics.types import NUMERIC_TYPES, Kind, element_type, type_name
 from castsmith.verification.checker import Conversion, Term, Terms
-from castsmith.verification.inputs.witnesses import differing, witnesses
+from castsmith.verification.inputs.witnesses import (
+    _elements,  # pyright: ignore[reportPrivateUsage]
+    _grid,  # pyright: ignore[reportPrivateUsage]
+    _ordered,  # pyright: ignore[reportPrivateUsage]
+    differing,
+    neighbours,
+    witnesses,
+)
 from castsmith.verification.prove.functions import source_of_type
 from tests.sampling import check_all, sampled, shortened
 
@@ -182,3 +190,53 @@ def test_a_cast_to_the_type_of_a_value_whose_type_is_unknown() -> None:
     }}"""
     ours, theirs = (onnx.parser.parse_model(text.format(name)) for name in ("custom.A", "custom.B"))
     assert castsmith.verify(ours, theirs).inconclusive
+
+
+_ORDERED: list[tuple[DataType, list[float]]] = [
+    (DataType.INT32, [-(2**31), -1, 0, 1, 2**31 - 1]),
+    (DataType.UINT64, [0, 1, 2**63, 2**64 - 1]),
+    (DataType.FLOAT, [-math.inf, -1.5, -(2.0**-149), -0.0, 0.0, 2.0**-149, 1.5, math.inf]),
+    (DataType.DOUBLE, [-math.inf, -1.5, -0.0, 0.0, 1.5, math.inf]),
+]
+
+
+@pytest.mark.parametrize(("dtype", "numbers"), _ORDERED, ids=str)
+def test_the_order_of_the_elements_of_a_type(dtype: DataType, numbers: list[float]) -> None:
+    array = np.array(numbers, dtype.numpy())
+    places = _ordered(array)
+    assert [int(b) > int(a) for a, b in itertools.pairwise(places)] == [True] * (len(numbers) - 1)
+    assert _elements(places, dtype).tobytes() == array.tobytes()
+    grid = _grid(dtype)
+    assert (grid[0], grid[-1]) == (array[0], array[-1])
+    assert (np.diff(_ordered(grid).astype(object)) > 0).all()
+    whole = [*range(-64 if numbers[0] < 0 else 0, 65)]
+    assert {*np.array(whole, dtype.numpy()).tolist()} <= {*grid.tolist()}
+    assert 1024 <= len(grid) <= 1024 + len(whole)
+    steps = np.diff(np.array([int(place) for place in _ordered(grid)], object))
+    assert max(steps) <= (int(places[-1]) - int(places[0])) // 1023 + 1
+
+
+def test_an_element_and_those_beside_it() -> None:
+    one, least = np.float32(1), np.float32(2.0**-149)
+    near = {float(np.nextafter(one, to)) for to in (0, 2)} | {1.0}
+    assert {*neighbours(np.array([1], np.float32)).tolist()} == near
+    assert {*neighbours(np.array([least])).tolist()} == {float(least), 0.0, 2 * float(least)}
+    assert {*neighbours(np.array([np.nan, 0], np.float32)).tolist()} == {0.0, float(least)}
+    assert sorted(neighbours(np.array([-128, 127, 3], np.int8)).tolist()) == [-128, -127, 2, 3, 4, 126, 127]
+    texts = np.array(["a"], object)
+    assert neighbours(texts) is texts
+
+
+def test_witnesses_are_spread_out_and_the_small_ones_come_first() -> None:
+    ours, theirs = (function(DataType.FLOAT, chain, (True, "up")) for chain in ((DataType.INT8,), (DataType.INT16,)))
+    back = [TERMS.term("Cast", [term], {"how": Conversion(7)}, (7, ())) for term in (ours, theirs)]
+    fed = witnesses(TERMS, back[0], back[1], DataType.FLOAT)
+    assert fed is not None
+    assert len(fed) == 0  # where int8 is defined they are the same
+    rounded = function(DataType.FLOAT, (DataType.FLOAT16, DataType.FLOAT), (True, "up"))
+    fed = witnesses(TERMS, source_of_type(TERMS, 1), rounded, DataType.FLOAT)
+    assert fed is not None
+    assert len(fed) == 6
+    assert (np.diff(np.abs(fed.astype(np.float64))) >= 0).all()
+    assert {bool(number < 0) for number in fed} == {True, False}
+    assert {1e-6 < abs(float(number)) < 65504 for number in fed} == {True, False}

@@ -59,6 +59,46 @@ def test_a_function_gives_what_the_model_gives(name: str) -> None:
     assert root not in functions.path(term)
 
 
+@pytest.mark.parametrize(("count", "is_whole"), [(1, True), (63, True), (64, False), (71, False)])
+def test_a_function_has_at_most_so_many_steps(count: int, is_whole: bool) -> None:
+    """64 with its source. A longer one begins anew: its source is a value on the way."""
+    steps = " ".join(f"v{n + 1} = Neg (v{n})" for n in range(count))
+    text = f'<ir_version: 10, opset_import: ["" : 21]> g (float[N] v0) => (float[N] v{count}) {{ {steps} }}'
+    model = as_model(onnx.parser.parse_model(text))
+    proof = prove(model, as_model(onnx.parser.parse_model(text.replace(f"v{count} = Neg", f"v{count} = Abs"))))
+    functions, term = Functions(proof.terms), proof.ours.outputs[f"v{count}"]
+    source, function = functions.of(term)
+    assert (source.op == "input") is is_whole
+    elements = np.array([1, -2], np.float32)
+    expected = elements * (-1) ** (count if is_whole else count - 64)
+    assert run(proof.terms, function, elements, {})[0].tolist() == expected.tolist()
+
+
+def test_a_function_of_two_values_is_none() -> None:
+    """Nor of elements of other places, nor of a table of two dimensions."""
+    for body, is_function in (
+        ("a = Add (x, x) y = Neg (a)", True),
+        ("a = Add (x, z) y = Neg (a)", False),
+        ("a = Add (x, k) y = Neg (a)", True),
+        ("a = Add (x, w) y = Neg (a)", False),
+        ("a = Transpose (x) y = Neg (a)", True),
+        ("a = ReduceSum (x) y = Neg (a)", False),
+        ("i = Cast <to = 7> (x) y = Gather (w, i)", True),
+        ("i = Cast <to = 7> (x) y = Gather (t, i)", False),
+        ("i = Cast <to = 7> (x) a = Cast <to = 7> (z) j = Add (i, a) y = Gather (w, j)", False),
+        ("i = Cast <to = 7> (z) y = Gather (x, i)", False),
+        ("y = LeakyRelu <alpha = 0.5> (x)", False),
+    ):
+        text = f"""<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, float[2] z) => (float[A] y)
+            <float k = {{3}}, float[2] w = {{1, 2}}, float[2, 1] t = {{1, 2}}> {{ {body} }}"""
+        model = as_model(onnx.parser.parse_model(text))
+        proof = prove(
+            model, as_model(onnx.parser.parse_model(text.replace("y =", "q =").replace("(float[A] y)", "(float[A] q)")))
+        )
+        source, _ = Functions(proof.terms).of(proof.ours.outputs["y"])
+        assert (source.op == "input") is is_function, body
+
+
 def unary() -> list[tuple[str, int]]:
     """Operators of floats with one operand and no attribute that must be written, each version since opset 13."""
     schemas = [schema for schema in onnx.defs.get_all_schemas_with_history() if not schema.domain]

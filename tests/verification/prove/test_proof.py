@@ -40,6 +40,21 @@ UNLIKE = {
 }
 
 
+_QUANTIZED = "g (float[N] x) => (uint8[N] y) <float s = {{0.5}}, uint8 z = {{7}}> {{ {} }}"
+_WRITTEN, _MADE = map(_QUANTIZED.format, (
+    """d = Div (x, s) r = Round (d) n = IsNaN (r) o = Constant <value = float {0}> () w = Where (n, o, r)
+    f = Cast <to = 1> (z) a = Add (w, f) h = Constant <value = float {255}> () m = Min (a, h) l = Max (m, o)
+    y = Cast <to = 2> (l)""",
+    "y = QuantizeLinear (x, s, z)",
+))  # fmt: skip
+
+
+def test_what_a_quantizer_leaves_undefined_the_second_model_may_define() -> None:
+    """And not the other way: NaN becomes the zero point where it is written out, and anything of a quantizer."""
+    assert set(proven(_MADE, _WRITTEN)) == {"y"}
+    assert proven(_WRITTEN, _MADE) == {}
+
+
 def proven(a: str, b: str, *, nan_bits: bool = False) -> dict[str, str]:
     models = [as_model(onnx.parser.parse_model(HEAD + text)) for text in (a, b)]
     rules = castsmith.PromotionRules(promote_unsafe=True)

@@ -1,0 +1,77 @@
+"""Elements on which parts of two models differ: which are demanded, where, and when a run has met them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx.parser
+
+import castsmith
+from castsmith.ir.io.loading import as_model
+from castsmith.verification.evaluate.coverage import Coverage
+from castsmith.verification.inputs.demands import Demands, demands
+from castsmith.verification.prove.proof import prove
+
+_HEAD = '<ir_version: 10, opset_import: ["" : 21]> '
+_ROUNDED = "g (float[N] x) => (float[N] y) {{ a = Neg (x) {} y = Abs (b) }}"
+_PAIR = (_ROUNDED.format("b = Identity (a)"), _ROUNDED.format("h = Cast <to = 10> (a) b = Cast <to = 1> (h)"))
+
+
+def _demands(a: str, b: str, **options: Any) -> tuple[Demands, tuple[Coverage, Coverage]]:
+    proof = prove(
+        *(as_model(onnx.parser.parse_model(_HEAD + text)) for text in (a, b)), rules=castsmith.PromotionRules()
+    )
+    found, coverages = demands(proof, nan_bits=False, **options), (Coverage(), Coverage())
+    found.watch(coverages)
+    return found, coverages
+
+
+def test_elements_that_a_rounding_changes_are_demanded_of_its_operand() -> None:
+    found, coverages = _demands(*_PAIR)
+    (demand,) = found.all
+    assert found.complete
+    numbers = demand.elements.astype(np.float64)
+    with np.errstate(over="ignore"):
+        assert (numbers.astype(np.float16) != numbers).all()
+    assert demand.place is not None
+    assert (demand.place.graph, demand.place.node or demand.place.output, demand.place.op) == ("g", "a", "Neg")
+    assert [len(coverage.watched) for coverage in coverages] == [0, 1]  # the second model is watched
+    said = f"no input gave g: a (Neg) an element for which the models differ, such as {demand.elements[0]}"
+    assert list(found.unmet()) == [said]
+    for array in (np.array([1.0, 0.5], np.float32), np.array([0.1]), np.array([0.1], np.float16)):
+        demand.note(array)  # what float16 holds, and elements of other types
+        assert list(found.unmet()) == [said]
+    demand.note(np.array([[1.0, 0.1]], np.float32))
+    assert list(found.unmet()) == []
+    demand.note(np.array([1.0], np.float32))
+    assert demand.met
+
+
+def test_equal_outputs_demand_nothing() -> None:
+    found, coverages = _demands(_PAIR[0], _PAIR[0])
+    assert (found.all, found.complete, list(found.unmet())) == ([], True, [])
+    assert list(found.values(0)) == list(found.values(1)) == []
+    assert coverages[0].watched == coverages[1].watched == {}
+
+
+def test_a_search_that_ends_early_is_said() -> None:
+    found, _ = _demands(*_PAIR, may_search=lambda: False)
+    assert (found.all, found.complete) == ([], False)
+    text = "the time limit ended the search for inputs that expose a difference (`seconds=` allows more)"
+    assert list(found.unmet()) == [text]
+
+
+def test_parts_are_searched_operand_by_operand() -> None:
+    """Behind operators that are the same on both sides, and no other way."""
+    text = "g (float[N] x, float[N] z) => (float[N] y) {{ {} s = Softmax (b) y = {} (s, z) }}"
+    same = text.format("b = Identity (x)", "Add")
+    rounded = "h = Cast <to = 10> (x) b = Cast <to = 1> (h)"
+    assert len(_demands(same, text.format(rounded, "Add"))[0].all) == 1
+    assert _demands(same, text.format("b = Identity (x)", "Mul"))[0].all == []
+    other = text.format(rounded, "Add").replace("Softmax", "LogSoftmax")
+    assert _demands(same, other)[0].all == []
+    assert (
+        len(_demands(same.replace("(s, z)", "(z, s)"), text.format(rounded, "Add").replace("(s, z)", "(z, s)"))[0].all)
+        == 1
+    )

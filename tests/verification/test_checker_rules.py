@@ -1,0 +1,217 @@
+"""Each rule of the checker: what it certifies, and what lies on the other side of each of its conditions."""
+
+# ruff: noqa: E501
+from __future__ import annotations
+
+import onnx.parser
+
+from castsmith.verification import checker
+from tests.certificates import is_certified
+from tests.sampling import check_all
+from tests.verification.test_checker import outcome
+
+_F, _H = (f"g ({kind}[N] x, {kind}[N] z) => ({kind}[N] y)" for kind in ("float", "float16"))
+_M = "g (float[2, 3] x) => (float[A, B] y)"
+_K = "k = Constant <value_float = 2.5> ()"
+_K1 = "k = Constant <value_floats = [2.5]> ()"
+_DQ = "g ({0}[2, 3] x) => (float[2, 3] y) <float[2] r = {{0.5, 3}}, float[3] c = {{0.5, 3, 0.1}}, float s = {{0.5}}, float[1] v = {{0.5}}, {0}[2] p = {{1, 2}}, {0}[3] q = {{1, 2, 3}}, {0} z = {{7}}, {0} n = {{0}}>"
+_Q = _DQ.format("uint8").replace("g (uint8[2, 3] x) => (float[2, 3] y)", "g (float[2, 3] x) => (uint8[2, 3] y)")
+_F8 = "g (float[N] x) => (float8e4m3fn[N] y) <float s = {0.5}, float8e4m3fn z = {2}, float8e4m3fn n = {0}>"
+_DIV = "d = Div (x, s) a = Cast <to = 1> (z) m = Add (d, a)"
+
+# By rule: the inputs and outputs, the opset, a body, bodies that are certified to be equal to it, and bodies that are not.
+RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
+    "a constant of one element is a scalar beside a vector": (
+        _F, 23, f"{_K} y = Add (x, k)", [f"{_K1} y = Add (x, k)"], [f"{_K1.replace('2.5', '3')} y = Add (x, k)", f"{_K} y = Add (k, x)", f"{_K} y = Sub (x, k)"],
+    ),
+    "but not beside a scalar": ("g (float x) => (float[A] y)", 23, f"{_K} a = Add (x, k) o = Constant <value_ints = [1]> () y = Reshape (a, o)", [], [f"{_K} y = Add (x, k)"]),
+    "Sum of two": (_F, 8, "y = Sum (x, z)", ["y = Add (x, z)"], ["y = Add (z, x)", "y = Add (x, x)"]),
+    "Sum of one": (_F, 8, "y = Sum (x)", ["y = Identity (x)"], ["y = Neg (x)"]),
+    "Sum of three floats, in any order": (_F, 13, "y = Sum (x, z, x)", [], ["a = Add (x, z) y = Add (a, x)"]),
+    "Sum before it broadcast": (_F, 7, "y = Sum (x, z)", [], ["y = Add (x, z)"]),
+    "operands of Equal before they were wider": (
+        "g (float16[N] x, float16[N] z) => (bool[N] y)", 13, "y = Equal (x, z)",
+        ["a = Cast <to = 1> (x) b = Cast <to = 1> (z) y = Equal (a, b)", "a = Cast <to = 11> (x) b = Cast <to = 11> (z) y = Equal (a, b)"],
+        ["a = Cast <to = 1> (x) b = Cast <to = 1> (z) y = Less (a, b)", "a = Cast <to = 16> (x) b = Cast <to = 16> (z) y = Equal (a, b)", "a = Cast <to = 1> (x) b = Cast <to = 1> (x) y = Equal (a, b)"],
+    ),
+    "a constant that the narrow type holds": (
+        "g (float16[N] x) => (bool[N] y)", 13, f"{_K} h = Cast <to = 10> (k) y = Less (x, h)",
+        [f"{_K} a = Cast <to = 1> (x) y = Less (a, k)"],
+        [f"{_K.replace('2.5', '2.5001')} a = Cast <to = 1> (x) y = Less (a, k)", f"{_K} a = Cast <to = 1> (x) y = Less (k, a)", f"{_K} a = Cast <to = 1> (x) y = LessOrEqual (a, k)"],
+    ),
+    "Equal of bools": ("g (bool[N] x, bool[N] z) => (bool[N] y)", 7, "y = Equal (x, z)", ["a = Xor (x, z) y = Not (a)"], ["y = Xor (x, z)", "y = And (x, z)"]),
+    "NaN is NaN in each wide type": (
+        "g (float[N] x) => (bool[N] y)", 13, "y = IsNaN (x)",
+        [f"a = Cast <to = {to}> (x) y = IsNaN (a)" for to in (10, 16, 11)], ["a = Cast <to = 6> (x) b = Cast <to = 1> (a) y = IsNaN (b)", "y = IsInf (x)"],
+    ),
+    "which is the greatest, of a value in a wider type": (
+        "g (float16[N] x) => (int64[1] y)", 13, "y = ArgMax (x)", ["a = Cast <to = 1> (x) y = ArgMax (a)"],
+        ["a = Cast <to = 1> (x) y = ArgMin (a)", "a = Cast <to = 1> (x) y = ArgMax <select_last_index = 1> (a)", "a = Cast <to = 16> (x) y = ArgMax (a)"],
+    ),
+    "DequantizeLinear along its default axis": (
+        _DQ.format("int8"), 21, "y = DequantizeLinear (x, c, q)",
+        ["y = DequantizeLinear <axis = 1> (x, c, q)", "y = DequantizeLinear <axis = -1> (x, c, q)", "a = Cast <to = 1> (x) b = Cast <to = 1> (q) d = Sub (a, b) y = Mul (d, c)"],
+        ["y = DequantizeLinear (x, c)", "a = Cast <to = 1> (x) b = Cast <to = 1> (q) d = Sub (a, b) y = Mul (d, s)", "a = Cast <to = 1> (x) b = Cast <to = 1> (q) d = Sub (a, b) y = Div (d, c)"],
+    ),
+    "DequantizeLinear along the first axis": (
+        _DQ.format("int8"), 21, "y = DequantizeLinear <axis = 0> (x, r, p)",
+        ["y = DequantizeLinear <axis = -2> (x, r, p)", "o = Constant <value_ints = [2, 1]> () e = Reshape (r, o) f = Reshape (p, o) a = Cast <to = 1> (x) b = Cast <to = 1> (f) d = Sub (a, b) y = Mul (d, e)"],
+        ["y = DequantizeLinear <axis = 0> (x, r)"],
+    ),
+    "DequantizeLinear with one scale": (
+        _DQ.format("int8"), 13, "y = DequantizeLinear (x, s, z)", ["a = Cast <to = 1> (x) b = Cast <to = 1> (z) d = Sub (a, b) y = Mul (d, s)"],
+        ["y = DequantizeLinear (x, s)", "y = DequantizeLinear (x, s, n)", "a = Cast <to = 1> (x) y = Mul (a, s)"],
+    ),
+    "a zero point of 0": (_DQ.format("int8"), 13, "y = DequantizeLinear (x, s, n)", ["y = DequantizeLinear (x, s)", "a = Cast <to = 1> (x) y = Mul (a, s)", "y = DequantizeLinear (x, v)"], ["y = DequantizeLinear (x, s, z)"]),
+    "int32, which float does not hold": (_DQ.format("int32"), 13, "y = DequantizeLinear (x, s)", [], ["a = Cast <to = 1> (x) y = Mul (a, s)"]),
+    "DequantizeLinear of ONNX Runtime": (_DQ.format("int8"), 21, "y = DequantizeLinear (x, s, z)", ["y = com.microsoft.DequantizeLinear (x, s, z)"], ["y = com.microsoft.DequantizeLinear (x, s)", "y = com.microsoft.DequantizeLinear (x, s, n)"]),
+    "QuantizeLinear of ONNX Runtime": (_Q, 21, "y = QuantizeLinear (x, s, z)", ["y = com.microsoft.QuantizeLinear (x, s, z)"], ["y = com.microsoft.QuantizeLinear (x, s)", "y = com.microsoft.DequantizeLinear (x, s, z)"]),
+    "DequantizeLinear of ONNX Runtime by a float16 scale": (
+        "g (int8[N] x, float16 s, int8 z) => (float16[N] y)", 21, "y = com.microsoft.DequantizeLinear (x, s, z)", [], ["y = DequantizeLinear (x, s, z)", "y = com.microsoft.DequantizeLinear (x, s)"],
+    ),
+    "DequantizeLinear in blocks": (
+        _DQ.format("int8").replace("float[2] r = {0.5, 3}", "float[2, 2] r = {0.5, 3, 0.1, 2}"), 21, "y = DequantizeLinear <axis = 1, block_size = 2> (x, r)",
+        ["y = DequantizeLinear <axis = -1, block_size = 2> (x, r)", "i = Constant <value_ints = [0, 0, 1]> () e = Gather <axis = 1> (r, i) a = Cast <to = 1> (x) y = Mul (a, e)"],
+        ["i = Constant <value_ints = [0, 1, 1]> () e = Gather <axis = 1> (r, i) a = Cast <to = 1> (x) y = Mul (a, e)", "i = Constant <value_ints = [0, 0, 1]> () e = Gather <axis = 1> (r, i) a = Cast <to = 1> (x) y = Div (a, e)"],
+    ),
+    "QuantizeLinear along its default axis": (
+        _Q, 21, "y = QuantizeLinear (x, c, q)", ["y = QuantizeLinear <axis = 1> (x, c, q)", "y = QuantizeLinear <axis = -1> (x, c, q)"], ["y = QuantizeLinear (x, c)", "y = QuantizeLinear (x, s, z)"],
+    ),
+    "QuantizeLinear with one scale": (
+        _Q, 21, "y = QuantizeLinear (x, s)", ["y = QuantizeLinear (x, v)", "y = QuantizeLinear (x, s, n)", "y = QuantizeLinear <output_dtype = 2> (x, s)"], ["y = QuantizeLinear (x, s, z)"],
+    ),
+    "QuantizeLinear to float8": (
+        _F8, 21, "y = QuantizeLinear (x, s, z)", [f"{_DIV} y = Cast <to = 17> (m)", "y = QuantizeLinear <saturate = 1> (x, s, z)"],
+        ["y = QuantizeLinear <saturate = 0> (x, s, z)", f"{_DIV} y = Cast <to = 17, saturate = 0> (m)", "y = QuantizeLinear (x, s, n)", "d = Div (x, s) y = Cast <to = 17> (d)"],
+    ),
+    "QuantizeLinear to float8 that does not saturate": (_F8, 21, "y = QuantizeLinear <saturate = 0> (x, s, z)", [f"{_DIV} y = Cast <to = 17, saturate = 0> (m)"], [f"{_DIV} y = Cast <to = 17> (m)"]),
+    "Dropout in inference": (
+        _F, 13, "y = Dropout (x)", ["y = Identity (x)", f"{_K.replace('2.5', '0.5')} y = Dropout (x, k)", "y = Dropout <seed = 3> (x)"],
+        [f"{_K.replace('2.5', '0.5')} t = Constant <value = bool {{1}}> () y = Dropout (x, k, t)"],
+    ),
+    "Dropout before opset 7, which had a mode": (_F, 6, "y = Dropout (x)", [], ["y = Identity (x)"]),
+    "the mask of Dropout": ("g (float[N] x) => (float[N] y, bool[N] m)", 13, "y, m = Dropout (x)", [], ["y = Identity (x) a, m = Dropout (x)"]),
+    "a cast before opset 6": ("g (float16[N] x) => (float[N] y)", 5, 'y = Cast <to = "FLOAT"> (x)', [], ['a = Cast <to = "FLOAT16"> (x) y = Cast <to = "DOUBLE"> (a)']),
+    "CastLike": (
+        "g (float[N] x, float16[1] t, bfloat16[1] u) => (float16[N] y)", 21, "y = Cast <to = 10> (x)", ["y = CastLike (x, t)", "a = Identity (t) y = CastLike (x, a)"],
+        ["a = CastLike (x, u) y = Cast <to = 10> (a)"],
+    ),
+    "CastLike to float8": (
+        "g (float[N] x, float8e4m3fn[1] t) => (float8e4m3fn[N] y)", 21, "y = Cast <to = 17> (x)", ["y = CastLike (x, t)", "y = CastLike <saturate = 1> (x, t)"], ["y = CastLike <saturate = 0> (x, t)", "y = Cast <to = 17, saturate = 0> (x)"],
+    ),
+    "a zero is added before a cast to integers": (
+        "g (float[2] x) => (int32[2] y) <float z = {0}, float m = {-0.0}, float o = {1}, float[2] w = {0, 0}, float h = {9}>", 21, "y = Cast <to = 6> (x)",
+        ["a = Add (x, z) y = Cast <to = 6> (a)", "a = Add (x, m) y = Cast <to = 6> (a)", "a = Add (x, w) y = Cast <to = 6> (a)"],
+        ["a = Add (x, o) y = Cast <to = 6> (a)", "a = Mul (x, z) y = Cast <to = 6> (a)", "a = Max (x, z) y = Cast <to = 6> (a)"],
+    ),
+    "a zero is added before a bound and a cast to integers": (
+        "g (float[2] x) => (int32[2] y) <float z = {0}, float h = {9}>", 21, "a = Min (x, h) y = Cast <to = 6> (a)", ["b = Add (x, z) a = Min (b, h) y = Cast <to = 6> (a)"], ["b = Add (x, h) a = Min (b, h) y = Cast <to = 6> (a)"],
+    ),
+    "a zero that is added makes +0 of -0": ("g (float[2] x) => (float16[2] y) <float z = {0}>", 21, "y = Cast <to = 10> (x)", [], ["a = Add (x, z) y = Cast <to = 10> (a)"]),
+    "Reshape with 0 and -1": (
+        "g (float[2, 3, 4] x) => (float[A, B] y) <int64[2] t = {6, 4}, int64[2] m = {-1, 4}, int64[2] n = {6, -1}, int64[2] w = {4, 6}>", 21, "y = Reshape (x, t)",
+        ["y = Reshape (x, m)", "y = Reshape (x, n)", "y = Flatten <axis = 2> (x)", "y = Flatten <axis = -1> (x)"],
+        ["y = Reshape (x, w)", "y = Flatten (x)", "a = Transpose (x) y = Reshape (a, t)"],
+    ),
+    "a 0 copies a size": (
+        "g (float[2, 3, 4] x) => (float[A, B] y) <int64[2] t = {2, 12}, int64[2] m = {0, -1}, int64[2] n = {0, 12}>", 21, "y = Reshape (x, t)",
+        ["y = Reshape (x, m)", "y = Reshape (x, n)", "y = Reshape <allowzero = 0> (x, n)", "y = Flatten (x)", "y = Flatten <axis = 1> (x)", "y = Flatten <axis = -2> (x)"], ["y = Reshape <allowzero = 1> (x, n)", "y = Flatten <axis = 2> (x)", "y = Flatten <axis = 0> (x)"],
+    ),
+    "Squeeze and Unsqueeze": (
+        "g (float[1, N, 1] x) => (float[A] y) <int64[2] t = {0, 2}, int64[2] m = {0, -1}, int64[1] f = {0}, int64[1] e = {1}>", 21, "y = Squeeze (x, t)",
+        ["y = Squeeze (x, m)", "a = Squeeze (x, f) y = Squeeze (a, e)", "b = Unsqueeze (x, f) a = Squeeze (b, f) y = Squeeze (a, t)"], ["a = Squeeze (x, t) y = Neg (a)"],
+    ),
+    "axes as attributes": ("g (float[1, N, 1] x) => (float[A] y)", 11, "y = Squeeze <axes = [0, 2]> (x)", ["y = Squeeze <axes = [2, 0]> (x)", "a = Squeeze <axes = [0]> (x) y = Squeeze <axes = [1]> (a)"], ["a = Squeeze <axes = [0, 2]> (x) y = Neg (a)"]),
+    "Expand and ConstantOfShape": (
+        "g () => (float[A, B] y) <int64[2] t = {2, 3}, float h = {0.5}, float[3] v = {0.5, 0.5, 0.5}, float[3] w = {0.5, 0.5, 1}, int64[2] u = {3, 2}>", 21, "y = ConstantOfShape <value = float[1] {0.5}> (t)",
+        ["y = Expand (h, t)", "y = Expand (v, t)"], ["y = ConstantOfShape (t)", "y = Expand (w, t)", "y = Expand (h, u)", "y = ConstantOfShape <value = float[1] {0.25}> (t)"],
+    ),
+    "ConstantOfShape by default": ("g (int64[2] n) => (float[A, B] y)", 21, "y = ConstantOfShape (n)", ["y = ConstantOfShape <value = float[1] {0}> (n)"], ["y = ConstantOfShape <value = float[1] {1}> (n)"]),
+    "float16 is added in float": (
+        _H, 13, "y = Add (x, z)", ["a = Cast <to = 1> (x) b = Cast <to = 1> (z) c = Add (a, b) y = Cast <to = 10> (c)"],
+        ["a = Cast <to = 1> (x) b = Cast <to = 1> (z) c = Sub (a, b) y = Cast <to = 10> (c)", "a = Cast <to = 1> (x) b = Cast <to = 1> (z) c = Add (a, b) d = Cast <to = 16> (c) y = Cast <to = 10> (d)"],
+    ),
+    **{
+        f"float16 is computed in float: {op}": (_H, 13, f"y = {op} (x, z)", [f"a = Cast <to = 1> (x) b = Cast <to = 1> (z) c = {op} (a, b) y = Cast <to = 10> (c)"], [])
+        for op in ("Sub", "Mul", "Div")
+    },
+    "float16 and Pow, which is not rounded once": (_H, 13, "y = Pow (x, z)", [], ["a = Cast <to = 1> (x) b = Cast <to = 1> (z) c = Pow (a, b) y = Cast <to = 10> (c)"]),
+    "bfloat16 is subtracted in float": (
+        _H.replace("float16", "bfloat16"), 13, "y = Sub (x, z)", ["a = Cast <to = 1> (x) b = Cast <to = 1> (z) c = Sub (a, b) y = Cast <to = 16> (c)"], [],
+    ),
+    "bfloat16 and Div, whose subnormals are rounded twice": (_H.replace("float16", "bfloat16"), 13, "y = Div (x, z)", [], ["a = Cast <to = 1> (x) b = Cast <to = 1> (z) c = Div (a, b) y = Cast <to = 16> (c)"]),
+    "a table is looked up": (
+        "g (uint8[N] x) => (float[N] y) <float[256] t = {" + ", ".join(map(str, range(256))) + "}, float[255] s = {" + ", ".join(map(str, range(255))) + "}>", 21, "y = Cast <to = 1> (x)",
+        ["i = Cast <to = 7> (x) y = Gather (t, i)", "i = Cast <to = 6> (x) y = Gather (t, i)", "i = Cast <to = 7> (x) y = GatherElements (t, i)", "i = Cast <to = 7> (x) y = Gather <axis = 0> (t, i)"],
+        ["i = Cast <to = 7> (x) y = Gather (s, i)", "i = Cast <to = 7> (x) n = Neg (i) y = Gather (t, n)"],
+    ),
+    "BitCast there and back": (
+        "g (float[N] x) => (float[N] y)", 26, "y = Neg (x)", [], ["a = BitCast <to = 12> (x) b = BitCast <to = 1> (a) y = Abs (b)"],
+    ),
+    "bits of bytes": ("g (int8[N] x) => (uint8[N] y)", 26, "y = BitCast <to = 2> (x)", ["y = Cast <to = 2> (x)"], ["a = Abs (x) y = Cast <to = 2> (a)"]),
+    "casts move before moves": (
+        "g (float[2, 3] x, bool c) => (float16[3, 2] y)", 13, "a = Transpose (x) y = Cast <to = 10> (a)", ["a = Cast <to = 10> (x) y = Transpose (a)"], ["a = Cast <to = 10> (x) t = Constant <value_ints = [3, 2]> () y = Reshape (a, t)", "b = Cast <to = 16> (x) a = Cast <to = 10> (b) y = Transpose (a)"],
+    ),
+    "a choice of one value": (
+        "g (float[2] x, float[2] z, bool[2] c) => (float[2] y)", 13, "y = Identity (x)", ["y = Where (c, x, x)", "t = Constant <value = bool {1}> () y = Where (t, x, z)", "t = Constant <value = bool {0}> () y = Where (t, z, x)"],
+        ["y = Where (c, x, z)", "y = Where (c, z, x)", "t = Constant <value = bool {1}> () y = Where (t, z, x)"],
+    ),
+    "a choice that broadcasts": ("g (float x, float z, bool[2] c) => (float[A] y)", 13, "y = Where (c, x, x)", ["a = Identity (x) y = Where (c, x, a)"], ["y = Identity (x)", "y = Where (c, x, z)"]),
+    "an If of one value": (
+        "g (float[2] x, bool c) => (float[2] y)", 13, "y = Neg (x)", ["y = If (c) <then_branch = t () => (float[2] a) { a = Neg (x) }, else_branch = e () => (float[2] b) { b = Neg (x) }>"],
+        ["y = If (c) <then_branch = t () => (float[2] a) { a = Neg (x) }, else_branch = e () => (float[2] b) { b = Abs (x) }>", "y = If (c) <then_branch = t () => (float[2] a) { a = Abs (x) }, else_branch = e () => (float[2] b) { b = Neg (x) }>"],
+    ),
+    "integers are computed as onnx does": (
+        "g (int32[2] x) => (int32[2] y) <int32[2] a = {2147483647, 7}, int32[2] b = {1, -2}, int32[2] s = {-2147483648, 5}, int32[2] d = {2147483647, -3}, int32[2] m = {0, -1}>", 13, "y = Add (x, s)",
+        ["c = Add (a, b) y = Add (x, c)"], ["c = Sub (a, b) y = Add (x, c)", "c = Mul (a, b) y = Add (x, c)"],
+    ),
+    "floats are computed as onnx does": (
+        "g (float[2] x) => (float[2] y) <float[2] a = {1.5, -2.5}, float[2] r = {2, -2}, float[2] f = {1, -3}>", 13, "y = Add (x, r)", ["c = Round (a) y = Add (x, c)", "c = Ceil (a) y = Add (x, c)"], ["c = Floor (a) y = Add (x, c)", "c = Neg (a) y = Add (x, c)"],
+    ),
+    "an attribute at its default": ("g (float[2] x) => (float[2] y)", 13, "y = LeakyRelu (x)", ["y = LeakyRelu <alpha = 0.01> (x)"], ["y = LeakyRelu <alpha = 0.02> (x)", "y = Elu (x)"]),
+    "draws": (
+        "g (float[2] x) => (float[2] y, float[2] z)", 13, "y = RandomNormalLike (x) z = Identity (y)", [], ["y = RandomNormalLike (x) z = RandomNormalLike (x)", "y = RandomNormalLike <seed = 1.0> (x) z = Identity (y)"],
+    ),
+    "a range of a size": ("g (float[N] x) => (int64[A] y)", 13, "s = Shape (x) z = Constant <value_int = 0> () o = Constant <value_int = 1> () n = Squeeze (s) y = Range (z, n, o)",
+        ["n = Size (x) z = Constant <value_int = 0> () o = Constant <value_int = 1> () y = Range (z, n, o)"], ["n = Size (x) z = Constant <value_int = 1> () o = Constant <value_int = 1> () y = Range (z, n, o)", "n = Size (x) z = Constant <value_int = 0> () o = Constant <value_int = 2> () y = Range (z, n, o)"]),
+    "parts of a shape": (
+        "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
+        ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],
+    ),
+}  # fmt: skip
+
+
+def test_rules() -> None:
+    def compare(head: str, opset: int, first: str, same: list[str], others: list[str]) -> None:
+        head = f'<ir_version: 10, opset_import: ["" : {opset}, "com.microsoft" : 1]>\n{head}'
+        before = onnx.parser.parse_model(f"{head} {{ {first} }}")
+        pool: dict[str, checker.Array] = {}
+        states = [checker.state_of(before, pool)]
+        reader = checker.checker_of(before, pool)
+        read = reader.read(states[0], is_first=True)
+        models = {body: onnx.parser.parse_model(f"{head} {{ {body} }}") for body in (first, *same, *others)}
+        certified = [body for body, after in models.items() if is_certified(reader, before, read, after)]
+        assert certified == [first, *same]
+
+    check_all(compare, RULES.values())
+
+
+_VERSIONS = [
+    ("y = Relu (x)", 13, 14, True),
+    ("y = Identity (x)", 13, 25, True),
+    ("y = Softmax (x)", 11, 12, True),
+    ("y = Softmax (x)", 12, 13, False),
+    ("y = Add (x, x)", 6, 7, False),
+]
+
+
+def test_versions_of_operators_that_mean_the_same() -> None:
+    def compare(body: str, old: int, new: int, equal: bool) -> None:
+        texts = [
+            f'<ir_version: 3, opset_import: ["" : {n}]> g (float[2, 3] x) => (float[A, B] y) {{ {body} }}'
+            for n in (old, new)
+        ]
+        before, after = map(onnx.parser.parse_model, texts)
+        assert (outcome(before, after) == "certified") is equal
+
+    check_all(compare, _VERSIONS)
