@@ -44,9 +44,9 @@ def test_what_is_said_in_functions() -> None:
         ("f.scaled <by = 2.0> (x)", {"y": (-2, 2), "n": (-2, 2)}),
         ("f.scaled (x)", {"y": (-2, 0.01), "n": (-0.01, 2)}),
         ("f.held <by = 3.0> ()", {"y": (3, 3), "w": (3, 3)}),
-        ("f.stretched <by = 0> (x)", {"y": (-0.5, 1), "j": (-1, 2), "m": (-0.5, 1)}),
-        ("If (c) <then_branch = d () => (i) { i = f.neg (x) }, else_branch = l () => (o) { o = f.scaled <by = 2.0> (x) }"
-         ">", {"y": (-2, 2), "i": (-0.964, 0.762), "o": (-2, 2), "n": (-2, 2), "t": (-2, 1)}),
+        ("f.stretched <by = 0> (x)", {"y": (-0.5, 1), "m": (-0.5, 1)}),
+        ("If (c) <then_branch = d () => (i) { i = f.neg (x) },"
+         " else_branch = l () => (o) { o = f.scaled <by = 2.0> (x) }>", {"y": (-2, 2), "i": (-0.964, 0.762), "o": (-2, 2), "n": (-2, 2), "t": (-2, 1)}),
     ):  # fmt: skip
         model = onnx.parser.parse_model(_CALL.format(call))
         found = {name.rpartition("/")[2]: bound for name, bound in bounds(model, ranges={"x": (-1, 2)}).found.items()}
