@@ -33,6 +33,9 @@ _CALL = """<ir_version: 10, opset_import: ["" : 21, "f" : 1, "k" : 1]> g (float[
         k = Constant <value_float = 0.5> () j = Cast <to = 3> (b) m = DequantizeLinear <axis : int = @by> (j, k) }}
     <domain: "f", opset_import: ["" : 21]> held <by> () => (w) {{ w = Constant <value_float : float = @by> () }}"""
 
+_BRANCHES = """If (c) <then_branch = d () => (i) { i = f.neg (x) },
+    else_branch = l () => (o) { o = f.scaled <by = 2.0> (x) }>"""
+
 
 def test_what_is_said_in_functions() -> None:
     for call, expected in (
@@ -45,9 +48,8 @@ def test_what_is_said_in_functions() -> None:
         ("f.scaled (x)", {"y": (-2, 0.01), "n": (-0.01, 2)}),
         ("f.held <by = 3.0> ()", {"y": (3, 3), "w": (3, 3)}),
         ("f.stretched <by = 0> (x)", {"y": (-0.5, 1), "m": (-0.5, 1)}),
-        ("If (c) <then_branch = d () => (i) { i = f.neg (x) },"
-         " else_branch = l () => (o) { o = f.scaled <by = 2.0> (x) }>", {"y": (-2, 2), "i": (-0.964, 0.762), "o": (-2, 2), "n": (-2, 2), "t": (-2, 1)}),
-    ):  # fmt: skip
+        (_BRANCHES, {"y": (-2, 2), "i": (-0.964, 0.762), "o": (-2, 2), "n": (-2, 2), "t": (-2, 1)}),
+    ):
         model = onnx.parser.parse_model(_CALL.format(call))
         found = {name.rpartition("/")[2]: bound for name, bound in bounds(model, ranges={"x": (-1, 2)}).found.items()}
         for name, ends in expected.items():
