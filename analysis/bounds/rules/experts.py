@@ -30,7 +30,7 @@ def _experts(step: Step) -> Interval:
         return step.unbounded()
     layers = [read(step, layer) for layer in range(3)]
     (first, first_bias), (second, second_bias), (third, third_bias) = layers
-    if first is None or second is None:
+    if first is None or second is None or (third is None and step.value(8 if quantized else 6) is not None):
         return step.unbounded()
     activation, parts = step.text("activation_type", "relu"), [x.size]
     inner = _most(first, first_bias, np.full((len(first), first.shape[2]), x.size))

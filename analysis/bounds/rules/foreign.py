@@ -73,8 +73,6 @@ def _matmul_nbits(step: Step) -> Interval:
             matrix = unpacked_weights(codes, factors, points, depth=depth, block=block, bits=bits).T
     except ValueError:  # sizes that do not fit
         raise UnknownRangeError from None
-    if matrix.shape != (depth, width):
-        raise UnknownRangeError
     require_finite(matrix)
     x = _rounded_to_int8(x) if level == _INT8 else x
     product = by_weights(step, _loosened(x), weights_of(matrix), 2)

@@ -124,7 +124,7 @@ def _means(step: Step) -> Interval:
     if not count:
         return step.anything()
     low, high, special = averaged(step, x if x.dims is None else joined_along(x, axes), count)
-    if mean and x.dims is not None:
+    if x.dims is not None:
         low, high, special = _squeezed(step, axes, *np.broadcast_arrays(low, high, special))
     return step.result(low, high, x, special=special, assumes=x.assumes | assumes)
 

@@ -145,3 +145,11 @@ def test_the_graphs_of_an_operator_that_states_the_type_of_what_it_hands_on() ->
         types = found.types.get(graph.inputs[0], DataType.UNDEFINED)
         notes = {f"{graph.name} {index}": type_name(each) for (graph, index), each in found.output_conversions.items()}
         assert (types.name.lower(), notes) == (handed_on, converted), case
+
+
+def test_a_scan_of_opset_8_takes_lengths_first() -> None:
+    text = """<ir_version: 10, opset_import: ["" : {0}]> g (float16[1,2] s, float[1,3,2] x) => (float[1,2] y) {{
+      y, z = Scan <num_scan_inputs = 1, body = b (float16[2] a, float[2] e) => (float[2] r, float[2] q)
+      {{ r = Abs (e) q = Abs (a) }}> ({1}s, x) }}"""
+    for opset, lengths, index in ((8, ", ", 1), (9, "", 0)):
+        assert joined(text.format(opset, lengths))[:2] == ({f"Scan {index}": "float"}, {})

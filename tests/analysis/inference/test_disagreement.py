@@ -262,6 +262,7 @@ def test_a_power_has_the_type_that_the_model_declares_if_it_is_the_promoted_one(
         found = infer_element_types(model, UNSAFE)
         (node,) = model.graph
         noted = [(each.common, each.as_declared) for each in found.disagreements.get(node, [])]
+        assert all(each.indexes == (0, 1) for each in found.disagreements.get(node, []))
         assert noted == ([expected] if expected[1] else []), (operands, declared)
         assert found.type_of(node.outputs[0]) == (expected[0] or model.graph.inputs[0].dtype)
     model = parsed("g (int64[2] a, float[2] b) => (float[2] y) { y = Pow (a, b) }")
@@ -272,3 +273,79 @@ def test_a_power_has_the_type_that_the_model_declares_if_it_is_the_promoted_one(
     for operands in ("a, u", "u, a"):
         model = parsed(f"g (int64[2] a) => (float[2] y) {{ u = f.Nothing (a) y = Pow ({operands}) }}")
         assert not infer_element_types(model, UNSAFE).disagreements
+
+
+_RANKS = {
+    "y = Add (x, d)": "float",
+    "y = Add (x, k)": "float",
+    "y = Add (x, v)": "double",
+    "y = Add (x, u)": "",
+    "y = MatMul (x, u)": "double",  # which takes no scalar
+    "a = Relu (d) y = Add (x, a)": "float",
+    "a = Relu (v) y = Add (x, a)": "double",
+    "a = Relu (u) y = Add (x, a)": "",
+    "a = Identity (d) y = Add (x, a)": "float",
+    "a = Cast <to = 11> (x) y = Add (x, a)": "double",
+    "a = Add (d, d) y = Add (x, a)": "float",
+    "a = Add (d, v) y = Add (x, a)": "double",
+    "a = Add (v, u) y = Add (x, a)": "double",
+    "a = Add (u, v) y = Add (x, a)": "double",
+    "a = Add (d, u) y = Add (x, a)": "",
+    "a = Add (d, k) b = Neg (a) y = Add (x, b)": "float",
+    "a = MatMul (u, u) y = Add (x, a)": "",
+    "a = Concat <axis = 0> (u, u) y = Add (x, a)": "double",
+    "a = Unsqueeze (d, i) y = Add (x, a)": "double",
+    "a = Reshape (d, i) y = Add (x, a)": "",
+    "a = ReduceSum <keepdims = 0> (d) y = Add (x, a)": "",
+    f"a0 = Relu (d) {' '.join(f'a{n} = Relu (a{n - 1})' for n in range(1, 64))} y = Add (x, a63)": "float",
+    f"a0 = Relu (d) {' '.join(f'a{n} = Relu (a{n - 1})' for n in range(1, 65))} y = Add (x, a64)": "",
+}
+"""The common type with float where a double gives way as a scalar, nothing where an unknown rank leaves it open.
+
+`d` and `k` are scalars, `v` is a vector, and of `u` not even the rank is known, as of all that nodes make.
+"""
+
+
+def test_scalars_give_way_where_their_rank_is_known() -> None:
+    rules = PromotionRules(promote_unsafe=True, pytorch_scalar_promotion=True)
+    inputs = "float[2] x, double d, double[1] v, int64[1] i"
+    for body, expected in _RANKS.items():
+        model = parsed(f"g ({inputs}) => (y) <double k = {{1}}> {{ u = f.Nothing (d) {body} }}")
+        model.graph[0].outputs[0].dtype = DataType.DOUBLE
+        for node in model.graph:
+            node.outputs[0].shape = None
+        ((noted,),) = infer_element_types(model, rules).disagreements.values()
+        common = None if noted.common is None else noted.common.name.lower()
+        assert (common, noted.error, noted.indexes) == (expected or None, None, (0, 1)), body
+
+
+def test_the_operands_that_get_another_type() -> None:
+    for body, inputs, indexes in (
+        ("y = Pow (a, b)", "int8[2] a, float[2] b", (0,)),
+        ("y = Pow (a, a)", "int8[2] a", (0, 1)),
+        ("y = Where (c, a, b)", "bool[2] c, float16[2] a, float[2] b", (1, 2)),
+        ("y = Concat <axis = 0> (a, b, a)", "float16[2] a, float[2] b", (0, 1, 2)),
+        ("u = f.Nothing (a) y = Concat <axis = 0> (a, u, b)", "float16[2] a, float[2] b", (0, 2)),
+        ("y = Clip (a, , b)", "float16[2] a, float b", (0, 2)),
+        ("u = f.Nothing (a) y = CastLike (a, u)", "float4e2m1[2] a", (0,)),
+        ("u = f.Nothing (a) y = CastLike (u, a)", "float4e2m1[2] a", (1,)),
+        ("y = f.Pow (a, b)", "int32[2] a, float[2] b", ()),
+    ):
+        found, _ = notes(body, inputs, 22)
+        assert [each.indexes for each in found] == ([indexes] if indexes else []), body
+
+
+def test_operands_of_a_node_that_names_the_rules() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21, "castsmith" : 1, "f" : 1]> g (int64[2] a, float[2] b) => (y, z)
+        {{ u = f.Nothing (a) y, z = castsmith.ConvertPromoteTypes <promote_unsafe = {}> ({}) }}"""
+    for unsafe, operands, expected in (
+        (1, "a, b", DataType.FLOAT),
+        (1, "b, a", DataType.FLOAT),
+        (0, "a, a", DataType.INT64),
+        (0, "a, u", None),
+        (0, "u, a", None),
+    ):
+        model = onnx_ir.from_onnx_text(text.format(unsafe, operands))
+        assert types(model, PromotionRules()) == [expected] * 2
+    with pytest.raises(PromotionError, match=r"ConvertPromoteTypes\): operands a \(int64, an input\) and b \(float"):
+        types(onnx_ir.from_onnx_text(text.format(0, "a, b")))
