@@ -80,7 +80,10 @@ def write_model(path: Path, text: str) -> Path:
 
 def marked(line: Line) -> str:
     """Return the line with the style before each part, and the indentation of its continuation at the end."""
-    text = "".join(f"<{style}>{text}" if style else f"<>{text}" if index else text for index, (style, text) in enumerate(line.parts))
+    text = "".join(
+        f"<{style}>{text}" if style else f"<>{text}" if index else text
+        for index, (style, text) in enumerate(line.parts)
+    )
     return f"{text}|{line.hang}" if line.hang else text
 
 

@@ -119,7 +119,12 @@ def test_the_data() -> None:
         "assumes": ["x is from -1 to 1"], "depends_on": [], "measured": [-0.5, 0.25], "margin": 2.0,
         "may_be_nan": False,
     }  # fmt: skip
-    assert (unknown["low"], unknown["high"], unknown["depends_on"], unknown["measured"]) == (None, None, ["y", "z"], None)
+    assert (unknown["low"], unknown["high"], unknown["depends_on"], unknown["measured"]) == (
+        None,
+        None,
+        ["y", "z"],
+        None,
+    )
     assert (unknown["node"], unknown["type"], unknown["margin"]) == ("node (Exp)", "float16", None)
     assert (long["type"], long["may_be_nan"], long["high"], nan["low"]) == (None, True, 1234567.5, None)
     assert (last["margin"], last["measured"]) == (None, [0, 0])  # infinite, which JSON lacks
