@@ -17,7 +17,7 @@ SENTENCES = [
     ("`fit(exact=True, target='a b')`", "fit --exact --target 'a b'"),
     ("`optimize(promotion=PromotionRules(promote_unsafe=True, u64_integer_promotion_target='double'))`",
      "optimize --promote-unsafe --u64-integer-promotion-target double"),
-    ("`x` and `Relu` and `a b_c` stay, and so does promote_unsafe", "`x` and `Relu` and `a b_c` stay, and so does promote_unsafe"),
+    *((other, other) for other in ("`x`", "`Relu`", "`a b_c`", "promote_unsafe")),
 ]  # fmt: skip
 
 
