@@ -17,7 +17,7 @@ OUTPUT = "OUT.onnx"
 """The name of a file that is not written, in commands."""
 
 
-def file_of(output: str) -> str:
+def command_file(output: str) -> str:
     """Return the file that commands write: one of any name for standard output, which no second command reads."""
     return OUTPUT if output == STREAM else output
 

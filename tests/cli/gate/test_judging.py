@@ -121,7 +121,7 @@ def test_a_terminal() -> None:
     assert long[-1] == f"<bold>{counts_text(CHECKED)}<dim>|2"
     alone = [Checked("m", FINDINGS[:1])]
     assert [marked(line) for line in grouped_lines(alone, everything=False)][-1] == "<bold>1 note in 1 model<dim>|2"
-    assert [*map(marked, grouped_lines([BROKEN], everything=False))][0].startswith("<bold>")
+    assert next(map(marked, grouped_lines([BROKEN], everything=False))).startswith("<bold>")
     assert [*map(marked, grouped_lines([Checked("m")], everything=False))] == ["<green>no findings in 1 model<dim>|2"]
 
 
