@@ -244,7 +244,9 @@ def test_a_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert unseen.without(BROKEN, ALL) is BROKEN
 
     def written(baseline: Baseline, *every: Checked, rules: Rules = ALL) -> list[tuple[str, str, int]]:
-        return [(e["file"], e["code"], e["count"]) for e in json.loads(baseline.text(every, rules))["findings"]]
+        data = json.loads(baseline.text(every, rules))
+        assert data["schema"] == 1
+        return [(e["file"], e["code"], e["count"]) for e in data["findings"]]
 
     fresh = Checked("m.onnx", [FINDINGS[1], FINDINGS[1], one])
     assert written(of(), fresh) == [("m.onnx", LOSSY, 1), ("m.onnx", MIXED, 2)]
