@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import json
+import sys
 from typing import Any
 
 import onnx_ir
@@ -72,7 +73,8 @@ def run(error: BaseException | int, **arguments: Any) -> int:
 
 
 def test_each_end(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("castsmith.cli.running.drop", lambda _: None)  # standard output is a file of pytest
+    dropped = list[object]()  # standard output is a file of pytest
+    monkeypatch.setattr("castsmith.cli.running.drop", dropped.append)
     written = {"written": "b.onnx"}
     full = OSError(errno.ENOSPC, "no space")
     lost = "standard output cannot be written (no space)"
@@ -92,6 +94,8 @@ def test_each_end(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
         assert run(error, **arguments) == code
         printed = capsys.readouterr()
         assert (printed.out, printed.err) == ("", f"castsmith: {sentence}\n" if sentence else "")
+        assert dropped == ([sys.stdout] if isinstance(error, BrokenPipeError) or error is full else [])
+        dropped.clear()
 
 
 def test_an_internal_error_says_where(capsys: pytest.CaptureFixture[str]) -> None:

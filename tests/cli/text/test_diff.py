@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from castsmith.cli.text.diff import change_forms, comparison_lines
 from castsmith.ir.records import Item, NodeItem, Site, ValueItem
 from castsmith.verification.diff.interface import Change
@@ -122,18 +124,10 @@ def test_a_region_that_is_converted_is_one_line_beyond_three_nodes() -> None:
         said = lines([*run, other, *run])
         assert said[:2] == [region, region]
         assert len(said) == 4
-    no_site = Change(
-        "type-changed", "p", "type of y", "float", "float16", "", *(ValueItem("y", t) for t in ("float", "float16"))
-    )
+    no_site = replace(run[0], place="p", site=None)
     assert len(lines([no_site] * 4)) == 5  # one place
-    mixed = [
-        change
-        for index in range(4)
-        for change in (
-            retyped(index),
-            Change("operand-changed", str(Site("g", f"n{index}", "Relu")), "operand 0", "a", "b"),
-        )
-    ]
+    operands = [Change("operand-changed", change.place, "operand 0", "a", "b") for change in run]
+    mixed = [change for pair in zip(run, operands, strict=True) for change in pair]
     assert not any("converted" in line for line in lines(mixed))
 
 
@@ -164,38 +158,36 @@ def test_what_makes_changes_alike() -> None:
     site, other = Site("g", "n0", "Relu"), Site("h", "n1", "Relu")
 
     def at(site: Site, kind: str, subject: str, before: str, after: str, *items: Item) -> Change:
-        return Change(kind, str(site), subject, before, after, "", *items, site=site)
+        removed, made = items or (None, None)
+        return Change(kind, str(site), subject, before, after, "", removed, made, site)
 
+    def operand(site: Site, place: int, before: str, after: str, *roles: str) -> Change:
+        items = [ValueItem(name, role=role) for name, role in zip((before, after), roles, strict=False)]
+        return at(site, "operand-changed", f"operand {place}", before, after, *items)
+
+    relu = replaced(0, node(0, "Relu"), node(0, "Abs"))
+    axis = at(site, "attribute-changed", "axis", "1", "2")
     alike = [
-        (replaced(0, node(0, "Relu"), node(0, "Abs")), replaced(1, node(1, "Relu"), node(1, "Abs"))),
-        (at(site, "attribute-changed", "axis", "1", "2"), at(other, "attribute-changed", "axis", "1", "2")),
-        (at(site, "operand-changed", "operand 0", "a", "b"), at(other, "operand-changed", "operand 0", "c", "d")),
-        (
-            at(site, "operand-changed", "operand 0", "a", "b", ValueItem("a", role="Relu"), ValueItem("b", role="Abs")),
-            at(
-                other, "operand-changed", "operand 0", "c", "d", ValueItem("c", role="Relu"), ValueItem("d", role="Abs")
-            ),
-        ),
+        (relu, replaced(1, node(1, "Relu"), node(1, "Abs"))),
+        (axis, at(other, "attribute-changed", "axis", "1", "2")),
+        (operand(site, 0, "a", "b"), operand(other, 0, "c", "d")),
+        (operand(site, 0, "a", "b", "Relu", "Abs"), operand(other, 0, "c", "d", "Relu", "Abs")),
         (retyped(0), retyped(1, graph="h")),
     ]
     for one, two in alike:
         assert form(one) == form(two)
     different = [
-        (replaced(0, node(0, "Relu"), node(0, "Abs")), replaced(0, node(0, "Relu"), node(0, "Neg"))),
+        (relu, replaced(0, node(0, "Relu"), node(0, "Neg"))),
         (replaced(0, node(0, "Cast", to="a"), node(0, "Abs")), replaced(0, node(0, "Cast", to="b"), node(0, "Abs"))),
-        (at(site, "attribute-changed", "axis", "1", "2"), at(site, "attribute-changed", "axis", "1", "3")),
-        (at(site, "attribute-changed", "axis", "1", "2"), at(site, "attribute-changed", "keep", "1", "2")),
-        (at(site, "operand-changed", "operand 0", "a", "b"), at(site, "operand-changed", "operand 1", "a", "b")),
-        (at(site, "operand-changed", "operand 0", "a", "b"), at(site, "operand-changed", "operand 0", "a", "")),
-        (
-            at(site, "operand-changed", "operand 0", "a", "b", ValueItem("a", role="Relu"), ValueItem("b", role="Abs")),
-            at(site, "operand-changed", "operand 0", "a", "b", ValueItem("a", role="Relu"), ValueItem("b", role="Exp")),
-        ),
+        (axis, at(site, "attribute-changed", "axis", "1", "3")),
+        (axis, at(site, "attribute-changed", "keep", "1", "2")),
+        (operand(site, 0, "a", "b"), operand(site, 1, "a", "b")),
+        (operand(site, 0, "a", "b"), operand(site, 0, "a", "")),
+        (operand(site, 0, "a", "b", "Relu", "Abs"), operand(site, 0, "a", "b", "Relu", "Exp")),
         (retyped(0), retyped(0, after="double")),
     ]
     for one, two in different:
         assert form(one) != form(two)
     values = [constant(index, ValueItem("w", "float"), ValueItem("w", "float")) for index in (1, 2)]
     assert change_forms(values) == [("0", "0"), ("1", "0")]  # each is shown
-    both = [replaced(0, node(0, "Relu"), node(0, "Abs")), at(site, "operand-changed", "operand 0", "a", "b")]
-    assert [turn[-1] for turn in change_forms(both)] == ["0", "1"]
+    assert [turn[-1] for turn in change_forms([relu, operand(site, 0, "a", "b")])] == ["0", "1"]

@@ -251,10 +251,11 @@ REWRITE, REFUSAL = Rewrite("one", "rule", Site("g"), "x", "y", "why"), Refusal("
 
 
 def test_the_first_line_names_files_and_streams(capsys: pytest.CaptureFixture[str]) -> None:
-    for options, line in (
+    rows: list[tuple[dict[str, Any], str]] = [
         ({}, "a -> b"), ({"given": set[str]()}, "a"), ({"dry_run": True}, "a -> b (--dry-run: nothing is written)"),
         ({"input": "-", "output": "-"}, "standard input -> standard output"),
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for options, line in rows:
         assert said(capsys, Result(EMPTY), **options).splitlines()[0] == line
 
 
