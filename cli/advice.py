@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir
 
+from castsmith.cli.report.fit import command_file
 from castsmith.cli.streams import shown
 from castsmith.cli.wording import with_command_options
 from castsmith.lowering.fit.run import fit
@@ -24,7 +25,7 @@ def tried_way_out(model: onnx_ir.Model, source: str, output: str, target: str) -
     except CastsmithError:  # the model has another error, which the command itself reports
         return ""
     if fitted.plan:
-        return f"this makes it run there: {' && '.join(fitted.commands(shown(source), shown(output)))}"
+        return f"this makes it run there: {' && '.join(fitted.commands(shown(source), command_file(output)))}"
     if fitted.hint:
         return f"with castsmith fit, {with_command_options(fitted.hint)}"
     return f"castsmith fit finds no other way either: {len(fitted.ways)} tried"

@@ -75,7 +75,7 @@ class BoundsRule(NodeRuleBase):
         self.values = {value.name: why for value, why in misfits.items()}
         self.results = dict[str, str]()
         if sets is not None and precision == DataType.FLOAT16:
-            half = castsmith.convert(graph, to=precision).model
+            half = castsmith.convert(graph, to=precision, io="convert").model  # so that outputs keep their names
             self.results = {fault.name: fault.reason for fault in faults(reference(graph, sets), half)}
 
     def _check_inner(self, node: onnx.NodeProto) -> bool:

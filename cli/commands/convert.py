@@ -11,6 +11,7 @@ from onnx_ir import DataType
 
 from castsmith.cli.commands.optimize import run_each
 from castsmith.cli.inputs import given_ranges, inputs_to_measure_on, require_names
+from castsmith.cli.report.fit import command_file
 from castsmith.cli.streams import shown
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.lowering.check.target import TRIES
@@ -67,7 +68,8 @@ def _with_tried_way_out(arguments: argparse.Namespace, result: ConvertResult) ->
         return result
     from castsmith.cli.advice import tried_way_out
 
-    way_out = tried_way_out(result.model, arguments.output, arguments.output, arguments.target)
+    output = command_file(arguments.output)
+    way_out = tried_way_out(result.model, output, output, arguments.target)
     diagnostics = [
         replace(finding, help=way_out) if finding.help.startswith(TRIES) else finding for finding in result.diagnostics
     ]

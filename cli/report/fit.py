@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.report.data import accuracy_data, diagnostic_data
+from castsmith.cli.streams import STREAM
 from castsmith.cli.wording import with_command_options
 from castsmith.lowering.fit.results import FitResult, Step, Way
 
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
 
 OUTPUT = "OUT.onnx"
 """The name of a file that is not written, in commands."""
+
+
+def command_file(output: str) -> str:
+    """Return the file that commands write: one of any name for standard output, which no second command reads."""
+    return OUTPUT if output == STREAM else output
 
 
 def plan_data(result: FitResult, source: str, output: str | None) -> dict[str, Any]:
@@ -40,7 +46,7 @@ def _way(way: Way, source: str, output: str) -> dict[str, Any]:
         "lossy": way.lossy,
         "changes": list(way.changes),
         "error": accuracy_data(way.error),
-        "obstacles": list(way.obstacles),
+        "obstacles": list(map(with_command_options, way.obstacles)),
     }
 
 

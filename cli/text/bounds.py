@@ -18,7 +18,7 @@ _TITLES: dict[Kind, tuple[str, str]] = {
     "nan": ("red", "NaN on the given inputs"),
     "infinite": ("red", "infinite on the given inputs"),
     "overflow": ("red", "can exceed {to}"),
-    "vanish": ("yellow", "vanish in {to}"),
+    "vanish": ("yellow", "vanish{es} in {to}"),
     "unknown": ("dim", "unknown"),
 }
 """The style and the title of the values with each fault."""
@@ -61,7 +61,8 @@ def _place_lines(places: Sequence[Fault], most: int | None) -> Iterator[Line]:
     if not places:
         yield Line((("green", "  on these inputs float16 gives the same results, apart from rounding"),), 4)
         return
-    yield Line((("red", f"  {counted(len(places), 'node')} of this model go wrong in float16 on these inputs"),), 4)
+    go = "goes" if len(places) == 1 else "go"
+    yield Line((("red", f"  {counted(len(places), 'node')} of this model {go} wrong in float16 on these inputs"),), 4)
     for fault in places[:most]:
         yield Line((("", f"    {fault.place}: {fault.reason}"),), 6)
     if most is not None and len(places) > most:
@@ -90,7 +91,7 @@ def _excess_lines(excess: Sequence[Excess], to: str, most: int | None) -> Iterat
         if not group:
             continue
         firsts = [place for place in group if place.first]
-        counts = f"  {counted(len(group), 'value')} {title.format(to=to)}"
+        counts = f"  {counted(len(group), 'value')} {title.format(to=to, es='es' if len(group) == 1 else '')}"
         causes = "" if len(firsts) == len(group) else f", caused by {len(firsts)} of them"
         yield Line(((style, counts), ("", f"{causes}:")), 4)
         for place in firsts[:most]:

@@ -164,7 +164,8 @@ def _operators(changes: Sequence[Change]) -> Iterator[str]:
         if len(nodes) > SHOWN:
             most = [f"{number} {name}" for name, number in counts.most_common(_MOST_OPERATORS)]
             more = len(counts) - len(most)
-            yield f"{word}: {', '.join(most)}{f' and {more} other kinds' if more > 0 else ''}"
+            others = f" and {counted(more, 'other kind')}" if more > 0 else ""
+            yield f"{word}: {', '.join(most)}{others}"
 
 
 def _change_lines(change: Change) -> Iterator[Line]:

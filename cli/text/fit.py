@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from castsmith.cli.report.fit import OUTPUT
+from castsmith.cli.report.fit import OUTPUT, command_file
 from castsmith.cli.streams import shown
 from castsmith.cli.text.accuracy import error_lines
 from castsmith.cli.text.findings import as_command, finding_line
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def plan_lines(result: FitResult, source: str, output: str) -> Iterator[str]:
     """Yield the commands that make the model, each with the cost after it, and what `check` says of the result."""
     yield "  the same, as plain commands:"
-    for step, command in zip(result.plan, result.commands(shown(source), shown(output)), strict=True):
+    for step, command in zip(result.plan, result.commands(shown(source), command_file(output)), strict=True):
         yield f"    {command}"
         yield f"      {cost_text(step.cost)}"
     yield from (f"  changed: {change}" for change in result.changes)

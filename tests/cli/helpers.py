@@ -20,6 +20,7 @@ from castsmith.cli.batch import worker
 from castsmith.cli.main import _arguments, main, whole_parser  # pyright: ignore[reportPrivateUsage]
 from castsmith.cli.outcome import Outcome, Task
 from castsmith.cli.parser import subcommands
+from castsmith.cli.text.terminal import Line
 
 MIXED = """<ir_version: 10, opset_import: ["" : 18]>
 mixed (float[N] x, int16[N] y) => (float[N] z) {
@@ -75,6 +76,15 @@ def write_model(path: Path, text: str) -> Path:
     """Write the model that the ONNX text says."""
     onnx.save_model(onnx.parser.parse_model(text), path)
     return path
+
+
+def marked(line: Line) -> str:
+    """Return the line with the style before each part, and the indentation of its continuation at the end."""
+    text = "".join(
+        f"<{style}>{text}" if style else f"<>{text}" if index else text
+        for index, (style, text) in enumerate(line.parts)
+    )
+    return f"{text}|{line.hang}" if line.hang else text
 
 
 def is_one_sentence(text: str) -> bool:

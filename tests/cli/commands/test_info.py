@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from castsmith.cli.commands.info import _lines, _verdict  # pyright: ignore[reportPrivateUsage]
+from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.targets.target import target_names
 from tests.cli.helpers import MIXED, Command, write_model
 
@@ -112,3 +115,59 @@ def test_several_models(castsmith: Command, model: Path, tmp_path: Path) -> None
     assert (bad["model"], bad["error"]["code"]) == (str(tmp_path / "bad.onnx"), "model")
     for entry, path in zip(rest, (model, other), strict=True):
         assert {"schema": 1, **entry} == {**json.loads(castsmith("info", path, "--json").out), "error": None}
+
+
+def facts(**changes: Any) -> dict[str, Any]:
+    """Return what is told of a model without anything."""
+    empty: dict[str, Any] = {"producer": None, "ir_version": 10, "opsets": {}, "inputs": [], "outputs": []}
+    empty |= {"nodes": 0, "operators": {}, "functions": 0, "tensor_bytes": 0, "tensor_types": {}, "data_files": {}}
+    return {**empty, "file_bytes": 812, "targets": {"t": _verdict([])}, **changes}
+
+
+def rows(**changes: Any) -> list[str]:
+    return [line.plain for line in _lines("m", facts(**changes))]
+
+
+def test_the_rows_at_their_limits() -> None:
+    ports = [{"name": f"i{index}", "type": "float"} for index in range(21)]
+    for count, more in ((20, []), (21, ["  {}... and 1 more"])):
+        for key in ("input", "output"):
+            told = [row for row in rows(**{f"{key}s": ports[:count]}) if row.startswith(f"  {key} ")]
+            assert told == [
+                *(f"  {key:9}  i{index}: float" for index in range(20)),
+                *(text.format(f"{key:9}  ") for text in more),
+            ]
+    operators = {f"Op{index}": 14 - index for index in range(14)}
+    for count, more in ((12, ""), (13, ", 1 other operator"), (14, ", 2 other operators")):
+        names = dict(list(operators.items())[:count])
+        listed = ", ".join(f"Op{index} {14 - index}" for index in range(12))
+        assert f"  nodes      {sum(names.values())}: {listed}{more}" in rows(nodes=sum(names.values()), operators=names)
+    assert rows()[0] == "m  812 B"
+    assert rows(data_files={"a": 1000, "b": 2})[0] == "m  812 B, a 1.0 KB, b 2 B"
+    assert "  version    IR 10, no opset" in rows()
+    assert "  weights    unknown" in rows(tensor_bytes=None)
+    assert "  functions  3" in rows(functions=3)
+
+
+def test_what_targets_say() -> None:
+    def said(errors: int, warnings: int, unknown: int = 0) -> str:
+        verdict = {"errors": errors, "warnings": warnings, "unknown": unknown, "first": "why"}
+        return rows(targets={"t": verdict})[-1]
+
+    assert said(0, 0) == "  t  can run it"
+    assert said(0, 0, 1) == "  t  no problem known, but the facts are incomplete"
+    assert said(1, 0, 1) == "  t  1 error: why"
+    assert said(0, 2) == "  t  2 warnings: why"
+    assert said(2, 1) == "  t  2 errors, 1 warning: why"
+    assert rows()[-3:] == ["", "targets (castsmith check --target T says more)", "  t  can run it"]
+
+    def finding(severity: Severity, code: str = "c") -> Diagnostic:
+        return Diagnostic(code, severity, Site("g"), f"{severity.value} {code}")
+
+    note, warning, error = map(finding, Severity)
+    unknown = finding(Severity.WARNING, "target-unknown")
+    assert [_verdict(found) for found in ([note, warning, error, error], [unknown, warning], [note], [])] == [
+        {"errors": 2, "warnings": 1, "unknown": 0, "first": "error c"},
+        {"errors": 0, "warnings": 2, "unknown": 1, "first": "warning target-unknown"},
+        *([{"errors": 0, "warnings": 0, "unknown": 0, "first": None}] * 2),
+    ]

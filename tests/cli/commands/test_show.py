@@ -15,6 +15,7 @@ import onnx.helper
 import onnx.numpy_helper
 import pytest
 
+from castsmith.cli.text.terminal import Line
 from tests.cli.commands.test_diff import TEXT, model
 from tests.cli.helpers import CHAIN, MIXED, Command, is_one_sentence, write_model
 from tests.sampling import complete_only
@@ -101,6 +102,23 @@ def large(path: Path, last: float, *, external: bool = False) -> None:
     proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array(numbers, np.float16), "w"))
     proto.graph.node[0].attribute.append(onnx.helper.make_attribute("extra", [float(number) for number in numbers]))
     onnx.save(proto, path, save_as_external_data=external, location="w.data", size_threshold=0)
+
+
+def test_the_limit_of_a_text(castsmith: Command, tmp_path: Path) -> None:
+    for length, more in ((198, False), (199, True)):  # and two quotes
+        proto = onnx.parser.parse_model(CHAIN)
+        proto.graph.node[0].attribute.append(onnx.helper.make_attribute("extra", "x" * length))
+        onnx.save(proto, tmp_path / "a.onnx")
+        assert ("... blake2b" in castsmith("show", tmp_path / "a.onnx").out) is more
+
+
+def test_a_line_continues_further_in(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = list[Line]()
+    monkeypatch.setattr("castsmith.cli.commands.show.print_lines", lines.extend)
+    castsmith("show", write_model(tmp_path / "a.onnx", TEXT))
+    assert {(len(line.plain) - len(line.plain.lstrip()), line.hang) for line in lines} == {
+        (0, 4), (2, 6), (4, 8), (6, 10),
+    }  # fmt: skip
 
 
 def test_what_is_long_is_shown_by_a_digest(castsmith: Command, tmp_path: Path) -> None:

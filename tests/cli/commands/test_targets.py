@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from castsmith.targets.target import ALIASES, target_names
+from castsmith.cli.commands.targets import _as_data, _cast_text, _facts  # pyright: ignore[reportPrivateUsage]
+from castsmith.targets.target import ALIASES, load_target, target_names
 from tests.cli.helpers import CHAIN, Command, is_one_sentence, write_model
 
 
@@ -78,3 +79,49 @@ def test_an_unknown_target_is_bad_usage(castsmith: Command) -> None:
     assert (ended.code, ended.out) == (2, "")
     assert is_one_sentence(ended.err)
     assert all(name in ended.err for name in target_names())
+
+
+def said(tmp_path: Path, **facts: object) -> list[str]:
+    """Return the facts about a target with these, one a line, beside its newest opset and IR version."""
+    data = {"name": "t", "description": "d", "types": ["float", "float16", "int8", "float8e4m3fn"], "kernels": {}}
+    (tmp_path / "t.json").write_text(json.dumps({**data, **facts}))
+    lines = list(_facts(_as_data(load_target(str(tmp_path / "t.json")))))
+    return [line for line in lines if "unsupported types" not in line]
+
+
+TYPES = "  types: int8, float8e4m3fn, float16, float"
+NEWEST = "  newest opset unknown, newest IR version unknown"
+
+
+def test_the_facts_about_a_target(tmp_path: Path) -> None:
+    assert said(tmp_path) == [NEWEST, TYPES]
+    assert said(tmp_path, newest_opset=21, newest_ir_version=10)[0] == "  newest opset 21, newest IR version 10"
+    for newest, text in (("", "the newest is unknown"), ("1.3 (2026-11-01)", "1.3 (2026-11-01) is the newest seen")):
+        lines = said(tmp_path, release="1.2", newest_release=newest)
+        stale = " (out of date)" if newest else ""
+        assert lines[0] == f"  release 1.2{stale}; {text}"
+    casts = {"float": ["float16", "int8"], "float16": ["float", "int8", "float16"], "int8": ["float"]}
+    assert said(tmp_path, casts=casts)[2:] == ["  rejected casts: int8 to float16"]
+    assert said(tmp_path, casts={"float": ["float16"], "float16": ["float"]})[2:] == ["  rejected casts: none"]
+    casts = {"float": [], "float16": ["float"], "int8": ["float", "float16"]}
+    assert said(tmp_path, casts=casts)[2:] == ["  rejected casts: float to int8 and float16, float16 to int8"]
+    assert said(tmp_path, held={"float16": "float"})[2:] == ["  holds: float16 in float"]
+    assert said(tmp_path, kernels={"float8e4m3fn": {"Cast": 19, "Relu": 21}})[2:] == [
+        "  float8 in: Cast (opset 19), Relu (opset 21)"
+    ]
+    assert said(tmp_path, as_written="measured")[2:] == ["  computes as written: measured"]
+    assert said(tmp_path, evidence={"": "all of it", "casts": "probed"})[2:] == [
+        "  evidence:", "    all of it", "    casts: probed",
+    ]  # fmt: skip
+
+
+def test_a_cast_that_a_target_computes_otherwise() -> None:
+    cast = {"from": ["float", "half"], "to": ["int8"], "saturate": None, "before_opset": None, "disputed": False}
+    cast |= {"inherent": False}
+    for changes, text in (
+        ({}, ""), ({"saturate": True}, " (saturate = 1)"), ({"saturate": False}, " (saturate = 0)"),
+        ({"before_opset": 19}, " (before opset 19)"), ({"disputed": True}, " (disputed)"),
+        ({"inherent": True}, " (left to it)"),
+        ({"saturate": False, "disputed": True}, " (saturate = 0; disputed)"),
+    ):  # fmt: skip
+        assert _cast_text({**cast, **changes}) == f"float, half to int8{text}"

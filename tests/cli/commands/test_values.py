@@ -102,3 +102,23 @@ def test_trunc_refuses_in_a_sentence(castsmith: Command, words: tuple[str, ...],
     assert (ended.code, ended.out) == (2, "")
     assert is_one_sentence(ended.err)
     assert said in ended.err
+
+
+def test_the_data_of_trunc(castsmith: Command) -> None:
+    words = ["dev", "trunc", "100", "--in-bitwidth", "8", "--out-bitwidth", "4", "--json"]
+    version_1 = {
+        "version": 1,
+        "type": "float",
+        "scale": "1.0",
+        "zero_point": "0.0",
+        "in_bitwidth": 8,
+        "out_bitwidth": 4,
+    }
+    facts = {"schema": 1, **version_1, "out_scale": None, "rounding_mode": "FLOOR", "signed": True, "narrow": False}
+    data = json.loads(castsmith(*words).out)
+    assert {**data, "truncs": []} == {**facts, "truncs": []}
+    assert [(row["text"], row["value"]) for row in data["truncs"]] == [("100", "100.0")]
+    more = ["--out-scale", "16", "--unsigned", "--narrow", "--rounding-mode", "ceil", "--type", "double"]
+    data = json.loads(castsmith(*words, *more).out)
+    changed = {"version": 2, "type": "double", "out_scale": "16.0", "rounding_mode": "CEIL"}
+    assert {**data, "truncs": []} == {**facts, **changed, "signed": False, "narrow": True, "truncs": []}

@@ -176,3 +176,24 @@ def test_the_advice_names_options_that_work(castsmith: Command, tmp_path: Path) 
     assert ended.code == 3
     assert "--shape NAME=1x512" in ended.out
     assert castsmith("verify", path, path, "--shape", "x=2x4").code == 0
+
+
+def test_folders_have_the_same_models(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/x.onnx", "a/y.onnx", "a/z.onnx", "b/x.onnx"):
+        Path(name).parent.mkdir(exist_ok=True)
+        write_model(Path(name), CLEAN)
+    for words in (("a", "b"), ("b", "a")):
+        ended = castsmith("verify", *words)
+        assert (ended.code, ended.err) == (2, "castsmith: b has no y.onnx to compare with, nor 1 other.\n")
+    Path("a/z.onnx").unlink()
+    assert castsmith("verify", "a", "b").err == "castsmith: b has no y.onnx to compare with.\n"
+
+
+def test_a_type_that_was_to_change_is_no_difference(castsmith: Command, tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float8e4m3fn[4] x) => (float8e4m3fn[4] y) { y = Identity (x) }"""
+    words = ("--target=onnxruntime-android", "--interface=wide", "--verify", "--engine=reference", "--json")
+    ended = castsmith("optimize", write_model(tmp_path / "a.onnx", text), "-o", tmp_path / "b.onnx", *words)
+    assert ended.code in (0, 3), ended.err
+    assert json.loads(ended.out)["verification"]["accepted"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 import onnx_ir
 import pytest
@@ -15,10 +16,11 @@ from onnx_ir import DataType
 from castsmith.cli.exit_codes import worst
 from castsmith.cli.messages import complain
 from castsmith.cli.report.savings import Amount, Measure, ModelSizes
-from castsmith.cli.text.summary import print_result
+from castsmith.cli.text.summary import fault_lines, print_result
 from castsmith.cli.text.verify import verdict_lines
 from castsmith.ir.records import NodeItem, Refusal, Rewrite, Site, ValueItem
-from castsmith.lowering.results import Accuracy, ConvertResult, OutputError
+from castsmith.lowering.faults import Fault
+from castsmith.lowering.results import Accuracy, ConvertResult, OutputError, Result
 from castsmith.verification.compare import Count, Difference
 from castsmith.verification.verdict import Mismatch, Verdict
 from tests.sampling import check_all
@@ -235,6 +237,111 @@ def test_conversions(capsys: pytest.CaptureFixture[str]) -> None:
     for result, text in CONVERSIONS:
         print_result(arguments, result, SIZES)
         assert capsys.readouterr().out == text
+
+
+def said(capsys: pytest.CaptureFixture[str], result: Result, sizes: ModelSizes = SIZES, **options: Any) -> str:
+    """Return what is printed of the result."""
+    facts = {"input": "a", "output": "b", "diff": None, "explain": False, "quiet": False, "dry_run": False}
+    print_result(argparse.Namespace(**{**facts, "given": {"output"}, **options}), result, sizes)
+    return capsys.readouterr().out
+
+
+EMPTY = onnx_ir.Model(onnx_ir.Graph([], [], nodes=[]), ir_version=10)
+REWRITE, REFUSAL = Rewrite("one", "rule", Site("g"), "x", "y", "why"), Refusal("one", "rule", Site("g"), "why not")
+
+
+def test_the_first_line_names_files_and_streams(capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
+        ({}, "a -> b"), ({"given": set[str]()}, "a"), ({"dry_run": True}, "a -> b (--dry-run: nothing is written)"),
+        ({"input": "-", "output": "-"}, "standard input -> standard output"),
+    ]  # fmt: skip
+    for options, line in rows:
+        assert said(capsys, Result(EMPTY), **options).splitlines()[0] == line
+
+
+def test_what_was_asked_for_stands_before_the_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    """Empty lines stand between the parts that there are, and nowhere else."""
+    changes = ["one, rule (1)", "  g", "    - x", "    + y", "    why [bit-exact]"]
+    skipped = ["one, rule (1)", "  g", "    skipped: why not"]
+    both, rewrite, refusal, none = (
+        Result(EMPTY, [REWRITE] * made, [REFUSAL] * refused) for made, refused in ((1, 1), (1, 0), (0, 1), (0, 0))
+    )
+    for result, diff, explain, lines in (
+        (both, "full", True, [*changes, "", *skipped, ""]),
+        (both, "full", False, [*changes, ""]),
+        (both, None, True, [*skipped, ""]),
+        (rewrite, "full", True, [*changes, ""]),
+        (refusal, "full", True, [*skipped, ""]),
+        *((none, diff, True, []) for diff in ("full", None)),
+        (both, None, False, []),
+    ):
+        shown = said(capsys, result, diff=diff, explain=explain).splitlines()
+        assert shown[: shown.index("a -> b")] == lines
+        assert said(capsys, result, diff=diff, explain=explain, quiet=True).splitlines() == (lines[:-1])
+
+
+def test_a_verdict_in_the_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = Verdict("reference", unsure=["it needs `dims=`"], accepted=["y is half"], runs=["one"])
+    assert said(capsys, Result(EMPTY, verdict=verdict)).splitlines()[-3:] == [
+        "  verified: inconclusive: 0 of 0 elements of outputs compared, on 1 set of inputs",
+        "    it needs --dim NAME=SIZE",
+        "    y is half",
+    ]
+
+
+def measured(operators: dict[str, int], types: dict[str, int], size: int | None = None) -> Measure:
+    return Measure(sum(operators.values()), operators.get("Cast", 0), operators, sum(types.values()), types, size)
+
+
+def test_the_sizes_that_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    """The cast first, then the largest differences; beyond eight rows the others together."""
+    before = measured(
+        {"Cast": 2, "Same": 5, **{f"Op{n}": n for n in range(1, 10)}}, {f"t{n}": 10 * n for n in range(1, 9)}
+    )
+    sizes = ModelSizes(before, measured({"Cast": 1, "Same": 5}, {"int8": 3}), {})
+    lines = said(capsys, Result(EMPTY), sizes).splitlines()[2:]
+    assert [line.split() for line in lines] == [
+        *(["before", "after"], ["nodes", "52", "6"], ["Cast", "2", "1"]),
+        *([f"Op{n}", str(n), "0"] for n in range(9, 2, -1)),
+        *(["2", "other", "operators", "3", "0"], ["tensors", "360", "B", "3", "B"]),
+        *([f"t{n}", f"{10 * n}", "B", "0", "B"] for n in range(8, 0, -1)),
+        ["1", "other", "types", "0", "B", "3", "B"],
+    ]
+    assert "file" not in "".join(lines)
+    unknown = ModelSizes(before, measured({}, {}, 1000), {})
+    assert said(capsys, Result(EMPTY), unknown).splitlines()[-1].split() == ["file", "0", "B", "1.0", "KB"]
+
+
+def fault(index: int, kind: Any = "overflow") -> Fault:
+    return Fault(onnx_ir.node("Mul", []), f"y{index}", f"g: n{index} (Mul)", f"y{index}", kind, 70000.0)
+
+
+def test_faults_and_factors(capsys: pytest.CaptureFixture[str]) -> None:
+    reason = "reaches 70000 (measured), beyond float16"
+    faults = (fault(1), fault(2, "operand"), fault(3))
+    before = Accuracy(("one",), (OutputError("y", 1.0, 0.123456, 0.0, None),))
+    healed = said(capsys, ConvertResult(EMPTY, faults=faults, before=before)).splitlines()
+    assert healed[-7:] == [
+        "  precision of 0 nodes: none; 0 regions",
+        "  3 nodes in float, because float16 goes wrong there on these inputs:",
+        *(f"    g: n{index} (Mul): y{index} {reason}" for index in (1, 3)),
+        "    and 1 node downstream",
+        "  error before: 0.123",
+        "  error: not measured (--inputs FILE.npz or --measure)",
+    ]
+    factors = {"a": 2, "b": 2, "c": -1, **{f"f{power}": power for power in range(3, 11)}}
+    scaled = said(capsys, ConvertResult(EMPTY, faults=faults[1:2], factors=factors, attempts=1)).splitlines()
+    assert "  1 node rescaled, because float16 goes wrong there on these inputs:" in scaled
+    assert f"    g: n2 (Mul): it reads y2, which {reason}" in scaled  # none is the first
+    powers = ", ".join(["2 by 2^-2", "1 by 2^1", *(f"1 by 2^-{power}" for power in range(3, 9))])
+    assert f"  11 values scaled: {powers}" in scaled
+    assert not any("before:" in line or "search" in line or "downstream" in line for line in scaled)
+    unscaled = said(capsys, ConvertResult(EMPTY, before=before)).splitlines()
+    assert not any("before:" in line or "scaled" in line for line in unscaled)
+    for count, more in ((8, []), (9, ["    1 more (--json has all)"])):
+        listed = [*fault_lines([fault(index) for index in range(count)], "in float")]
+        assert listed[1:9] == [f"    g: n{index} (Mul): y{index} {reason}" for index in range(8)]
+        assert listed[9:] == more
 
 
 def test_the_worst_exit_code() -> None:
