@@ -83,6 +83,8 @@ NODES: list[tuple[int, str, str]] = [
      "the body of Scan has 2 inputs and 1 outputs, expected 4 inputs, at least 1 of them scanned, and 1 outputs"),
     (21, SCAN.format("s, t", "s", "", 1, "x"),
      "the body of Scan has 2 inputs and 1 outputs, expected 1 inputs, at least 1 of them scanned, and 1 outputs"),
+    (21, SCAN.format("s, t, u", "s", "", 1, "x, x, x"),
+     "the body of Scan has 3 inputs and 1 outputs, expected 3 inputs, at least 1 of them scanned, and 2 outputs"),
     (7, SCAN.format("s, t", "s", "", 1, "x, x"), "opset 7 has no Scan"),
 ]  # fmt: skip
 
