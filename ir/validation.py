@@ -175,7 +175,7 @@ def _unfit_subgraphs(node: onnx_ir.Node) -> str | None:
         return None if fits else _body_text("Loop", body, expected)
     scanned = node.attributes["num_scan_inputs"].as_int()
     first = len(node.inputs) - len(body.inputs)  # in opset 8 sequence_lens is the first input
-    states = max(0, len(body.inputs) - scanned)
+    states = len(body.inputs) - max(1, scanned)
     fits = first in (0, 1) and 1 <= scanned <= len(body.inputs) and len(body.outputs) == len(node.outputs) >= states
     outputs = max(states, len(node.outputs))
     expected = f"{len(node.inputs)} inputs, at least {scanned} of them scanned, and {outputs} outputs"
