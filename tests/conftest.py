@@ -7,6 +7,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -73,8 +74,12 @@ def targets_are_read_once() -> Iterator[None]:
     """The files of the targets that come with Castsmith stay as they are: to read them took a twentieth of a run."""
     read = target._read  # pyright: ignore[reportPrivateUsage]
     once = cache(read)
+
+    def read_once(path: Path) -> target.Target:
+        return once(path) if path.parent == target.TARGETS_FOLDER else read(path)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(target, "_read", lambda path: (once if path.parent == target.TARGETS_FOLDER else read)(path))
+        patch.setattr(target, "_read", read_once)
         yield
 
 
