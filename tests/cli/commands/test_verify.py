@@ -154,6 +154,7 @@ def test_a_tolerance_by_output(castsmith: Command, tmp_path: Path) -> None:
         assert ended.err.count("\n") >= 1
 
 
+@pytest.mark.usefixtures("one_process")
 def test_folders_take_tolerances_and_shapes(castsmith: Command, tmp_path: Path) -> None:
     text = "g (float[?] x) => (float[N] y) <float w = {{{}}}> {{ y = Mul (x, w) }}"
     for folder, number in (("a", "1.0"), ("b", "1.001")):
