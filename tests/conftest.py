@@ -15,9 +15,11 @@ import pytest
 
 from castsmith.lowering.check import apart, standard
 from castsmith.targets import target
+from castsmith.verification.evaluate import engines, worker
 from tests import sampling
 from tests.cli.helpers import batch_in_this_process
 from tests.cli.page import chromium
+from tests.engines import Here
 
 
 def pytest_configure() -> None:
@@ -81,6 +83,22 @@ def targets_are_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(target, "_read", read_once)
         yield
+
+
+@pytest.fixture(scope="session")
+def engine_here() -> Here:
+    return Here()
+
+
+@pytest.fixture
+def engines_here(engine_here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`verify` runs engines in this process: for models that end none of them.
+
+    Not where other samples are drawn, of which one may end the process.
+    """
+    if sampling.QUICK and sampling.SEED == sampling.FIXED:
+        monkeypatch.setattr(engines, "_PROCESS", engine_here)
+        monkeypatch.setattr(worker, "_limit_memory", lambda _: None)
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from tests.lowering.healthy import HEALTHY_EXPORTS
 from tests.lowering.shipped import BROKEN, HEALTHY, SIBLINGS, Case, draw, run
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 
 def in_float(model: onnx_ir.Model) -> int:
     """The number of nodes that compute in float."""
