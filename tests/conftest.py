@@ -90,15 +90,24 @@ def engine_here() -> Here:
     return Here()
 
 
+def _unlimited(_: int) -> None:
+    """Leave the memory of this process as it is."""
+
+
 @pytest.fixture
-def engines_here(engine_here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+def engines_here(engine_here: Here, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """`verify` runs engines in this process: for models that end none of them.
 
     Not where other samples are drawn, of which one may end the process.
     """
-    if sampling.QUICK and sampling.SEED == sampling.FIXED:
+    if sampling.QUICK and sampling.SEED == sampling.FIXED and "engines_apart" not in request.fixturenames:
         monkeypatch.setattr(engines, "_PROCESS", engine_here)
-        monkeypatch.setattr(worker, "_limit_memory", lambda _: None)
+        monkeypatch.setattr(worker, "_limit_memory", _unlimited)
+
+
+@pytest.fixture
+def engines_apart() -> None:
+    """In a file of `engines_here`, `verify` runs the engines of a test in another process, as it does for users."""
 
 
 @pytest.fixture
