@@ -18,6 +18,8 @@ from castsmith.passes.core.session import Session
 from castsmith.verification.run import verify
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, Command, is_one_sentence, write_model
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
 ROUND_TWICE = "g (double[N] x) => (float16[N] y) { a = Cast <to = 1> (x) y = Cast <to = 10> (a) }"
 ROUND_ONCE = "g (double[N] x) => (float16[N] y) { y = Cast <to = 10> (x) }"

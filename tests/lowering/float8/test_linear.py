@@ -20,6 +20,8 @@ from tests.evaluator import evaluate
 from tests.sampling import check_all, sampled
 from tests.versions import ONNXRUNTIME
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 Array = np.ndarray[Any, Any]
 LEVELS = ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"]
 # All operands are multiples of 1/8 with few bits, so that every product and sum is exact in any order.

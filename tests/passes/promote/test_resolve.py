@@ -29,6 +29,8 @@ from tests.graphs.inputs import inputs_for
 from tests.graphs.random_graphs import LENGTH, random_model
 from tests.sampling import shortened
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 OPENVINO = PromotionRules(promote_unsafe=True)
 RULES = [OPENVINO, *(PromotionRules.preset(name) for name in ("torch", "numpy", "jax", "tensorflow"))]
 PHASES = (Phase.explicit, Phase.generate)
