@@ -6,15 +6,20 @@ import gc
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
 from castsmith.lowering.check import apart, standard
+from castsmith.targets import target
+from castsmith.verification.evaluate import engines, worker
 from tests import sampling
 from tests.cli.helpers import batch_in_this_process
 from tests.cli.page import chromium
+from tests.engines import Here
 
 
 def pytest_configure() -> None:
@@ -64,6 +69,45 @@ def onnx_in_this_process() -> Iterator[None]:
         if sampling.QUICK and sampling.SEED == sampling.FIXED:
             patch.setattr(standard, "asked_apart", apart.error_of)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def targets_are_read_once() -> Iterator[None]:
+    """The files of the targets that come with Castsmith stay as they are: to read them took a twentieth of a run."""
+    read = target._read  # pyright: ignore[reportPrivateUsage]
+    once = cache(read)
+
+    def read_once(path: Path) -> target.Target:
+        return once(path) if path.parent == target.TARGETS_FOLDER else read(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target, "_read", read_once)
+        yield
+
+
+@pytest.fixture(scope="session")
+def engine_here() -> Here:
+    return Here()
+
+
+def _unlimited(_: int) -> None:
+    """Leave the memory of this process as it is."""
+
+
+@pytest.fixture
+def engines_here(engine_here: Here, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """`verify` runs engines in this process: for models that end none of them.
+
+    Not where other samples are drawn, of which one may end the process.
+    """
+    if sampling.QUICK and sampling.SEED == sampling.FIXED and "engines_apart" not in request.fixturenames:
+        monkeypatch.setattr(engines, "_PROCESS", engine_here)
+        monkeypatch.setattr(worker, "_limit_memory", _unlimited)
+
+
+@pytest.fixture
+def engines_apart() -> None:
+    """In a file of `engines_here`, `verify` runs the engines of a test in another process, as it does for users."""
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import onnx
 import pytest
 
+from castsmith.numerics import extensions
 from castsmith.numerics.extensions import ExtensionError, extension
 from tests.cli.conftest import castsmith
 from tests.cli.helpers import CLEAN, Command, is_one_sentence, write_model
@@ -186,19 +186,19 @@ def test_what_castsmith_has_itself_stays(castsmith: Command, tmp_path: Path, mon
         assert castsmith(*words).code == 0
 
 
-def test_packages_are_looked_through_only_when_asked_for(tmp_path: Path) -> None:
+def test_packages_are_looked_through_only_when_asked_for(
+    castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(extensions, "_found", refuse)
     model = write_model(tmp_path / "a.onnx", CLEAN)
-    script = (
-        "from castsmith.numerics import extensions\n"
-        "def refuse(*args): raise AssertionError\n"
-        "extensions._found = refuse\n"
-        "from castsmith.cli.main import main\n"
-        f"assert main(['check', {str(model)!r}, '--target', 'onnxruntime-cpu']) == 0\n"
-        f"assert main(['optimize', {str(model)!r}, '-o', {str(tmp_path / 'b.onnx')!r}, '--target', 'onnxruntime-cpu',"
-        " '--promotion', 'torch']) == 0\n"
-        "assert main(['promote', 'i8', 'i16']) == 0\n"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+    named = ("--target", "onnxruntime-cpu")
+    assert castsmith("check", model, *named).code == 0
+    assert castsmith("optimize", model, "-o", tmp_path / "b.onnx", *named, "--promotion", "torch").code == 0
+    assert castsmith("promote", "i8", "i16").code == 0
+    assert castsmith("optimize", model, "-o", tmp_path / "b.onnx", "--target", "no-such").code == 2
 
 
 def test_an_object_that_fits_is_given() -> None:

@@ -23,6 +23,8 @@ from castsmith.passes.core.options import flag_of
 from tests.cli.test_effects import HEAD, LARGE, MODELS, ROWS
 from tests.lowering.fit.models import four_bits
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 ON_COMMAND_LINE = {
     "ranges": "--range",
     "dims": "--dim",

@@ -26,6 +26,8 @@ from tests.cli.helpers import CHAIN, CLEAN, MIXED, Command, parsers, write_model
 from tests.lowering.fit.models import four_bits
 from tests.sampling import check_all
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
 _F, _D, _H = (f"g ({name}[4] x) => ({name}[4] y)" for name in ("float", "double", "float16"))
 _IF = "y = If (c) <then_branch = t () => (float[1] p) {{ {} }}, else_branch = e () => (float[1] q) {{ q = Neg (x) }}>"

@@ -14,6 +14,8 @@ from castsmith.conformance import probing
 from tests.certificates import certificate_between
 from tests.cli.helpers import CLEAN, MIXED, UNSAFE, Command, is_one_sentence, parsers, write_model
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 UNKNOWN = CLEAN.replace("Relu (x)", "my.domain.Op (x)").replace('"" : 18', '"" : 18, "my.domain" : 1')
 LOSSY = CLEAN.replace("z = Relu (x)", "a = Cast <to = 10> (x) z = Cast <to = 1> (a)")
 CYCLE = CLEAN.replace("z = Relu (x)", "a = Relu (z) z = Relu (a)")

@@ -18,6 +18,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from castsmith.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 EVIL = "\x1b[31m\u202eevil\u2066\x07\x9b\n::error::x\r\x7f"
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -16,6 +16,8 @@ from castsmith.passes.core.options import flag_of
 from tests.cli.helpers import CLEAN, Command, is_one_sentence, parsers, write_model
 from tests.sampling import sampled
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 T = TypeVar("T")
 ALWAYS = {
     "optimize": ["in.onnx", "-o", "out.onnx"],

@@ -24,6 +24,8 @@ import pytest
 from castsmith import __version__
 from tests.cli.helpers import Command, write_model
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 GOLDEN = Path(__file__).parent / "golden"
 HEAD = '<ir_version: 10, opset_import: ["" : 18]>'
 KINDS = ("Exp", "Sin", "Cos", "Tan", "Tanh", "Floor", "Ceil", "Sqrt", "Reciprocal", "Softsign")

@@ -216,6 +216,7 @@ def run(model: onnx_ir.Model) -> list[bytes]:
     proto = onnx_ir.to_proto(model)
     onnx.checker.check_model(proto, full_check=True)
     options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(proto.SerializeToString(), options, ["CPUExecutionProvider"])
     results = session.run(None, feeds_for(model))

@@ -11,6 +11,8 @@ import pytest
 
 from tests.examples.pages import PageError, blocks, in_this_process, run_page
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 ROOT = Path(__file__).parents[2]
 BESIDE_CODE = (
     "ARCHITECTURE.md",

@@ -17,6 +17,8 @@ from castsmith.lowering.accuracy import measure, reference
 from castsmith.numerics.errors import OptionError
 from tests.passes.precision.models import model
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 _HALVES = ", ".join(["0.5"] * 16)
 CHAIN = f"""<ir_version: 8, opset_import: ["" : 17]>
 g (float[4,4] x) => (float[4,4] y, float[4,4] z) <float[4,4] w = {{{_HALVES}}}, float k = {{300}}> {{

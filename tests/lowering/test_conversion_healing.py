@@ -20,6 +20,8 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from tests.lowering.healthy import HEALTHY_EXPORTS
 from tests.lowering.shipped import BROKEN, HEALTHY, SIBLINGS, Case, draw, run
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 
 def in_float(model: onnx_ir.Model) -> int:
     """The number of nodes that compute in float."""
@@ -42,12 +44,13 @@ def test_a_shipped_model_is_healed(case: Case) -> None:
     assert [value.type for value in (*proto.graph.input, *proto.graph.output)] == [
         value.type for value in (*shipped.graph.input, *shipped.graph.output)
     ]
-    converted = castsmith.convert(case.original(), to="float16", inputs=inputs)
-    limit, error = case.error(converted.proto), case.error(proto)
+    error, kept, few = case.error(proto), in_float(result.model), 0.12 * len(shipped.graph.node)
     assert error < case.limit
-    assert error <= max(2.1 * limit, 1e-3) or not case.thread
-    most = max(in_float(converted.model) + (not case.thread), 0.12 * len(shipped.graph.node))
-    assert 0 < in_float(result.model) <= most
+    assert kept > 0
+    if kept > few or (case.thread and error > 1e-3):
+        converted = castsmith.convert(case.original(), to="float16", inputs=inputs)
+        assert error <= 2.1 * case.error(converted.proto) or error <= 1e-3 or not case.thread
+        assert kept <= max(in_float(converted.model) + (not case.thread), few)
     assert result.error is not None
     assert result.error.worst < case.limit
     assert all(fault.reason for fault in result.faults)

@@ -8,7 +8,6 @@ Names are compared exactly; parameters may be added, since callers keep working,
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
 import re
@@ -20,7 +19,7 @@ from pathlib import Path
 import castsmith
 import castsmith.lowering
 import castsmith.passes
-from tests.house import trees
+from tests.house import texts
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("public_api.txt")
@@ -94,20 +93,13 @@ def test_no_parameter_that_was_agreed_is_gone() -> None:
         assert not missing, f"{name}: {missing}; if this is meant, {WAY_OUT}"
 
 
+IMPORT = re.compile(r'^ *from (\w+)[\w.]* import |^ *import (\w+)|import_module\(\s*"(\w+)', re.MULTILINE)
+
+
 def imported() -> set[str]:
     """The top-level modules that library files import, wherever in a file that is."""
-    found = set[str]()
-    for tree in trees().values():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                found |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                found.add((node.module or "").partition(".")[0])
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-                called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-                if called.endswith("import_module") and isinstance(name := node.args[0], ast.Constant):
-                    found.add(str(name.value).partition(".")[0])
-    return found - sys.stdlib_module_names - {"castsmith"}
+    names = {name for text in texts().values() for groups in IMPORT.findall(text) for name in groups if name}
+    return names - sys.stdlib_module_names - {"castsmith"}
 
 
 def required(requirements: list[str]) -> set[str]:

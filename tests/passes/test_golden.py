@@ -17,6 +17,8 @@ from tests.graphs.golden import Case, comparable, model_text, read, records_text
 from tests.graphs.inputs import inputs_for
 from tests.sampling import QUICK
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 CASES = [read(path) for path in sorted(Path(__file__).with_name("golden").glob("*/*.onnxtxt"))]
 
 

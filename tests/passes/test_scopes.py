@@ -26,6 +26,8 @@ from castsmith.verification.run import require_same
 from tests.graphs.scoped_graphs import scoped_model
 from tests.sampling import sampled
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 SEEDS = sampled("random graphs of names", range(40), 12)
 NOT_RUN = (3, 23)
 """Seeds whose models ONNX Runtime does not run on the inputs that they get here."""

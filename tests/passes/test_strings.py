@@ -13,6 +13,8 @@ from castsmith.lowering.registry import PASSES, make_pass
 from castsmith.targets.target import load_target
 from castsmith.verification.run import verify
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 CASTS = [
     "(string[3] a) => (float[3] y) { y = Cast <to = 1> (a) }",
     "(string a) => (float16 y, float b) { b = Cast <to = 1> (a) y = Cast <to = 10> (b) }",

@@ -11,6 +11,8 @@ from tests.verification.equal_pairs import EQUAL_PAIRS
 from tests.verification.operator_pairs import OPERATOR_PAIRS
 from tests.verification.pairs import PAIRS
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 INCONCLUSIVE = {
     "a branch that is never taken",
     "an operand of Where that is never chosen",

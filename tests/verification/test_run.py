@@ -27,6 +27,8 @@ from castsmith.verification.verdict import Verdict
 from tests.cli.helpers import UNSAFE, write_model
 from tests.sampling import sampled
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 FOLDER = Path(__file__).parents[2] / "models"
 UNSAFE_RULES = public.PromotionRules(promote_unsafe=True)
 
@@ -401,6 +403,7 @@ def test_in_python_files_and_protos_and_the_name_of_a_preset_do_as_well(tmp_path
     assert public.verify(path, onnx_ir.to_proto(repaired), promotion="torch", sets=2).same
 
 
+@pytest.mark.usefixtures("engines_apart")
 def test_time_that_is_over_leaves_the_verdict_inconclusive() -> None:
     text = HEAD + "g (float[N] x) => (float[N] y) { a = Sqrt (x) y = Neg (a) }"
     verdict = compared(text, text.replace("y = Neg (a)", "b = Abs (a) y = Neg (b)"), seconds=1e-6)
@@ -408,6 +411,7 @@ def test_time_that_is_over_leaves_the_verdict_inconclusive() -> None:
     assert "time" in verdict.unsure[0]
 
 
+@pytest.mark.usefixtures("engines_apart")
 def test_a_busy_machine_changes_neither_the_sets_nor_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock does not count, and the sizes that are tried do not depend on the seconds that were taken."""
     text = HEAD + "g (float[n, 4] x) => (float[n, 4] y) { small = Cast <to = 17> (x) y = Cast <to = 1> (small) }"
@@ -421,6 +425,7 @@ def test_a_busy_machine_changes_neither_the_sets_nor_the_time_that_is_left(monke
     assert budget.left > 0
 
 
+@pytest.mark.usefixtures("engines_apart")
 @pytest.mark.skipif(not TIMED, reason="this system counts no processor time")
 def test_an_engine_is_ended_after_its_processor_time() -> None:
     """One that does not end costs its limit; one that waits for a processor is not ended."""

@@ -13,6 +13,8 @@ import castsmith
 from castsmith.numerics.errors import OptionError
 from castsmith.verification.evaluate.limits import refuse_huge_results
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 _HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
 _MATMUL = "g (float[{}] x) => (float[K,3] y) <float[7,3] w = {{{}}}> {{ y = MatMul (x, w) }}"
 _BRANCH = """g (float[4] x, int64[4] n) => (float[4] y) <int64 t = {{123456}}, float k = {{2.0}}> {{

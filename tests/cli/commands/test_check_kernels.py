@@ -52,7 +52,7 @@ def legal(text: str) -> bytes:
 
 def refused(model: bytes) -> bool:
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
     try:
         onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
     except Exception:  # ONNX Runtime raises a class of its own for each of its status codes

@@ -18,6 +18,8 @@ from castsmith.passes.core.session import Session
 from castsmith.verification.run import verify
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, Command, is_one_sentence, write_model
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
 ROUND_TWICE = "g (double[N] x) => (float16[N] y) { a = Cast <to = 1> (x) y = Cast <to = 10> (a) }"
 ROUND_ONCE = "g (double[N] x) => (float16[N] y) { y = Cast <to = 10> (x) }"
@@ -154,6 +156,7 @@ def test_a_tolerance_by_output(castsmith: Command, tmp_path: Path) -> None:
         assert ended.err.count("\n") >= 1
 
 
+@pytest.mark.usefixtures("one_process")
 def test_folders_take_tolerances_and_shapes(castsmith: Command, tmp_path: Path) -> None:
     text = "g (float[?] x) => (float[N] y) <float w = {{{}}}> {{ y = Mul (x, w) }}"
     for folder, number in (("a", "1.0"), ("b", "1.001")):

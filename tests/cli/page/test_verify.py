@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx.parser
+import pytest
 
 import castsmith as public
 from tests.cli.helpers import Command, write_model
@@ -44,6 +45,7 @@ def test_the_page_has_the_first_difference_and_the_errors_along_the_graph(castsm
         assert run_in_page(tmp_path / "v.html", script, width=width) == [2, 5, True]
 
 
+@pytest.mark.usefixtures("one_process")
 def test_folders_get_a_page_for_each_pair(castsmith: Command, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

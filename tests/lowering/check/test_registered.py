@@ -83,7 +83,7 @@ MODELS = {
 
 def refusal(model: onnx.ModelProto) -> str:
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
     try:
         onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
     except Exception as error:  # of ONNX Runtime, which has many kinds

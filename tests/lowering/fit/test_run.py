@@ -23,6 +23,8 @@ from castsmith.lowering.fit.results import FitResult
 from castsmith.targets.target import Target
 from tests.lowering.fit.models import HEAD, brain_floats, doubles, four_bits, indices, plain
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 CASES: Mapping[str, tuple[Any, str, dict[str, Any]]] = {
     "plain": (plain, "onnxruntime-cpu", {}),
     "4 bits": (four_bits, "onnxruntime-webgpu", {}),

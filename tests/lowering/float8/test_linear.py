@@ -20,6 +20,8 @@ from tests.evaluator import evaluate
 from tests.sampling import check_all, sampled
 from tests.versions import ONNXRUNTIME
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 Array = np.ndarray[Any, Any]
 LEVELS = ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"]
 # All operands are multiples of 1/8 with few bits, so that every product and sum is exact in any order.
@@ -100,7 +102,7 @@ def expected(name: str, dtype: DataType, weights: bool, tail: bool) -> Array:
 def session(model: onnx.ModelProto, level: str) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
-    options.log_severity_level = 4
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
     return onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
 
 

@@ -19,6 +19,8 @@ from castsmith.targets.target import Target, load_target
 from tests.evaluator import evaluator, outputs_of
 from tests.sampling import check_all
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 TENSORRT = load_target("tensorrt-11")
 NARROW = (DataType.UINT8, DataType.INT8, DataType.UINT16, DataType.INT16, DataType.BOOL)
 MODELS = {

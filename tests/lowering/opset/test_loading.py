@@ -50,7 +50,7 @@ def named(text: str, names: list[str]) -> onnx.ModelProto:
 
 def loads(model: onnx.ModelProto) -> bool:
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
     try:
         onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
     except Exception as error:  # a class of the runtime's own
@@ -110,7 +110,7 @@ def test_attributes_without_effect_are_found_and_removed(node: str, to: str) -> 
     text = f"g (float[2] x, float16 h) => ({to}[2] y) {{ y = {node} }}"
     model = onnx.parser.parse_model(f'<ir_version: 11, opset_import: ["": 24]> {text}')
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
     with pytest.raises(Exception, match="is only used for cast to float"):
         onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
     assert [each.code for each in castsmith.check(model, target="onnxruntime-cpu")] == ["target-lacks-form"]

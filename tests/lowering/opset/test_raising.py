@@ -49,7 +49,7 @@ def run(proto: onnx.ModelProto, feeds: list[Any]) -> list[Any]:
 
     options: Any = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
     session: Any = onnxruntime.InferenceSession(proto.SerializeToString(), options, ["CPUExecutionProvider"])
     names = [value.name for value in proto.graph.input][: len(feeds)]
     return session.run(None, dict(zip(names, feeds, strict=True)))

@@ -16,6 +16,8 @@ from castsmith.targets.target import Target
 from tests.evaluator import evaluate
 from tests.sampling import sampled
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 PLAIN = Target("t", "", newest_opset=23, newest_ir_version=11)
 OWN = Target("t", "", newest_opset=23, newest_ir_version=11, domains=frozenset({"qonnx.custom_op.general"}))
 X = np.array([-9.5, -3.0, -2.5, -0.75, -0.0, 0.25, 1.5, 2.5, 3.5, 100.0], np.float32)

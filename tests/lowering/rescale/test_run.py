@@ -17,6 +17,8 @@ from castsmith.numerics.errors import OptionError
 from tests.lowering.shipped import BROKEN, HEALTHY, SIBLINGS, Case, draw, rms_norm, run
 from tests.lowering.test_conversion_healing import blocks, case_of, four_bits, generator, in_float, nested
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 
 @pytest.mark.parametrize("case", BROKEN + SIBLINGS, ids=str)
 def test_a_shipped_model_is_rescaled_without_a_node_in_float(case: Case) -> None:

@@ -137,7 +137,7 @@ def model_of(body: str) -> onnx_ir.Model:
 
 def output_of(model: onnx_ir.Model) -> Array:
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(onnx_ir.to_proto(model).SerializeToString(), options)
     feeds = {"x": drawn(1, 4, 4, 4), "z": drawn(1, 4, 4, 4)[..., ::-1].copy(), "x1": drawn(4)}

@@ -16,6 +16,8 @@ from castsmith.targets.target import Target, load_target
 from tests.evaluator import evaluate
 from tests.sampling import sampled
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 NUMBERS = np.random.default_rng(0).normal(0, 20, 400).astype(np.float32)
 
 

@@ -29,6 +29,7 @@ def model(array: np.ndarray, to: int, back: int, *, constant: bool) -> onnx.Mode
 
 def run(proto: onnx.ModelProto, **inputs: np.ndarray) -> np.ndarray:
     options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     (result,) = onnxruntime.InferenceSession(proto.SerializeToString(), options).run(None, inputs)
     return np.asarray(result)

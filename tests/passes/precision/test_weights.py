@@ -16,6 +16,8 @@ from onnx import numpy_helper
 import castsmith
 from castsmith.numerics.errors import OptionError
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 _TEXT = """<ir_version: {}, opset_import: ["" : 17]>
 g (float[2,64] x, bool c) => (float[2,32] y, float[64,32] p) {{
     a = MatMul (x, w)

@@ -46,7 +46,7 @@ def loads(model: onnx.ModelProto) -> bool:
 
 def session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
     quiet = onnxruntime.SessionOptions()
-    quiet.log_severity_level = 4
+    quiet.log_severity_level, quiet.intra_op_num_threads = 4, 1
     return onnxruntime.InferenceSession(model.SerializeToString(), quiet, providers=["CPUExecutionProvider"])
 
 

@@ -29,6 +29,8 @@ from tests.graphs.inputs import inputs_for
 from tests.graphs.random_graphs import LENGTH, random_model
 from tests.sampling import shortened
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 OPENVINO = PromotionRules(promote_unsafe=True)
 RULES = [OPENVINO, *(PromotionRules.preset(name) for name in ("torch", "numpy", "jax", "tensorflow"))]
 PHASES = (Phase.explicit, Phase.generate)
@@ -57,7 +59,7 @@ def accepted(model: onnx_ir.Model) -> None:
     onnx.checker.check_model(proto, full_check=True)
     onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=True)
     quiet = onnxruntime.SessionOptions()
-    quiet.log_severity_level = 4
+    quiet.log_severity_level, quiet.intra_op_num_threads = 4, 1
     quiet.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         onnxruntime.InferenceSession(proto.SerializeToString(), quiet, providers=["CPUExecutionProvider"])

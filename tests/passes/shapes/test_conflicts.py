@@ -32,6 +32,7 @@ def _session(model: onnx.ModelProto, level: Any) -> Any:
     """A session, or None if ONNX Runtime does not load the model."""
     options: Any = onnxruntime.SessionOptions()
     options.graph_optimization_level, options.log_severity_level = level, 4
+    options.intra_op_num_threads = 1
     try:
         return onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
     except Exception:  # its classes have no common base

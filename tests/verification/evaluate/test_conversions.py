@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import onnx_ir
+import pytest
 
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.verification.evaluate.control_flow import (
@@ -21,6 +22,8 @@ from castsmith.verification.evaluate.conversions import Content, Tensor
 from castsmith.verification.evaluate.engines import Engine, EngineError
 from castsmith.verification.evaluate.evaluator import Evaluator
 from tests.sampling import check_all
+
+pytestmark = pytest.mark.usefixtures("engines_here")
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21, "f" : 1]>'
 BAD = np.array([1.0, 300.0, 2.0, np.nan], np.float32)

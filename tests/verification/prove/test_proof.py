@@ -15,6 +15,8 @@ from castsmith.verification.prove.proof import Held, prove
 from tests.sampling import shortened
 from tests.verification.prove.mutants import mutants, rewrites
 
+pytestmark = pytest.mark.usefixtures("engines_here")
+
 HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
 MUTANTS = int(os.environ.get("CASTSMITH_MUTANTS", shortened("mutants of rewrites", 16, 5)))
 
