@@ -32,7 +32,8 @@ OPSET = 25
 
 def numbers_of(source: DataType, to: DataType, saturate: int) -> tuple[Any, Any, Any]:
     """Every number of a type, what it becomes, and whether the standard fixes that."""
-    values, settings = every_value(source), {"saturate": bool(saturate), "opset": OPSET}
+    values = every_value(source)
+    settings: dict[str, Any] = {"saturate": bool(saturate), "opset": OPSET}
     images, status = cast(values, to, **settings), cast_status(values, to, **settings)
     with np.errstate(invalid="ignore"):
         return values.astype(np.float64), images.astype(np.float64), status == 0
