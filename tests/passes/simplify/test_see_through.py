@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -22,7 +23,7 @@ SOURCES = [DataType[name] for name in NAMES]
 TARGETS = [dtype for dtype in ELEMENT_TYPES if dtype in (*SOURCES, DataType.BOOL, DataType.FLOAT, DataType.INT32)]
 QUESTIONS: dict[str, tuple[str, dict[str, int], Any]] = {
     "IsNaN": ("IsNaN", {}, np.isnan),
-    "NonZero": ("NonZero", {}, lambda numbers: numbers != 0),
+    "NonZero": ("NonZero", {}, partial(np.not_equal, 0)),
     "IsInf": ("IsInf", {}, np.isinf),
     "of minus": ("IsInf", {"detect_positive": 0}, np.isneginf),
     "of plus": ("IsInf", {"detect_negative": 0}, np.isposinf),
