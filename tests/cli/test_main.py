@@ -421,3 +421,8 @@ def test_no_colours_and_the_version(castsmith: Command, tmp_path: Path, monkeypa
     monkeypatch.setenv("NO_COLOR", "1")
     assert red not in castsmith("diff", a, b).out
     assert "\x1b" not in castsmith("--help").out
+    for before in ("1", None):
+        if before is None:
+            monkeypatch.delenv("NO_COLOR")
+        castsmith("diff", a, b, "--no-color")
+        assert os.environ.get("NO_COLOR") == before

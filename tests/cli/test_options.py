@@ -145,6 +145,13 @@ def test_the_least_number_of_an_option() -> None:
             read(str(LEAST[name] - 1))
 
 
+def test_the_largest_number_of_an_option(castsmith: Command, folder: Path) -> None:
+    command = ["verify", folder / "in.onnx", folder / "in.onnx", "--sets=1", "--seed"]
+    assert castsmith(*command, f"{2**63 - 1}").code == 0
+    too_large = castsmith(*command, f"{2**63}")
+    assert (too_large.code, f"'{2**63}' is not an integer" in too_large.err) == (2, True)
+
+
 REQUIRED = {
     **{command: {"input"} for command in ("optimize", "check", "bounds", "info", "show")},
     "convert": {"input", "to"},

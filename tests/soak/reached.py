@@ -45,14 +45,13 @@ def caches() -> list[Any]:
 
 
 class Recorder:
-    """Records each test of a run of pytest. Each file of tests begins without results kept from the files before it."""
+    """Records each test of a run of pytest, which begins without results kept from those before it."""
 
     def __init__(self) -> None:
         self.reached = Reached()
         sources = [f"{ROOT / each}/*" for each in PACKAGES]
         self._coverage: Any = Coverage(data_file=None, include=sources, config_file=False)
         self._caches = list[Any]()
-        self._file = ""
 
     def pytest_collection_finish(self) -> None:
         gc.unfreeze()
@@ -62,10 +61,8 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        if str(item.path) != self._file:
-            self._file = str(item.path)
-            for each in self._caches:
-                each.cache_clear()
+        for each in self._caches:
+            each.cache_clear()
         self._coverage.switch_context(item.nodeid)
         start = time.process_time()
         yield

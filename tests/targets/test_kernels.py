@@ -64,7 +64,9 @@ def test_operators_that_were_not_probed() -> None:
 def test_older_forms_than_were_probed_count_as_supported() -> None:
     kernels = {_F: {"Add": 14, "Einsum": 12}, _U8: {"Einsum": 12}}
     found = target(kernels=kernels, probed=frozenset(("Add", "Einsum")), probed_from=17)
-    assert found.has_kernel("Add", _F, 7)
+    assert [found.has_kernel("Add", _F, opset) for opset in (7, 13, 14, 17)] == [True] * 4
+    newer = target(kernels={_F: {"Add": 18}}, probed=frozenset(("Add",)), probed_from=17)
+    assert [newer.has_kernel("Add", _F, opset) for opset in (7, 16, 17, 18)] == [True, True, False, True]
     assert not found.has_kernel("Add", _U8, 7)
     assert not found.has_kernel("Einsum", _F, 11)  # which the standard has from opset 12 on
     assert not target(kernels=kernels).has_kernel("Add", _F, 7)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
-from castsmith.ir.records import Refusal, Rewrite, Site, TextItem
+from castsmith.ir.records import Effect, Refusal, Rewrite, Site, TextItem
 from tests.sampling import check_all
 
 
@@ -28,6 +28,27 @@ def test_similar_rewrites() -> None:
     """A long one represents all; of short ones three do, or four where one would be left to count."""
     forms = (1, 3, 4), (5, 3, 4), (6, 1, 1), (7, 1, 1)
     check_all(require_shown, [(*form, count) for form in forms for count in range(1, 12)])
+
+
+def require_ends(count: int, side: str) -> None:
+    """Of a converted region 4 nodes at each end are shown, if they leave more than one."""
+    items = [TextItem(f"node {index}") for index in range(count)]
+    sides = (items, "after") if side == "removed" else ("before", items)
+    converted = Rewrite("p", "r", Site("g", "n", "Cast"), *sides, "why", Effect.CONVERTED)
+    shown_of = {
+        full: [line.plain.strip(" -+") for line in rewrite_lines([converted], full=full) if "node" in line.plain]
+        for full in (False, True)
+    }
+    whole = [f"node {index}" for index in range(count)]
+    assert shown_of[True] == whole
+    assert shown_of[False] == (whole if count <= 9 else [*whole[:4], *whole[-4:]])
+    lines = [line.plain.strip(" -+") for line in rewrite_lines([converted])]
+    told = [f"{count - 8} more (shown by --diff=full)"] if count > 9 else []
+    assert [text for text in lines if "more (shown" in text] == told
+
+
+def test_the_ends_of_a_converted_region() -> None:
+    check_all(require_ends, [(count, side) for count in (1, 7, 8, 9, 10, 11, 30) for side in ("removed", "made")])
 
 
 def test_refusals_are_alike_by_their_reason_and_witness() -> None:
