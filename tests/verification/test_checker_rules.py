@@ -122,6 +122,13 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         ["y = Squeeze (x, m)", "a = Squeeze (x, f) y = Squeeze (a, e)", "b = Unsqueeze (x, f) a = Squeeze (b, f) y = Squeeze (a, t)"], ["a = Squeeze (x, t) y = Neg (a)"],
     ),
     "axes as attributes": ("g (float[1, N, 1] x) => (float[A] y)", 11, "y = Squeeze <axes = [0, 2]> (x)", ["y = Squeeze <axes = [2, 0]> (x)", "a = Squeeze <axes = [0]> (x) y = Squeeze <axes = [1]> (a)"], ["a = Squeeze <axes = [0, 2]> (x) y = Neg (a)"]),
+    "Expand of a value of unknown rank": (
+        "g (float[6] x, int64[M] n) => (int64[A] y) <int64[1] t = {6}>", 21, "r = Reshape (x, n) e = Expand (r, t) y = Shape (e)",
+        [], ["y = Identity (t)", "e = Expand (x, t) y = Shape (e)"],
+    ),
+    "Expand to a shape of unknown sizes": (
+        "g (float[6] x, int64[M] n) => (int64[A] y) <int64[1] t = {6}>", 21, "e = Expand (x, n) y = Shape (e)", [], ["y = Identity (t)", "y = Shape (x)"],
+    ),
     "Expand and ConstantOfShape": (
         "g () => (float[A, B] y) <int64[2] t = {2, 3}, float h = {0.5}, float[3] v = {0.5, 0.5, 0.5}, float[3] w = {0.5, 0.5, 1}, int64[2] u = {3, 2}>", 21, "y = ConstantOfShape <value = float[1] {0.5}> (t)",
         ["y = Expand (h, t)", "y = Expand (v, t)"], ["y = ConstantOfShape (t)", "y = Expand (w, t)", "y = Expand (h, u)", "y = ConstantOfShape <value = float[1] {0.25}> (t)"],
