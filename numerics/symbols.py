@@ -191,7 +191,7 @@ def compared(a: Element, b: Element) -> Element:
 
 def product(elements: Any) -> Element:
     """Return the product of elements."""
-    return prod(elements, start=1)
+    return prod(elements)
 
 
 def _terms(element: object) -> Mapping[Monomial, int] | None:

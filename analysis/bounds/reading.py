@@ -90,8 +90,13 @@ def _ends(_: int, rows: Matrix) -> tuple[Matrix, Matrix]:
 
 def _finite_ends(_: int, rows: Matrix) -> tuple[Array, Array, Bits]:
     """Return the least and the greatest finite element along the last axis, and what else is there."""
-    (low, high), special = _apart(rows.astype(np.float64))
+    (low, high), special = _apart(_as_double(rows))
     return low.min(axis=0), high.max(axis=0), np.bitwise_or.reduce(special, axis=0)
+
+
+def _as_double(array: Array) -> Array:
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes quiet
+        return array.astype(np.float64)
 
 
 def _apart(array: Matrix) -> tuple[Ends, Bits]:
@@ -120,7 +125,7 @@ def _in_float64(ends: Ends, dtype: DataType) -> Ends:
 def _of_large(tensor: onnx_ir.TensorProtocol) -> Interval:
     """Read a large constant: again, where an element is no finite number."""
     low, high = reduce(lambda a, b: (np.minimum(a[0], b[0]), np.maximum(a[1], b[1])), read(tensor, _ends))
-    ends, special = (low.astype(np.float64), high.astype(np.float64)), np.zeros((), np.uint8)
+    ends, special = (_as_double(low), _as_double(high)), np.zeros((), np.uint8)
     if not (np.isfinite(ends[0]).all() and np.isfinite(ends[1]).all()):
         low, high, special = reduce(
             lambda a, b: (np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), a[2] | b[2]), read(tensor, _finite_ends)

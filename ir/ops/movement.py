@@ -277,7 +277,6 @@ def _flatten(node: Operands) -> Sequence[Movement] | None:
         return None
     if not -len(shape) <= axis <= len(shape):
         raise MisfitError
-    axis += len(shape) if axis < 0 else 0
     return (Movement(Way.RESHAPE, (product(shape[:axis]), product(shape[axis:]))),)
 
 
