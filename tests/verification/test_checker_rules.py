@@ -122,6 +122,14 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         ["y = Squeeze (x, m)", "a = Squeeze (x, f) y = Squeeze (a, e)", "b = Unsqueeze (x, f) a = Squeeze (b, f) y = Squeeze (a, t)"], ["a = Squeeze (x, t) y = Neg (a)"],
     ),
     "axes as attributes": ("g (float[1, N, 1] x) => (float[A] y)", 11, "y = Squeeze <axes = [0, 2]> (x)", ["y = Squeeze <axes = [2, 0]> (x)", "a = Squeeze <axes = [0]> (x) y = Squeeze <axes = [1]> (a)"], ["a = Squeeze <axes = [0, 2]> (x) y = Neg (a)"]),
+    "questions about a value of 8 bits": (
+        "g (float8e5m2[N] x) => (bool[N] y)", 20, "a = Cast <to = 10> (x) y = IsInf (a)",
+        ["a = Cast <to = 1> (x) b = Cast <to = 10> (a) y = IsInf (b)"],
+        ["a = Cast <to = 10> (x) y = IsNaN (a)", "a = Cast <to = 10> (x) y = IsInf <detect_negative = 0> (a)", "a = Cast <to = 18> (x) b = Cast <to = 10> (a) y = IsInf (b)"],
+    ),
+    "numbers that are neither infinite nor NaN": (
+        "g (int8[N] x) => (bool[N] y)", 20, "a = Cast <to = 10> (x) y = IsInf (a)", ["a = Cast <to = 10> (x) y = IsNaN (a)"], ["a = Cast <to = 10> (x) y = Equal (a, a)"],
+    ),
     "Expand of a value of unknown rank": (
         "g (float[6] x, int64[M] n) => (int64[A] y) <int64[1] t = {6}>", 21, "r = Reshape (x, n) e = Expand (r, t) y = Shape (e)",
         [], ["y = Identity (t)", "e = Expand (x, t) y = Shape (e)"],
