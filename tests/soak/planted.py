@@ -57,6 +57,8 @@ COMPILED = ("kernels",)
 KINDS = ("operators", "conditions", "omissions")
 SECONDS_OF_A_TEST = 30
 """Seconds of the processor after which a test is taken not to end."""
+SECONDS_OF_WAITING = 180
+"""Seconds after which a test that waits for another process is taken not to end."""
 NO_END = "no end"
 
 
@@ -264,6 +266,7 @@ class Planter:
         self._config.pluginmanager.register(failures)
         for item, following in zip(items, [*items[1:], None], strict=True):
             signal.setitimer(signal.ITIMER_PROF, SECONDS_OF_A_TEST)
+            signal.setitimer(signal.ITIMER_REAL, SECONDS_OF_WAITING)
             try:
                 self._config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             except BaseException:  # what ends a run of pytest fails the test
