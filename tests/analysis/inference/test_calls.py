@@ -84,11 +84,12 @@ _REPAIRED = {
     "r = Loop (n, q, a) <body = l (i, c, s) => (k, t) { k = Identity (c) t = Identity (b) }>": True,  # what is returned
     "r = Loop (n, q, a) <body = l (i, c, s) => (k, t) { k = Identity (c) t = Identity (s) }>": False,
     "r = f.inner (b)": True,
+    "c = Cast <to = 7> (b) r = f.inner (c)": False,  # which is of one signature: it is converted where it is
 }
-"""Bodies of a function, and whether they convert something if a is double and b int64; nothing if both are double."""
+"""Bodies of a function, and whether it is cloned for what they convert: a is double, b is int64 in only one of its calls."""
 
 
-def test_what_is_converted_in_a_function() -> None:
+def test_functions_that_are_cloned_for_what_they_convert() -> None:
     """Operands that differ, types that an operator lacks, states, outputs of branches, and all of these in calls."""
     head = '<domain: "f", opset_import: ["" : 6, "f" : 1]>'
     for body, expected in _REPAIRED.items():
