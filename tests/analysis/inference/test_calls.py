@@ -86,7 +86,7 @@ _REPAIRED = {
     "r = f.inner (b)": True,
     "c = Cast <to = 7> (b) r = f.inner (c)": False,  # which is of one signature: it is converted where it is
 }
-"""Bodies of a function, and whether it is cloned for what they convert: a is double, b is int64 in only one of its calls."""
+"""Bodies of a function, and whether it is cloned for what they convert: a is double, b is int64 in one of its calls."""
 
 
 def test_functions_that_are_cloned_for_what_they_convert() -> None:
