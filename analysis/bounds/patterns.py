@@ -267,7 +267,7 @@ def standardized(node: onnx_ir.Node, facts: Intervals) -> Standardized | None:
         for factor in shared:
             x, m = (_other(side, factor) for side in (product, mean))
             inverse = _scaled_inverse(factor, facts)
-            if inverse is None or x is None or m is None or not _difference(inverse[0].source, x, m, facts):
+            if inverse is None or x is None or not _difference(inverse[0].source, x, m, facts):
                 continue
             parts = product.outputs[0], mean.outputs[0]
             return Standardized(inverse[0], x, inverse[1], inverse[2], rest.inputs[0], parts)
@@ -294,7 +294,7 @@ def _scaled_inverse(value: onnx_ir.Value, facts: Intervals) -> tuple[Root, onnx_
     return None
 
 
-def _difference(value: onnx_ir.Value, x: onnx_ir.Value, m: onnx_ir.Value, facts: Intervals) -> bool:
+def _difference(value: onnx_ir.Value, x: onnx_ir.Value, m: onnx_ir.Value | None, facts: Intervals) -> bool:
     node = is_node(_base(value, facts), "Sub")
     if node is None:
         return False

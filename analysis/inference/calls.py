@@ -47,7 +47,7 @@ class Calls:
     def to_specialise(self, types: Container[DataType] = ()) -> dict[onnx_ir.Node, tuple[onnx_ir.Function, Signature]]:
         """Return the calls whose callee must be cloned, of those in scopes with one set of types.
 
-        These are calls of functions with several signatures that contain, or whose callees contain, values to convert.
+        These are calls of functions with several signatures that contain values to convert, or calls of such functions.
 
         Args:
             types: The functions that are called with one of these types are cloned also if they need no conversion.

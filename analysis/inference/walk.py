@@ -312,15 +312,10 @@ class Inference:
         self.calls.context = outer
 
     def _to_convert(self, function: onnx_ir.Function) -> bool:
-        context = self.calls.context
         states = {node for node, _ in self.conversions}
         leaving = {graph for graph, _ in self.output_conversions}
         return any(graph in leaving for graph in function.subgraphs()) or any(
-            node in self.disagreements
-            or node in self.illegal
-            or node in states
-            or self.calls.called.get((context, node)) in self.calls.repaired
-            for node in function.all_nodes()
+            node in self.disagreements or node in self.illegal or node in states for node in function.all_nodes()
         )
 
 

@@ -98,7 +98,7 @@ def _sums(step: Step) -> Interval:
     if signs == PLUS:
         low = np.maximum(low, 0.0)
     if kind == "ReduceL2":
-        low, high = np.sqrt(np.maximum(low, 0)), np.sqrt(high)
+        low, high = np.sqrt(low), np.sqrt(high)
     if dtype == DataType.DOUBLE and kind in _SQUARES:  # a definition of the operator goes by float
         low, high = with_slack(low, high, DataType.FLOAT)
         over = over | np.where(overflows(size, count, DataType.FLOAT, bounded=x.bounded), PLUS, NONE)

@@ -73,6 +73,38 @@ def test_the_calls_whose_callee_is_cloned() -> None:
             assert len(signature) == len(node.inputs)
 
 
+_REPAIRED = {
+    "r = Add (a, b)": True,
+    "r = Identity (b)": False,
+    "r = Pow (b, b)": True,  # not of int64 at this opset
+    "s = Abs (b) r = Identity (a)": False,
+    "r = If (q) <then_branch = t () => (u) {u = Identity (a)}, else_branch = e () => (v) {v = Identity (b)}>": True,
+    "r = If (q) <then_branch = t () => (u) {u = Identity (b)}, else_branch = e () => (v) {v = Identity (b)}>": False,
+    "r = Loop (n, q, b) <body = l (i, c, s) => (k, t) { k = Identity (c) t = Identity (a) }>": True,  # the state
+    "r = Loop (n, q, a) <body = l (i, c, s) => (k, t) { k = Identity (c) t = Identity (b) }>": True,  # what is returned
+    "r = Loop (n, q, a) <body = l (i, c, s) => (k, t) { k = Identity (c) t = Identity (s) }>": False,
+    "r = f.inner (b)": True,
+    "c = Cast <to = 7> (b) r = f.inner (c)": False,  # which is of one signature: it is converted where it is
+}
+"""Bodies of a function, and whether it is cloned for what they convert: a is double, b is int64 in one of its calls."""
+
+
+def test_functions_that_are_cloned_for_what_they_convert() -> None:
+    """Operands that differ, types that an operator lacks, states, outputs of branches, and all of these in calls."""
+    head = '<domain: "f", opset_import: ["" : 6, "f" : 1]>'
+    for body, expected in _REPAIRED.items():
+        model = onnx_ir.from_onnx_text(
+            f"""<ir_version: 10, opset_import: ["" : 6, "f" : 1]>
+            g (int64 n, bool q, double[2] d, int64[2] i) => (y, z) {{
+                y = f.outer (n, q, d, i) z = f.outer (n, q, d, d)
+            }}
+            {head} outer (n, q, a, b) => (r) {{ {body} }} {head} inner (b) => (r) {{ r = Pow (b, b) }}"""
+        )
+        calls = infer_element_types(model, UNSAFE).calls
+        assert len(calls.live()[model.functions["f", "outer", ""]]) == 2
+        assert bool(calls.to_specialise()) == expected, body
+
+
 def test_names_of_clones_are_free() -> None:
     functions = {("f", name, ""): onnx_ir.Function("f", name, graph=onnx_ir.Graph([], [], nodes=[]), attributes=[])
                  for name in ("add", "add_int8", "add_int8_1", "add_int64_1")}  # fmt: skip

@@ -22,6 +22,7 @@ def joined(text: str) -> tuple[dict[str, str], dict[str, str], list[str]]:
     outputs = {f"{graph.name} {index}": type_name(dtype) for (graph, index), dtype in found.output_conversions.items()}
     types = [found.types.get(value, DataType.UNDEFINED) for value in model.graph.outputs]
     assert all(node.op_type for node in all_nodes(model))
+    assert found.to_convert or not (inputs or outputs)
     return inputs, outputs, [type_name(dtype) for dtype in types]
 
 

@@ -188,6 +188,8 @@ def test_the_keys_and_values_of_a_cache() -> None:
     given = {"num_heads": 2, "kv_num_heads": 2}
     found = _attended("GroupQueryAttention", [*parts, None, None, *lengths], given, 3)
     assert [(each.least, each.greatest) for each in found[1:]] == [(0, 2), (0, 4)]
-    half = [part(0.5, 0.5, 8, 2)] * 2
-    turned = _attended("GroupQueryAttention", [*parts, None, None, *lengths, *half], {**given, "do_rotary": 1}, 3)
-    check_tight((turned[1].least, turned[1].greatest), (-0.5, 2))
+    for cosine, sine, true in ((0.5, 0.5, (-0.5, 2)), (3, 0, (0, 6)), (0, 3, (-6, 6)), (0.5, 0.25, (0, 2))):
+        operands = [*parts, None, None, *lengths, part(cosine, cosine, 8, 2), part(sine, sine, 8, 2)]
+        turned = _attended("GroupQueryAttention", operands, {**given, "do_rotary": 1}, 3)
+        check_tight((turned[1].least, turned[1].greatest), true)
+        assert (turned[2].least, turned[2].greatest) == (0, 4)
