@@ -327,5 +327,5 @@ def test_the_opset_that_a_target_needs(name: str) -> None:
     body, now, statements, needed = _NEEDED[name]
     model = onnx_ir.from_onnx_text(f'<ir_version: 8, opset_import: ["": {now}, "local": 1]> g {body}')
     types = infer_element_types(model, PromotionRules()).types
-    target = Target("t", **{"newest_opset": 20, "newest_ir_version": 9, "lacks": [], **statements})
-    assert opset_needed(model, target, types, now) == needed
+    stated: dict[str, Any] = {"newest_opset": 20, "newest_ir_version": 9, "lacks": [], **statements}
+    assert opset_needed(model, Target("t", **stated), types, now) == needed
