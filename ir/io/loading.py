@@ -27,7 +27,7 @@ from castsmith.ir.records import Flaw, FlawKind, Site
 from castsmith.ir.validation import require_sound
 from castsmith.ir.walks import Place, all_tensors, is_external, put_tensor, tensor_places
 from castsmith.numerics.arguments import described
-from castsmith.numerics.errors import ArgumentTypeError
+from castsmith.numerics.errors import ArgumentTypeError, present
 
 Tensors = list[tuple[Place, onnx_ir.TensorProtocol]]
 """Tensors with their places."""
@@ -274,12 +274,12 @@ class _OwnWeights:
         """Replace the tensor, if it is one of these, by one that reads the file."""
         if not is_external(tensor) or tensor.location != self.location:
             return tensor
-        what, has = f"{path}: tensor {tensor.name!r}", tensor.length or 0
+        what, has = f"{path}: tensor {tensor.name!r}", present(tensor.length, "its length")
         if tensor.dtype == onnx_ir.DataType.STRING:
             raise ModelError(f"{what} keeps strings as raw data, which ONNX does not allow.")
         if has != tensor.nbytes:
             raise ModelError(f"{what} needs {tensor.nbytes} bytes for its shape, but holds {has}.")
-        own = FileTensor(Range(self.file, tensor.offset or 0, has), tensor)
+        own = FileTensor(Range(self.file, present(tensor.offset, "its place"), has), tensor)
         _require_codes(what, own)
         put_tensor(place, own)
         return own

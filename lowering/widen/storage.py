@@ -182,7 +182,6 @@ def _round_results(
             result.name = f"{old.name}_float" if narrow and old.name else old.name
         rounds = narrow and old.name != ""
         outputs.append(_rounded(build, result, dtype, functions) if rounds else result)
-        outputs[-1].name = old.name
     reason = f"computed in float and rounded to {type_name(dtype)}, which {target} lacks"
     replacement = as_replacement(build, ROUND_IN_PLACE.code, reason, *outputs, effect=effect_in_float(node))
     return apply_replacement(session, NAME, node, replacement, namer, types)

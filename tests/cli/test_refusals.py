@@ -61,6 +61,7 @@ REFUSED = {
     "dev trunc 1 --in-bitwidth 8 --out-bitwidth 4 --type f16": "--type must be float or double, not float16.",
     "dev promote i8 i8 --scalar 2 --promotion torch": "--scalar 2 is out of range: the operands are 0 to 1.",
     "cast 0x1 --to i8": "0x1 is a code: name its type with --from TYPE.",
+    "cast 7 0X2 0x1 --to i8": "0X2 is a code: name its type with --from TYPE.",
 }
 
 

@@ -49,6 +49,18 @@ def test_one_value(castsmith: Command, value: str, source: str, to: str, result:
     assert bool(found["reason"]) == (standing != "DEFINED")
 
 
+@pytest.mark.parametrize(
+    ("values", "source"),
+    [
+        ("1", "int64"), ("+1 -2 007", "int64"), ("1.0", "double"), ("1e3", "double"), ("nan", "double"),
+        ("1 1.5", "double"), ("1.5 1", "double"), (f"{2**63 - 1}", "int64"),
+    ],
+)  # fmt: skip
+def test_numbers_without_a_type_have_that_of_python(castsmith: Command, values: str, source: str) -> None:
+    ended = castsmith("cast", *values.split(), "--to", "i8", "--json")
+    assert (ended.code, json.loads(ended.out)["from"]) == (0, source)
+
+
 def test_decimal_text_is_rounded_once(castsmith: Command) -> None:
     # Between two float8 values, a hair above the tie: through float it would be the tie, and round down.
     text = "1.0625000000000000000000000000000001"

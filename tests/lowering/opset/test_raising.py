@@ -275,3 +275,57 @@ def test_an_operator_that_needs_a_later_opset_is_found_among_others(bodies: tupl
     opset, why = opset_needed(model, load_target("onnxruntime-cpu"), types, 13)
     assert (opset, why) == (14, "onnxruntime-cpu runs Add of int8 from opset 14 on")
     assert opset_needed(model, load_target("onnxruntime-cpu"), types, 14) == (14, "")
+
+
+_TANH, _RAISED = "(float[2] x) => (y) { y = Tanh (x) }", "t runs {} of {} from opset {} on"
+_QUANTIZED = "(float[2] x, float s, uint8 z) => (uint8[2] y) { y = QuantizeLinear (x, s, z) }"
+_ROUND = (11, "arithmetic replaces QuantizeLinear, which needs Round")
+_NEEDED: dict[str, tuple[str, int, dict[str, Any], tuple[int, str]]] = {
+    **{
+        f"a kernel of opset 15 where {newest} is the newest": (
+            _TANH, 13, {"newest_opset": newest, "kernels": {"float": {"Tanh": 15}}},
+            (15, _RAISED.format("Tanh", "float", 15)) if newest >= 15 else (13, ""),
+        )
+        for newest in (13, 14, 15, 16)
+    },
+    "a kernel of the present opset": (_TANH, 13, {"kernels": {"float": {"Tanh": 13}}}, (13, "")),
+    "a kernel of the next opset": (
+        _TANH, 13, {"kernels": {"float": {"Tanh": 14}}}, (14, _RAISED.format("Tanh", "float", 14))),
+    "no kernel at any opset": (_TANH, 13, {"kernels": {"float": {"Neg": 13}}}, (13, "")),
+    "kernels that are unknown": (_TANH, 13, {"kernels": None}, (13, "")),
+    "the same operator of two types": (
+        "(float[2] x, double[2] v) => (y, z) { y = Tanh (x) z = Tanh (v) }", 13,
+        {"kernels": {"float": {"Tanh": 13}, "double": {"Tanh": 15}}}, (15, _RAISED.format("Tanh", "double", 15))),
+    "a type before one that needs more": (
+        "(float[2] x, double[2] v) => (y, z) { z = Tanh (v) y = Tanh (x) }", 13,
+        {"kernels": {"float": {"Tanh": 15}, "double": {"Tanh": 13}}}, (15, _RAISED.format("Tanh", "float", 15))),
+    **{
+        f"a function of opset {opset}": (
+            f"""(float[2] x) => (float[2] y) {{ y = local.f (x) }}
+                <domain: "local", opset_import: ["" : {opset}]> f (a) => (b) {{ b = Tanh (a) }}""", 13,
+            {"kernels": {"float": {"Tanh": 15}}}, needed,
+        )
+        for opset, needed in ((12, (13, "")), (13, (15, _RAISED.format("Tanh", "float", 15))))
+    },
+    "a type that the target lacks": (
+        "(bfloat16[2] x) => (y) { y = Tanh (x) }", 13, {"lacks": ["bfloat16"], "kernels": {"float": {"Tanh": 15}}},
+        (15, _RAISED.format("Tanh", "float", 15))),
+    "the type of a later operand": (
+        "(bool[2] c, double[2] x) => (y) { y = Where (c, x, x) }", 13,
+        {"kernels": {"bool": {"Where": 14}, "double": {"Where": 15}}}, (15, _RAISED.format("Where", "double", 15))),
+    "the type of the result": (
+        "() => (y) { y = RandomNormal <shape = [2]> () }", 13, {"kernels": {"float": {"RandomNormal": 15}}},
+        (15, _RAISED.format("RandomNormal", "float", 15))),
+    "a quantizer without a kernel": (_QUANTIZED, 10, {"kernels": {"uint8": {"Cast": 6}}}, _ROUND),
+    "a quantizer with one": (_QUANTIZED, 10, {"kernels": {"uint8": {"QuantizeLinear": 10}}}, (10, "")),
+    "a quantizer where Round exists": (_QUANTIZED, 11, {"kernels": {"uint8": {"Cast": 6}}}, (11, "")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _NEEDED)
+def test_the_opset_that_a_target_needs(name: str) -> None:
+    body, now, statements, needed = _NEEDED[name]
+    model = onnx_ir.from_onnx_text(f'<ir_version: 8, opset_import: ["": {now}, "local": 1]> g {body}')
+    types = infer_element_types(model, PromotionRules()).types
+    stated: dict[str, Any] = {"newest_opset": 20, "newest_ir_version": 9, "lacks": [], **statements}
+    assert opset_needed(model, Target("t", **stated), types, now) == needed

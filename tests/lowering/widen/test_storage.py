@@ -117,3 +117,31 @@ def test_a_type_that_the_target_lacks(name: str, half: str) -> None:
 
 def in_float(array: np.ndarray[Any, Any], half: str) -> np.ndarray[Any, Any]:
     return cast(array, "float") if array.dtype == DataType[half.upper()].numpy() else array
+
+
+@pytest.mark.parametrize("emit_functions", [False, True])
+@pytest.mark.parametrize(
+    ("body", "rounded", "others"),
+    [
+        ("(bfloat16[2] x) => (bfloat16[2] y, float[1] m) { y, m = LayerNormalization (x, x) }", "y", "m"),
+        ("(bfloat16[2] x) => (bfloat16[2] z, float[1] n) { y, m = LayerNormalization (x, x) z = Neg (y) n = Neg (m) }",
+         "y", "mnz"),
+        ("(bfloat16[2] x) => (bfloat16[2] y, float[1] i) { y, , i = LayerNormalization (x, x) }", "y", "i"),
+        ("""(bfloat16[1, 1, 2] x, bfloat16[1, 4, 2] w, bfloat16[1, 4, 1] r)
+            => (bfloat16[1, 1, 1] z, bfloat16[1, 1, 1] c) { , h, c = LSTM <hidden_size = 1> (x, w, r) z = Neg (h) }""",
+         "hc", "z"),
+    ],
+)  # fmt: skip
+def test_each_of_several_results_keeps_its_name(body: str, rounded: str, others: str, emit_functions: bool) -> None:
+    model = onnx_ir.from_onnx_text(f'<ir_version: 10, opset_import: ["" : 23]> g {body}')
+    places = {value.name: value.index() for value in model.graph[0].outputs}
+    target = Target("t", "", newest_opset=25, newest_ir_version=12, lacks={DataType.BFLOAT16})
+    after = castsmith.optimize(model, target=target, passes=["widen-floats"], emit_functions=emit_functions).model
+    last = "round_to_bfloat16" if emit_functions else "Mul"
+    makers = {value.name: node.op_type for node in after.graph for value in node.outputs}
+    assert {name for name in makers if name in {*rounded, *others}} == {*rounded, *others}
+    assert {name: makers[name] for name in rounded} == dict.fromkeys(rounded, last)
+    assert {name: makers[name] == last for name in others} == dict.fromkeys(others, False)
+    before_rounding = {value.name: value.index() for value in after.graph[0].outputs}
+    assert {name: before_rounding[f"{name}_float"] for name in rounded} == {name: places[name] for name in rounded}
+    assert all(any(value.uses() or value.is_graph_output() for value in node.outputs) for node in after.graph)
