@@ -49,6 +49,15 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         "g (float[N] x) => (bool[N] y)", 13, "y = IsNaN (x)",
         [f"a = Cast <to = {to}> (x) y = IsNaN (a)" for to in (10, 16, 11)], ["a = Cast <to = 6> (x) b = Cast <to = 1> (a) y = IsNaN (b)", "y = IsInf (x)"],
     ),
+    "what overflows to NaN": (
+        "g (float[N] x) => (bool[N] y)", 20, "y = IsNaN (x)", ["a = Cast <to = 11> (x) y = IsNaN (a)"],
+        [f"a = Cast <to = {to}, saturate = 0> (x) y = IsNaN (a)" for to in (17, 18, 20)],
+    ),
+    "operands that were of two types before they were wider": (
+        "g (float16[N] x, bfloat16[N] z) => (bool[N] y)", 13, "a = Cast <to = 1> (x) b = Cast <to = 1> (z) y = Less (a, b)",
+        ["b = Cast <to = 1> (z) a = Cast <to = 1> (x) y = Less (a, b)"],
+        ["b = Cast <to = 10> (z) y = Less (x, b)", "a = Cast <to = 16> (x) y = Less (a, z)", "a = Cast <to = 1> (x) b = Cast <to = 1> (z) y = Less (b, a)"],
+    ),
     "which is the greatest, of a value in a wider type": (
         "g (float16[N] x) => (int64[1] y)", 13, "y = ArgMax (x)", ["a = Cast <to = 1> (x) y = ArgMax (a)"],
         ["a = Cast <to = 1> (x) y = ArgMin (a)", "a = Cast <to = 1> (x) y = ArgMax <select_last_index = 1> (a)", "a = Cast <to = 16> (x) y = ArgMax (a)"],
