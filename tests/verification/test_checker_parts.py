@@ -537,6 +537,23 @@ def test_bits_are_those_of_numpy() -> None:
         assert back is x
 
 
+def test_codes_are_those_of_values_if_their_other_bits_are_0() -> None:
+    codes = np.arange(256, dtype=np.uint8)
+    for dtype in checker.STORED:
+        terms, element = _terms(), onnx_ir.DataType(dtype)
+        x = terms.term("input", (), {}, (TensorProto.UINT8, (2,)), key="x")
+        decoded = terms.decoded(x, dtype)
+        assert decoded is not None
+        assert (decoded.dtype, decoded.shape) == (dtype, (2,))
+        array, defined = terms.tables[decoded]
+        assert defined.tolist() == [code < 2**element.bitwidth for code in range(256)]
+        fitting = codes[defined]
+        if dtype in CODED:
+            assert array[defined].tobytes() == fitting.view(element.numpy()).tobytes()
+        else:
+            assert array[defined].tolist() == fitting.astype(element.numpy()).astype(int).tolist()
+
+
 def test_a_chain_is_what_is_computed_element_by_element() -> None:
     """Operands first, each once, without scalars that are known; another operator, and the root, begin it."""
     terms = _terms()
