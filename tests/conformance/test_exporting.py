@@ -14,12 +14,13 @@ import onnx.numpy_helper
 import pytest
 from onnx_ir import DataType
 
-from castsmith.conformance.exporting import codes_of, export, suite
+from castsmith.conformance.exporting import codes_of, export, fixed_part, suite
 from castsmith.conformance.reading import read_suite
-from castsmith.conformance.vectors import Vector, cast_vectors, every_type
+from castsmith.conformance.vectors import Operand, Vector, cast_vectors, every_type
 from castsmith.ir.errors import ModelError
 from castsmith.numerics.cast.settings import NEWEST_OPSET
 from castsmith.numerics.errors import OptionError
+from castsmith.numerics.status import Definedness, Span
 from castsmith.numerics.types import ELEMENT_TYPES, Kind, element_type, type_name
 from tests.cli.helpers import Command
 from tests.numerics import oracle
@@ -150,6 +151,31 @@ def test_the_models_are_valid_and_their_data_sets_hold_what_the_standard_fixes(
         assert array.size == mask.sum() or (mask.ndim == 2 and 0 < array.size < mask.sum()), folder.name
         if array.dtype == vector.output.dtype and array.dtype.kind != "O" and mask.ndim == 1:
             assert array.tobytes() == vector.output[vector.defined()].tobytes()
+
+
+def test_what_the_standard_leaves_open_is_left_out() -> None:
+    """With whole columns if the scales are along the rows, and whole rows, those of the scales too, if in blocks."""
+    grid, rows, blocks = [[1, 2, 3], [4, 5, 6]], [7, 8], [[7, 8], [9, 10]]
+    expected: dict[str, tuple[list[Any], list[tuple[int, int]], list[Any] | None]] = {
+        "nothing": ([grid, rows], [], [grid, rows, grid]),
+        "of a vector": ([grid[0], 7], [(1, 2)], [[1, 3], 7, [1, 3]]),
+        "all of a vector": ([grid[0], 7], [(0, 2), (2, 3)], None),
+        "columns": ([grid, rows], [(0, 1), (5, 6)], [[[2], [5]], rows, [[2], [5]]]),
+        "each column": ([grid, rows], [(0, 2), (5, 6)], None),
+        "rows": ([grid, blocks], [(1, 3)], [grid[1:], blocks[1:], grid[1:]]),
+        "rows of two operands": ([grid, blocks, blocks], [(4, 5)], [grid[:1], blocks[:1], blocks[:1], grid[:1]]),
+        "each row": ([grid, blocks], [(0, 1), (5, 6)], None),
+    }
+    for name, (operands, ends, left) in expected.items():
+        inputs = [Operand(f"i{place}", np.array(numbers), str(place)) for place, numbers in enumerate(operands)]
+        spans = [Span(start, stop, Definedness.UNDEFINED, "") for start, stop in ends]
+        part = fixed_part(Vector(name, "QuantizeLinear", 21, 21, {}, inputs, np.array(operands[0]) * 10, spans, ""))
+        if left is None or part is None:
+            assert part is left, name
+            continue
+        assert [operand.elements.tolist() for operand in part[0]] == left[:-1], name
+        assert part[1].tolist() == (np.array(left[-1]) * 10).tolist(), name
+        assert [(operand.name, operand.file) for operand in part[0]] == [(value.name, value.file) for value in inputs]
 
 
 def test_one_opset_gives_models_of_that_opset_alone() -> None:

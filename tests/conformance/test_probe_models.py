@@ -123,3 +123,8 @@ def test_models_of_the_operators_of_onnx_runtime() -> None:
     fused = onnx.ModelProto.FromString(contrib_model("FusedGemm", FLOAT, 9, 8)).graph.node[0]
     assert [(attribute.name, attribute.s) for attribute in fused.attribute] == [("activation", b"Relu")]
     assert contrib_model("BeamSearch", FLOAT, 13, 8) == b""  # it needs graphs
+    for op, dtype, is_modelled in (  # a required input takes one of two types at least
+        ("BiasAdd", DataType.FLOAT16, True), ("QLinearAdd", INT8, True), ("QLinearAdd", DataType.INT16, False),
+        ("MatMulBnb4", DataType.UINT8, False), ("DequantizeBFP", DataType.UINT8, False),
+    ):  # fmt: skip
+        assert bool(contrib_model(op, dtype, 13, 8)) is is_modelled, op

@@ -535,3 +535,46 @@ def test_bits_are_those_of_numpy() -> None:
             assert defined.all()
         back = terms.decoded(coded, dtype)
         assert back is x
+
+
+def test_codes_are_those_of_values_if_their_other_bits_are_0() -> None:
+    codes = np.arange(256, dtype=np.uint8)
+    for dtype in checker.STORED:
+        terms, element = _terms(), onnx_ir.DataType(dtype)
+        x = terms.term("input", (), {}, (TensorProto.UINT8, (2,)), key="x")
+        decoded = terms.decoded(x, dtype)
+        assert decoded is not None
+        assert (decoded.dtype, decoded.shape) == (dtype, (2,))
+        array, defined = terms.tables[decoded]
+        assert defined.tolist() == [code < 2**element.bitwidth for code in range(256)]
+        fitting = codes[defined]
+        if dtype in CODED:
+            assert array[defined].tobytes() == fitting.view(element.numpy()).tobytes()
+        else:
+            assert array[defined].tolist() == fitting.astype(element.numpy()).astype(int).tolist()
+
+
+def test_a_chain_is_what_is_computed_element_by_element() -> None:
+    """Operands first, each once, without scalars that are known; another operator, and the root, begin it."""
+    terms = _terms()
+    x, scalar = (terms.term("input", (), {}, (TensorProto.FLOAT, shape), key=str(shape)) for shape in ((2,), ()))
+    number, vector = (terms.constant(np.array(elements, _F), TensorProto.FLOAT) for elements in (3, [3, 4]))
+
+    def made(op: str, *args: Any) -> Any:
+        return terms.term(op, args, {}, (TensorProto.FLOAT, (2,)))
+
+    negated, moved = made("Neg", x), made("Tile", x, number)
+    twice = made("Add", negated, negated)
+    rows = [
+        (x, None, [x]),
+        (twice, None, [x, negated, twice]),
+        (twice, negated, [negated, twice]),
+        (twice, twice, [twice]),
+        (moved, None, [moved]),
+        *((last, None, [x, last]) for last in (made("Sub", x, number), made("Sub", number, x), made("Clip", x, None))),
+        *((last, None, [x, other, last]) for other in (vector, scalar) for last in (made("Mul", x, other),)),
+    ]
+    for last, root, expected in rows:
+        chain: list[Any] = []
+        checker.gather(last, root, chain)
+        assert chain == expected, last.op

@@ -39,10 +39,24 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         [f"{_K} a = Cast <to = 1> (x) y = Less (a, k)"],
         [f"{_K.replace('2.5', '2.5001')} a = Cast <to = 1> (x) y = Less (a, k)", f"{_K} a = Cast <to = 1> (x) y = Less (k, a)", f"{_K} a = Cast <to = 1> (x) y = LessOrEqual (a, k)"],
     ),
+    "constants that the narrow type holds, one for each element": (
+        "g (float16[2] x) => (bool[2] y) <float16[2] h = {16640, 48128}, float[2] k = {2.5, -1}, float[2] o = {2.5001, -1}, float[2] r = {-1, 2.5}>", 13, "y = Less (x, h)",
+        ["a = Cast <to = 1> (x) y = Less (a, k)", "d = Cast <to = 11> (k) a = Cast <to = 11> (x) y = Less (a, d)"],
+        [f"a = Cast <to = 1> (x) y = {comparison}" for comparison in ("Less (a, o)", "Less (a, r)", "Less (k, a)", "Greater (a, k)")],
+    ),
     "Equal of bools": ("g (bool[N] x, bool[N] z) => (bool[N] y)", 7, "y = Equal (x, z)", ["a = Xor (x, z) y = Not (a)"], ["y = Xor (x, z)", "y = And (x, z)"]),
     "NaN is NaN in each wide type": (
         "g (float[N] x) => (bool[N] y)", 13, "y = IsNaN (x)",
         [f"a = Cast <to = {to}> (x) y = IsNaN (a)" for to in (10, 16, 11)], ["a = Cast <to = 6> (x) b = Cast <to = 1> (a) y = IsNaN (b)", "y = IsInf (x)"],
+    ),
+    "what overflows to NaN": (
+        "g (float[N] x) => (bool[N] y)", 20, "y = IsNaN (x)", ["a = Cast <to = 11> (x) y = IsNaN (a)"],
+        [f"a = Cast <to = {to}, saturate = 0> (x) y = IsNaN (a)" for to in (17, 18, 20)],
+    ),
+    "operands that were of two types before they were wider": (
+        "g (float16[N] x, bfloat16[N] z) => (bool[N] y)", 13, "a = Cast <to = 1> (x) b = Cast <to = 1> (z) y = Less (a, b)",
+        ["b = Cast <to = 1> (z) a = Cast <to = 1> (x) y = Less (a, b)"],
+        ["b = Cast <to = 10> (z) y = Less (x, b)", "a = Cast <to = 16> (x) y = Less (a, z)", "a = Cast <to = 1> (x) b = Cast <to = 1> (z) y = Less (b, a)"],
     ),
     "which is the greatest, of a value in a wider type": (
         "g (float16[N] x) => (int64[1] y)", 13, "y = ArgMax (x)", ["a = Cast <to = 1> (x) y = ArgMax (a)"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import onnx_ir
@@ -10,6 +11,7 @@ import pytest
 
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.verification.compare import interfaces
+from castsmith.verification.evaluate import limits
 from castsmith.verification.evaluate.engines import Engine
 from castsmith.verification.evaluate.evaluator import Evaluator
 from castsmith.verification.evaluate.limits import Budget
@@ -83,3 +85,31 @@ def test_sizes_that_were_made_up_are_varied() -> None:
         assert sets.made_up == {name: 512 for name in "NM" if name not in dims}
         plain = {"N": 512, "M": 512, **dims}
         assert fed == {(plain["N"] + n, plain["M"] + m) for n, m in changes}
+
+
+def test_no_set_is_made_once_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 9 planned sets, 3 more for the other values, and those of one number; the last are dropped without a note."""
+    clock = [0.0]
+    monkeypatch.setattr(limits, "_now", lambda: clock[0])
+    model = model_of("float16[16] x")
+    planned = ("adversarial 1", "finite 1", "adversarial 2", "sparse 1", "adversarial 3", "finite 2")
+    names = [*planned, "mild 1", "mild 2", "mild 3", "adversarial 4", "adversarial 5", "adversarial 6", "uniform 1"]
+    for after, left in product(range(1, len(names) + 1), (1, 0, -1)):
+        clock[0], budget = 0.0, Budget(20, started=0.0)
+        evaluator = Evaluator(model, PromotionRules(), Engine("reference"), budget)
+        sets = Sets(model, model, evaluator, budget, interfaces(model, model), 0, [])
+        fed: list[str] = []
+        for name, _ in sets.made(6, {}, fed, lambda: True):
+            fed.append(name)
+            if len(fed) == after:
+                clock[0] = 20.0 - left
+        if left > 0:
+            assert fed[: len(names)] == names
+            assert len(fed) > len(names)
+            assert (sets.unread, sets.notes) == ("", [])
+            continue
+        assert fed == names[:after]
+        late = "" if after >= len(names) - 1 else f"was exceeded before inputs {names[after]} (`seconds=` allows more)"
+        is_planned = after < 9
+        assert sets.unread == (f"the time limit of 20 s {late}" if is_planned else "")
+        assert sets.notes == ([f"the time limit {late}"] if late and not is_planned else [])
