@@ -188,7 +188,7 @@ PAIRS = {
 
 def _check_left(left: int, pair: tuple[Diagnostic, Diagnostic]) -> None:
     model = onnx_ir.from_proto(_model("g (float[2] x) => (float[2] y) { y = Add (x, x) }"))
-    told = tried.with_tried_hints(model, pair, PromotionRules(), None, lambda _: [pair[left]])
+    told = tried.with_tried_hints(model, [*pair], PromotionRules(), None, lambda _: [pair[left]])
     assert [each.help == "optimize does not help" for each in told] == [left == 0, left == 1]
 
 
