@@ -105,6 +105,7 @@ def test_the_ends_of_a_range_are_exact(ranges: dict[str, tuple[float, float]], f
     body = "agraph (int64[N] x) => (int64[N] z) { z = Add (x, c) }"
     result = narrowed(body, weights={"c": np.array(8)}, ranges=ranges)
     assert (DataType.INT32 in types_in(result.model)) is fits
+    assert [each.code for each in result.diagnostics] == ["assumed-range"] * fits
 
 
 def test_a_range_of_what_is_no_input_is_refused():
