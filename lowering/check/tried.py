@@ -101,7 +101,7 @@ def _key(finding: Diagnostic) -> Hashable:
 
 
 def _place(site: Site) -> tuple[str, str, str]:
-    return site.graph, site.op, site.node or site.output
+    return site.graph, site.op, site.name
 
 
 def _hint(finding: Diagnostic, call: str, attempt: _Attempt | str, others: str) -> str:

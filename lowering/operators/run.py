@@ -25,6 +25,7 @@ from castsmith.lowering.check.target import types_asked_about
 from castsmith.lowering.operators.eight_bits import QUANTIZE_IN_FLOAT, SHIFT_TO_INT8, lowered_quantizer
 from castsmith.lowering.operators.scene import Scene, lower_nodes
 from castsmith.lowering.operators.wider import RUN_IN_WIDER_TYPE, in_wider_type
+from castsmith.numerics.errors import present
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import Replacement
 from castsmith.passes.core.session import Session
@@ -85,9 +86,6 @@ def _lowered(node: onnx_ir.Node, scene: Scene) -> dict[onnx_ir.Node, Replacement
 def _equal_of_bool(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     if node.op_type != "Equal" or not all(scene.has(op_type, DataType.BOOL) for op_type in ("Xor", "Not")):
         return None
-    a, b = node.inputs
-    if a is None or b is None:
-        return None
     build = ReplacementBuilder(node)
-    y = build.op("Not", build.op("Xor", a, b))
+    y = build.op("Not", build.op("Xor", *(present(value, "an operand") for value in node.inputs)))
     return as_replacement(build, EQUAL_OF_BOOL.code, scene.lacks(node, DataType.BOOL), y)

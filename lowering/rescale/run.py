@@ -242,7 +242,7 @@ class _Evidence:
 
     def _of_batch_normalization(self, node: onnx_ir.Node) -> Iterator[Bound]:
         """Yield what is asked of the product inside, which is divided by the deviation, and of the least variance."""
-        tensors = [constant_tensor(value) for value in node.inputs[1:5]]
+        tensors = [constant_tensor(value) for value in node.inputs[1:]]
         if None in tensors:
             return
         scale, _, mean, variance = (present(tensor, "a constant").numpy().astype(np.float64) for tensor in tensors)

@@ -108,11 +108,10 @@ def _confused(source: DataType, meaning: CastNode, opset: int) -> tuple[str, str
     values, _, fixed = _sample(source, meaning, opset)
     if not fixed.all():
         return f"{reason}; the standard does not define the cast of this value", repr(_first(values, ~fixed))
-    numbers = values if element_type(source).kind <= Kind.INTEGER else values[~np.isnan(values.astype(np.float64))]
     if element_type(meaning.target).kind > Kind.FLOATING:
         return reason, ""
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
+    numbers = values[~np.isnan(values.astype(np.float64))]
+    ordered = numbers[np.argsort(numbers, kind="stable")]
     images = cast(ordered, meaning.target, saturate=meaning.saturate, round_mode=meaning.round_mode, opset=opset)
     differs = ordered[1:] != ordered[:-1]
     lost = differs & ~(images[1:] > images[:-1])

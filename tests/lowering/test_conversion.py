@@ -16,13 +16,20 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith import convert
-from castsmith.lowering.conversion import Request
-from castsmith.lowering.results import ConvertResult
+from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.lowering import conversion
+from castsmith.lowering.conversion import (
+    NOT_RESCALED,
+    Request,
+    _rescaled,  # pyright: ignore[reportPrivateUsage]
+)
+from castsmith.lowering.results import Accuracy, ConvertResult, OutputError
 from castsmith.numerics.errors import OptionError
 from castsmith.passes.core.convert_options import ConvertOptions
 from castsmith.passes.precision.constants import RoundingLosses
 from castsmith.targets.target import Target
 from castsmith.verification.bounds import Bound
+from tests.sampling import check_all
 
 MODEL = """<ir_version: 10, opset_import: ["" : 21, "local": 1]>
 g (float[2,2] x, float[2,2] v, float16[2,2] h) => (float[2,2] y, float[2,2] z) {
@@ -378,3 +385,42 @@ def test_a_conversion_replaces_what_optimize_replaces(node: str) -> None:
     result = converted(text, to="float16", target="tensorrt-11")
     assert castsmith.check(result.model, target="tensorrt-11") == result.diagnostics == []
     assert "run-in-wider-type" in {rewrite.rule for rewrite in result.rewrites}
+
+
+CALLS = '<ir_version: 9, opset_import: ["": 17, "own": 1]> g (float16[2] x) => (float16[2] y) { y = own.F (x) }'
+FUNCTION = ' <domain: "own", opset_import: ["": 17]> F (p) => (q) { q = Neg (p) }'
+OTHER_OPSET = FUNCTION.replace("17", "16")
+UNCALLED = CALLS.replace("own.F", "Neg")
+# A model, whether powers are not found for it, its error, that of its nodes inlined, its rescalings, whether it stays.
+INLINED: list[tuple[str, bool, float, float, int, bool]] = [
+    (CALLS + FUNCTION, True, 0.5, 0.25, 2, False),
+    (CALLS + FUNCTION, True, float("inf"), 0.5, 2, False),
+    (CALLS + FUNCTION, True, 0.5, 0.5, 2, True),  # no better without its functions
+    (CALLS + FUNCTION, True, 0.25, 0.5, 2, True),
+    (CALLS + FUNCTION, False, 0.5, 0.25, 1, True),
+    (CALLS + OTHER_OPSET, True, 0.5, 0.25, 1, True),  # it cannot be inlined
+    (UNCALLED, True, 0.5, 0.25, 1, True),
+    (UNCALLED, False, 0.5, 0.25, 1, True),
+]
+
+
+def _check_inlined(text: str, wrong: bool, error: float, inlined: float, times: int, stays: bool) -> None:
+    original, errors, rescaled = onnx_ir.from_onnx_text(text), [error, inlined], list[onnx_ir.Model]()
+
+    def scaled(model: onnx_ir.Model, *_: object, **__: object) -> ConvertResult:
+        worst = errors[len(rescaled)]
+        rescaled.append(model)
+        codes = [NOT_RESCALED.code] if wrong else ["other"]
+        told = [Diagnostic(code, Severity.WARNING, Site("g"), "m") for code in codes]
+        return ConvertResult(model, [], [], told, error=Accuracy(("one",), (OutputError("y", 1, worst, 1, None),)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(conversion, "_scaled", scaled)
+        result = _rescaled(original, ConvertOptions(to="float16", rescale=True), half=True)
+    assert (len(rescaled), result.model is original) == (times, stays)
+    assert [rewrite.rule for rewrite in result.rewrites] == ([] if stays else ["inline-functions"])
+    assert [node.op_type for node in result.model.graph] == (["F"] if stays and "F" in text else ["Neg"])
+
+
+def test_functions_are_inlined_where_powers_are_found_for_their_nodes_alone() -> None:
+    check_all(_check_inlined, INLINED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,19 @@ def test_an_output_that_float16_does_not_hold_is_an_error_with_the_next_step() -
     assert castsmith.convert(model, to="float", inputs=feeds, keep_io_types=False).error is not None
     with pytest.raises(OptionError, match="is not reached: the error is inf"):
         castsmith.convert(model, to="float16", inputs=feeds, max_error=0.1)
+
+
+def test_an_error_as_large_as_the_largest_allowed_is_reached() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float16[4] x) => (float16[4] y) { y = Sqrt (x) }'
+    )
+    feeds = {"x": np.array([2, 3, 5, 7], np.float16)}
+    measured = castsmith.convert(model, to="float16", inputs=feeds).error
+    assert measured is not None
+    assert measured.worst > 0
+    assert castsmith.convert(model, to="float16", inputs=feeds, max_error=measured.worst).error == measured
+    with pytest.raises(OptionError, match="is not reached"):
+        castsmith.convert(model, to="float16", inputs=feeds, max_error=math.nextafter(measured.worst, 0))
 
 
 @pytest.mark.parametrize(

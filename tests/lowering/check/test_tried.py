@@ -154,8 +154,8 @@ def test_a_hint_after_it_was_tried_word_for_word() -> None:
     check_all(_check_words, WORDS)
 
 
-def _finding(output: str = "y", subject: str = "") -> Diagnostic:
-    site = Site("g", "", "Add", output)
+def _finding(output: str = "y", subject: str = "", **site_of: str) -> Diagnostic:
+    site = Site(**{"graph": "g", "op": "Add", "output": output} | site_of)
     return Diagnostic("c", Severity.ERROR, site, "m", "optimize does it if it can", subject)
 
 
@@ -175,3 +175,22 @@ def test_what_a_call_left_is_recognized() -> None:
     assert hint(_finding(), [replace(_finding(), site=Site("g", "", "Mul", "z"))]) == "optimize does it"
     assert hint(_finding(subject="s"), [replace(_finding(subject="s"), site=Site("g"))]) == left
     assert hint(_finding(subject="s"), [replace(_finding(subject="t"), site=Site("g"))]) == "optimize does it"
+
+
+PAIRS = {
+    "output": (_finding("y"), _finding("z")),
+    "node": (_finding(node="a"), _finding(node="b")),
+    "graph": (_finding(), _finding(graph="h")),
+    "operator": (_finding(), _finding(op="Mul")),
+    "subject": (_finding(subject="s"), _finding(subject="t")),
+}
+
+
+def _check_left(left: int, pair: tuple[Diagnostic, Diagnostic]) -> None:
+    model = onnx_ir.from_proto(_model("g (float[2] x) => (float[2] y) { y = Add (x, x) }"))
+    told = tried.with_tried_hints(model, [*pair], PromotionRules(), None, lambda _: [pair[left]])
+    assert [each.help == "optimize does not help" for each in told] == [left == 0, left == 1]
+
+
+def test_of_two_findings_the_one_that_is_left_is_told_by_its_place() -> None:
+    check_all(_check_left, [(left, pair) for left in (0, 1) for pair in PAIRS.values()])

@@ -16,12 +16,14 @@ from onnx_ir import DataType
 
 from castsmith.ir.records import Effect, RewriteResult
 from castsmith.lowering.float8.lower import LowerFloat8
+from castsmith.lowering.float8.needs import reasons_to_lower
 from castsmith.lowering.inlining import obstacle_to_inlining
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.types import CODED_TYPES
 from castsmith.targets.target import Target
 from tests.evaluator import evaluate
 from tests.lowering.float8.test_lower import model_of
+from tests.sampling import check_all
 
 LACKS = Target("t", "", newest_opset=25, newest_ir_version=12, lacks=frozenset(CODED_TYPES))
 Q, DQ = "QuantizeLinear", "DequantizeLinear"
@@ -360,3 +362,35 @@ def test_bitcast_needs_an_opset_at_which_the_target_has_every_kernel(dtype: Data
     target = replace(BIT_CAST, dropped={dtype: {"ConstantOfShape": 26}})
     reason = "because t has ConstantOfShape up to opset 25 only"
     check_move(model_of(body, 25), target, "" if moves else reason)
+
+
+E4M3, E5M2 = DataType.FLOAT8E4M3FN, DataType.FLOAT8E5M2
+NO_TRANSPOSE, SHARED = "t has no Transpose of float8e4m3fn at opset 21", "it shares a node with float8e4m3fn, and "
+SHARED_BY_E5M2 = "it shares a node with float8e5m2, and "
+NEEDS: list[tuple[str, dict[DataType, str]]] = [
+    ("y = Transpose (x)", {E4M3: NO_TRANSPOSE}),
+    ("y = Cast <to = 17> (x)", {}),
+    ("y = local.F (x)", {}),  # what another domain computes is not known
+    ("a = local.F (x) y = Transpose (x)", {E4M3: NO_TRANSPOSE}),
+    ("a = Transpose (z) y = Cast <to = 17> (a)", {}),  # of a type that the target takes
+    ("a = local.F (x, z) y = Transpose (x)", {E4M3: NO_TRANSPOSE, E5M2: SHARED + NO_TRANSPOSE}),
+    ("a = Cast <to = 19> (x) y = Transpose (x)", {E4M3: NO_TRANSPOSE}),
+    (  # the first node is reached by way of the second
+        "a = local.F (z, v) b = local.F (x, z) y = Transpose (x)",
+        {E4M3: NO_TRANSPOSE, E5M2: SHARED + NO_TRANSPOSE, DataType.UINT4: SHARED_BY_E5M2 + SHARED + NO_TRANSPOSE},
+    ),
+    ("y = Cast <to = 17> (w)", {DataType.INT4: "t has no int4", E4M3: "it shares a node with int4, and t has no int4"}),
+]
+
+
+def require_needs(body: str, expected: dict[DataType, str]) -> None:
+    model = model_of(f"g ({F8}[2,2] x, float8e5m2[2,2] z, uint4[2,2] v, int4[2,2] w) => ({F8}[2,2] y) {{ {body} }}", 21)
+    if "(w)" not in body:
+        model.graph.inputs.pop()
+    lacks, kernels = frozenset({DataType.INT4}), {E4M3: {"Cast": 19}}
+    target = Target("t", "", newest_opset=25, newest_ir_version=12, lacks=lacks, kernels=kernels)
+    assert reasons_to_lower(model, target, {}, 21) == expected
+
+
+def test_a_type_becomes_codes_for_one_node_that_the_target_cannot_run() -> None:
+    check_all(require_needs, NEEDS)

@@ -11,6 +11,7 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
+from castsmith.lowering.narrow.run import NarrowTypes
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import OptionError
 from castsmith.lowering.results import Result
@@ -80,11 +81,19 @@ def test_bounds_are_exact(constant: int, op: str, fits: bool):
         assert result.refusals[-1].witness in (str(constant), str(2**31), "-2147483649")
 
 
+@pytest.mark.parametrize(("size", "cast"), [(0, False), (1, False), (1 << 16, False), ((1 << 16) + 1, True)])
+def test_a_constant_of_up_to_65536_elements_is_narrowed_at_once(size: int, cast: bool):
+    body = f"agraph (float[2, 3] x) => (bool[{size}] z) {{ n = Size (x) z = Less (n, c) }}"
+    result = NarrowTypes(narrow="int64")(build(body, {"c": np.arange(size)}))
+    casts = [node.inputs[0] for node in result.model.graph.all_nodes() if node.op_type == "Cast"]
+    assert [value.name for value in casts if value is not None] == ["n", *["c"] * cast]
+
+
 def test_the_range_of_an_input_is_believed_and_stated():
     result = narrowed(INDICES, weights=WEIGHTS, ranges={"ids": (-4, 8.5)})
     assert DataType.INT32 in types_in(result.model)
-    assert [(each.code, each.message) for each in result.diagnostics] == [
-        ("assumed-range", "assumed: ids holds integers from -4 to 8")
+    assert [(each.code, each.message, each.site.name) for each in result.diagnostics] == [
+        ("assumed-range", "assumed: ids holds integers from -4 to 8", "ids")
     ]
     same_numbers(result, INDICES, WEIGHTS, ids=np.array([3, 0, -4, 8]), t=np.ones((9, 4), np.float32))
 
@@ -96,6 +105,7 @@ def test_the_ends_of_a_range_are_exact(ranges: dict[str, tuple[float, float]], f
     body = "agraph (int64[N] x) => (int64[N] z) { z = Add (x, c) }"
     result = narrowed(body, weights={"c": np.array(8)}, ranges=ranges)
     assert (DataType.INT32 in types_in(result.model)) is fits
+    assert [each.code for each in result.diagnostics] == ["assumed-range"] * fits
 
 
 def test_a_range_of_what_is_no_input_is_refused():

@@ -6,11 +6,16 @@ import numpy as np
 import onnx
 import onnx.parser
 import onnx_ir
+from onnx import numpy_helper
 
 import castsmith
+from castsmith.analysis.inference.walk import infer_element_types
 from castsmith.lowering.faults import reference_of
 from castsmith.lowering.rescale.run import Rescale, RescaleResult
+from castsmith.lowering.rescale.solve import _System  # pyright: ignore[reportPrivateUsage]
+from castsmith.numerics.promotion.rules import PromotionRules
 from tests.lowering.test_conversion_healing import case_of
+from tests.sampling import check_all
 
 
 def test_the_least_power_is_taken_with_the_margin() -> None:
@@ -34,3 +39,60 @@ def test_a_scale_that_is_not_found_is_told() -> None:
     healed = castsmith.convert(model, to="float16", inputs={"x": np.full(4, 20, np.float16)})
     assert healed.error is not None
     assert healed.error.worst < 1e-3
+
+
+AROUND: list[tuple[str, str, str, str]] = [
+    # a body, the subject, all that is wrong, the values around it, with an @ for an output of the graph
+    ("a = Neg (x) y = Abs (a)", "a", "a", "x y @y"),
+    ("a = Neg (x) y = Abs (a)", "y", "y", "a"),
+    ("a = Neg (x) y = Abs (a)", "y", "", "a y @y"),
+    ("a = Neg (x) y = Abs (a)", "x", "x", ""),
+    ("a = Neg (x) b = Abs (a) y = Add (b, x)", "a", "a b", "x y @y"),
+    ("a = Neg (x) b = Abs (a) y = Add (b, a)", "a", "a", "x b y @y"),  # of two users, one reads the other
+    ("a = Clip (x, , z) y = Abs (a)", "a", "a", "x z y @y"),  # an operand that is left out
+    ("a = Gather (x, i) y = Abs (a)", "a", "a", "x y @y"),  # integers are not scaled
+    ("a = Shape (x) y = Expand (z, a)", "a", "a", "x z y @y"),
+    ("c = Constant <value = float16 {2}> () a = Mul (x, c) y = Abs (a)", "a", "a", "x y @y"),
+]
+
+
+def _check_around(body: str, subject: str, wrong: str, expected: str) -> None:
+    model = onnx_ir.from_onnx_text(
+        '<ir_version: 8, opset_import: ["": 17]> g (float16[4] x, float16 z, int64[4] i) => (float16[4] y)'
+        f" {{ {body} }}"
+    )
+    values = {
+        value.name: value for value in (*model.graph.inputs, *(out for node in model.graph for out in node.outputs))
+    }
+    system = _System(model, infer_element_types(model, PromotionRules()), frozenset())
+    places = system.candidates(values[subject], {values[name] for name in wrong.split()})[-1]
+    names = [
+        place.name if isinstance(place, onnx_ir.Value) else f"@{model.graph.outputs[place[1]].name}" for place in places
+    ]
+    assert sorted(names, key=str) == sorted(expected.split())
+
+
+def test_adapters_are_tried_at_all_scaled_values_around_what_is_wrong() -> None:
+    check_all(_check_around, AROUND)
+
+
+SQUARES = (
+    '<ir_version: 8, opset_import: ["": 17]> g (T[4] x) => (T[4] y) { a = Add (x, c) b = Mul (a, a) y = Mul (b, d) }'
+)
+
+
+def _check_unmeasured(dtype: str, with_reference: bool, scaled: list[str]) -> None:
+    model = onnx.parser.parse_model(SQUARES.replace("T", dtype))
+    for name, number in (("c", 1000), ("d", 2**-10)):
+        array = np.array(number, np.float16 if dtype == "float16" else np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    made = onnx_ir.from_proto(model)
+    result = Rescale(reference_of(made) if with_reference else None)(made)
+    assert isinstance(result, RescaleResult)
+    assert (result.modified, sorted(result.factors)) == (bool(scaled), scaled)
+
+
+def test_a_model_in_float16_is_measured_where_nothing_is_given() -> None:
+    check_all(
+        _check_unmeasured, [("float16", True, ["b_scaled"]), ("float16", False, ["b_scaled"]), ("float", False, [])]
+    )

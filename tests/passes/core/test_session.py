@@ -120,7 +120,9 @@ def test_types_that_were_followed_stay_without_those_of_removed_nodes() -> None:
     types = session.follow(RULES)
     (neg, *_), x = session.nodes, session.model.graph.inputs[0]
     removed = neg.outputs[0]
+    assert removed in types.types
     apply_replacement(session, "pass", neg, instead(onnx_ir.node("Abs", [x])), session.namer(), types.types)
+    assert removed not in types.types
     survey = session.survey
     types.types[removed] = DataType.FLOAT  # as a pass may leave it
     session.end_of_pass(modified=True)

@@ -6,14 +6,17 @@ from random import Random
 
 import onnx_ir
 import pytest
+from onnx_ir import DataType
 
 import castsmith
 from castsmith.ir.walks import all_nodes
+from castsmith.passes.place.chains import Casting
+from castsmith.passes.place.problem import LAUNCH_BYTES, MovingNode, Problem
 from tests.graphs.random_graphs import random_model as mixed_model
 from tests.graphs.random_valid import random_valid_model
 from tests.graphs.scoped_graphs import scoped_model
 from tests.passes.place.place_regions import random_model
-from tests.sampling import sampled
+from tests.sampling import check_all, sampled
 
 _IDENTITIES = """<ir_version: 10, opset_import: ["": 21]>
 g (float16[2] x) => (float[2] y, float[2] z) { a = Cast <to = 1> (x) y = Identity (a) z = Identity (a) }"""
@@ -67,3 +70,29 @@ def test_valid_models_get_no_more_casts(seed: int) -> None:
     protos = scoped_model(seed), random_valid_model(Random(seed))
     for model in (random_model(seed, 12), *map(onnx_ir.from_proto, protos)):
         assert casts(castsmith.optimize(model).model) <= casts(model)
+
+
+# The time of all launches of 4096 casts; that they are casts weighs as much as one byte: 4096 * 2**12 == 2**24.
+_LAUNCHES = 4096 * LAUNCH_BYTES
+_SAVING: list[tuple[int, int, int, bool]] = [
+    # the bytes and casts of a region, the bytes of its moves without any cast, and whether that saves something
+    (0, 4096, 0, True),
+    (0, 4096, _LAUNCHES, True),
+    (0, 4096, _LAUNCHES + 1, False),  # the same time
+    (0, 4096, _LAUNCHES + 2, False),
+    (7, 4096, _LAUNCHES + 7, True),
+    (7, 4096, _LAUNCHES + 8, False),
+    (0, 1, LAUNCH_BYTES, True),
+    (0, 1, LAUNCH_BYTES + 1, False),
+    (9, 0, 8, False),  # no fewer casts
+]
+
+
+def _require_saving(before: int, casts_before: int, moved: int, saves: bool) -> None:
+    move = MovingNode(onnx_ir.node("Identity", []), DataType.INT8, (), moved)
+    problem = Problem([move], [], Casting((), 21), before, casts_before)
+    assert problem.saves(problem.kept) is saves
+
+
+def test_a_choice_saves_casts_and_time() -> None:
+    check_all(_require_saving, _SAVING)

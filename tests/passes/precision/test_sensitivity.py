@@ -17,6 +17,7 @@ from castsmith.ir.io.protos import to_proto
 from castsmith.passes.precision.evidence import Known
 from castsmith.passes.precision.operators import SENSITIVE, SENSITIVE_CONTRIB
 from castsmith.passes.precision.run import ConvertPrecision, PrecisionResult
+from tests.sampling import check_all
 
 _WEIGHTS = "float[4,4] w = {" + ", ".join(["0.5"] * 16) + "}"
 _NORM = "p = Pow (a, two) m = ReduceMean <axes = [1]> (p) e = Add (m, eps) s = Sqrt (e) r = Reciprocal (s)"
@@ -107,6 +108,52 @@ def test_a_bound_beyond_all_numbers_is_one_in_float16_too(operator: str, bound: 
 def test_an_overflow_that_nothing_reads_is_not_absorbed() -> None:
     text = "p = Pow (a, n) q = Mul (p, k) t = Tanh (a) y = Mul (t, a)"
     assert {"p", "q"} <= set(kept(parsed(text, ", float n = {3}, float k = {0.5}")))
+
+
+def _doubled(times: int) -> str:
+    return "q0 = Mul (p, k) " + " ".join(f"q{n + 1} = Mul (q{n}, two)" for n in range(times - 1))
+
+
+ABSORBED: list[tuple[str, float, bool]] = [
+    # what follows `p = Pow (a, 3)`, the number k, whether the nodes give the same for all p from 65504 on
+    ("h = Tanh (p)", 1, True),
+    ("q = Transpose (p) h = Tanh (q)", 1, True),
+    ("q = Mul (p, k) h = Tanh (q)", 2.0**-11, True),
+    ("q = Mul (p, k) h = Tanh (q)", 2.0**-12, False),  # 15.99
+    ("q = Mul (k, p) h = Erf (q)", 2.0**-12, True),
+    ("q = Mul (k, p) h = Erf (q)", 2.0**-13, False),  # 7.996
+    ("q = Mul (p, k) h = Sigmoid (q)", 2.0**-10, True),
+    ("q = Mul (p, k) h = Sigmoid (q)", 2.0**-11, False),  # 31.98
+    ("q = Mul (p, k) r = Add (q, a) h = Tanh (r)", 0.5, True),
+    ("q = Mul (p, k) r = Add (q, x) h = Tanh (r)", 0.5, False),  # x may be as large
+    ("q = Mul (p, k) r = Sub (a, q) h = Tanh (r)", 1 / 1600, False),  # 0 where a is 40
+    ("q = Mul (p, k) r = Add (a, q) s = Mul (r, minus) h = Tanh (s)", -1 / 1600, False),
+    ("q = Mul (p, k) r = Add (q, two) h = Tanh (r)", 0.5, False),  # not followed
+    ("q = Mul (p, k) h = Tanh (q)", 0, False),
+    ("q = Mul (p, k) h = Tanh (q)", float("inf"), False),  # NaN where p vanishes
+    ("q = Mul (p, x) h = Tanh (q)", 1, False),
+    ("q = Mul (p, a) h = Tanh (q)", 1, False),
+    ("g = Tanh (p) h = Mul (g, p)", 1, False),
+    ("g = Tanh (p) f = Relu (p) h = Add (g, f)", 1, False),
+    (f"{_doubled(8)} h = Tanh (q7)", 1, True),
+    (f"{_doubled(9)} h = Tanh (q8)", 1, False),  # too far to follow
+]
+
+
+def _check_absorbed(text: str, factor: float, absorbed: bool) -> None:
+    constants = f", float n = {{3}}, float two = {{2}}, float minus = {{-1}}, float k = {{{factor:.12f}}}"
+    model = parsed(f"p = Pow (a, n) {text} y = MatMul (h, a)", constants)
+    assert ("p" in kept(model)) is not absorbed
+
+
+def test_what_follows_a_cube_absorbs_its_overflow_or_not() -> None:
+    check_all(_check_absorbed, ABSORBED)
+
+
+def test_a_tanh_of_another_domain_absorbs_nothing() -> None:
+    model = parsed("p = Pow (a, n) q = Mul (p, k) h = own.Tanh (q) y = MatMul (h, a)", ", float n = {3}, float k = {1}")
+    model.opset_import.append(onnx.helper.make_opsetid("own", 1))
+    assert kept(model)["q"] == "it reads p, which may exceed float16"
 
 
 def test_the_overflow_of_a_cube_is_absorbed_without_an_error() -> None:
