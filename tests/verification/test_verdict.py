@@ -134,7 +134,7 @@ def test_the_text_of_an_element() -> None:
         (np.array([1.5], np.float32), "1.5 (0x3fc00000)"), (np.array([-0.0], np.float16), "-0.0 (0x8000)"),
         (np.array([np.nan]), "nan (0x7ff8000000000000)"), (np.array([3], np.int8), "3"), (np.array([True]), "True"),
         (np.array(["a"], object), "'a'"), (np.array([1 + 2j]), "(1+2j)"),
-        (cast(np.array([2.0]), DataType.FLOAT8E4M3FN), "2.0 (0x40)"),
+        (cast(np.array([2.5]), DataType.FLOAT8E4M3FN), "2.5 (0x42)"),
     ]  # fmt: skip
     assert [element_text(array, (0,)) for array, _ in rows] == [text for _, text in rows]
 

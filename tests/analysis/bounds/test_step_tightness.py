@@ -15,8 +15,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.defs
 import onnx.parser
 import onnx_ir
+import pytest
 
 from castsmith.analysis.bounds.interval import MINUS, NAN, PLUS, Interval
 from tests.analysis.bounds import operators
@@ -129,6 +131,7 @@ def test_as_much_is_said_as_before() -> None:
     check_all(require, written)
 
 
+@pytest.mark.skipif(onnx.defs.onnx_opset_version() < 28, reason="onnx 1.21 ends the process at nodes that do not fit")
 def test_limits_are_those_that_are_written() -> None:
     assert limits() == LIMITS.read_text(encoding="utf-8").splitlines()
 
