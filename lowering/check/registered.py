@@ -20,6 +20,7 @@ from castsmith.ir.ops.schemas import (
     Formal,
     OpKey,
     actual_inputs,
+    actual_outputs,
     is_function,
     op_formals,
     since_version,
@@ -210,7 +211,7 @@ def _fault(node: onnx_ir.Node, domain: str, opset: int, scene: Scene) -> str | N
             or attribute_fault(node, scene.target)
         )
     schema = contrib_schema(node.op_type)
-    return None if schema is None else _misfit(node, schema)
+    return None if schema is None else _misfit(node, schema) or _ill_typed(node, scene)
 
 
 _OWN_SCHEMAS = ("LayerNormalization",)
@@ -260,6 +261,27 @@ def _wrong_count(node: onnx_ir.Node, schema: ContribSchema, *, surplus: bool = T
     for index, formal in enumerate(schema.inputs[: len(node.inputs)]):
         if node.inputs[index] is None and not formal.optional and not formal.variadic:
             return f"it lacks the required input {index}"
+    return None
+
+
+def _ill_typed(node: onnx_ir.Node, scene: Scene) -> str | None:
+    """Return how the types of the operands violate the schema."""
+    formals, bound = op_formals(CONTRIB_DOMAIN, node.op_type, 1), dict[str, DataType]()
+    if formals is None:
+        return None
+    key = (CONTRIB_DOMAIN, node.op_type, 1)
+    for value, formal in zip(node.inputs, actual_inputs(key, len(node.inputs)), strict=True):
+        dtype = scene.type_of(value)
+        if dtype is None or formal is None or not formal.allowed:
+            continue
+        if dtype not in formal.allowed:
+            return f"it does not support {_name(dtype)} as {value.name if value else 'an operand'}"
+        if formal.homogeneous and bound.setdefault(formal.variable, dtype) != dtype:
+            return f"it needs operands of one type, but has {_name(bound[formal.variable])} and {_name(dtype)}"
+    for value, formal in zip(node.outputs, actual_outputs(key, len(node.outputs)), strict=True):
+        dtype = None if formal is None or not formal.homogeneous else bound.get(formal.variable)
+        if dtype is not None and value.is_graph_output() and value.dtype not in (None, dtype):
+            return f"its result {value.name} is declared {_name(value.dtype)} but is {_name(dtype)}"
     return None
 
 

@@ -38,6 +38,13 @@ BODIES = {
     "too few inputs of com.microsoft": "g (float[2,4] x) => (float[2,4] y) { y = com.microsoft.BiasGelu (x) }",
     "too many inputs of com.microsoft": "g (float[4] x) => (float[4] y) { y = com.microsoft.BiasGelu (x, x, x) }",
     "two types in com.microsoft": "g (float[4] x, double[4] b) => (float[4] y) { y = com.microsoft.BiasGelu (x, b) }",
+    "a wide value and a narrow bias in com.microsoft": (
+        "g (double[3,3] x, float[3,3] b) => (float[3,3] y) { y = com.microsoft.FastGelu (x, b) }"
+    ),
+    "a narrow value and a wide bias in com.microsoft": (
+        "g (float[3,3] x, double[3,3] b) => (float[3,3] y) { y = com.microsoft.FastGelu (x, b) }"
+    ),
+    "a result of another type of com.microsoft": "g (float[4] x) => (double[4] y) { y = com.microsoft.FastGelu (x) }",
     "a type that com.microsoft lacks": "g (int32[4] x) => (int32[4] y) { y = com.microsoft.FastGelu (x) }",
     "an attribute that com.microsoft lacks": (
         "g (float[4] x) => (float[4] y) { y = com.microsoft.QuickGelu <beta = 1.0> (x) }"
