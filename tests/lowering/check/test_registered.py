@@ -78,6 +78,16 @@ HEADERS = {
     "any opset of a library": '<ir_version: 10, opset_import: ["" : 20, "lib" : 1000]>',
 }
 NOT_IMPORTED = {
+    **{
+        f"{name}, which is not imported": BODIES[name]
+        for name in (
+            "a wide value and a narrow bias in com.microsoft",
+            "a narrow value and a wide bias in com.microsoft",
+            "a result of another type of com.microsoft",
+            "a type that com.microsoft lacks",
+            "an operator of com.microsoft",
+        )
+    },
     "com.microsoft is not imported": "g (float[4] x) => (float[4] y) { y = com.microsoft.QuickGelu (x) }",
     "a library is not imported": "g (float[4] x) => (float[4] y) { y = lib.Foo (x) }",
 }
