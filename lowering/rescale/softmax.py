@@ -34,7 +34,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.records import Effect, NodeItem, Records, Rewrite
 from castsmith.ir.text import node_items, site_of
-from castsmith.ir.walks import graphs_of
+from castsmith.ir.walks import graph_of, graphs_of
 from castsmith.lowering.faults import LIMITS, Fault
 from castsmith.lowering.rescale.edits import NAME, put_before, put_behind
 from castsmith.numerics.errors import present
@@ -224,6 +224,8 @@ class Shifts:
                 axes = None if softmax is None else self._axes(softmax.total)
                 if softmax is not None and axes is not None and not (softmax.masks and self._opset < _EQUAL_OF_FLOATS):
                     done |= self._shift_exponential(fault, softmax, *axes)
+        for graph in {graph_of(node) for node in done}:
+            graph.sort()  # a mask may be computed behind the Exp that its maximum precedes now
         return done
 
     @property
@@ -262,7 +264,6 @@ class Shifts:
         if softmax.masks:  # what is masked may exceed the maximum of the rest
             added_nodes.append(onnx_ir.node("Min", [added_nodes[-1].outputs[0], number(0)]))
         self._put(node, added_nodes, constants)
-        present(node.graph, "the graph of the Exp").sort()  # a mask may be computed behind the Exp
         raised = [put_behind(log, "Add", added, self.namer) for log in softmax.logarithms]
         for value in softmax.values:
             value.name = self.namer.fresh(f"{value.name}_shifted")
