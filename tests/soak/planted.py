@@ -36,7 +36,7 @@ from cosmic_ray.ast import ast_nodes, get_ast  # pyright: ignore[reportMissingIm
 from cosmic_ray.mutating import mutate_code  # pyright: ignore[reportMissingImports]
 from cosmic_ray.plugins import get_operator  # pyright: ignore[reportMissingImports]
 
-from tests.soak.reached import NOT_IMPORTED, PACKAGES, ROOT, Reached, breadths, caches, import_all, read
+from tests.soak.reached import PACKAGES, ROOT, Reached, breadths, caches, import_all, modules, read
 
 OPERATORS = tuple(
     f"core/{name}"
@@ -289,9 +289,8 @@ class Failures:
 
 def drawn(arguments: argparse.Namespace) -> Iterator[Mistake]:
     """Yield mistakes in modules, without end if they are drawn."""
-    modules = [path for name in PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
     under = tuple(str(ROOT / name) for name in arguments.under or PACKAGES)
-    paths = [path for path in modules if path.stem not in (*NOT_IMPORTED, *COMPILED) and str(path).startswith(under)]
+    paths = [path for path in modules() if path.stem not in COMPILED and str(path).startswith(under)]
     for path in map(ROOT.joinpath, arguments.every):
         for kind, after in mistakes(path.read_text(), arguments.kind):
             yield Mistake(kind, path.relative_to(ROOT), path.read_text(), after())

@@ -88,11 +88,16 @@ def breadths(reached: Reached) -> Counter[int]:
     return Counter(test for file in reached.tests.values() for tests in file.values() for test in tests)
 
 
+def modules() -> list[Path]:
+    """Return the files of the modules that can be imported for what they hold."""
+    paths = (path for name in PACKAGES for path in sorted((ROOT / name).rglob("*.py")))
+    return [path for path in paths if path.stem not in NOT_IMPORTED]
+
+
 def import_all() -> None:
     """Import every module, also those that the tests import when they run."""
-    for path in (path for name in PACKAGES for path in sorted((ROOT / name).rglob("*.py"))):
-        if path.stem not in NOT_IMPORTED:
-            import_module(f"castsmith.{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}")
+    for path in modules():
+        import_module(f"castsmith.{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}")
 
 
 def main(path: Path) -> int:
