@@ -146,12 +146,7 @@ def span(to: int) -> tuple[float, float]:
 
 def wrapped(array: Array, to: int) -> Array:
     """Return integers modulo the width of the type."""
-    signed, bits = INTEGERS[to]
-    wide = array if array.dtype in (np.int64, np.uint64) else array.astype(np.int64)
-    if bits < 8:
-        wide = wide.astype(np.int64) & ((1 << bits) - 1)
-        wide = wide - ((wide >> (bits - 1)) << bits) if signed else wide
-    return wide.astype(NUMPY[to])
+    return array.astype(np.int64).astype(NUMPY[to])
 
 
 @cache
@@ -592,7 +587,7 @@ class Terms:
                 arrays[0].view(NUMPY[to]) if bits >= 8 else arrays[0].astype(np.int8).view(np.uint8) & (1 << bits) - 1
             )
             with np.errstate(invalid="ignore"):
-                has_exact_bits = x.op in ("input", "const") or (arrays[0] == arrays[0]).all()
+                has_exact_bits = x.op == "input" or (arrays[0] == arrays[0]).all()  # a constant may be computed
             return (array, np.ones(array.shape, bool)) if has_exact_bits else None
 
         return self.pointwise([x], viewed, to)
@@ -1313,10 +1308,9 @@ class Call:
         steps, shift = self.terms.moved.get(x, (None, None))
         return steps if shift is self.args[1] else None
 
-    def sum(self, x: Term) -> Term | None:
-        args = [arg for arg in self.args if arg is not None]
-        pairs = self.opset >= 8 and (len(args) < 3 or x.dtype in INTEGERS)  # else in any order
-        return reduce(partial(self.result_of, "Add"), args) if pairs else None
+    def sum(self, _: Term) -> Term | None:
+        """Return the sum of one or two; more are added in any order."""
+        return reduce(partial(self.result_of, "Add"), self.args) if self.opset >= 8 and len(self.args) < 3 else None
 
     def ordered(self, x: Term) -> Term | None:
         """Return what sees only the order of values, or which they are, of the values before they were made wider."""
@@ -1327,9 +1321,9 @@ class Call:
         if source is not None and {x.dtype, source.dtype} <= {*FLOATS[:4]}:  # which keep NaN, rounded too
             sources[x] = source
         kinds = {source.dtype for source in sources.values() if source is not None}
-        if len(kinds) != 1:
+        if not kinds:
             return None
-        back = Conversion(kinds.pop())
+        back = Conversion(kinds.pop())  # if there is another, the operands do not fit
         for arg in (arg for arg in self.args if arg is not None and arg.is_constant):
             narrow = sources[arg] = self.terms.cast(arg, back)
             if self.terms.cast(narrow, Conversion(arg.dtype)) is not arg:

@@ -483,6 +483,45 @@ def test_graphs_are_no_arguments_of_functions() -> None:
             checker.check(model, model, certificate_between(model, model))
 
 
+_NOTED = HEAD.replace("]>", ', "l" : 1]>') + (
+    "g (float[2] x, bool c) => (float[2] y) { z = l.F (x) y = If (c) <then_branch = t () => (float[2] a)"
+    " { a = Neg (z) }, else_branch = e () => (float[2] b) { b = Abs (z) }> }"
+    ' <domain: "l", opset_import: ["" : 23]> F (p) => (q) { q = Exp (p) }'
+)
+
+
+def test_notes_for_readers_and_empty_names_are_no_part_of_a_model() -> None:
+    """Of a node, an attribute, a body, a node in it, a function, and a node in that."""
+
+    def places(model: onnx.ModelProto) -> list[Any]:
+        attribute, function = model.graph.node[1].attribute[0], model.functions[0]
+        return [*model.graph.node, attribute, attribute.g, attribute.g.node[0], function, function.node[0]]
+
+    plain = checker.state_of(_model(_NOTED), {})
+    for place in range(len(places(_model(_NOTED)))):
+        for note in ("doc_string", "metadata_props", "value_info", "name", "domain", "overload"):
+            model = _model(_NOTED)
+            proto = places(model)[place]
+            if note in ("metadata_props", "value_info") and hasattr(proto, note):
+                getattr(proto, note).add()
+            elif note == "doc_string" or not getattr(proto, note, "named"):
+                setattr(proto, note, "text" if note == "doc_string" else "")
+            assert checker.state_of(model, {}) == plain, (proto, note)
+    renamed = _model(_NOTED)
+    places(renamed)[4].op_type = "Ceil"
+    assert checker.state_of(renamed, {}) != plain
+
+
+def test_attributes_are_compared_by_their_values() -> None:
+    """Tensors also if they are written in other fields, or have a name."""
+    tensors = [onnx.helper.make_tensor(name, 1, [2], [0.5, 3], raw=False) for name in ("", "t")]
+    tensors.append(onnx.numpy_helper.from_array(np.array([0.5, 3], _F)))
+    assert len({checker.attribute(onnx.helper.make_attribute("a", tensor)) for tensor in tensors}) == 1
+    others = [np.array([0.5, 2], _F), np.array([[0.5, 3]], _F), np.array([0.5, 3]), np.array([0.5, 3], np.float16)]
+    values = [tensors[0], *map(onnx.numpy_helper.from_array, others), 1, 2, [1], [1, 2], "1", "2", 1.0, 2.0, [1.0]]
+    assert len({checker.attribute(onnx.helper.make_attribute("a", value)) for value in values}) == len(values)
+
+
 # Elements.
 
 

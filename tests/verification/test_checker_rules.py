@@ -178,6 +178,17 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         "g (float[N] x) => (float[N] y)", 26, "y = Neg (x)", [], ["a = BitCast <to = 12> (x) b = BitCast <to = 1> (a) y = Abs (b)"],
     ),
     "bits of bytes": ("g (int8[N] x) => (uint8[N] y)", 26, "y = BitCast <to = 2> (x)", ["y = Cast <to = 2> (x)"], ["a = Abs (x) y = Cast <to = 2> (a)"]),
+    "bits of a constant": (
+        "g () => (uint32[2] y) <float[2] k = {1, -2}, uint32[2] b = {1065353216, 3221225472}, uint32[2] o = {1065353216, 3221225473}>", 26, "y = BitCast <to = 12> (k)",
+        ["y = Identity (b)", "c = BitCast <to = 6> (k) y = BitCast <to = 12> (c)"], ["y = Identity (o)", "y = Cast <to = 12> (k)"],
+    ),
+    "bits of a NaN, of which a computed one has any": (
+        "g () => (uint32[1] y) <float[1] z = {0}, uint32[1] n = {4290772992}, uint32[1] p = {2143289344}>", 26, "d = Div (z, z) y = BitCast <to = 12> (d)", [], ["y = Identity (n)", "y = Identity (p)"],
+    ),
+    "bits of NaNs that are stated": (
+        "g () => (uint16[1] y) <float16[1] k = {32257}, float16[1] o = {32258}>", 26, "y = BitCast <to = 4> (k)", ["m = Identity (k) y = BitCast <to = 4> (m)"], ["y = BitCast <to = 4> (o)"],
+    ),
+    "saturate of what is not float8": ("g (float[N] x) => (float16[N] y)", 23, "y = Cast <to = 10> (x)", ["y = Cast <to = 10, saturate = 0> (x)", "y = Cast <to = 10, saturate = 1> (x)"], []),
     "casts move before moves": (
         "g (float[2, 3] x, bool c) => (float16[3, 2] y)", 13, "a = Transpose (x) y = Cast <to = 10> (a)", ["a = Cast <to = 10> (x) y = Transpose (a)"], ["a = Cast <to = 10> (x) t = Constant <value_ints = [3, 2]> () y = Reshape (a, t)", "b = Cast <to = 16> (x) a = Cast <to = 10> (b) y = Transpose (a)"],
     ),
@@ -231,6 +242,8 @@ _VERSIONS = [
     ("y = Softmax (x)", 11, 12, True),
     ("y = Softmax (x)", 12, 13, False),
     ("y = Add (x, x)", 6, 7, False),
+    *((f"q = Cast <to = {to}> (x) y = Cast <to = 1> (q)", 23, 24, to in (17, 19)) for to in (17, 18, 19, 20)),
+    *((f"q = Cast <to = {to}, saturate = 0> (x) y = Cast <to = 1> (q)", 23, 24, True) for to in (17, 18, 19, 20)),
 ]
 
 

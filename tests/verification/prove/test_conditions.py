@@ -511,6 +511,8 @@ _CALL = 'g (float[2] x) => (float[2] y) {{ {} }} <domain: "f", opset_import: [""
         ("y = f.h (x)", "h <alpha: float = 0.25> (p) => (q) { q = LeakyRelu <alpha: float = @alpha> (p) }", "y = LeakyRelu <alpha = 0.25> (x)", True),
         ("y = f.h (x)", "h <alpha: float = 0.25> (p) => (q) { q = LeakyRelu <alpha: float = @alpha> (p) }", "y = LeakyRelu (x)", False),
         ("y = f.h <alpha = 0.5> (x)", "h <alpha> (p) => (q) { q = LeakyRelu <alpha: float = @alpha> (p) }", "y = LeakyRelu <alpha = 0.5> (x)", True),
+        ("y = f.h <slope = 0.5> (x)", "h <slope> (p) => (q) { q = LeakyRelu <alpha: float = @slope> (p) }", "y = LeakyRelu <alpha = 0.5> (x)", True),
+        ("y = f.h <slope = 0.01> (x)", "h <slope> (p) => (q) { q = LeakyRelu <alpha: float = @slope> (p) }", "y = LeakyRelu (x)", True),
         ("y = f.h (x)", "h <alpha> (p) => (q) { q = LeakyRelu <alpha: float = @alpha> (p) }", "y = LeakyRelu (x)", True),
         ("y = f.h <k = 2.0> (x)", "h <k: float = 3.0> (p) => (q) { c = Constant <value_float: float = @k> () q = Pow (p, c) }", "c = Constant <value_float = 2.0> () y = Pow (x, c)", True),
         ("y = f.h <k = 2.0> (x)", "h <k: float = 3.0> (p) => (q) { c = Constant <value_float: float = @k> () q = Pow (p, c) }", "c = Constant <value_float = 3.0> () y = Pow (x, c)", False),
