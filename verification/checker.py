@@ -1635,6 +1635,8 @@ class Reader:
 
     def _call(self, function: onnx.FunctionProto, args: Operands, scope: Scope) -> list[Term]:
         """Return the results of a function: those of its nodes."""
+        if len(args) > len(function.input):
+            raise RefusedError(f"{function.name} is called with more operands than it has")
         defaults = {proto.name: proto for proto in function.attribute_proto}
         opsets = {domain_of(entry): entry.version for entry in function.opset_import}
         absent = self.terms.term("absent", (), {}, (0, None))

@@ -1,0 +1,133 @@
+"""How the checker reads whole models: what they declare, their bodies, functions, versions and unused nodes."""
+
+# ruff: noqa: E501
+from __future__ import annotations
+
+import onnx.parser
+import pytest
+
+from castsmith.verification import checker
+from tests.certificates import certificate_between
+from tests.sampling import check_all
+from tests.verification.pairs import HEAD
+from tests.verification.test_checker import outcome_of
+
+_FOREIGN = HEAD.replace("]>", ', "l" : 1]>')
+_NEGATED = "g (float[N, 3] x) => ({} y) {{ y = Neg (x) }}"
+_FIXED = "g (float[5, 3] x) => ({} y) {{ y = Neg (x) }}"
+_DECLARED = [  # the head of the models, how they declare the output, and whether the second may
+    (_NEGATED, "float[N, 3]", "float[N, 3]", True),
+    (_NEGATED, "float[A, 3]", "float[N, 3]", False),
+    (_NEGATED, "float[N, B]", "float[N, 3]", True),
+    (_NEGATED, "float[N, 4]", "float[N, 3]", True),
+    (_NEGATED, "float[N]", "float[N, 3]", True),
+    (_NEGATED, "float[N, 3, 1]", "float[N, 3]", True),
+    (_NEGATED, "float[]", "float[N, 3]", True),
+    (_NEGATED, "float[5, 3]", "float[A, 3]", True),
+    (_NEGATED, "double[N, 3]", "float[N, 3]", True),
+    (_NEGATED, "float[N, 3]", "float[A, 3]", False),
+    (_NEGATED, "float[N, 3]", "float[N, 4]", False),
+    (_NEGATED, "float[A, 3]", "float[N, 4]", False),
+    (_NEGATED, "float[A, 3]", "float[5, 3]", False),
+    (_NEGATED, "float[N]", "float[N, 4]", False),
+    (_NEGATED, "float[N, 3, 1]", "float[N, 4]", False),
+    (_NEGATED, "float[N, 3]", "float[N]", False),
+    (_NEGATED, "float[N, 3]", "float[N, 3, 1]", False),
+    (_NEGATED, "float[N, 3]", "float[]", False),
+    (_NEGATED, "float[N, 3]", "double[N, 3]", False),
+    (_NEGATED, "double[N, 3]", "float16[N, 3]", False),
+    (_NEGATED, "double[N, 3]", "float[N, 4]", False),
+    (_FIXED, "float[5, B]", "float[5, 3]", True),
+    (_FIXED, "float[5, 3]", "float[A, 3]", False),
+    (_FIXED, "float[6, 3]", "float[A, 3]", True),
+    (_FIXED, "float[A, 3]", "float[A, B]", False),
+]
+
+
+def test_what_a_second_model_declares_of_an_output_is_known_or_was_so_before() -> None:
+    def compare(head: str, old: str, new: str, is_certified: bool) -> None:
+        before, after = (HEAD + head.format(declared) for declared in (old, new))
+        assert (outcome_of((before, after)) == "certified") is is_certified
+
+    check_all(compare, _DECLARED)
+
+
+_BRANCHES = "y = If (c) <then_branch = t () => (float[2] a) { a = Neg (x) }, else_branch = e () => (float[2] b) { b = Abs (x) }>"
+_SCAN = """g (float[3, 2] x, float[2] s) => (float[2] y, float[3, 2] z) { y, z = Scan <num_scan_inputs = 1,
+    body = step (float[2] a, float[2] e) => (float[2] b, float[2] o) { b = Add (a, e) o = Mul (b, e) }> (s, x) }"""
+_LOOP = """g (float16[2] x, int64 n) => (float16[2] y) { t = Constant <value = bool {1}> () y = Loop (n, t, x)
+    <body = b (int64 i, bool k, float16[2] v) => (bool k2, float16[2] w) { k2 = Identity (k) w = Add (v, v) }> }"""
+_WIDE = "f = Cast <to = 1> (v) g = Add (f, f) w = Cast <to = 10> (g)"
+_CALLED = (
+    'g (float[2] x) => (float[2] y) { y = l.F (x) } <domain: "l", opset_import: ["" : 23]> F (p) => (q) { q = Neg (p) }'
+)
+_CHANGED: list[tuple[str, str, str, str]] = [  # a model, a text in it, what replaces it, and the outcome
+    # nodes that nothing uses
+    ("g (float[2] x) => (float[2] y) { y = Abs (x) }", "y =", "a = Exp (x) y =", "partly"),
+    ("g (float[2] x) => (float[2] y) { y = Abs (x) }", "y =", "a = Constant <value_float = 1.0> () y =", "certified"),
+    ("g (float[2] x) => (float[2] y) { a = Exp (x) y = Abs (x) }", "a = Exp (x)", "", "certified"),
+    ("g (float[2] x) => (float[2] y) { a = Exp (x) y = Abs (x) }", "y =", "b = Exp (x) y =", "certified"),
+    ("g (float[2] x) => (float[2] y) { a = Exp (x) y = Abs (x) }", "y =", "b = Sin (x) y =", "partly"),
+    ("g (float[2] x) => (float[2] y) { a = Exp (x) y = Abs (x) }", "a = Exp", "a = Sin", "partly"),
+    ("g (bool c, float[2] x) => (float[2] y) { " + _BRANCHES + " }", "a = Neg", "u = Exp (x) a = Neg", "partly"),
+    (_CALLED, "q =", "u = Exp (p) q =", "partly"),
+    # operands that are left out
+    ("g (float[2] x, float l) => (float[2] y) { y = Clip (x, l) }", "(x, l)", "(x, l, )", "certified"),
+    ("g (float[2] x, float l) => (float[2] y) { y = Clip (x, l) }", "(x, l)", "(x, , l)", "partly"),
+    # bodies
+    (_SCAN, "b = Add (a, e)", "n = Add (a, e) b = Identity (n)", "certified"),
+    (_SCAN, "b = Add (a, e)", "b = Add (e, a)", "partly"),
+    (_SCAN, "o = Mul (b, e)", "o = Mul (a, e)", "partly"),
+    (_SCAN, "(float[2] b, float[2] o)", "(float[2] o, float[2] b)", "partly"),
+    (_SCAN, "(float[2] a, float[2] e)", "(float[2] e, float[2] a)", "partly"),
+    (_LOOP, "w = Add (v, v)", _WIDE, "certified"),
+    (_LOOP, "w = Add (v, v)", _WIDE.replace("Add", "Sub"), "partly"),
+    (_LOOP, "k2 = Identity (k)", "j = Identity (k) k2 = Identity (j)", "certified"),
+    (_LOOP, "k2 = Identity (k)", "k2 = Not (k)", "partly"),
+    (_LOOP, "k2 = Identity (k)", "k2 = Identity (t)", "partly"),
+    (_LOOP, "int64 i, bool k", "int64 j, bool k", "certified"),
+    # functions
+    (_CALLED, "q = Neg (p)", "a = Identity (p) q = Neg (a)", "certified"),
+    (_CALLED, "q = Neg (p)", "q = Abs (p)", "partly"),
+    (_CALLED, "F (p) => (q) { q = Neg (p) }", "F (x) => (y) { y = Neg (x) }", "certified"),
+    (_CALLED, "l.F (x)", "l.F (x, x)", "refused"),
+    (_CALLED, "y = l.F (x)", "a = Identity (x) y = l.F (a)", "certified"),
+    (_CALLED, "y = l.F (x)", "y = Neg (x)", "certified"),
+    (_CALLED.replace("Neg", "Softmax"), '["" : 23]', '["" : 12]', "partly"),
+    (_CALLED.replace("Neg", "Softmax"), '["" : 23]', '["" : 13]', "certified"),
+    (_CALLED.replace("Neg", "Softmax"), 'opset_import: ["" : 23]', 'opset_import: ["" : 23, "l" : 1]', "certified"),
+    # operators of which nothing is known
+    ("g (float[2] x) => (float[2] y) { y = l.Op (x) }", '"l" : 1', '"l" : 2', "partly"),
+    ("g (float[2] x) => (float[2] y) { y = l.Op (x) }", "(x)", "(x, x)", "partly"),
+    ("g (float[2] x) => (float[2] y) { y = l.Op (x) }", "l.Op", "l.Other", "partly"),
+    ("g (float[2] x) => (float[2] y) { y = l.Op <a = 1> (x) }", "a = 1", "a = 2", "partly"),
+    ("g (float[2] x) => (float[2] y) { y = l.Op (x) }", "x) }", "x) } ", "certified"),
+    ("g (float[2] x) => (float[2] y, float[2] z) { y = l.Op (x) z = Identity (y) }", "Identity (y)", "l.Op (x)", "partly"),
+    ("g (float[2] x) => (float[2] y, float[2] z) { y = Exp (x) z = Identity (y) }", "Identity (y)", "Exp (x)", "certified"),
+]  # fmt: skip
+
+
+def test_a_change_of_a_model_is_certified_or_not() -> None:
+    def compare(text: str, old: str, new: str, expected: str) -> None:
+        text = _FOREIGN + text
+        assert text.count(old) == 1, text.count(old)
+        assert outcome_of((text, text)) == "certified"
+        assert outcome_of((text, text.replace(old, new))) == expected
+
+    check_all(compare, _CHANGED)
+
+
+def test_a_function_that_calls_itself_is_refused() -> None:
+    text = _FOREIGN + _CALLED.replace("Neg (p)", "l.F (p)").replace('"" : 23]> F', '"" : 23, "l" : 1]> F')
+    model = onnx.parser.parse_model(text)
+    with pytest.raises(checker.RefusedError, match=r"^the functions of the model, written out, have"):
+        checker.check(model, model, certificate_between(model, model))
+
+
+@pytest.mark.parametrize("end", ["Cast <to = 16>", "Cast <to = 1>", "Neg"])
+def test_a_cast_of_many_moves_is_read(end: str) -> None:
+    """More moves, one after the other, than Python calls in each other."""
+    moves = " ".join(f"v{n + 1} = Transpose (v{n})" for n in range(600))
+    kind = {"Neg": "float16", "Cast <to = 1>": "float"}.get(end, "bfloat16")
+    text = f"{HEAD}g (float16[2, 2] v0) => ({kind}[2, 2] y) {{ {moves} y = {end} (v600) }}"
+    assert outcome_of((text, text)) == "certified"
