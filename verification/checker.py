@@ -494,7 +494,7 @@ class Terms:
             return self.move(x.op, args, x.attrs, (how.to, x.shape), x.out)
         elif x.op == "Cast" and x.args[0] is not None and collapses(x.args[0].dtype, x.attrs["how"], how):
             return self.cast(x.args[0], how, depth)
-        elif x.op != "Table" and values_of(x.dtype) is not None and how.to != x.dtype:
+        elif x.op != "Table" and values_of(x.dtype) is not None:
             return self.tabled(x, how.to, *converted(x.dtype, how))
         else:
             result = self.pointwise([x], lambda arrays: how.of(arrays[0], x.dtype), how.to)
@@ -1580,7 +1580,7 @@ class Reader:
             if proto.type == onnx.AttributeProto.GRAPH:
                 body = self._body(proto.g, node, args, env, scope)
                 attrs[name], bodies = f"body of {len(body)}", [*bodies, *body]
-            elif schema is None or name not in schema.attributes or proto != schema.attributes[name].default_value:
+            elif schema is None or proto != schema.attributes[name].default_value:
                 attrs[name] = attribute(proto)
         if domain == "" and node.op_type == "If" and args and args[0] is not None:
             if attrs.get("then_branch") != attrs.get("else_branch") or len(bodies) != 2 * len(node.output):
@@ -1624,7 +1624,7 @@ class Reader:
         """Return the operands, those that the schema wants to have one type in their common type."""
         formals = [port_at(schema.inputs, place).type_str for place in range(len(args))]
         for formal in {formal for formal in formals if formal.startswith("T")}:
-            places = [place for place, name in enumerate(formals) if name == formal and args[place] is not None]
+            places = [place for place, name in enumerate(formals) if name == formal]
             types = {arg.dtype for place in places if (arg := args[place]) is not None}
             common = common_type(types) if len(types) > 1 else None
             if common is not None:
@@ -1986,10 +1986,14 @@ def wrong_facts(before: onnx.ModelProto, after: onnx.ModelProto, first: Model, l
     old_types, claims = {value.name: value.type for value in before.graph.value_info}, dict[str, Dim]()
     for value in before.graph.input:
         claims |= {dim.dim_param: atom_of(dim.dim_param) for dim in value.type.tensor_type.shape.dim if dim.dim_param}
+
+    def is_kept(value: onnx.ValueInfoProto) -> bool:
+        return old_types.get(value.name) == value.type and first.values.get(value.name) is last.values.get(value.name)
+
     wrong = list[str]()
-    for value in after.graph.value_info:
+    for value in sorted(after.graph.value_info, key=is_kept, reverse=True):  # whose names of dimensions are claims too
         term = last.values.get(value.name)
-        if term is None or (old_types.get(value.name) == value.type and first.values.get(value.name) is term):
+        if term is None:
             continue
         new_type = value.type.tensor_type
         dims = new_type.shape.dim if new_type.HasField("shape") else None
@@ -2000,7 +2004,7 @@ def wrong_facts(before: onnx.ModelProto, after: onnx.ModelProto, first: Model, l
             holds = holds and (
                 not dim.dim_param or (size is not None and claims.setdefault(dim.dim_param, size) == size)
             )
-        wrong += [] if holds else [value.name]
+        wrong += [] if holds or is_kept(value) else [value.name]
     return wrong
 
 
@@ -2065,11 +2069,20 @@ def lines(report: Report) -> list[str]:
     return [f"certified in part: {report.steps - len(report.left)} of {report.steps} steps; not certified:", *rows]
 
 
-if __name__ == "__main__":
+def main(paths: Sequence[str]) -> int:
+    """Print what a check of three files found. Returns 0: certified, 3: in part, 1: refused, 2: not three files."""
+    if len(paths) != 3:
+        sys.stdout.write("usage: python checker.py BEFORE AFTER CERTIFICATE\n")
+        return 2
+    before, after, certificate = paths
     try:
-        result = check_files(*sys.argv[1:4])
-        sys.stdout.write("\n".join(lines(result)) + "\n")
-        sys.exit(0 if result.certified else 3)
-    except RefusedError as refusal:
-        sys.stdout.write(f"refused: {refusal}\n")
-        sys.exit(1)
+        report = check_files(before, after, certificate)
+    except (RefusedError, OSError) as error:
+        sys.stdout.write(f"refused: {error}\n")
+        return 1
+    sys.stdout.write("\n".join(lines(report)) + "\n")
+    return 0 if report.certified else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -437,6 +439,57 @@ def test_what_a_certificate_is_refused_for() -> None:
             checker.check(before, after, certificate)
 
     check_all(refuse, _REFUSED)
+
+
+def test_constants_on_the_way_are_known_and_of_their_type() -> None:
+    before, after = _model(), _model(_SMALL.replace("Neg", "Abs"))
+    stated = checker.state_of(before, {})["constant w"]
+    for text, match in (
+        ("1 abc", "^neither model nor the certificate has the constant abc$"),
+        (stated.replace("1 ", "11 ", 1), "^the constant w is not of its type$"),
+    ):
+        certificate = certificate_between(before, after)
+        for put in (stated, text):
+            step = {"pass": "forged", "rewrites": [], "edit": {"drop": [], "put": {"constant w": put}}}
+            certificate["steps"].insert(0, step)
+        with pytest.raises(checker.RefusedError, match=match):
+            checker.check(before, after, sealed(certificate))
+
+
+def test_files_are_checked_as_the_module_is_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is run as a script too, and says in one line why it refuses what is in a file."""
+    before, after, other = (_model(text) for text in (_SMALL, _SMALL.replace("z", "b"), _SMALL.replace("Neg", "Abs")))
+    for name, model in (("a", before), ("b", after), ("c", other)):
+        onnx.save(model, tmp_path / f"{name}.onnx")
+    for name, model in (("b", after), ("c", other)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(certificate_between(before, model)))
+    for name, text in (("words", "no JSON"), ("deep", "[" * 100_000), ("list", "[]"), ("broken", "{}")):
+        (tmp_path / f"{name}.json").write_text(text)
+    (tmp_path / "broken.onnx").write_bytes(b"no model")
+    (tmp_path / "folder").mkdir()
+    rows = [
+        (("a.onnx", "b.onnx", "b.json"), 0, "certified for all inputs: 1 step\n"),
+        (("a.onnx", "c.onnx", "c.json"), 3, "certified in part: 0 of 1 steps; not certified:\n  forged: no rule: y\n"),
+        (
+            ("a.onnx", "c.onnx", "b.json"),
+            1,
+            "refused: the steps do not lead to the output model: node b, node ",
+        ),
+        (("b.onnx", "b.onnx", "b.json"), 1, "refused: the step forged drops node z, which is not there\n"),
+        (("a.onnx", "b.onnx", "words.json"), 1, "refused: {}/words.json is no JSON: Expecting value"),
+        (("a.onnx", "b.onnx", "deep.json"), 1, "refused: {}/deep.json is no JSON: "),
+        (("a.onnx", "b.onnx", "list.json"), 1, "refused: this is no certificate\n"),
+        (("a.onnx", "b.onnx", "folder"), 1, "refused: {}/folder is not an ordinary file\n"),
+        (("folder", "b.onnx", "b.json"), 1, "refused: {}/folder is not an ordinary file\n"),
+        (("a.onnx", "folder", "b.json"), 1, "refused: {}/folder is not an ordinary file\n"),
+        (("broken.onnx", "b.onnx", "b.json"), 1, "refused: {}/broken.onnx cannot be read as a model: "),
+        (("a.onnx", "none.onnx", "b.json"), 1, "refused: {}/none.onnx cannot be read as a model: "),
+        (("a.onnx", "b.onnx", "none.json"), 1, "refused: [Errno 2] No such file or directory: "),
+        (("a.onnx", "b.onnx"), 2, "usage: python checker.py BEFORE AFTER CERTIFICATE\n"),
+    ]
+    for files, code, said in rows:
+        assert checker.main([str(tmp_path / file) for file in files]) == code
+        assert capsys.readouterr().out.startswith(said.replace("{}", str(tmp_path))), files
 
 
 _BODY = "y = If (c) <then_branch = t () => (float[2] a) { a = Neg (x) }, else_branch = e () => (THEN) { BODY }>"

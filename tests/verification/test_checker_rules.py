@@ -231,6 +231,11 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
     "a Reshape of a Reshape of a constant": ("g () => (float[A, B] y) <float[6] k = {1, 2, 3, 4, 5, 6}, float[2, 3] m = {1, 2, 3, 4, 5, 6}, int64[2] s = {2, 3}, int64[2] t = {3, 2}, int64[1] f = {6}>", 21, "y = Reshape (k, s)", ["y = Identity (m)", "a = Reshape (k, t) y = Reshape (a, s)", "a = Reshape (m, t) b = Reshape (a, f) y = Reshape (b, s)"], ["y = Reshape (k, t)"]),
     "a Reshape of a Reshape": ("g (float[2, N] x) => (float[A, B] y) <int64[2] f = {-1, 2}, int64[2] s = {2, -1}, int64[1] v = {-1}>", 21, "y = Identity (x)", ["a = Reshape (x, f) y = Reshape (a, s)", "a = Reshape (x, v) b = Reshape (a, f) y = Reshape (b, s)"], ["y = Reshape (x, f)", "a = Transpose (x) y = Reshape (a, s)"]),
     "an Expand of an Expand": ("g (float[2, 1] x) => (float[A, B] y) <int64[2] s = {2, 3}, int64[2] t = {1, 3}, int64[2] u = {2, 1}>", 21, "y = Expand (x, s)", ["y = Expand (x, t)", "a = Expand (x, u) y = Expand (a, t)"], ["y = Expand (x, u)"]),
+    "a choice of a value of unknown rank": (
+        "g (bool[2] c, float[2] x, int64[M] n) => (int64[A] s)", 21, "r = Reshape (x, n) y = Where (c, x, r) s = Shape (y)", ["r = Reshape (x, n) m = Identity (r) y = Where (c, x, m) s = Shape (y)"],
+        ["s = Constant <value_ints = [2]> ()", "r = Reshape (x, n) y = Where (c, r, x) s = Shape (y)"],
+    ),
+    "a choice of a value of another type": ("g (bool[2] c, float[2] x, double[2] z) => (float[2] y)", 21, "a = Cast <to = 1> (z) y = Where (c, x, a)", ["b = Cast <to = 1> (z) y = Where (c, x, b)"], ["y = Where (c, x, z)"]),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
         ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],
