@@ -440,7 +440,7 @@ class Terms:
         self.quantized: dict[Term, Term] = {}  # what QuantizeLinear makes, as floats
         self.moved: dict[Term, tuple[Term, Term]] = {}  # sums of integers and a zero point, which are exact
         self.undefined: dict[object, Term] = {}  # what the input model leaves undefined in part, and its definition
-        self.defined: set[Term] = set()  # what it defines by a Where
+        self.defined: set[Term] = set()  # what it computes
 
     def may_define(self, key: object, definition: Term) -> bool:
         """True if elements that are undefined may be given values: the input model gives them none either."""
@@ -1138,7 +1138,7 @@ class Call:
 
     def results(self) -> list[Term]:
         first, op = self.args[0] if self.args else None, self.node.op_type
-        if self.schema and self.domain == "" and first is not None and first.op != "absent" and not self.bodies:
+        if self.schema and self.domain == "" and first is not None and first.op != "absent":
             self.args = self.scalars() if op in BINARY else self.args
             rules = (RULES.get(op), ARITHMETIC.get(op), TABLED.get(op), Call.widened)
             result = next(
@@ -1431,9 +1431,10 @@ class Call:
 
     def unsigned(self, x: Term) -> Term:
         """Return x, or what differs from it in the sign of zeros alone: x before a zero is added."""
-        source, other = (*x.args, None, None)[:2]
-        if source is None or other is None or not other.is_constant or source.shape is None or source.shape != x.shape:
+        operands = [arg for arg in x.args if arg is not None]
+        if len(operands) != 2 or operands[0].shape is None or operands[0].shape != x.shape:
             return x
+        source, other = operands
         if x.op == "Add" and x.dtype in FLOATS and other.is_zero:
             return source
         return self.result_of(x.op, self.unsigned(source), other) if x.op in ("Max", "Min") else x
@@ -1591,7 +1592,7 @@ class Reader:
             zero = onnx.helper.make_tensor("", TensorProto.FLOAT, [1], [0.0])
             value = protos["value"].t if "value" in protos else zero
             args.append(self.terms.constant(elements_of(value), value.data_type))
-        elif schema is not None and domain == "" and len({arg.dtype for arg in args if arg is not None}) > 1:
+        elif schema is not None and domain == "":
             args = self.promoted(args, schema)
         types = [] if scope.path else [self.types.get(name) for name in node.output]
         kinds = [declared(kind, (node.output[0], out)) for out, kind in enumerate(types or [None] * len(node.output))]
@@ -1606,7 +1607,7 @@ class Reader:
         operands, results = args[: len(node.input)], self.call_results[key, opset]
         if schema and not all(map(allowed, types_of(schema), (operands, results))):
             self.doubts["types", key] = node.op_type
-        self.terms.defined |= {*results} if self.terms.is_first and node.op_type == "Where" else set()
+        self.terms.defined |= {*results} if self.terms.is_first else set()
         return results
 
     def _if(self, condition: Term, then: Term, otherwise: Term) -> Term:

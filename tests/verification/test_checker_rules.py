@@ -236,6 +236,110 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         ["s = Constant <value_ints = [2]> ()", "r = Reshape (x, n) y = Where (c, r, x) s = Shape (y)"],
     ),
     "a choice of a value of another type": ("g (bool[2] c, float[2] x, double[2] z) => (float[2] y)", 21, "a = Cast <to = 1> (z) y = Where (c, x, a)", ["b = Cast <to = 1> (z) y = Where (c, x, b)"], ["y = Where (c, x, z)"]),
+    "round_mode of float8e8m0": (
+        "g (float[N] x) => (float8e8m0[N] y)", 24, "y = Cast <to = 24> (x)", ['y = Cast <to = 24, round_mode = "up"> (x)'],
+        ['y = Cast <to = 24, round_mode = "down"> (x)', 'y = Cast <to = 24, round_mode = "nearest"> (x)'],
+    ),
+    "a bound of three operands before a cast to integers": (
+        "g (float[2] x, float[2] w) => (int32[2] y) <float h = {9}, float z = {0}>", 21, "a = Max (x, h, w) y = Cast <to = 6> (a)", [],
+        ["a = Max (x, h) y = Cast <to = 6> (a)", "a = Max (x, w) y = Cast <to = 6> (a)"],
+    ),
+    "a zero that broadcasts before a cast to integers": (
+        "g (float[2] x) => (int32[A, B] y) <float[3, 2] w = {0, 0, 0, 0, 0, 0}, float[1, 2] v = {0, 0}>", 21, "a = Add (x, w) y = Cast <to = 6> (a)", [],
+        ["y = Cast <to = 6> (x)", "a = Add (x, v) y = Cast <to = 6> (a)"],
+    ),
+    "a bound that is not known before a cast to integers": (
+        "g (float[2] x, float[2] w) => (int32[2] y) <float h = {9}, float z = {0}>", 21, "a = Max (x, w) y = Cast <to = 6> (a)", ["b = Add (x, z) a = Max (b, w) y = Cast <to = 6> (a)"],
+        ["a = Max (w, x) y = Cast <to = 6> (a)", "a = Min (x, w) y = Cast <to = 6> (a)", "y = Cast <to = 6> (x)"],
+    ),
+    "DequantizeLinear of int16": (
+        "g (int16[N] x) => (float[N] y) <float s = {0.3}, int16 z = {5}>", 21, "y = DequantizeLinear (x, s, z)", ["a = Cast <to = 1> (x) b = Cast <to = 1> (z) d = Sub (a, b) y = Mul (d, s)"],
+        ["a = Cast <to = 1> (x) y = Mul (a, s)", "a = Cast <to = 1> (x) b = Cast <to = 1> (z) d = Sub (b, a) y = Mul (d, s)"],
+    ),
+    "DequantizeLinear of int16 by a float16 scale": (
+        "g (int16[N] x) => (float16[N] y) <float16 s = {13517}>", 21, "y = DequantizeLinear (x, s)", [],
+        ["a = Cast <to = 1> (x) c = Cast <to = 1> (s) d = Mul (a, c) y = Cast <to = 10> (d)", "a = Cast <to = 10> (x) y = Mul (a, s)"],
+    ),
+    "DequantizeLinear of int8 by a float16 scale": (
+        "g (int8[N] x) => (float16[N] y) <float16 s = {13517}>", 21, "y = DequantizeLinear (x, s)", ["a = Cast <to = 1> (x) c = Cast <to = 1> (s) d = Mul (a, c) y = Cast <to = 10> (d)", "a = Cast <to = 10> (x) y = Mul (a, s)"],
+        ["a = Cast <to = 16> (x) y = Cast <to = 10> (a)"],
+    ),
+    "DequantizeLinear of int8 by a bfloat16 scale": (
+        "g (int8[N] x) => (bfloat16[N] y) <bfloat16 s = {16026}>", 21, "y = DequantizeLinear (x, s)", ["a = Cast <to = 1> (x) c = Cast <to = 1> (s) d = Mul (a, c) y = Cast <to = 16> (d)"],
+        ["a = Cast <to = 1> (x) y = Cast <to = 16> (a)"],
+    ),
+    "DequantizeLinear of float8": (
+        "g (float8e4m3fn[N] x) => (float[N] y) <float s = {0.3}>", 21, "y = DequantizeLinear (x, s)", ["a = Cast <to = 1> (x) y = Mul (a, s)"],
+        ["y = Cast <to = 1> (x)"],
+    ),
+    "DequantizeLinear to another type than its scale": (
+        "g (int8[N] x) => (float16[N] y) <float s = {0.3}>", 23, "y = DequantizeLinear <output_dtype = 10> (x, s)", [],
+        ["a = DequantizeLinear (x, s) y = Cast <to = 10> (a)", "a = DequantizeLinear <output_dtype = 1> (x, s) y = Cast <to = 10> (a)"],
+    ),
+    "DequantizeLinear to the type of its scale": (
+        "g (int8[N] x) => (float[N] y) <float s = {0.3}>", 23, "y = DequantizeLinear (x, s)", ["y = DequantizeLinear <output_dtype = 1> (x, s)", "y = DequantizeLinear <output_dtype = 0> (x, s)"],
+        [],
+    ),
+    "DequantizeLinear with a zero point of unknown shape": (
+        "g (int8[N] x, int8[1] z, int64[M] n) => (float[N] y) <float s = {0.5}>", 21, "r = Reshape (z, n) y = DequantizeLinear (x, s, r)", [],
+        ["y = DequantizeLinear (x, s)", "y = DequantizeLinear (x, s, z)", "a = Cast <to = 1> (x) y = Mul (a, s)"],
+    ),
+    "QuantizeLinear with a zero point of unknown shape": (
+        "g (float[N] x, int8[1] z, int64[M] n) => (int8[N] y) <float s = {0.5}>", 21, "r = Reshape (z, n) y = QuantizeLinear (x, s, r)", [],
+        ["y = QuantizeLinear (x, s, z)"],
+    ),
+    "QuantizeLinear in another precision": (
+        "g (float[N] x) => (uint8[N] y) <float s = {0.3}>", 23, "y = QuantizeLinear (x, s)", ["y = QuantizeLinear <precision = 1> (x, s)", "y = QuantizeLinear <precision = 0> (x, s)", "y = QuantizeLinear <output_dtype = 2> (x, s)"],
+        ["y = QuantizeLinear <precision = 10> (x, s)", "y = QuantizeLinear <precision = 16> (x, s)"],
+    ),
+    "indices before they were wider": (
+        "g (float[N] x, int32[M] i) => (float[M] y)", 21, "y = Gather (x, i)", ["j = Cast <to = 7> (i) y = Gather (x, j)"],
+        ["j = Cast <to = 5> (i) k = Cast <to = 7> (j) y = Gather (x, k)", "j = Neg (i) y = Gather (x, j)"],
+    ),
+    "indices before they were narrower": (
+        "g (float[N] x, int64[M] i) => (float[M] y)", 21, "y = Gather (x, i)", [],
+        ["j = Cast <to = 6> (i) y = Gather (x, j)"],
+    ),
+    "indices of elements before they were wider": (
+        "g (float[N] x, int32[M] i) => (float[M] y)", 21, "y = GatherElements (x, i)", ["j = Cast <to = 7> (i) y = GatherElements (x, j)"],
+        ["y = Gather (x, i)"],
+    ),
+    "a sum with a value of unknown rank": (
+        "g (float[2] x, int64[M] n) => (int64[A] s)", 21, "r = Reshape (x, n) y = Add (x, r) s = Shape (y)", [],
+        ["s = Constant <value_ints = [2]> ()", "s = Shape (x)"],
+    ),
+    "a sum before opset 7": (
+        "g (float[2, 3] x, float[2] z) => (int64[A] s)", 6, "y = Add <axis = 0, broadcast = 1> (x, z) s = Shape (y)", ["s = Shape (x)"],
+        ["y = Transpose (x) s = Shape (y)"],
+    ),
+    "sums of floats, in any order": (
+        "g () => (float y) <float[3] k = {0.1, 0.2, 0.3}, float n = {0.6}, float m = {0.6000001}>", 12, "y = ReduceSum <keepdims = 0> (k)", [],
+        ["y = Identity (n)", "y = Identity (m)"],
+    ),
+    "sums of integers": (
+        "g () => (int32 y) <int32[3] k = {1, 2, 2147483647}, int32 n = {-2147483646}, int32 m = {2147483647}>", 12, "y = ReduceSum <keepdims = 0> (k)", ["y = Identity (n)"],
+        ["y = Identity (m)"],
+    ),
+    "a remainder that is not known": (
+        "g (float[N] x) => (int64[1] y) <int64[1] two = {2}>", 21, "s = Shape (x) a = Neg (s) y = Mod (a, two)", [],
+        ["s = Shape (x) a = Neg (s) y = Mod <fmod = 1> (a, two)", "s = Shape (x) y = Mod (s, two)"],
+    ),
+    "a table that is looked up at places of two axes": (
+        "g (uint8[2, 2] x) => (float[A, B] y) <float[256] t = {" + ", ".join(map(str, range(256))) + "}>", 21, "y = Cast <to = 1> (x)", ["i = Cast <to = 7> (x) y = Gather (t, i)"],
+        ["i = Cast <to = 7> (x) y = GatherElements (t, i)"],
+    ),
+    "int16 that is dequantized as a constant": (
+        "g () => (float16[1] y) <int16[1] k = {2049}, float16 s = {14438}, float16[1] n = {26727}, float16[1] m = {26728}, float16[1] o = {26726}>", 21, "y = DequantizeLinear (k, s)", [],
+        ["y = Identity (n)", "y = Identity (m)", "y = Identity (o)"],
+    ),
+    "Split into parts": (
+        "g (float[4] x) => (float[2] y)", 18, "y, z = Split <num_outputs = 2> (x)", [],
+        ["z, y = Split <num_outputs = 2> (x)"],
+    ),
+    "a zero that is added to a value of unknown rank before a cast to integers": (
+        "g (float[2] x, int64[M] n) => (int32[A, B] y) <float[2] w = {0, 0}>", 21, "r = Reshape (x, n) a = Add (r, w) y = Cast <to = 6> (a)", [],
+        ["r = Reshape (x, n) y = Cast <to = 6> (r)"],
+    ),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
         ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],
@@ -265,6 +369,19 @@ _VERSIONS = [
     ("y = Softmax (x)", 12, 13, False),
     ("y = Add (x, x)", 6, 7, False),
     *((f"q = Cast <to = {to}> (x) y = Cast <to = 1> (q)", 23, 24, to in (17, 19)) for to in (17, 18, 19, 20)),
+    *(
+        (
+            f"o = Constant <value_float = 0.0> () a = Constant <value_float = 0.5> () z = Cast <to = {to}> (o) q = QuantizeLinear (x, a, z) y = Cast <to = 1> (q)",
+            23,
+            24,
+            to in (17, 19),
+        )
+        for to in (17, 18, 19, 20)
+    ),
+    *(
+        ("a = Constant <value_float = 0.5> () q = QuantizeLinear (x, a) y = Cast <to = 1> (q)", old, old + 1, old > 10)
+        for old in (10, 12)
+    ),
     *((f"q = Cast <to = {to}, saturate = 0> (x) y = Cast <to = 1> (q)", 23, 24, True) for to in (17, 18, 19, 20)),
 ]
 
