@@ -982,7 +982,8 @@ def symbolic(op: str, dtype: int, elements: Sequence[Any]) -> Any:
             return below == (op == "Less")
         if op in ("Greater", "LessOrEqual") and (above or (is_size and at_most(a, b))):
             return above == (op == "Greater")
-    natural = dtype in SIZES and op in ("Div", "Mod", "Max", "Min") and at_most(0, a) and at_most(1, b)
+    natural = dtype in SIZES and op in ("Div", "Mod", "Max", "Min") and at_most(1, b)
+    natural = natural and all(at_most(0, element) for element in elements)
     return atom_of((op, dtype, elements), "<" if natural else "number")
 
 

@@ -171,6 +171,8 @@ def test_what_operators_give_for_numbers_that_are_not_known() -> None:
     others = [("Div", _U, 2), ("Mod", _N, -2), ("Max", _U, _N), ("Pow", _N, 2), ("Min", _N, _K), ("Div", _N, _K)]
     assert not any(checker.at_most(0, checker.symbolic(op, checker.INT64, [a, b])) for op, a, b in others)
     assert not checker.at_most(0, checker.symbolic("Div", TensorProto.INT8, [_N, 2]))
+    assert checker.at_most(0, checker.symbolic("Min", checker.INT64, [_N, _K, _M]))
+    assert not checker.at_most(0, checker.symbolic("Min", checker.INT64, [_N, _U, _M]))
     assert isinstance(checker.symbolic("Less", TensorProto.INT8, [_N, _N + 1]), Poly)
     assert isinstance(checker.symbolic("Equal", TensorProto.INT8, [_N, 0]), Poly)
     assert isinstance(checker.symbolic("Add", TensorProto.FLOAT, [_N, 0]), Poly)

@@ -340,6 +340,18 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         "g (float[2] x, int64[M] n) => (int32[A, B] y) <float[2] w = {0, 0}>", 21, "r = Reshape (x, n) a = Add (r, w) y = Cast <to = 6> (a)", [],
         ["r = Reshape (x, n) y = Cast <to = 6> (r)"],
     ),
+    "the least of three numbers": (
+        "g (float[N] x, float[M] z) => (bool[1] y) <int64[1] o = {0}, bool[1] t = {1}>", 21, "h = Shape (x) w = Shape (z) d = Sub (h, w) m = Min (h, d, h) y = GreaterOrEqual (m, o)", [],
+        ["y = Identity (t)", "h = Shape (x) w = Shape (z) m = Min (h, w, h) y = GreaterOrEqual (m, o)"],
+    ),
+    "the least of sizes": (
+        "g (float[N] x, float[M] z) => (bool[1] y) <int64[1] o = {0}, bool[1] t = {1}>", 21, "y = Identity (t)", ["h = Shape (x) w = Shape (z) m = Min (h, w) y = GreaterOrEqual (m, o)", "h = Shape (x) w = Shape (z) m = Min (h, w, h) y = GreaterOrEqual (m, o)"],
+        ["h = Shape (x) w = Shape (z) d = Sub (h, w) m = Min (d, h) y = GreaterOrEqual (m, o)", "h = Shape (x) w = Shape (z) d = Sub (h, w) m = Min (h, d) y = GreaterOrEqual (m, o)"],
+    ),
+    "the greatest of sizes": (
+        "g (float[N] x, float[M] z) => (bool[1] y) <int64[1] o = {0}, bool[1] t = {1}>", 21, "y = Identity (t)", ["h = Shape (x) w = Shape (z) m = Max (h, w) y = GreaterOrEqual (m, o)"],
+        [],
+    ),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
         ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],
