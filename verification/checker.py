@@ -1176,7 +1176,7 @@ class Call:
         exact = exact | {*INTEGERS} if op == "DequantizeLinear" else exact
         computable = all(arg is None or (arg.is_constant and arg.dtype in exact) for arg in args)
         if op in EVALUATED and self.opset >= 7 and computable and kinds[0][0]:
-            arrays = [arg.array for arg in args if arg is not None and arg.array is not None]
+            arrays = [array for array in arrays_of(args) if array is not None]
             size = np.broadcast_shapes(*(array.shape for array in arrays)) if op in CHOOSING else ()
             array = terms.evaluated(op, arrays_of(args), attrs, kinds[0][1])
             if array is not None and not ambiguous(op, arrays, size).any():

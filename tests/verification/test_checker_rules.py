@@ -352,6 +352,34 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         "g (float[N] x, float[M] z) => (bool[1] y) <int64[1] o = {0}, bool[1] t = {1}>", 21, "y = Identity (t)", ["h = Shape (x) w = Shape (z) m = Max (h, w) y = GreaterOrEqual (m, o)"],
         [],
     ),
+    "integer division": (
+        "g () => (int32[2] y) <int32[2] a = {-7, 7}, int32[2] b = {2, -2}, int32[2] t = {-3, -3}, int32[2] f = {-4, -4}>", 21, "y = Div (a, b)", ["y = Identity (t)"],
+        ["y = Identity (f)"],
+    ),
+    "integer remainder": (
+        "g () => (int32[2] y) <int32[2] a = {-7, 7}, int32[2] b = {2, -2}, int32[2] p = {1, -1}, int32[2] c = {-1, 1}>", 21, "y = Mod (a, b)", ["y = Identity (p)"],
+        ["y = Identity (c)", "y = Mod <fmod = 1> (a, b)"],
+    ),
+    "integer remainder, fmod": (
+        "g () => (int32[2] y) <int32[2] a = {-7, 7}, int32[2] b = {2, -2}, int32[2] p = {1, -1}, int32[2] c = {-1, 1}>", 21, "y = Mod <fmod = 1> (a, b)", ["y = Identity (c)"],
+        ["y = Identity (p)"],
+    ),
+    "division of least": (
+        "g () => (int32[1] y) <int32[1] a = {-2147483648}, int32[1] b = {-1}, int32[1] t = {-2147483648}, int32[1] f = {2147483647}>", 21, "y = Div (a, b)", ["y = Identity (t)"],
+        ["y = Identity (f)"],
+    ),
+    "BitCast of 4 bits to a byte": (
+        "g (int4[N] x) => (uint8[N] y) <uint8 m = {15}>", 26, "a = Cast <to = 2> (x) y = BitwiseAnd (a, m)", ["b = Cast <to = 6> (x) a = Cast <to = 2> (b) y = BitwiseAnd (a, m)"],
+        ["y = BitCast <to = 2> (x)"],
+    ),
+    "BitCast of a byte to 4 bits": (
+        "g (uint8[N] x) => (int4[N] y)", 26, "y = Cast <to = 22> (x)", [],
+        ["y = BitCast <to = 22> (x)"],
+    ),
+    "BitCast to another width": (
+        "g (uint8[N] x) => (uint16[N] y)", 26, "y = Cast <to = 4> (x)", [],
+        ["y = BitCast <to = 4> (x)"],
+    ),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
         ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],
