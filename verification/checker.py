@@ -418,6 +418,11 @@ class Term:
 Operands = Sequence[Term | None]
 
 
+def conversion_of(x: Term) -> Conversion | None:
+    """Return the conversion that a Cast is; None for one in another rounding mode, and for other operators."""
+    return x.attrs.get("how") if x.op == "Cast" else None
+
+
 def arrays_of(args: Operands) -> list[Array | None]:
     return [None if arg is None else arg.array for arg in args]
 
@@ -492,7 +497,7 @@ class Terms:
             cast = {place: self.cast(arg, how, depth + 1) for place in places if (arg := x.args[place]) is not None}
             args = [cast.get(place, arg) for place, arg in enumerate(x.args)]
             return self.move(x.op, args, x.attrs, (how.to, x.shape), x.out)
-        elif x.op == "Cast" and x.args[0] is not None and collapses(x.args[0].dtype, x.attrs["how"], how):
+        elif (before := conversion_of(x)) and x.args[0] is not None and collapses(x.args[0].dtype, before, how):
             return self.cast(x.args[0], how, depth)
         elif x.op != "Table" and values_of(x.dtype) is not None:
             return self.tabled(x, how.to, *converted(x.dtype, how))
@@ -808,7 +813,8 @@ class Followed:
         """Return the least and the greatest element that an operator may give, or one, and where it is defined."""
         source = args[0].dtype
         if x.op == "Cast":
-            return x.attrs["how"].of(arrays[0], source)
+            how = conversion_of(x)
+            return how and how.of(arrays[0], source)
         if x.op == "BitCast":
             # what bits a computed NaN has is not said
             has_exact_bits = args[0] is self.root or (arrays[0] == arrays[0]).all()

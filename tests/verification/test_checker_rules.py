@@ -380,6 +380,14 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         "g (uint8[N] x) => (uint16[N] y)", 26, "y = Cast <to = 4> (x)", [],
         ["y = BitCast <to = 4> (x)"],
     ),
+    "a cast of what is cast in another rounding mode": (
+        "g (float[N] x) => (float[N] y)", 24, 'a = Cast <to = 24, round_mode = "down"> (x) y = Cast <to = 1> (a)', ['a = Cast <to = 24, round_mode = "down"> (x) b = Identity (a) y = Cast <to = 1> (b)'],
+        ["a = Cast <to = 24> (x) y = Cast <to = 1> (a)", 'a = Cast <to = 24, round_mode = "nearest"> (x) y = Cast <to = 1> (a)'],
+    ),
+    "codes of what is cast in another rounding mode": (
+        "g (float[N] x) => (uint8[N] y)", 26, 'a = Cast <to = 24, round_mode = "down"> (x) y = BitCast <to = 2> (a)', ['b = Identity (x) a = Cast <to = 24, round_mode = "down"> (b) y = BitCast <to = 2> (a)'],
+        ["a = Cast <to = 24> (x) y = BitCast <to = 2> (a)"],
+    ),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
         ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],

@@ -549,6 +549,29 @@ def test_promotion_that_depends_on_what_is_written_as_a_constant(
     assert proven(*pair, rules=rules) == of_inputs
 
 
+_INPUT = "g (float[2] x, {}) => (float[2] y) {{ y = Add (x, d) }}"
+_ENTERING = [  # how two models declare an input, and whether it is one
+    ("float[N] d", "float[N] d", True),
+    ("float[N] d", "float[M] d", True),
+    ("float[N] d", "float[2] d", True),
+    ("float[N] d", "float[] d", True),
+    ("float[N] d", "double[N] d", False),
+    ("float[N] d", "float16[N] d", False),
+    ("float[2] d = {1, 2}", "float[2] d = {1, 2}", True),
+    ("float[2] d = {1, 2}", "float[2] d = {1, 3}", False),
+    ("float[2] d = {1, 2}", "float[2] d", False),
+    ("float[2] d", "float[2] d = {1, 2}", False),
+]
+
+
+def test_inputs_of_one_type_and_default_are_one() -> None:
+    def compare(one: str, other: str, equal: bool) -> None:
+        a, b = (parsed(_INPUT.format(declared)) for declared in (one, other))
+        assert proven(a, b) == equal
+
+    check_all(compare, _ENTERING)
+
+
 def test_promotion_that_is_refused_or_not_asked_for() -> None:
     head = "g (int64[N] x, float[N] z) => (float[N] y)"
     pair = parsed(f"{head} {{ y = Add (x, z) }}"), parsed(f"{head} {{ c = Cast <to = 1> (x) y = Add (c, z) }}")

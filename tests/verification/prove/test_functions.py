@@ -56,6 +56,23 @@ BODIES = {
     ),
     "bounds": ("float", "float", f"{_K} y = Clip (x, , k)"),
     "a move": ("float", "float", f"{_K} s = Constant <value_ints = [-1]> () a = Div (x, k) y = Reshape (a, s)"),
+    **{
+        f"a cast that rounds {mode}": (
+            "float",
+            "float",
+            f'{_K} a = Max (x, k) b = Cast <to = 24, round_mode = "{mode}"> (a) y = Cast <to = 1> (b)',
+        )
+        for mode in ("up", "down", "nearest")
+    },
+    **{
+        f"a cast with saturate {saturate}": (
+            "double",
+            "float",
+            f"k = Constant <value = double {{1e30}}> () a = Abs (x) b = Mul (a, k) m = Max (b, k)"
+            f' c = Cast <to = 24, saturate = {saturate}, round_mode = "down"> (m) y = Cast <to = 1> (c)',
+        )
+        for saturate in (0, 1)
+    },
     "a shift": ("uint32", "uint32", 'k = Constant <value = uint32 {3}> () y = BitShift <direction = "RIGHT"> (x, k)'),
 }
 
@@ -83,6 +100,17 @@ def test_a_function_gives_what_the_model_gives(name: str) -> None:
     assert (same | (expected.array != expected.array)).all()
     assert term in functions.path(term)
     assert root not in functions.path(term)
+
+
+def test_infinities_to_fnuz_are_the_largest_number_since_opset_24() -> None:
+    for opset, saturate, expected in ((23, 1, np.nan), (23, 0, np.nan), (24, 1, -240), (24, 0, np.nan)):
+        text = f"""<ir_version: 10, opset_import: ["" : {opset}]> g (double[N] x) => (float8e4m3fnuz[N] y)
+            {{ y = Cast <to = 18, saturate = {saturate}> (x) }}"""
+        model = as_model(onnx.parser.parse_model(text))
+        proof = prove(model, as_model(onnx.parser.parse_model(text.replace("N] y", "N] z").replace("y =", "z ="))))
+        _, function = Functions(proof.terms).of(proof.ours.outputs["y"])
+        array, _ = run(proof.terms, function, np.array([1, -np.inf]), {})
+        assert np.array_equal(array.astype(float), [1, expected], equal_nan=True), (opset, saturate)
 
 
 @pytest.mark.parametrize(("count", "is_whole"), [(1, True), (63, True), (64, False), (71, False)])
