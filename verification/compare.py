@@ -162,7 +162,7 @@ def interfaces(a: onnx_ir.Model, b: onnx_ir.Model, accept: Collection[str] = ())
             undeclared = port == "output" and None in (value.type, counterpart.type)
             other_type = value.type != counterpart.type and not undeclared
             recoding = _recoding(value.dtype, counterpart.dtype) if other_type and accepted else None
-            if recoding is not None and not (port == "output" and other_shape):
+            if recoding is not None and not other_shape:
                 recoded[value.name or ""] = recoding
             if (other_shape or (other_type and recoding is None)) and port == "output":
                 pending[value.name or ""] = text
@@ -196,7 +196,7 @@ def _recoding(a: DataType | None, b: DataType | None) -> Recoding | None:
     ):
         return None
     own_row, other_row = element_type(a), element_type(b)
-    coded = own_row.kind is Kind.FLOATING or (own_row.kind is Kind.INTEGER and own_row.signed and own_row.bits < _BYTE)
+    coded = own_row.kind is Kind.FLOATING or (own_row.signed and own_row.bits < _BYTE)
     if coded and other_row.kind is Kind.INTEGER and not other_row.signed and other_row.bits == 8 * a.numpy().itemsize:
         return Recoding(a, b, "code")
     return Recoding(a, b, "wider") if embeds(a, b) else Recoding(a, b, "narrower") if embeds(b, a) else None
