@@ -403,8 +403,17 @@ class Term:
     array: Array | None = None
 
     @property
+    def known(self) -> Array | None:
+        """The elements, if all of them are numbers."""
+        return None if self.array is None or self.array.dtype == object else self.array
+
+    @property
     def is_constant(self) -> bool:
-        return self.array is not None and self.array.dtype != object
+        return self.known is not None
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.is_constant and self.shape == ()
 
     @property
     def is_zero(self) -> bool:
@@ -486,8 +495,8 @@ class Terms:
             return self.quantized[x]
         if not {x.dtype, how.to} <= NUMBERS or how.to == SCALE:
             return self.term("Cast", [x], {"how": how}, (how.to, x.shape))
-        if x.array is not None and x.is_constant:
-            array, defined = how.of(x.array, x.dtype)
+        if x.known is not None:
+            array, defined = how.of(x.known, x.dtype)
             if defined.all():
                 return self.constant(array, how.to)
         elif x.array is not None:
@@ -529,7 +538,7 @@ class Terms:
 
         The value has at most 16 bits, or the operands are tables of it.
         """
-        varying = [arg for arg in args if not (arg.array is not None and arg.is_constant and arg.array.ndim == 0)]
+        varying = [arg for arg in args if not arg.is_scalar]
         first, by_source = varying[0] if varying else args[0], {} if by_source is None else by_source
         if first.op in MOVES and len(varying) == 1 and depth < DEEPEST:
             moved = dict(enumerate(first.args))
@@ -544,8 +553,10 @@ class Terms:
             return self.move(first.op, list(moved.values()), first.attrs, (to, first.shape), first.out)
         roots = {arg.args[0] if arg.op == "Table" else arg for arg in varying}
         root = roots.pop() if len(roots) == 1 else None
-        constant = root is not None and root.is_constant and len(args) == 1
-        if root is None or (root.array is not None and not constant):
+        if root is None:
+            return None
+        constant = root.is_constant and len(args) == 1
+        if root.array is not None and not constant:
             return None
         values = root.array if constant else values_of(root.dtype)
         if values is None and not self.tables.keys() >= {*varying}:
@@ -735,7 +746,7 @@ def gather(x: Term, root: Term | None, chain: list[Term]) -> None:
     if x in chain or len(chain) > LONGEST:
         return
     for arg in x.args if x is not root and x.op in CHAINED else ():
-        if arg is not None and not (arg.is_constant and arg.shape == ()):
+        if arg is not None and not arg.is_scalar:
             gather(arg, root, chain)
     chain.append(x)
 
@@ -767,8 +778,8 @@ class Followed:
 
     def cells(self, x: Term) -> Cells | None:
         """Return the cells of a term; None if they are not known."""
-        if x.array is not None and x.is_constant and x.array.ndim == 0:
-            return Cells(x.array, x.array, np.ones((), bool))
+        if x.known is not None and x.is_scalar:
+            return Cells(x.known, x.known, np.ones((), bool))
         if x not in self.by_term:
             self.by_term[x] = self._cells(x)
         return self.by_term[x]
@@ -1216,8 +1227,8 @@ class Call:
             names |= {repr(dim): dim for dim in arg.shape or ()}
             dims = None if arg.shape is None else [dim if isinstance(dim, int) else repr(dim) for dim in arg.shape]
             types[name] = onnx.helper.make_tensor_type_proto(arg.dtype, dims)
-            if arg.array is not None and arg.is_constant and arg.array.size <= 64:
-                data[name] = onnx.numpy_helper.from_array(arg.array, name)
+            if arg.known is not None and arg.known.size <= 64:
+                data[name] = onnx.numpy_helper.from_array(arg.known, name)
         wrong = self.attrs.get("num_outputs", count) != count or self.attrs.get("batch_dims", 0) < 0
         if self.bodies or wrong:  # onnx 1.23 takes these sizes unchecked, and would crash
             return by_schema
@@ -1271,8 +1282,8 @@ class Call:
 
     def look_up(self, x: Term) -> Term | None:
         """Gather from a vector that is known, by a value of at most 16 bits."""
-        data, places = x.array, self.args[1]
-        if data is None or not x.is_constant or data.ndim != 1 or places is None or self.attrs.get("axis", 0):
+        data, places = x.known, self.args[1]
+        if data is None or data.ndim != 1 or places is None or self.attrs.get("axis", 0):
             return None
         if places.dtype not in SIZES or (self.node.op_type == "GatherElements" and len(places.shape or ()) != 1):
             return None
@@ -1382,8 +1393,8 @@ class Call:
             self.terms.constant(np.array(limit, np.float32), TensorProto.FLOAT) for limit in (*ends, 0)
         )
         shift = float_zero if zero is None else self.terms.cast(zero, wide)
-        if shift.array is not None and shift.is_constant:  # what is clipped, before the zero point is added
-            limits = [self.terms.constant(end.array - shift.array, TensorProto.FLOAT) for end in (low, high)]
+        if shift.known is not None:  # what is clipped, before the zero point is added
+            limits = [self.terms.constant(end.array - shift.known, TensorProto.FLOAT) for end in (low, high)]
         else:
             limits = [zero, low, high]
         operands = [self.terms.cast(self.terms.cast(arg, Conversion(precision)), wide) for arg in (x, scale)]
@@ -1393,8 +1404,8 @@ class Call:
         if not self.terms.may_define((x, scale, precision, *limits), steps):
             return None
         integral = steps if zero is None else self.result_of("Add", steps, shift)
-        if integral.array is not None and integral.is_constant:  # of whose zeros the sign is lost
-            return self.terms.constant(Conversion(to).of(np.clip(integral.array, *ends), TensorProto.FLOAT)[0], to)
+        if integral.known is not None:  # of whose zeros the sign is lost
+            return self.terms.constant(Conversion(to).of(np.clip(integral.known, *ends), TensorProto.FLOAT)[0], to)
         result = self.terms.cast(self.result_of("Max", self.result_of("Min", integral, high), low), Conversion(to))
         if result.op == "Cast" and len(limits) == 2:
             steps = self.result_of("Max", self.result_of("Min", steps, limits[1]), limits[0])
@@ -1878,7 +1889,7 @@ class Checker:
 
     def _repaired(self, old: str, new: str, after: Model) -> bool:
         """True if an output is declared as its value is, or an input of a small type is now its code."""
-        if old.isdecimal() and new.isdecimal():  # the IR version, of which no later one is a restriction
+        if new.isdecimal():  # the IR version, of which no later one is a restriction
             return int(old) <= int(new) <= onnx.IR_VERSION
         name = new.rpartition(" ")[0]
         if not name or name != old.rpartition(" ")[0]:

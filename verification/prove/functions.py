@@ -106,11 +106,11 @@ def _operands(term: Term) -> list[Term]:
     varying = [arg for arg in term.args if arg is not None and not arg.is_constant]
     if term.op in _GATHERS:
         table = term.args[0]
-        is_vector = table is not None and table.array is not None and table.is_constant and table.array.ndim == 1
+        is_vector = table is not None and table.known is not None and table.known.ndim == 1
         return varying if is_vector and len(varying) == 1 else []
-    constants = [arg for arg in term.args if arg is not None and arg.array is not None and arg.is_constant]
+    constants = [arg.known for arg in term.args if arg is not None and arg.known is not None]
     fits = term.op in _BY_ELEMENT and term.attrs.keys() <= _SETTINGS and term.out == 0
-    return varying if fits and all(arg.array is not None and arg.array.size == 1 for arg in constants) else []
+    return varying if fits and all(array.size == 1 for array in constants) else []
 
 
 def run(terms: Terms, function: Term, elements: Array, done: dict[Term, Run]) -> Run:
@@ -127,9 +127,9 @@ def run(terms: Terms, function: Term, elements: Array, done: dict[Term, Run]) ->
 def _run(terms: Terms, function: Term, elements: Array, done: dict[Term, Run]) -> Run:
     if function.op == "source":
         return elements, None
-    if function.array is not None and function.is_constant:
-        is_table = function.array.ndim == 1 and function.array.size > 1
-        return function.array if is_table else function.array.reshape(()), None
+    if function.known is not None:
+        is_table = function.known.ndim == 1 and function.known.size > 1
+        return function.known if is_table else function.known.reshape(()), None
     runs = {place: run(terms, arg, elements, done) for place, arg in enumerate(function.args) if arg is not None}
     arrays: list[Any] = [array for array, _ in runs.values()]
     masks = [mask for _, mask in runs.values() if mask is not None]
