@@ -277,7 +277,7 @@ def _bound(interval: Interval, extremes: _Extremes | None) -> Bound:
     refuted = bool(interval.assumes) and extremes is not None and _refutes(extremes, low, high)
     if interval.finite and interval.bounded and not refuted:
         how = "proven"
-    elif extremes is not None and (measured is not None or extremes.nan):
+    elif extremes is not None:
         how, may_be_nan, least = "measured", extremes.nan, 0.0
         low, high = measured or (low, high)
     assumes = tuple(sorted(interval.assumes)) if how == "proven" else ()

@@ -12,6 +12,7 @@ import pytest
 from onnx_ir import DataType
 
 import castsmith
+from castsmith.ir.errors import OpsetError
 from castsmith.numerics.critical import every_value
 from castsmith.numerics.errors import OptionError
 from castsmith.verification.bounds import Bound, Bounds, Excess, How, _both, exceeding  # pyright: ignore[reportPrivateUsage]
@@ -225,6 +226,60 @@ def test_values_of_one_name_have_the_wider_bound() -> None:
         assert (bound.low, bound.high, bound.may_be_nan) == (0.0, 4.0, True)
         unknown = bounded(text.format(*pair))["a"]
         assert (unknown.how, unknown.depends_on) == ("unknown", ("x",))
+
+
+def test_sources_and_makers() -> None:
+    """Of a call, the output of the function at the same place; what is left out is no source."""
+    text = (
+        HEAD.replace("]>", ', "l" : 1]>')
+        + """g (float[2] x, float[2] z) => (float[2] y, float[2] w, float[2] v) {
+        [call] y, w = l.f (x, z) v = Clip (x, , top) top = Constant <value_float = 2.0> () }
+        <domain: "l", opset_import: ["" : 23]> f (p, q) => (r, s) { r = Neg (p) s = Abs (q) }"""
+    )
+    found = castsmith.bounds(onnx.parser.parse_model(text))
+    assert found.sources["y"] == ("x", "z", "l::f/r")
+    assert found.sources["w"] == ("x", "z", "l::f/s")
+    assert found.sources["v"] == ("x", "top")
+    assert found.makers["y"] == found.makers["w"] == "call (f)"
+    assert found.makers["v"] == "v (Clip)"
+    page = found._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    assert page.count("<td>float</td>") == len(found)
+
+
+def test_operands_of_two_types_are_promoted_as_the_rules_say() -> None:
+    text = "g (int64[2] n, float[2] x) => (y) { y = Add (n, x) }"
+    unsafe, numpy = castsmith.PromotionRules(promote_unsafe=True), castsmith.PromotionRules.preset("numpy")
+    rows = ((None, None), (unsafe, DataType.FLOAT), (numpy, DataType.DOUBLE), ("torch", DataType.FLOAT))
+    for promotion, expected in rows:
+        bound = bounded(text, ranges={"n": (0, 4), "x": (-1, 1)}, promotion=promotion).get("y")
+        assert (None if bound is None else bound.dtype) == expected
+
+
+def test_an_opset_that_is_not_known_is_refused() -> None:
+    with pytest.raises(OpsetError):
+        castsmith.bounds(onnx.parser.parse_model(HEAD.replace("23", "99") + _PLAIN))
+
+
+def test_a_declared_range_holds_whatever_is_measured_and_an_assumed_one_does_not() -> None:
+    sets = {"x": np.array([5, 1], np.float32), "z": np.zeros(2, np.float32), "n": np.zeros(2, np.int64)}
+    bound = bounded(_PLAIN, inputs=sets, ranges={"x": (-1, 3), "z": (0, 1)})["a"]
+    assert (bound.how, bound.low, bound.high, bound.measured) == ("proven", -3.0, 1.0, (-5.0, -1.0))
+    masked = "g (int64[2] mask) => (float[2] y) { y = Cast <to = 1> (mask) }"
+    assumed = ("mask is 0 or 1, as its name says",)
+    for numbers, how, ends, assumes in (
+        (None, "proven", (0.0, 1.0), assumed),
+        ([0, 1], "proven", (0.0, 1.0), assumed),
+        ([0, 2], "measured", (0.0, 2.0), ()),
+        ([-1, 1], "measured", (-1.0, 1.0), ()),
+    ):
+        inputs = None if numbers is None else {"mask": np.array(numbers, np.int64)}
+        bound = bounded(masked, inputs=inputs)["y"]
+        assert (bound.how, (bound.low, bound.high), bound.assumes) == (how, ends, assumes), numbers
+
+
+def test_only_floating_point_types_hold_numbers() -> None:
+    with pytest.raises(OptionError, match=r"^expected a floating-point type, got int8\.$"):
+        exceeding(bounds_of(of(1.0)), "int8")
 
 
 def test_two_bounds_of_one_name() -> None:

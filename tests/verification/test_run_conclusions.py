@@ -11,7 +11,7 @@ import pytest
 
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.verification import whole
-from castsmith.verification.compare import How
+from castsmith.verification.compare import How, Tolerance
 from castsmith.verification.evaluate.conversions import Content, Tensor
 from castsmith.verification.evaluate.engines import Engine
 from castsmith.verification.evaluate.evaluator import Evaluator
@@ -97,6 +97,9 @@ def test_errors_of_values_are_measured_on_request() -> None:
         ("f", 8.0, 0.25),  # the third element is undefined
         ("y", 16.0, 0.25),
     ]
+    vanished = [text.format(number, "p") for number in ("0.0", "2.5")]
+    found = verify(*map(parsed, vanished), inputs=inputs[1:], rtol=1.0, atol=100.0, trace=True)
+    assert [(each.value, each.magnitude, each.error) for each in found.traced][:1] == [("a", 0.0, 2.5)]
     infinite = [("one", {"x": np.array([np.inf, 1, np.nan, 2], np.float32)})]
     found = verify(parsed(a), parsed(a), inputs=infinite, trace=True)
     assert [(each.value, each.magnitude, each.error) for each in found.traced][:1] == [("a", 4.0, 0.0)]
@@ -229,7 +232,7 @@ _CHAIN = """g (float[3] x) => (int32[3] y, float[3] z) {
 _LEVELS = ("ONNX Runtime", "ONNX Runtime, with its default optimization")
 
 
-def in_the_engine(x: Any, meant: dict[str, Any] | None = None, feeds: Any = None) -> list[str]:
+def in_the_engine(x: Any, meant: dict[str, Any] | None = None, feeds: Any = None, **how: Any) -> list[str]:
     """The sentences on the chain, of which the outputs may be given."""
     model, given = parsed(_CHAIN), {"x": np.asarray(x, np.float32)}
     evaluator = Evaluator(model, PromotionRules(), Engine("onnxruntime"), Budget(20))
@@ -237,7 +240,7 @@ def in_the_engine(x: Any, meant: dict[str, Any] | None = None, feeds: Any = None
     results |= {name: Tensor(array) for name, array in (meant or {}).items()}
     run = Whole(model, "onnxruntime", 20)
     assert (run.reason, run.invalid) == ("", False)
-    return run.differences("mine", given if feeds is None else feeds, results, evaluator, How())
+    return run.differences("mine", given if feeds is None else feeds, results, evaluator, How(**how))
 
 
 def test_the_node_at_which_an_engine_changes_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,6 +258,24 @@ def test_an_output_that_an_engine_changes() -> None:
     said = "z[2] is -3.0 (0xc0400000) instead of 0.0 (0x00000000) (mine; 1 of 3 elements)"
     found = in_the_engine([1, -2, 3], {"z": np.array([-1, -2, 0], np.float32)})
     assert found == [f"run as a whole by {level}, {said}" for level in _LEVELS]
+
+
+def test_what_is_a_difference_to_an_engine_is_what_is_one_to_verify() -> None:
+    """NaN of another sign if asked, within the tolerance of the output, and in the first output that differs."""
+    zero, half, nan = (np.array([-1, -2, last], np.float32) for last in (0, -3.5, np.nan))
+    assert in_the_engine([1, -2, 3], {"z": half}, tolerances={"z": Tolerance(0.25)}) == []
+    assert len(in_the_engine([1, -2, 3], {"z": half}, tolerances={"y": Tolerance(0.25)})) == 2
+    assert len(in_the_engine([1, -2, 3], {"z": zero}, tolerances={"z": Tolerance(0.25)})) == 2
+    assert in_the_engine([1, -2, np.nan], {"y": np.array([1, 2, 0], np.int32), "z": nan}) == [
+        text for text in in_the_engine([1, -2, np.nan], {"y": np.array([1, 2, 0], np.int32)}) if ", y[" in text
+    ]
+    said = f"z is {'float[3]'} instead of {'double[3]'} (mine; 3 of 3 elements)"
+    found = in_the_engine([1, -2, 3], {"z": half.astype(np.float64)})
+    assert found == [f"run as a whole by {level}, {said}" for level in _LEVELS]
+    both = {"y": np.array([1, 2, 4], np.int32), "z": half}
+    assert [text.partition("[")[0] for text in in_the_engine([1, -2, 3], both)] == [
+        f"run as a whole by {level}, y" for level in _LEVELS
+    ]
 
 
 def test_inputs_that_an_engine_is_not_given() -> None:

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import onnx.parser
+import pytest
 
 import castsmith
+from castsmith.verification import unseen
 from castsmith.verification.checker import Kind, Term, Terms
 from castsmith.verification.unseen import _OF_THE_SHAPE, _apart, _place  # pyright: ignore[reportPrivateUsage]
 from tests.sampling import check_all
@@ -100,6 +102,10 @@ _IF = """g (float[4] x, bool c) => (float[4] y) {{ y = If (c) <then_branch = t (
 _STORED = """g (float[4] x, bool c) => (float[4] y) { y = If (c) <then_branch = t () => (float[4] a) { a = Neg (x) },
     else_branch = e () => (float[4] b) <float[4] b = {1, 2, 3, 4}> { }> }"""
 _LOOKED_UP = "g (int64[2] i) => (float[2] y) <float[3] w = {{1, {}, 3}}> {{ j = {} (i) y = Gather (w, j) }}"
+_PICKED = "g (int64[2] i) => (float[2] y) <float[3] w = {{1, {}, 3}}> {{ j = {} (i) y = GatherElements (w, j) }}"
+_MAPPED = """g (float[4] x) => (float[4] y) {{ s = SequenceConstruct (x) m = SequenceMap <body = b (float[4] p) =>
+    (float[4] q) {{ q = {} (p) }}> (s) z = Constant <value_int = 0> () y = SequenceAt (m, z) }}"""
+_GRAPHS = "the engine runs the graphs of g: m (SequenceMap) as a whole, and they differ in the {} model"
 _WHERE = "g (float[4] x) => (float[4] y) <float k = {{9}}> {{ o = Less (x, k) n = {} (x) y = Where (o, x, n) }}"
 _CLIP = "g (float[4] x) => (float[4] y) <float l = {{-1}}, float h = {{{}}}> {{ y = Clip (x, l, h) }}"
 _LESS = """g (float[4] x) => (float[4] y) <float k = {{{}}}> {{ o = Less (x, k) c = Cast <to = 1> (o)
@@ -122,6 +128,7 @@ _UNSEEN = [
     (_LOOKED_UP.format(2, "Abs"), _LOOKED_UP.format(7, "Abs"),
      [*map(_ROWS.format, _BOTH), _NUMBER.format("constant as operand 1 of Gather at g: y (Gather)")]),
     (_LOOKED_UP.format(2, "Abs"), _LOOKED_UP.format(2, "Identity"), []),  # the same table, of which both read some
+    (_PICKED.format(2, "Abs"), _PICKED.format(2, "Identity"), []),
     (_WHERE.format("Neg"), _WHERE.format("Exp"), [_NONE.format(3, "Where", side) for side in _BOTH]),
     (_CLIP.format(9), _CLIP.format(10),
      [*(_NONE.format(place, "Clip", side) for side in _BOTH for place in (2, 3)),
@@ -141,6 +148,15 @@ def test_what_the_inputs_did_not_reach() -> None:
         assert [text for text in _unsure(a, b) if not text.startswith("no input gave ")] == expected
 
     check_all(compare, _UNSEEN)
+
+
+def test_graphs_that_an_engine_runs_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of operators such as BeamSearch: what they reach is not known."""
+    models = [_MAPPED.format(op) for op in ("Abs", "Relu")]
+    assert _unsure(*models) == []
+    monkeypatch.setattr(unseen, "RUNS_GRAPHS", frozenset({"If", "Loop", "Scan"}))
+    assert _unsure(*models) == [*map(_GRAPHS.format, _BOTH)]
+    assert _unsure(models[0], models[0]) == []
 
 
 def test_with_a_tolerance_only_branches_count() -> None:

@@ -57,5 +57,9 @@ def test_the_node_at_which_a_difference_starts(monkeypatch: pytest.MonkeyPatch) 
         for text, level in zip(texts, ("", ", with its default optimization"), strict=True):
             assert text.startswith(f"run as a whole by ONNX Runtime{level}, {together}[0] is ")
             assert text.endswith(f" (mine; 2 of 2 elements){cause}")
+    monkeypatch.setattr(whole, "_PART", 0)  # no time is left for the search
+    wrong[2], wrong[1] = "y", "by"
+    texts = whole.Whole(model, "onnxruntime", 9).differences("mine", {"x": x}, expected, evaluator, How())
+    assert all(text.endswith(" (mine; 2 of 2 elements)") for text in texts)
     wrong[2] = ""
     assert whole.Whole(model, "onnxruntime", 9).differences("mine", {"x": x}, expected, evaluator, How()) == []
