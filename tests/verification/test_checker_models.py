@@ -113,6 +113,14 @@ _CHANGED: list[tuple[str, str, str, str]] = [  # a model, a text in it, what rep
     *((f"g (float[2] x) => (float[2] y, float[2] z) {{ y = {node} z = Identity (y) }}", "Identity (y)", node, said) for node, said in (("l.Op (x)", "partly"), ("com.microsoft.Gelu (x)", "partly"), ("ai.onnx.ml.Binarizer (x)", "certified"), ("Exp (x)", "certified"), ("Bernoulli (x)", "partly"), ("Bernoulli <seed = 1.0> (x)", "partly"), ("RandomNormalLike (x)", "partly"), ("RandomUniformLike (x)", "partly"), ("RandomNormal <shape = [2]> ()", "partly"), ("RandomUniform <shape = [2]> ()", "partly"))),
     ("g (float[1, 2] x) => (int32[1, 1] y, int32[1, 1] z) { y = Multinomial (x) z = Identity (y) }", "Identity (y)", "Multinomial (x)", "partly"),
     ("g (float[2] x) => (float[2] y, float[2] z) <float r = {0.5}, bool t = {1}> { y = Dropout (x, r, t) z = Identity (y) }", "Identity (y)", "Dropout (x, r, t)", "partly"),
+    # operands of mixed types
+    ("g (float[4] x, int64[2] i, float16[2] u) => (float[4] y) { y = ScatterElements (x, i, u) }", "y =", "w = Cast <to = 1> (u) y =", "partly"),
+    ("g (float[4] x, int64[2] i, float16[2] u) => (float[4] y) { y = ScatterElements (x, i, u) }", "y = ScatterElements (x, i, u)", "w = Cast <to = 1> (u) y = ScatterElements (x, i, w)", "certified"),
+    ("g (float16[4] x, int64[2] i, float[2] u) => (float[4] y) { y = ScatterElements (x, i, u) }", "y = ScatterElements (x, i, u)", "w = Cast <to = 1> (x) y = ScatterElements (w, i, u)", "certified"),
+    ("g (float16[4] x, int64[2] i, float[2] u) => (float[4] y) { y = ScatterElements (x, i, u) }", "y = ScatterElements (x, i, u)", "w = Cast <to = 10> (u) v = ScatterElements (x, i, w) y = Cast <to = 1> (v)", "partly"),
+    ("g (float16[4] x, float[4] z) => (float[4] y) { y = Pow (x, z) }", "Pow (x, z)", "Pow (z, z)", "partly"),
+    ("g (int8[4] x, float16[4] z, bfloat16[4] w) => (float[4] y) { y = Max (x, z, w) }", "y = Max (x, z, w)", "a = Cast <to = 1> (x) b = Cast <to = 1> (z) c = Cast <to = 1> (w) y = Max (a, b, c)", "certified"),
+    ("g (int8[4] x, float16[4] z, bfloat16[4] w) => (float[4] y) { y = Max (x, z, w) }", "y = Max (x, z, w)", "a = Cast <to = 10> (x) b = Cast <to = 10> (w) c = Max (a, z, b) y = Cast <to = 1> (c)", "partly"),
     # inputs and their defaults
     ("g (float[2] x, float[2] d = {1, 2}) => (float[2] y) { y = Add (x, d) }", "y = Add (x, d)", "a = Identity (d) y = Add (x, a)", "certified"),
     ("g (float[2] x, float[2] d = {1, 2}) => (float[2] y) { y = Add (x, d) }", "(x, d)", "(x, k)", "refused"),

@@ -388,6 +388,10 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         "g (float[N] x) => (uint8[N] y)", 26, 'a = Cast <to = 24, round_mode = "down"> (x) y = BitCast <to = 2> (a)', ['b = Identity (x) a = Cast <to = 24, round_mode = "down"> (b) y = BitCast <to = 2> (a)'],
         ["a = Cast <to = 24> (x) y = BitCast <to = 2> (a)"],
     ),
+    "a table that is looked up by bits": (
+        "g (float[N] x) => (float[N] y) <float[2] t = {5, 7}, float[2] w = {7, 5}, int32 z = {0}, int32 o = {1}>", 26, "b = BitCast <to = 6> (x) a = Max (b, z) p = Min (a, o) y = Gather (t, p)", ["b = BitCast <to = 6> (x) a = Max (b, z) p = Min (a, o) i = Cast <to = 7> (p) y = Gather (t, i)", "b = BitCast <to = 6> (x) a = Max (b, z) p = Min (a, o) y = GatherElements (t, p)"],
+        ["b = BitCast <to = 6> (x) a = Max (b, z) p = Min (a, o) y = Gather (w, p)", "b = BitCast <to = 6> (x) a = Max (b, z) p = Min (a, z) y = Gather (t, p)"],
+    ),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
         ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],

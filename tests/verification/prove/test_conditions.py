@@ -578,6 +578,12 @@ def test_promotion_that_is_refused_or_not_asked_for() -> None:
     assert proven(*pair)
     assert not proven(*pair, rules=castsmith.PromotionRules())
     assert not proven(*pair, rules=None)
+    sizes = (
+        "g (float[N] x) => (int32[1] y) {{ s = Shape (x) c = Cast <to = 6> (s) d = Cast <to = 6> (s) y = Add ({}) }}"
+    )
+    texts = [sizes.format(operands) for operands in ("c, d", "c, s", "d, c")]
+    assert proven(parsed(texts[0]), parsed(texts[2]), rules=None)
+    assert not proven(parsed(texts[0]), parsed(texts[1]), rules=None)
 
 
 def test_inputs_and_outputs_that_are_held_in_two_types() -> None:
