@@ -304,7 +304,8 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
         numbers: set[Dim] = {dim for dim in dims if isinstance(dim, int)}
         dims = numbers if len(numbers) == 1 else dims  # the others are 1, or that number
         if len(dims) > 1:
-            dims = {replace(atom_of(sorted(map(repr, dims))), joined=frozenset(dims))}
+            kind = "<dim" if all(at_most(1, dim) for dim in dims) else "<"
+            dims = {replace(atom_of(sorted(map(repr, dims)), kind), joined=frozenset(dims))}
         result.append(dims.pop() if dims else 1)
     return tuple(result[::-1])
 
@@ -1475,15 +1476,16 @@ class Call:
         if sizes is None or any(isinstance(dim, int) and (dim < -1 or dim == 0) for dim in dims):
             return None
         unsure = [place for place, dim in enumerate(dims) if not at_most(1, dim)]
+        kind = "<dim" if x.shape is not None and at_most(1, product(x.shape)) else "<"  # of no elements, it may be 0
         if x.shape is not None and len(unsure) == 1:  # also if it is 0 or -1, it is what the others leave
             dims.pop(unsure[0])
             before, after = Counter(x.shape), Counter(dims)
             dividend, divisor = (product(sizes.elements()) for sizes in (before - after, after - before))
             number = quotient(dividend, divisor)
-            dims.insert(unsure.pop(), atom_of((dividend, divisor)) if number is None else number)
+            dims.insert(unsure.pop(), atom_of((dividend, divisor), kind) if number is None else number)
         if not unsure:
             return self.terms.shaped("Reshape", x, tuple(dims))
-        shape = tuple(atom_of((x.shape, dims, place)) for place in range(len(dims)))
+        shape = tuple(atom_of((x.shape, dims, place), kind) for place in range(len(dims)))
         return self.terms.term("Reshape", [x], {"shape": f"of {dims}"}, (x.dtype, shape))
 
     def reshaped(self, x: Term) -> Term | None:

@@ -392,6 +392,38 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
         "g (float[N] x) => (float[N] y) <float[2] t = {5, 7}, float[2] w = {7, 5}, int32 z = {0}, int32 o = {1}>", 26, "b = BitCast <to = 6> (x) a = Max (b, z) p = Min (a, o) y = Gather (t, p)", ["b = BitCast <to = 6> (x) a = Max (b, z) p = Min (a, o) i = Cast <to = 7> (p) y = Gather (t, i)", "b = BitCast <to = 6> (x) a = Max (b, z) p = Min (a, o) y = GatherElements (t, p)"],
         ["b = BitCast <to = 6> (x) a = Max (b, z) p = Min (a, o) y = Gather (w, p)", "b = BitCast <to = 6> (x) a = Max (b, z) p = Min (a, z) y = Gather (t, p)"],
     ),
+    "a size that what has no elements leaves": (
+        "g (float[N] x) => (bool[1] y) <int64[1] z = {0}, int64[2] t = {-1, 2}, bool[1] f = {0}, int64[1] b = {0}, int64[1] e = {1}>", 21, "a = NonZero (x) r = Reshape (a, t) s = Shape <end = 1> (r) y = Equal (s, z)", [],
+        ["y = Identity (f)"],
+    ),
+    "a size that what has elements leaves": (
+        "g (float[N] x) => (bool[1] y) <int64[1] z = {0}, int64[2] t = {-1, 2}, bool[1] f = {0}, int64[1] b = {0}, int64[1] e = {1}>", 21, "r = Reshape (x, t) s = Shape <end = 1> (r) y = Equal (s, z)", ["y = Identity (f)"],
+        [],
+    ),
+    "a size to which what has no elements is broadcast": (
+        "g (float[N] x, float[M] w) => (bool[2] y) <int64[2] z = {0, 0}, bool[2] f = {0, 0}>", 21, "a = NonZero (x) c = Cast <to = 1> (a) r = Add (c, w) s = Shape <start = 1> (r) y = Equal (s, z)", [],
+        ["y = Identity (f)"],
+    ),
+    "a size to which sizes are broadcast": (
+        "g (float[N] x, float[M] w) => (bool[2] y) <int64[2] z = {0, 0}, bool[2] f = {0, 0}>", 21, "r = Add (x, w) s = Shape (r) y = Equal (s, z)", ["y = Identity (f)"],
+        [],
+    ),
+    "a size of a range": (
+        "g (float[N] x, float[M] z) => (bool[1] y) <int64[1] o = {0}, int64 zero = {0}, int64 one = {1}, bool[1] f = {0}>", 21, "h = Size (x) r = Range (zero, h, one) s = Shape (r) y = Equal (s, o)", ["y = Identity (f)"],
+        [],
+    ),
+    "a size of an empty range": (
+        "g (float[N] x, float[M] z) => (bool[1] y) <int64[1] o = {0}, int64 zero = {0}, int64 one = {1}, bool[1] f = {0}>", 21, "h = Size (x) w = Size (z) d = Sub (h, w) r = Range (zero, d, one) s = Shape (r) y = Equal (s, o)", [],
+        ["y = Identity (f)"],
+    ),
+    "a size that is not known, of what may have no elements": (
+        "g (float[N] x, float[M] w) => (bool[1] y) <int64[1] z = {0}, int64[1] m = {-1}, bool[1] f = {0}>", 21, "a = NonZero (x) h = Shape (x) v = Shape (w) d = Sub (h, v) t = Concat <axis = 0> (d, m) r = Reshape (a, t) s = Shape <start = 1> (r) y = Equal (s, z)", [],
+        ["y = Identity (f)"],
+    ),
+    "a size that is not known, of what has elements": (
+        "g (float[N] x, float[M] w) => (bool[1] y) <int64[1] z = {0}, int64[1] m = {-1}, bool[1] f = {0}>", 21, "h = Shape (x) v = Shape (w) d = Sub (h, v) t = Concat <axis = 0> (d, m) r = Reshape (x, t) s = Shape <start = 1> (r) y = Equal (s, z)", ["y = Identity (f)"],
+        [],
+    ),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
         ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],
