@@ -985,20 +985,19 @@ def cast_element(source: int, how: Conversion, element: Any) -> Any:
 def symbolic(op: str, dtype: int, elements: Sequence[Any]) -> Any:
     """Return what the operator gives for elements, of which one at least is no number."""
     a, b = elements[0], elements[-1]
-    if dtype in INTEGERS and len(elements) == 2:
+    if dtype in SIZES and len(elements) == 2:
         if op in ("Add", "Sub", "Mul"):
             return a + b if op == "Add" else a - b if op == "Sub" else a * b
         if op == "Div" and (exact := quotient(a, b)) is not None:
             return exact
         if op in ("Max", "Min") and a == b:
             return a
-        is_size = dtype in SIZES
-        below, above = is_size and at_most(a + 1, b), is_size and at_most(b + 1, a)
+        below, above = at_most(a + 1, b), at_most(b + 1, a)
         if op == "Equal" and (a == b or below or above):
             return a == b
-        if op in ("Less", "GreaterOrEqual") and (below or (is_size and at_most(b, a))):
+        if op in ("Less", "GreaterOrEqual") and (below or at_most(b, a)):
             return below == (op == "Less")
-        if op in ("Greater", "LessOrEqual") and (above or (is_size and at_most(a, b))):
+        if op in ("Greater", "LessOrEqual") and (above or at_most(a, b)):
             return above == (op == "Greater")
     natural = dtype in SIZES and op in ("Div", "Mod", "Max", "Min") and at_most(1, b)
     natural = natural and all(at_most(0, element) for element in elements)

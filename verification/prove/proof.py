@@ -198,7 +198,7 @@ def _read(
     for name, how in numbers.items():
         if name not in ours.outputs or name not in theirs.outputs:
             continue
-        if not how.by_code and embeds(how.a, how.b):
+        if embeds(how.a, how.b):  # which no type does its codes
             ours.outputs[name] = _converted(terms, ours.outputs[name], how, how.b)
         else:
             theirs.outputs[name] = _converted(terms, theirs.outputs[name], how, how.a)
