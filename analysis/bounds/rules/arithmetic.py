@@ -278,11 +278,6 @@ def _clip(step: Step) -> Interval:
     return step.picked(clipped.low, clipped.high, x, least, most, special=clipped.special)
 
 
-def boolean(step: Step) -> Interval:
-    """Bounds of the result of a comparison, a question or logic."""
-    return step.picked(np.zeros(()), np.ones(()), *step.operands)
-
-
 def _cast(step: Step) -> Interval:
     x, to = step.input(0), step.dtypes[0]
     if not (is_float(x.dtype) or is_integer(x.dtype)):
