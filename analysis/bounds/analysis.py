@@ -57,7 +57,7 @@ from castsmith.ir.io.streaming import is_stored
 from castsmith.ir.ops.attributes import MisfitError
 from castsmith.ir.ops.promote_types import is_convert_promote_types
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.ops.table import GIVES_BOOL, RUNS_GRAPHS, traits_of
+from castsmith.ir.ops.table import RUNS_GRAPHS, traits_of
 from castsmith.ir.ops.traits import OF_OPERANDS, Moves
 from castsmith.ir.walks import graphs_in, graphs_of, nodes_of
 from castsmith.numerics.types import MOST_DIMENSIONS
@@ -383,11 +383,9 @@ def _promoted(step: Step, index: int) -> Interval:
 
 
 def _by_traits(step: Step) -> list[Interval]:
-    """Operators without a rule: moves join what they move; logic gives 0 or 1; others may give anything."""
+    """Operators without a rule: moves join what they move; others may give anything that the type holds."""
     node = step.node
     row = traits_of(node.domain, node.op_type)
-    if node.op_type in GIVES_BOOL:
-        return [arithmetic.boolean(step)]
     if row.moves not in _MOVED or not row.holds(node):
         return _unknown(step)
     return movement.joined(step)

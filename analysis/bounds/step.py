@@ -303,7 +303,7 @@ class Step:
         self,
         low: Array,
         high: Array,
-        *operands: Interval,
+        *operands: Interval | None,
         special: Bits | np.uint8 = NONE,
         index: int = 0,
         **facts: Any,

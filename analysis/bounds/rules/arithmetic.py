@@ -36,7 +36,6 @@ from castsmith.analysis.bounds.rounding import (
     is_float,
     is_integer,
     largest,
-    limits_of,
     sum_error,
     unit_roundoff,
     vanished,
@@ -63,22 +62,23 @@ def add(step: Step, sign: int) -> Interval:
     special = possible(nan=x.nan | y.nan | opposite, plus=x.plus | y.plus, minus=x.minus | y.minus)
     with np.errstate(all="ignore"):
         low, high = x.low + y.low, x.high + y.high
-        if sign < 0 and (rest := _rest_of_sums(step)) is not None:
+        if sign < 0 and (rest := _rest_of_sums(step, b)) is not None:
             low, high = np.maximum(low, rest[0]), np.minimum(high, rest[1])
         return step.result(low, high, a, b, special=special)
 
 
-def _rest_of_sums(step: Step) -> tuple[float, float] | None:
+def _rest_of_sums(step: Step, sums: Interval) -> tuple[float, float] | None:
     """Bounds of the last of cumulative sums less each of them: of decays, none of which is positive, neither is it.
 
     The bounds of the sums hold their roundings, of which the difference has two.
     """
     if (form := rest_of_sums(step.node, step.intervals)) is None:
         return None
-    x, sums = (step.intervals.get(value) for value in (form[0].inputs[0], step.node.inputs[1]) if value is not None)
-    if x is None or sums is None or sums.dims is None or not (x.finite and sums.finite):
+    source = form[0].inputs[0]
+    x = None if source is None else step.intervals.get(source)
+    if x is None or not sums.finite:
         return None
-    count, _ = longest(sums.dims, [form[1]])
+    count, _ = longest(sums.dims or (), [form[1]])
     low, high = count * min(x.least, 0.0), count * max(x.greatest, 0.0)
     error = 2 * max(low - sums.least, sums.greatest - high, 0.0)
     return low - error, high + error
@@ -107,9 +107,9 @@ def multiply(step: Step) -> Interval:
 def _rounded_shares(step: Step, x: Interval, shares: Shares | None) -> Shares | None:
     """The parts of a whole after one more rounding of each."""
     dtype = step.dtypes[0]
-    if shares is None or x.dims is None or not is_float(dtype):
+    if shares is None or not is_float(dtype):
         return None
-    count, assumes = longest(x.dims, [shares.axis])
+    count, assumes = longest(x.dims or (), [shares.axis])
     most = shares.most * (1 + 2 * unit_roundoff(dtype)) + vanished(count, dtype)
     return Shares(shares.axis, most, shares.assumes | assumes)
 
@@ -196,8 +196,8 @@ def _power(step: Step, x: Interval, exponent: float) -> Interval:
     not_negative = x.least >= 0 and not x.minus.any()
     if not (whole or not_negative) or (not is_float(dtype) and (exponent < 0 or not whole)):
         return step.anything()
-    odd = whole and exponent % 2 == 1
-    sizes = absolute(x.low, x.high) if whole and not odd else (x.low, x.high)
+    odd = exponent % 2 == 1
+    sizes = (x.low, x.high) if odd else absolute(x.low, x.high)
     with np.errstate(over="ignore"):
         low, high = (end ** abs(exponent) for end in sizes)
     special = possible(nan=x.nan, plus=x.plus | (x.minus & (not odd)), minus=x.minus & odd)
@@ -275,24 +275,18 @@ def _clip(step: Step) -> Interval:
             clipped = pick(*aligned(clipped, collapsed(end, ())))
         elif clipped.infinite.any():  # some runtimes take the limit of the type, also for an infinity
             clipped = hull([clipped, pick(*aligned(clipped, without))])
-    operands = [operand for operand in (x, least, most) if operand is not None]
-    return step.picked(clipped.low, clipped.high, *operands, special=clipped.special)
-
-
-def boolean(step: Step) -> Interval:
-    """Bounds of the result of a comparison, a question or logic."""
-    return step.picked(np.zeros(()), np.ones(()), *step.operands)
+    return step.picked(clipped.low, clipped.high, x, least, most, special=clipped.special)
 
 
 def _cast(step: Step) -> Interval:
     x, to = step.input(0), step.dtypes[0]
-    if to is None or x.dtype is None or not all(is_float(dtype) or is_integer(dtype) for dtype in (x.dtype, to)):
+    if not (is_float(x.dtype) or is_integer(x.dtype)):
         return step.anything()
     if to == DataType.BOOL:
         return step.picked(np.zeros(()), np.ones(()), x)
     if is_integer(to):
         return _cast_to_integer(step, x, to)
-    if to == DataType.FLOAT8E8M0:
+    if not is_float(to) or to == DataType.FLOAT8E8M0:
         return step.anything()
     if largest(to) >= largest(DataType.FLOAT16):
         shares = _rounded_shares(step, x, x.shares)
@@ -306,22 +300,18 @@ def _cast(step: Step) -> Interval:
 
 def _cast_to_integer(step: Step, x: Interval, to: DataType) -> Interval:
     """Toward 0; for types of less than a byte runtimes round otherwise, too. Beyond the type anything may come out."""
-    least, greatest = limits_of(to)
     narrow = element_type(to).bits < _BYTE
     low, high = (np.floor(x.low), np.ceil(x.high)) if narrow else (np.trunc(x.low), np.trunc(x.high))
-    if not x.finite or low.min() < least or high.max() > greatest:
-        return step.anything()
-    return step.picked(low, high, x)
+    return step.picked(low, high, x) if x.finite else step.anything()
 
 
 def _where(step: Step) -> Interval:
     condition, a, b = step.input(0), _bounded_by(step, 1, True), _bounded_by(step, 2, False)
-    shares = kept_shares(a, b, condition) if _is_zero(b) else None
-    if shares is None and _is_zero(a):
-        shares = kept_shares(b, a, condition)
+    kept, other = (a, b) if _is_zero(b) else (b, a)
+    shares = kept_shares(kept, other, condition) if _is_zero(other) else None
     _, x, y = aligned(condition, a, b)
     exact = condition.exact
-    if exact is None or a.dims is None or b.dims is None:
+    if exact is None:
         ends = np.minimum(x.low, y.low), np.maximum(x.high, y.high), x.special | y.special
     else:
         ends = tuple(np.where(exact != 0, *pair) for pair in ((x.low, y.low), (x.high, y.high), (x.special, y.special)))
@@ -347,9 +337,11 @@ def _bounded_by(step: Step, index: int, holds: bool) -> Interval:
     if value in test.inputs[:2]:
         return _tested(step, test, value, x, holds)
     function = is_node(value, *FUNCTIONS)
-    operand = None if function is None or len(function.inputs) != 1 else function.inputs[0]
-    before = None if operand is None or operand not in test.inputs[:2] else step.intervals.get(operand)
-    if function is None or operand is None or before is None:
+    if function is None or len(function.inputs) != 1 or function.inputs[0] not in test.inputs[:2]:
+        return x
+    operand = function.inputs[0]
+    before = None if operand is None else step.intervals.get(operand)
+    if operand is None or before is None:
         return x
     bounded = _tested(step, test, operand, before, holds)
     return FUNCTIONS[function.op_type](replace(step, node=function, inputs=[bounded], dims=[x.dims], dtypes=[x.dtype]))
@@ -361,7 +353,7 @@ def _tested(step: Step, test: onnx_ir.Node, value: onnx_ir.Value, x: Interval, h
         x = replace(x, special=x.special & ~NAN)
     other = test.inputs[1] if test.inputs[0] is value else test.inputs[0]
     bound = None if other is None else step.intervals.get(other)
-    if bound is None or other is value or bound.nan.any():
+    if bound is None or bound.nan.any():
         return x
     if (test.op_type.startswith("Less") == (test.inputs[0] is value)) == holds:
         return x if bound.plus.any() else _below(x, bound.greatest)

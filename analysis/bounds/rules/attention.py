@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,8 +54,9 @@ def _attention(step: Step) -> list[Interval]:
     keys, values = (
         [part for part in (step.input(index), step.optional(index + 3)) if part is not None] for index in (1, 2)
     )
-    if dtype is None or any(
-        operand.dtype != dtype or not _is_ranked(operand) for operand in (step.input(0), *keys, *values)
+    if not is_float(dtype) or any(
+        operand.dtype != dtype or (operand.dims is not None and len(operand.dims) not in _RANKS)
+        for operand in (step.input(0), *keys, *values)
     ):
         raise UnknownRangeError
     turns = [None if value.dims is None else value.dims[-2] for value in values]
@@ -111,10 +111,6 @@ def held(step: Step, heads: Heads) -> list[Interval]:
     return [*rest, *(step.anything(index) for index in range(3, len(step.node.outputs)))]
 
 
-def _is_ranked(x: Interval) -> bool:
-    return x.dtype in _TYPES and (x.dims is None or len(x.dims) in _RANKS)
-
-
 def _least(parts: list[Interval]) -> float:
     return min(part.least for part in parts)
 
@@ -137,10 +133,8 @@ def _of_scores(heads: Heads) -> np.uint8:
     if mask is not None and mask.dtype != DataType.BOOL:
         finite = finite and mask.dtype == query.dtype and not (mask.nan.any() or mask.plus.any())
         total = size + mask.size  # the largest number of the type masks, and a score rounds away beside it
-        bounded = bounded and mask.bounded
-        over |= np.isinf(rounded(np.asarray(-total), np.asarray(total), heads.narrowest)).any() and (
-            bounded or math.isfinite(total)
-        )
+        ends = rounded(np.asarray(-total), np.asarray(total), heads.narrowest)
+        over |= bounded and mask.bounded and np.isinf(ends).any()
     return NAN if over or not finite or _may_mask_rows(mask) else NONE
 
 
@@ -173,8 +167,6 @@ def rotary(step: Step, first: int = 1) -> Interval:
         step: The node.
         first: The index of the operand of cosines.
     """
-    if not is_float(step.dtypes[0]):
-        raise UnknownRangeError
     part = bool(step.int("rotary_embedding_dim", 0))
     return turned(step, step.input(0), step.input(first), step.input(first + 1), part=part)
 

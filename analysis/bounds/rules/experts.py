@@ -33,7 +33,7 @@ def _experts(step: Step) -> Interval:
     if first is None or second is None or (third is None and step.value(8 if quantized else 6) is not None):
         return step.unbounded()
     activation, parts = step.text("activation_type", "relu"), [x.size]
-    inner = _most(first, first_bias, np.full((len(first), first.shape[2]), x.size))
+    inner = _most(first, first_bias, x.size)
     parts.append(inner.max(initial=0.0))
     if activation == _GATED:
         beta = abs(step.float("activation_beta", 0.0))
@@ -42,9 +42,10 @@ def _experts(step: Step) -> Interval:
     elif activation not in _NO_LARGER:
         raise UnknownRangeError
     if third is not None:
-        inner = inner * _most(third, third_bias, np.full((len(third), third.shape[2]), x.size))
-    if inner.shape != (len(second), second.shape[2]):
-        raise UnknownRangeError
+        gate = _most(third, third_bias, x.size)
+        if gate.shape != inner.shape:
+            raise UnknownRangeError
+        inner = inner * gate
     parts.append(inner.max(initial=0.0))
     chosen = step.int("k", 1) if step.int("use_sparse_mixer", 0) else 1
     most = _most(second, second_bias, inner).max(initial=0.0) * chosen
@@ -55,28 +56,35 @@ def _experts(step: Step) -> Interval:
     return step.result(low, high, x, router, special=spoilt(x, router) | over)
 
 
-def _most(weights: Array, bias: Array | None, sizes: Array) -> Array:
-    """Return the largest magnitudes of products with the weights (E, n, k) for operands of these sizes (E, k)."""
-    if weights.shape[2] != sizes.shape[1]:
+def _most(weights: Array, bias: Array | None, sizes: Array | float) -> Array:
+    """Return the largest magnitudes of products with the weights (E, n, k) for operands of these sizes (E, k).
+
+    Raises:
+        UnknownRangeError: The shapes do not fit.
+    """
+    operands = weights.shape[0], weights.shape[2]
+    if np.shape(sizes) not in ((), operands) or (bias is not None and bias.shape != weights.shape[:2]):
         raise UnknownRangeError
     with np.errstate(all="ignore"):
-        sums = np.einsum("enk,ek->en", np.abs(weights), sizes)
+        sums = np.einsum("enk,ek->en", np.abs(weights), np.broadcast_to(sizes, operands))
         return sums if bias is None else sums + np.abs(bias)
 
 
 def _plain(step: Step, layer: int) -> tuple[Array | None, Array | None]:
     """Return the weights (E, n, k) and the bias of a layer of MoE; None where it has none, or they are not constant."""
-    weights = step.array(2 * layer + 2) if step.value(2 * layer + 2) is not None else None
-    return _numbers(weights), _bias(step, 2 * layer + 3)
+    weights = _numbers(step.array(2 * layer + 2))
+    if weights is not None and weights.ndim != 3:
+        raise UnknownRangeError
+    return weights, _bias(step, 2 * layer + 3)
 
 
 def _quantized(step: Step, layer: int) -> tuple[Array | None, Array | None]:
     """The same of QMoE, whose rows of weights have a scale each, or one for each block."""
     at, bits, block = 3 * layer + 2, step.int("expert_weight_bits", 4), step.int("block_size", 0)
-    codes = step.array(at) if step.value(at) is not None else None
+    codes = step.array(at)
     if codes is None:
         return None, None
-    scales, points = step.array(at + 1), step.array(11 + layer) if step.value(11 + layer) is not None else None
+    scales, points = step.array(at + 1), step.array(11 + layer)
     if scales is None or (points is None and step.value(11 + layer) is not None) or codes.dtype != np.uint8:
         raise UnknownRangeError
     if bits not in (2, 4, 8) or codes.ndim != 3:

@@ -62,7 +62,7 @@ def _matmul_nbits(step: Step) -> Interval:
     packed, factors = step.tensor(1), step.array(2)
     if packed is None or factors is None or not is_followed(packed) or step.value(4) is not None:
         return step.unbounded()
-    points = None if step.value(3) is None else step.array(3)
+    points = step.array(3)
     if (points is None and step.value(3) is not None) or bits not in (2, 4, 8) or min(depth, width, block) < 1:
         raise UnknownRangeError
     if level not in (*_FLOAT_OF_INPUT, _INT8) or not is_float(x.dtype):
@@ -130,9 +130,9 @@ def _grouped_query(step: Step) -> list[Interval]:
     past, groups, count = (step.optional(3), step.optional(4)), step.int("kv_num_heads", 1), step.int("num_heads", 1)
     if any(step.value(index) is not None for index in (12, 13, 14, 15)) or count < 1 or groups < 1:
         raise UnknownRangeError  # quantized caches, and norms of queries and keys
-    packed = key is None or value is None
-    heads, sink = count + 2 * groups if packed else count, step.optional(11)
-    key, value = (query, query) if key is None or value is None else (key, value)
+    heads, sink = count, step.optional(11)
+    if key is None or value is None:  # packed
+        key, value, heads = query, query, count + 2 * groups
     turned_query, turned_key = query, key
     if step.int("do_rotary", 0):
         angles = step.input(7), step.input(8)
@@ -185,8 +185,8 @@ def _attention(step: Step) -> list[Interval]:
 
 def _columns(x: Interval, start: int, end: int) -> Interval:
     """Return some columns of rows."""
-    dims = None if x.dims is None else (*x.dims[:-1], end - start)
-    return x.moved(lambda ends: ends[..., start:end] if ends.ndim and ends.shape[-1] > 1 else ends, dims)
+    dims = *(x.dims or ())[:-1], end - start
+    return x.moved(lambda ends: ends[..., start:end] if ends.shape[-1] > 1 else ends, dims)
 
 
 def _plus(step: Step, x: Interval, bias: Interval) -> Interval:

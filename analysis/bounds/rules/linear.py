@@ -38,12 +38,10 @@ def matmul(step: Step, turned: tuple[bool, bool] = (False, False)) -> Interval:
     """A @ b. turned: operands whose last two dimensions are exchanged."""
     a, b = (transposed(step.input(index)) if turned[index] else step.input(index) for index in range(2))
     weights = step.weights(1)
-    if weights is not None and a.dims != () and not (a.dims is None and turned[0]):
-        return by_weights(step, a, weights.transposed if turned[1] else weights, 1)
-    if a.dims is None or b.dims is None:
-        return step.unbounded()
-    if not a.dims or not b.dims:
+    if () in (a.dims, b.dims):
         raise UnknownRangeError
+    if weights is not None:
+        return by_weights(step, a, weights.transposed if turned[1] else weights, 1)
     return _of_two(step, a, b)
 
 
@@ -57,27 +55,23 @@ def by_weights(step: Step, x: Interval, weights: Weights, index: int) -> Interva
     layout, dims, x = weights.layout, step.dims[0], as_rows(x) if x.dims is None else x
     narrow = joined_along(x, range(x.low.ndim - 1)) if math.prod(x.low.shape[:-1]) > _ROWS else x
     lead, n, wide = narrow.low.shape[:-1], layout.n, narrow.low.shape[-1]
-    if wide not in (1, layout.k) or not n:
+    if wide not in (1, layout.k):
         raise UnknownRangeError
-    box = ball = None
-    if x.ball is None or not layout.is_large or not _is_no_narrower(x, x.ball, layout.k):
-        box = weights.box(narrow.low.reshape(-1, wide), narrow.high.reshape(-1, wide))
-    if x.ball is not None:
-        ball = weights.ball(x.ball)
     stored = step.input(index)
-    if not (stored.finite and stored.bounded):
+    if not stored.finite:
         require_finite(weights.elements())
     least, most = np.full((math.prod(lead), n), -np.inf), np.full((math.prod(lead), n), np.inf)
     assumes, over = x.assumes | stored.assumes, np.asarray(ANYTHING)
-    if box is not None:
-        least, most, size = box
+    if x.ball is None or not layout.is_large or not _is_no_narrower(x, x.ball, layout.k):
+        least, most, size = weights.box(narrow.low.reshape(-1, wide), narrow.high.reshape(-1, wide))
         if x.shares is not None and x.shares.axis == len(x.dims or ()) - 1:
             held = weights.elements()
-            least, most, size = _shared(x.shares, (held.min(axis=0), held.max(axis=0)), (least, most), size)
+            parts = held.min(axis=0, initial=0), held.max(axis=0, initial=0)  # there may be no part
+            least, most, size = _shared(x.shares, parts, (least, most), size)
             assumes |= x.shares.assumes
         least, most, over = step.total(least, most, size, layout.k, x, stored)
-    if ball is not None and x.ball is not None:
-        (lows, highs), size = ball
+    if x.ball is not None:
+        (lows, highs), size = weights.ball(x.ball)
         with np.errstate(all="ignore"):
             error = x.ball.slack * size
             lows, highs, overflowing = step.total(lows - error, highs + error, size, layout.k + 3, x, stored)
@@ -131,8 +125,6 @@ def _terms(a: Interval, b: Interval, count: float) -> tuple[Array, Array, Array]
         sums = [
             terms.sum(axis=-1, keepdims=True) * times for terms in (low, high, np.maximum(np.abs(low), np.abs(high)))
         ]
-    if a.low.ndim == 1 or b.low.ndim == 1:
-        return sums[0].min(), sums[1].max(), sums[2].max()
     return sums[0], sums[1], sums[2]
 
 
@@ -150,7 +142,7 @@ def gemm(step: Step) -> Interval:
     if not is_float(step.dtypes[0]) and (alpha, beta) != (1, 1):
         return step.anything()
     a = as_rows(a) if a.dims is None else a
-    if a.dims is None or len(a.dims) != 2:
+    if len(a.dims or ()) != 2:
         raise UnknownRangeError
     if step.int("transA", 0):
         a = transposed(a)

@@ -38,7 +38,7 @@ _LONGEST_DIMENSION = 2.0**53
 
 def _identity(step: Step) -> Interval:
     x = step.input(0)
-    return x if x.dims is not None or step.dims[0] is None else collapsed(x, step.dims[0])
+    return x if x.dims is not None else collapsed(x, step.dims[0])
 
 
 def _dropout(step: Step) -> list[Interval]:
@@ -103,7 +103,7 @@ def joined(step: Step) -> list[Interval]:
     row = traits_of(node.domain, node.op_type)
     if not row.holds(node):
         raise UnknownRangeError
-    moving = [value for value in row.moved(node.inputs) if value is not None]
+    moving = row.moved(node.inputs)
     parts = [x for value, x in zip(node.inputs, step.inputs, strict=True) if value in moving and x is not None]
     if not parts:
         raise UnknownRangeError
@@ -132,7 +132,7 @@ def _sliced(x: Interval, dims: Dims, old: Shape, parts: Sequence[Sequence[Any]])
     places, unknown = [slice(None)] * len(old), list[int]()
     for axis, part in enumerate(parts):
         if not all(isinstance(number, int) for number in part):
-            unknown += [] if tuple(part) == (0, old[axis], 1) else [axis]
+            unknown.append(axis)
         elif x.low.shape[axis] == old[axis] != 1:
             places[axis] = python_slice(*part)
     return joined_along(x, unknown).moved(lambda ends: ends[tuple(places)], dims, x.shares)
@@ -159,7 +159,7 @@ def _gathered(x: Interval, indices: Interval, dims: Dims, axis: int) -> Interval
     exact, between, size = indices.exact, len(indices.dims or ()), x.low.shape[axis]
     if exact is not None and size == (x.dims or ())[axis] != 1 and exact.size <= _MOST_FOLLOWED:
         places = exact.astype(np.int64)
-        if places.size and (places.min() < -size or places.max() >= size):
+        if places.min() < -size or places.max() >= size:
             raise UnknownRangeError
         return x.moved(lambda ends: np.take(ends, places, axis=axis), dims)
     flat = joined_along(x, [axis])

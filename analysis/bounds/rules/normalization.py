@@ -60,7 +60,9 @@ _BALL = 1 + 2.0**-10
 
 def _softmax(step: Step) -> Interval:
     """Softmax and LogSoftmax: along an axis, or before opset 13 along all from it on."""
-    x = step.input(0)
+    x, dtype = step.input(0), step.dtypes[0]
+    if not is_float(dtype):
+        return step.anything()
     if not x.dims:
         axes = None
     elif step.opset >= 13:
@@ -68,8 +70,8 @@ def _softmax(step: Step) -> Interval:
     else:
         axes = list(range(step.axis(len(x.dims), 1), len(x.dims)))
     if step.node.op_type == "LogSoftmax":
-        return _log_softmax(step, x, axes)
-    return _parts_of_whole(step, x, axes)
+        return _log_softmax(step, x, axes, dtype)
+    return _parts_of_whole(step, x, axes, dtype)
 
 
 def _special_rows(x: Interval, axes: Sequence[int] | None) -> Bits:
@@ -80,25 +82,22 @@ def _special_rows(x: Interval, axes: Sequence[int] | None) -> Bits:
     return np.broadcast_to(possible(nan), x.low.shape)
 
 
-def _parts_of_whole(step: Step, x: Interval, axes: Sequence[int] | None) -> Interval:
+def _parts_of_whole(step: Step, x: Interval, axes: Sequence[int] | None, dtype: DataType) -> Interval:
     """Exponentials over their sum along the axes, None for unknown ones."""
-    dtype, shares = step.dtypes[0], None
-    if not is_float(dtype):
-        return step.anything()
-    if axes is not None and len(axes) == 1 and x.dims is not None:
-        count, assumes = longest(x.dims, axes)
+    shares = None
+    if axes is not None and len(axes) == 1:
+        count, assumes = longest(x.dims or (), axes)
         shares = Shares(axes[0], shrinking(count + 4, dtype) + vanished(count, dtype), assumes)
     # No exponential exceeds the sum; its product with the reciprocal of the sum may.
     ones = np.full(x.low.shape, 1 + 4 * unit_roundoff(dtype))
     return step.result(np.zeros(x.low.shape), ones, x, special=_special_rows(x, axes), shares=shares)
 
 
-def _log_softmax(step: Step, x: Interval, axes: Sequence[int] | None) -> Interval:
+def _log_softmax(step: Step, x: Interval, axes: Sequence[int] | None, dtype: DataType) -> Interval:
     """The logarithm, which is minus infinity of a softmax that vanishes, unless it is computed from differences."""
-    dtype = step.dtypes[0]
-    if axes is None or x.dims is None or not is_float(dtype):
+    if axes is None:
         return step.anything()
-    special, (count, assumes) = _special_rows(x, axes), longest(x.dims, axes)
+    special, (count, assumes) = _special_rows(x, axes), longest(x.dims or (), axes)
     if special.any():  # runtimes give any number beside an infinity
         return step.anything()
     low = x.least - x.greatest - math.log(max(count, 1))
@@ -150,9 +149,8 @@ def normalized(step: Step, x: Interval, axes: Sequence[int], scale: Interval, of
 
     Scale and offset broadcast to x.
     """
-    if x.dims is None:
-        raise UnknownRangeError
-    (count, assumes), dtype, op_type = longest(x.dims, axes), _inner_type(step), step.node.op_type
+    dims = x.dims or ()
+    (count, assumes), dtype, op_type = longest(dims, axes), _inner_type(step), step.node.op_type
     special, size, epsilon = np.where(x.special.any(), NAN, NONE), x.size, least_epsilon(step, dtype)
     if op_type in _CENTERED:
         if overflows(size * max(count, 2.0), count, dtype, bounded=x.bounded):
@@ -167,7 +165,7 @@ def normalized(step: Step, x: Interval, axes: Sequence[int], scale: Interval, of
             special = special | NAN
     result = scaled_rows(step, x, radius, scale, offset, special)
     result = replace(result, assumes=result.assumes | assumes)
-    rows = list(axes) == [len(x.dims) - 1] and op_type != "InstanceNormalization"
+    rows = list(axes) == [len(dims) - 1] and op_type != "InstanceNormalization"
     return with_ball(step, result, norm, scale, offset) if rows else result
 
 
@@ -200,15 +198,16 @@ def _one_pass(step: Step, x: Interval, axes: Sequence[int], dtype: DataType) -> 
 def scaled_rows(
     step: Step, x: Interval, radius: float, scale: Interval | None, offset: Interval | None, special: Bits
 ) -> Interval:
-    """Rows whose elements are at most the radius, times scale, plus offset."""
-    if not math.isfinite(radius) or x.dims is None:
+    """Rows whose elements are at most the radius, times scale, plus offset, one of which is there."""
+    if not math.isfinite(radius):
         raise UnknownRangeError
+    rank = len(x.dims or ())
     scale, offset = (part if part is None or part.dims is not None else collapsed(part, ()) for part in (scale, offset))
     parts = [part for part in (scale, offset) if part is not None]
-    if any(len(part.dims or ()) > len(x.dims) for part in parts):
+    if any(len(part.dims or ()) > rank for part in parts):
         raise UnknownRangeError
     aligned(x, *parts)
-    low, high = np.full((1,) * len(x.dims), -radius), np.full((1,) * len(x.dims), radius)
+    low, high = np.full((1,) * rank, -radius), np.full((1,) * rank, radius)
     size = high
     if scale is not None:
         low, high = products((low, high), (scale.low, scale.high))
@@ -217,9 +216,8 @@ def scaled_rows(
         with np.errstate(all="ignore"):
             low, high, size = low + offset.low, high + offset.high, size + offset.magnitude
     low, high, over = step.total(low, high, size, 4, x, *parts)
-    if parts:
-        special = special | spoilt(*parts)
-    return step.result(*with_slack(low, high, step.dtypes[0]), x, *parts, special=special | over)
+    special = special | spoilt(*parts) | over
+    return step.result(*with_slack(low, high, step.dtypes[0]), x, *parts, special=special)
 
 
 def with_ball(step: Step, result: Interval, radius: float, scale: Interval | None, offset: Interval | None) -> Interval:
@@ -242,11 +240,10 @@ def known_row(interval: Interval | None, default: float) -> Array | None:
     """The elements along the last axis of a constant; None where they are not known."""
     if interval is None:
         return np.asarray([default])
-    if interval.low.ndim == 0 or not interval.finite or not interval.bounded or (interval.low != interval.high).any():
+    if not interval.dims or not interval.finite or (interval.low != interval.high).any():
         return None
     row = interval.low.reshape(-1)
-    last = interval.dims[-1] if interval.dims else None
-    return row if interval.low.shape[-1] == row.size and row.size in (1, last) else None
+    return row if interval.low.shape[-1] == row.size else None
 
 
 def _layer_norm(step: Step) -> list[Interval]:
@@ -299,7 +296,7 @@ def _batch_norm(step: Step) -> Interval:
     if x.dims is None:
         x = collapsed(x, (None, None))
     rank = len(x.dims or ())
-    if rank < 2 or len(step.node.outputs) > 1 or step.int("training_mode", 0) or step.opset < 7 or dtype is None:
+    if len(step.node.outputs) > 1 or step.int("training_mode", 0) or step.opset < 7 or not is_float(dtype):
         raise UnknownRangeError
     scale, offset, mean, variance = (_on_channels(step.input(index), rank) for index in (1, 2, 3, 4))
     least, epsilon = least_epsilon(step, dtype), step.float("epsilon", 1e-5)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from onnx_ir import DataType
 
 from castsmith.analysis.bounds.interval import NAN, NONE, PLUS, Interval, products
 from castsmith.analysis.bounds.rounding import is_float, largest, limits_of, unit_roundoff
@@ -20,7 +19,7 @@ _WRAPPED = 2.0**32
 def _quantize(step: Step) -> Interval:
     """Return the range of the type: integers and float8 types saturate, unless the attribute says otherwise."""
     dtype, x, scale = step.dtypes[0], step.input(0), step.input(1)
-    if dtype is None or (is_float(dtype) and not step.int("saturate", 1)):
+    if dtype is None or not step.int("saturate", 1):
         return step.anything()
     if not is_float(dtype):
         least, most = (np.asarray(end) for end in limits_of(dtype))
@@ -38,7 +37,7 @@ def _dequantize(step: Step) -> Interval:
     least, most = x.least, x.greatest
     if zero is not None:
         least, most = least - zero.greatest, most - zero.least
-    if x.dtype == DataType.INT32 and max(-least, most) >= _WRAPPED / 2:
+    if max(-least, most) >= _WRAPPED / 2:  # of int32
         least, most = -_WRAPPED, _WRAPPED
     operands = [operand for operand in (x, scale, zero) if operand is not None]
     low, high = products((np.asarray(least), np.asarray(most)), (np.asarray(scale.least), np.asarray(scale.greatest)))
@@ -69,7 +68,7 @@ def _integer_product(step: Step) -> Interval:
     convolves, offset = step.node.op_type == "ConvInteger", offset.astype(np.int64)
     if offset.size > 1 and offset.size != (len(weights) if convolves else weights.shape[-1]):
         return step.anything()
-    offset = offset.reshape((-1, *(1,) * (weights.ndim - 1)) if convolves or offset.size == 1 else (-1,))
+    offset = offset.reshape((-1, *(1,) * (weights.ndim - 1)) if convolves else (-1,))
     terms = weights.astype(np.int64) - offset
     axes = tuple(range(1, terms.ndim)) if convolves else terms.ndim - 2
     low = x.least - (0.0 if zero is None else zero.greatest)

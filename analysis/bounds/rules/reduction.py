@@ -34,12 +34,12 @@ from castsmith.analysis.bounds.step import LENGTHS, Rule, Step, axis_of, longest
 _SQUARES = ("ReduceL2", "ReduceSumSquare")
 
 
-def _axes(step: Step, x: Interval) -> list[int] | None:
-    """The axes that are reduced; None for all of a value of unknown rank. Raises UnknownRangeError for none of them."""
+def _axes(step: Step, x: Interval) -> list[int]:
+    """The axes that are reduced; none for all of a value of unknown rank. Raises UnknownRangeError for no reduction."""
     axes = step.axes(None if x.dims is None else len(x.dims))
     if not axes and step.int("noop_with_empty_axes", 0):
         raise UnknownRangeError
-    return axes or (None if x.dims is None else list(range(len(x.dims))))
+    return axes or list(range(len(x.dims or ())))
 
 
 def _squeezed(step: Step, axes: list[int], *arrays: Any) -> list[Any]:
@@ -52,7 +52,7 @@ def _extremes(step: Step) -> Interval:
     axes = _axes(step, x)
     if x.nan.any():
         return step.anything()
-    if x.dims is None or axes is None:
+    if x.dims is None:
         return replace(collapsed(x, step.dims[0]), assumes=x.assumes | {LENGTHS})
     count, assumes = longest(x.dims, axes)
     if not count:
@@ -72,7 +72,7 @@ def _sums(step: Step) -> Interval:
     """ReduceSum, ReduceL1, ReduceL2 and ReduceSumSquare."""
     x, kind, dtype = step.input(0), step.node.op_type, step.dtypes[0]
     axes = _axes(step, x)
-    if x.dims is None or axes is None:
+    if x.dims is None:
         return step.unbounded()
     if kind == "ReduceSum" and x.shares is not None and axes == [x.shares.axis]:
         most, (count, assumes) = np.asarray(x.shares.most), longest(x.dims, axes)
@@ -117,8 +117,8 @@ def _totals(array: Array, axes: Sequence[int], dims: Dims) -> Array:
 def _means(step: Step) -> Interval:
     """At least the least and at most the greatest element, but for the rounding of the sum."""
     x, mean = step.input(0), step.node.op_type == "ReduceMean"
-    axes = _axes(step, x) if mean else None if x.dims is None else list(range(2, len(x.dims)))
-    if axes is None:
+    axes = _axes(step, x) if mean else list(range(2, len(x.dims or ())))
+    if x.dims is None and not axes:
         return step.unbounded()
     count, assumes = longest((None,) * len(axes), range(len(axes))) if x.dims is None else longest(x.dims, axes)
     if not count:
@@ -137,7 +137,7 @@ def averaged(step: Step, x: Interval, count: float) -> tuple[Array, Array, Bits]
         low = np.where(x.low >= 0, np.maximum(x.low - error, 0), x.low - error)
         high = np.where(x.high <= 0, np.minimum(x.high + error, 0), x.high + error)
         size = x.magnitude * count
-    if is_integer(dtype) and size.max() > limits_of(dtype)[1]:
+    if size.max() > limits_of(dtype)[1]:
         raise UnknownRangeError
     signs = PLUS if x.least >= 0 else ANYTHING
     over = np.where(overflows(size, count, dtype, bounded=x.bounded), signs, NONE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import partial
 
@@ -82,13 +81,13 @@ def _added(sign: int, step: Step) -> Interval:
 
 def _radius(x: Interval, norm: Root, least: float) -> tuple[float, list[int], frozenset[str]] | None:
     """The largest element of x over its norm, along which axes that is, and what it assumes."""
-    if x.dims is None or not least > 0:
+    if x.dims is None:
         return None
     axes = [*range(len(x.dims))] if norm.axes is None else [axis_of(axis, len(x.dims)) for axis in norm.axes]
     terms, assumes = longest(x.dims, axes)
     reciprocal = smallest(norm.coarsest) * largest(norm.coarsest)  # the rounding of the reciprocal of a large norm
-    radius = radius_of(terms if norm.mean else 1.0, terms, norm.coarsest, least * least) * (1 + reciprocal)
-    return (radius, axes, assumes) if math.isfinite(radius) else None
+    radius = radius_of(terms if norm.mean else 1.0, terms, norm.coarsest, max(least, 0.0) ** 2) * (1 + reciprocal)
+    return radius, axes, assumes
 
 
 def _over_norm(step: Step, plain: Interval, x: Interval, norm: Root, least: float) -> Interval:
@@ -118,8 +117,6 @@ def _standardized(step: Step, plain: Interval, form: Standardized) -> Interval:
         rows = scaled_rows(step, x, radius, scale, offset, plain.special)
     except UnknownRangeError:
         return plain
-    if rows.dims != plain.dims or not math.isfinite(most):
-        return plain
     low, high = np.maximum(plain.low, rows.low - most), np.minimum(plain.high, rows.high + most)
     return replace(
         plain, low=low, high=high, special=np.broadcast_to(plain.special, low.shape), assumes=plain.assumes | assumes
@@ -131,7 +128,7 @@ def _scaled(step: Step, plain: Interval, *, by: bool, sign: int = 1) -> Interval
     dtype = step.dtypes[0]
     for one, other in ((0, 1), (1, 0)):
         x, constant = step.input(one), step.input(other)
-        row = known_row(constant, 0.0) if constant.dims and step.tensor(other) is not None else None
+        row = known_row(constant, 0.0)
         if constant.dims == () and constant.exact is not None:
             row = constant.low.reshape(1)
         if x.ball is None or row is None or dtype is None or (sign < 0 and one == 1) or plain.dims != x.dims:

@@ -215,3 +215,12 @@ def test_constants_without_numbers() -> None:
     assert (texts.bits, texts.greatest) == (ANYTHING, -texts.least)
     none = interval_of_tensor(onnx_ir.tensor(np.zeros((0, 2), np.float32)))
     assert (none.bits, none.least, none.greatest, none.dims) == (NONE, 0, 0, (0, 2))
+
+
+def test_constants_in_a_graph_that_does_not_fit_are_known() -> None:
+    body = """y = If (c) <then_branch = t (float u) => (float a) <float[2] w = {1, 3}> { b = Add (w, x) a = Neg (u) },
+        else_branch = e () => (float p) <float v = {5}> { p = Identity (v) }>"""
+    made = found(body, "bool c, float[2] x", {})
+    assert made["y"].how == "unknown"
+    assert [(made[name].low, made[name].high) for name in ("w", "v")] == [(1, 3), (5, 5)]
+    assert made["b"].how == "unknown"

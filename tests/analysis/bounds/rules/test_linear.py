@@ -29,6 +29,26 @@ def test_products_are_bounded_alike_in_blocks(monkeypatch: pytest.MonkeyPatch) -
         assert (parts[name].low, parts[name].high) == (whole[name].low, whole[name].high)
 
 
+@pytest.mark.parametrize(
+    ("size", "large", "most"),
+    [
+        (0.06, 1 << 22, (1.2, 4.0)),  # 2 * 0.06 / sqrt(epsilon), and the norms of row and column, 2 * 2
+        (0.06, 0, (2.0, 4.0)),  # elements that reach half the norm are not asked about one by one
+        (0.04, 0, (0.8, 3.2)),
+        (0.04, 1 << 22, (0.8, 3.2)),
+    ],
+)
+def test_elements_of_large_products_count_where_they_are_much_less_than_the_norm(
+    size: float, large: int, most: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sums, "_LARGE", large)
+    constants = "float[4] s = {1, 1, 1, 1}, float[4,1] v = {1, 0, 0, 0}, float[4,1] w = {1, 1, 1, 1}"
+    body = "a = LayerNormalization <epsilon = 0.01> (x, s) y = MatMul (a, v) z = MatMul (a, w) u = MatMul (x, w)"
+    found = bounds(model_of(body, "float[1,4] x", constants), ranges={"x": (-size, size)})
+    assert (found["y"].high, found["z"].high) == pytest.approx(most, rel=2e-3)
+    assert found["u"].high == pytest.approx(4 * size, rel=1e-5)
+
+
 @pytest.mark.parametrize("scale", [1.0, 2.0**-148, 2.0**60, 2.0**120])
 @pytest.mark.parametrize("layout", ["C", "F"])
 def test_a_large_matrix_is_bounded_in_float_a_little_wider(
