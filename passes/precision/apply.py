@@ -328,13 +328,13 @@ def _convert_types(change: Change) -> None:
             continue
         before = value_item(value, "input")
         tensor = value.const_value
+        if value.type is not None or value.is_graph_input() or value.is_graph_output():
+            value.type = with_element_type(value.type or nested_type(problem.nestings.get(value, ()), to), to)
         if tensor is not None and value.is_graph_input():
             loss = problem.losses.of(tensor)
             value.const_value = _rounded(change, tensor, value.name or "", loss, is_mask=loss.is_mask)
-            reason = loss_text(loss, to, is_mask=loss.is_mask)
-            change.note(_rule(is_mask=loss.is_mask), site_of_constant(value), before, value_item(value), reason)
-        if value.type is not None or value.is_graph_input() or value.is_graph_output():
-            value.type = with_element_type(value.type or nested_type(problem.nestings.get(value, ()), to), to)
+            reason, after = loss_text(loss, to, is_mask=loss.is_mask), value_item(value, "input")
+            change.note(_rule(is_mask=loss.is_mask), site_of_constant(value), before, after, reason)
         if tensor is None and value.is_graph_input() and value.graph is problem.model.graph:
             _record_port(change, before, value_item(value, "input"), value)
 

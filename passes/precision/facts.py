@@ -121,9 +121,9 @@ class Facts:
             return
         facts = [self.carry_of(value) for value in concerned]
         if node.op_type == "Cast" and not concerned:
-            source = self.source(node.inputs[0])
+            source, present_type = self.source(node.inputs[0]), self.source(node.outputs[0])
             counts = source is not None and source != self.aim.to
-            held = source is None or source == DataType.BOOL or embeds(source, self.aim.to)
+            held = any(dtype is None or embeds(dtype, self.aim.to) for dtype in (source, present_type))
             carried = Carried(counts=counts, integers=counts and not held)
         else:
             whole = bool(facts) and len(concerned) == len(inputs)
