@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops.casts import not_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, groups_for, op_key, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR, operators, restriction, traits_of, type_attributes
 from castsmith.ir.ops.traits import Moves, Role
@@ -107,8 +106,8 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
     held = _held(node, aim)
     if held:
         return Ports(why_not=f"its attribute {held} holds constants of the type of its operands")
-    if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS:
-        return _cast(node, type_of, results, imports, aim)
+    if node.op_type in CASTS:
+        return _cast(node, type_of, results, aim)
     row = traits_of(node.domain, node.op_type)
     if row.moves in (Moves.SHAPE, Moves.CONTENT):
         return Ports(anything=frozenset(floats))
@@ -139,11 +138,11 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
         if (formal := formals_out[index]) is not None
         and (formal.variable in variables or (attributes and aim.to in formal.allowed) or row.moves in _HOLDERS)
     }
-    if node.op_type in _FOLLOW_INPUT and node.domain in DEFAULT_DOMAINS and follows and not _names_type(node):
+    if node.op_type in _FOLLOW_INPUT and follows:
         gives |= set(results)
     if row.moves is Moves.MAKE:
         gives = {index for index in results if (f := formals_out[index]) is not None and aim.to in f.allowed}
-        refused = refused or ("" if gives or not results else _not_taken(node, imports, aim))
+        refused = "" if gives or not results else _not_taken(node, imports, aim)
     if heterogeneous:
         refused = f"{node.op_type} takes inputs of any types"
     if attributes is None:
@@ -151,22 +150,19 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
     ports = Ports(frozenset(follows), gives=frozenset(gives), attributes=attributes)
     if not refused and ports.concerned:
         refused = _lacking(node, imports, aim) or _unasked(node, aim, inputs_follow=bool(follows))
-    elif not ports.concerned and floats:
+    elif floats:
         refused = refused or _not_taken(node, imports, aim)
-    if not ports.concerned:
-        return Ports(why_not=refused)
     return Ports(ports.follows, gives=ports.gives, attributes=attributes, why_not=refused)
 
 
-def _cast(node: onnx_ir.Node, type_of: TypeOf, outputs: list[int], imports: Mapping[str, int], aim: Aim) -> Ports:
+def _cast(node: onnx_ir.Node, type_of: TypeOf, outputs: list[int], aim: Aim) -> Ports:
     """Return the ports of a Cast: any input, and an output in the type that its users need."""
     if any(attribute.is_ref() for attribute in node.attributes.data.values()):
         return Ports(anything=frozenset({0}), why_not="a parameter of the enclosing function names its type")
-    why = not_cast([aim.to], opset_of(imports, "") or 0) or ""
     if node.op_type == "CastLike":
         like = frozenset({1}) if type_of(node.inputs[1]) in aim.sources else _NONE
-        return Ports(like, frozenset({0}), frozenset(outputs) if like else _NONE, why_not=why)
-    return Ports(_NONE, frozenset({0}), frozenset(outputs), ("to",) if outputs else (), why)
+        return Ports(like, frozenset({0}), frozenset(outputs) if like else _NONE)
+    return Ports(_NONE, frozenset({0}), frozenset(outputs), ("to",))
 
 
 def _attributes(node: onnx_ir.Node, outputs: list[int], aim: Aim, *, inputs_follow: bool) -> tuple[str, ...] | None:
@@ -187,11 +183,6 @@ def _attributes(node: onnx_ir.Node, outputs: list[int], aim: Aim, *, inputs_foll
     return tuple(names)
 
 
-def _names_type(node: onnx_ir.Node) -> bool:
-    """True if an attribute of the node names the type of its result."""
-    return any(node.attributes.get_int(name, 0) for name in type_attributes(node.domain, node.op_type))
-
-
 def _lacking(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:
     opset = opset_of(imports, "") or 0
     row = restriction(node, opset)
@@ -204,7 +195,7 @@ def _lacking(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:
         return f"{aim.target} has no operators of {node.domain}"
     if aim.target.has_kernel(name, aim.to, opset):
         return ""
-    if name in LINEAR and aim.target.computes(aim.to):  # kernels are known by the type of the codes
+    if name in LINEAR:  # kernels are known by the type of the codes
         return ""
     return f"{aim.target} has no {name} of {type_name(aim.to)} at opset {opset}"
 
