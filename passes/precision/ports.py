@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir
 from onnx_ir import DataType
@@ -13,6 +13,7 @@ from castsmith.ir.ops.table import CASTS, LINEAR, operators, restriction, traits
 from castsmith.ir.ops.traits import Moves, Role
 from castsmith.ir.ops.value_types import named_type
 from castsmith.ir.walks import graphs_in
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.min_cut import NO, YES
 from castsmith.targets.target import Target
@@ -113,25 +114,21 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
         return Ports(anything=frozenset(floats))
     types = [type_of(value) for value in node.inputs]
     formals_in, formals_out = actual_inputs(key, len(types)), actual_outputs(key, len(node.outputs))
-    follows, variables, refused = set[int](), set[str](), ""
+    follows, variables, refusals = set[int](), set[str](), list[str]()
     for group in groups_for(key, types, tuple(value is not None for value in node.inputs)):
         concerned = [index for index in group.indexes if types[index] in aim.sources]
         unknown = [index for index in group.indexes if types[index] is None]
         if not concerned:
             continue
-        fixed = len(group.allowed & (aim.sources | {aim.to})) == 1
         if aim.to not in group.allowed:
-            if not fixed:
-                refused = refused or _not_taken(node, imports, aim)
+            is_fixed = len(group.allowed & aim.sources) == 1
+            refusals += [] if is_fixed else [_not_taken(node, imports, aim)]
             continue
-        if unknown:
-            value = node.inputs[unknown[0]]
-            refused = refused or f"the type of {'' if value is None else value.name} is unknown"
+        refusals += [f"the type of {present(node.inputs[index], 'an operand').name} is unknown" for index in unknown]
         follows |= set(concerned)
         variables |= {group.variable}
-        variables |= {formal.variable for index in concerned if (formal := formals_in[index]) is not None}
     heterogeneous = [i for i in floats if (f := formals_in[i]) is not None and not f.homogeneous]
-    attributes = _attributes(node, results, aim, inputs_follow=bool(follows))
+    refused, attributes = next(iter(refusals), ""), _attributes(node, results, aim, inputs_follow=bool(follows))
     gives = {
         index
         for index in results
@@ -152,7 +149,7 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
         refused = _lacking(node, imports, aim) or _unasked(node, aim, inputs_follow=bool(follows))
     elif floats:
         refused = refused or _not_taken(node, imports, aim)
-    return Ports(ports.follows, gives=ports.gives, attributes=attributes, why_not=refused)
+    return replace(ports, why_not=refused)
 
 
 def _cast(node: onnx_ir.Node, type_of: TypeOf, outputs: list[int], aim: Aim) -> Ports:
@@ -161,7 +158,7 @@ def _cast(node: onnx_ir.Node, type_of: TypeOf, outputs: list[int], aim: Aim) -> 
         return Ports(anything=frozenset({0}), why_not="a parameter of the enclosing function names its type")
     if node.op_type == "CastLike":
         like = frozenset({1}) if type_of(node.inputs[1]) in aim.sources else _NONE
-        return Ports(like, frozenset({0}), frozenset(outputs) if like else _NONE)
+        return Ports(like, frozenset({0}), frozenset(outputs))
     return Ports(_NONE, frozenset({0}), frozenset(outputs), ("to",))
 
 
@@ -172,9 +169,8 @@ def _attributes(node: onnx_ir.Node, outputs: list[int], aim: Aim, *, inputs_foll
         attribute = node.attributes.get(name)
         if role is not Role.RESULT or not outputs:
             continue
-        if attribute is None or (not attribute.is_ref() and not attribute.value):
-            default = None if node.op_type in _FOLLOW_INPUT else _DEFAULT_TYPES.get(name)
-            if default in aim.sources and not inputs_follow:
+        if attribute is None:
+            if _DEFAULT_TYPES.get(name) in aim.sources and not inputs_follow:
                 names.append(name)
         elif attribute.is_ref():
             return None

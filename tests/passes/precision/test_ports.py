@@ -53,8 +53,10 @@ PORTS: list[tuple[str, int, str, Target | None, str]] = [
     ("NonMaxSuppression (b, c)", 17, HALF, None, "| | | : NonMaxSuppression of opset 17 does not support float16"),
     ("Clip (x, , k)", 17, HALF, None, "02 | | 0 |"),
     ("Where (i, x, x)", 17, HALF, None, "12 | | 0 |"),
+    ("BatchNormalization (x, x, u, w, x)", 17, HALF, None, "014 | | 0 | : the type of u is unknown"),
     # Results of a type variable of their own follow no operand.
-    ("LayerNormalization (x, x)", 17, HALF, None, "01 | | 0 |"),
+    ("y, m = LayerNormalization <stash_type = 1> (x, x)", 17, HALF, None, "01 | | 0 |"),
+    ("y, m = LayerNormalization <stash_type = 1> (d, d)", 17, HALF, None, "01 | | 0 |"),
     ("MaxPool <kernel_shape = [1]> (x)", 17, HALF, None, "0 | | 0 |"),
     ("Less (x, x)", 17, HALF, None, "01 | | |"),
     ("Attention (q, q, q, q)", 24, HALF, None, "0123 | | 0 |"),
@@ -62,6 +64,8 @@ PORTS: list[tuple[str, int, str, Target | None, str]] = [
     # Of the shape alone, of what a sequence holds, or of whole tensors.
     ("Shape (x)", 17, HALF, None, "| 0 | |"),
     ("Size (h)", 17, HALF, None, "| | |"),
+    ("SequenceLength (z)", 17, HALF, None, "| 0 | |"),
+    ("OptionalHasElement (x)", 18, HALF, None, "| 0 | |"),
     ("SequenceConstruct (x, x)", 17, HALF, None, "01 | | 0 |"),
     ("SequenceEmpty ()", 17, HALF, None, "| | 0 | dtype"),
     ("SequenceEmpty <dtype = 7> ()", 17, HALF, None, "| | |"),
@@ -72,18 +76,28 @@ PORTS: list[tuple[str, int, str, Target | None, str]] = [
     ("Cast <to = 7> (x)", 17, HALF, None, "| 0 | | to"),
     ("CastLike (i, x)", 17, HALF, None, "1 | 0 | 0 |"),
     ("CastLike (x, i)", 17, HALF, None, "| 0 | |"),
+    ("CastLike (x, h)", 17, HALF, None, "| 0 | |"),
+    ("Cast <to: int = @t> (x)", 17, HALF, None,
+     "| 0 | | : a parameter of the enclosing function names its type"),
     # Attributes name the type, or an operand does, or nothing.
     ("EyeLike (x)", 17, HALF, None, "0 | | 0 |"),
     ("EyeLike <dtype = 1> (x)", 17, HALF, None, "0 | | 0 | dtype"),
     ("EyeLike <dtype = 11> (i)", 17, HALF, None, "| | 0 | dtype"),
     ("EyeLike <dtype = 7> (x)", 17, HALF, None, "0 | | |"),
+    ("EyeLike <dtype = 1> (i)", 17, BRAIN, None, "| | | dtype"),
+    ("EyeLike (x)", 17, BRAIN, None, "| | | dtype: EyeLike of opset 17 does not support bfloat16"),
+    ("EyeLike (x)", 22, BRAIN, None, "0 | | 0 |"),
     ("EyeLike (i)", 17, HALF, None, "| | |"),
+    ("EyeLike <dtype: int = @t> (x)", 17, HALF, None, "0 | | |"),
+    ("RandomNormal <shape = [2], dtype: int = @t> ()", 17, HALF, None, "| | |"),
     ("RandomNormal <shape = [2]> ()", 17, HALF, None, "| | 0 | dtype"),
     ("RandomNormal <shape = [2]> ()", 17, HALF, CPU,
      "| | 0 | dtype: onnxruntime-cpu has no RandomNormal of float16 at opset 17"),
     ("RandomNormal <shape = [2], dtype = 10> ()", 17, HALF, None, "| | |"),
     ("RandomNormal <shape = [2]> ()", 17, FLOAT, None, "| | |"),
-    ("DequantizeLinear (b8, k)", 21, HALF, None, "1 | | 0 |"),
+    ("DequantizeLinear (b8, k)", 13, HALF, None,
+     "| | | : DequantizeLinear of opset 13 does not support float16"),
+    ("DequantizeLinear (b8, k)", 19, HALF, None, "1 | | 0 |"),
     ("DequantizeLinear (b8, k)", 25, HALF, None, "1 | | 0 |"),
     ("DequantizeLinear <output_dtype = 0> (b8, k)", 25, HALF, None, "1 | | 0 |"),
     ("DequantizeLinear <output_dtype = 1> (b8, k)", 25, HALF, None, "1 | | 0 | output_dtype"),
@@ -96,10 +110,9 @@ PORTS: list[tuple[str, int, str, Target | None, str]] = [
     ("ai.onnx.ml.TreeEnsemble <n_targets = 1, nodes_splits = float[1] {1}> (x)", 17, HALF, None,
      "| | | : its attribute nodes_splits holds constants of the type of its operands"),
     ("ai.onnx.ml.TreeEnsemble <n_targets = 1, nodes_splits = float16[1] {1}> (x)", 17, HALF, None, "0 | | 0 |"),
-    ("y, v = ai.onnx.preview.training.Momentum <alpha = 0.5, beta = 0.5, mode = \"standard\", norm_coefficient = 0.5> (k, l, x,"
-     " x, x)", 17, FLOAT, None, "| | |"),
-    ("y, v = ai.onnx.preview.training.Momentum <alpha = 0.5, beta = 0.5, mode = \"standard\", norm_coefficient = 0.5> (e, l, d,"
-     " d, d)", 17, FLOAT, None, "0 | | | : Momentum takes inputs of any types"),
+    ("ai.onnx.ml.TreeEnsemble <n_targets = 1, nodes_splits: tensor = @t> (x)", 17, HALF, None, "0 | | 0 |"),
+    ("y, v = ai.onnx.preview.training.Momentum <alpha = 0.5> (k, l, x, x, x)", 17, FLOAT, None, "| | |"),
+    ("y, v = ai.onnx.preview.training.Momentum <alpha = 0.5> (e, l, d, d, d)", 17, FLOAT, None, "0 | | | : Momentum takes inputs of any types"),
     ("SequenceMap <body = m (float[2] p) => (float[2] o) { o = Relu (p) }> (z)", 17, HALF, None,
      "| | | : SequenceMap passes values to a subgraph"),
     # The kernels of the target.
@@ -108,6 +121,10 @@ PORTS: list[tuple[str, int, str, Target | None, str]] = [
     ("Relu (x)", 17, BRAIN, CPU, "0 | | 0 | : onnxruntime-cpu has no Relu of bfloat16 at opset 17"),
     ("QuantizeLinear (x, k)", 17, HALF, CPU, "| | | : QuantizeLinear of opset 17 does not support float16"),
     ("QuantizeLinear (x, k)", 19, HALF, CPU, "01 | | |"),
+    ("DequantizeLinear (b8, k)", 21, HALF, load_target("tvm"), "1 | | 0 |"),
+    ("DequantizeLinear (b8, k, b0)", 21, HALF, None, "1 | | 0 |"),
+    ("Mod (x, x)", 13, HALF, None, "01 | | 0 | : with fmod = 0 it is of integers, and fmod = 1 means something else"),
+    ("Mod <fmod = 1> (x, x)", 13, HALF, None, "01 | | 0 |"),
     ("com.microsoft.Gelu (x)", 17, HALF, CPU, "0 | | 0 |"),
     ("com.microsoft.Gelu (x)", 17, HALF, load_target("tensorrt-11"),
      "0 | | 0 | : tensorrt-11 has no operators of com.microsoft"),
@@ -121,19 +138,20 @@ PORTS: list[tuple[str, int, str, Target | None, str]] = [
 
 def require_ports(text: str, opset: int, to: str, target: Target | None, expected: str) -> None:
     domains = '"ai.onnx.ml": 5, "ai.onnx.preview.training": 1, "com.microsoft": 1, "com.acme": 1'
+    imports, nodes = f'"": {opset}, "ai.onnx": {opset}, {domains}', text if text.startswith("y, ") else f"y = {text}"
+    function = f'<domain: "local", opset_import: [{imports}]> f <t> (x) => (y) {{ {nodes} }}' if "@t" in text else ""
     model = onnx_ir.from_proto(
         onnx.parser.parse_model(
-            f'<ir_version: 10, opset_import: ["": {opset}, "ai.onnx": {opset}, {domains}]> g (float[2] x, double[2] d,'
-            " float16[2] h, int64[2] i, float[4] r, float[1] s, float k, float[2] k1, double e, int64 l, uint8[2] b8,"
-            " float[1,5,4] b, float[1,2,5] c, float[1,2,2,2] q, bool[2,2] t, seq(float[2]) z) => (y)"
-            f" {{ u = com.acme.Thing (x) {text if text.startswith('y, ') else f'y = {text}'} }}"
+            f'<ir_version: 10, opset_import: ["local": 1, {imports}]> g (float[2] x, double[2] d, float16[2] h,'
+            " int64[2] i, float[4] r, float[1] s, float k, double e, int64 l, uint8[2] b8, uint8 b0, float[1,5,4] b,"
+            f" float[1,2,5] c, float[1,2,2,2] q, bool[2,2] t, seq(float[2]) z) => (y) {{ u = com.acme.Thing (x)"
+            f" w = com.acme.Thing (x) {'y = local.f <t = 1> (x)' if function else nodes} }} {function}"
         )
     )
+    scope = next(iter(model.functions.values()), model.graph)
     types, precision = infer_element_types(model, PromotionRules(promote_unsafe=True)), onnx_ir.DataType[to.upper()]
     aim = Aim(precision, SOURCES[precision], target)
-    ports = ports_of(
-        list(model.graph)[-1], lambda value: value and types.type_of(value), model.graph.opset_imports, aim
-    )
+    ports = ports_of(list(scope)[-1], lambda value: value and types.type_of(value), scope.opset_imports, aim)
     sets = ("".join(map(str, sorted(group))) for group in (ports.follows, ports.anything, ports.gives))
     found = " ".join(" | ".join((*sets, ", ".join(ports.attributes))).split())
     assert f"{found}{' : ' if found.endswith('|') else ': '}{ports.why_not}".removesuffix(": ").strip() == expected
