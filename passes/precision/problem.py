@@ -19,7 +19,7 @@ from castsmith.analysis.inference.containers import nestings
 from castsmith.analysis.inference.handed_on import Border, borders, value_at
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_key, opset_of
-from castsmith.ir.ops.table import FLOW, traits_of
+from castsmith.ir.ops.table import CASTS, FLOW, traits_of
 from castsmith.ir.ops.traits import Answer
 from castsmith.ir.ops.value_types import Nesting
 from castsmith.ir.walks import graph_of, graphs_of, nodes_of, subgraphs_of
@@ -215,8 +215,8 @@ class Problem:
         return next((self.beyond[value] for value in unfit_values if not self.facts.carry_of(value).masks), "")
 
     def _inexact(self, node: onnx_ir.Node) -> str:
-        """Return the reason why a Cast of integers keeps its type: the precision does not hold them."""
-        if node.op_type != "Cast":
+        """Return the reason why a cast of integers keeps its type: the precision does not hold them."""
+        if node.op_type not in CASTS:
             return ""
         source = self.facts.source(node.inputs[0])
         if source is None:

@@ -115,8 +115,6 @@ class Sensitivity:
 
     def is_square(self, node: onnx_ir.Node) -> bool:
         """True if the node squares its operand."""
-        if node.domain not in DEFAULT_DOMAINS:
-            return False
         if node.op_type == "Mul":
             return node.inputs[0] is node.inputs[1]
         return node.op_type == "ReduceSumSquare" or (node.op_type == "Pow" and _number(node.inputs[1]) == 2.0)
@@ -128,7 +126,7 @@ def is_negligible(node: onnx_ir.Node, value: onnx_ir.Value, loss: RoundingLoss) 
     The sum of a subnormal number and another is rounded by as much; a scale of a branch that is only added is wrong by
     2^-25 of what it scales.
     """
-    if loss.overflow or loss.masks or node.domain not in DEFAULT_DOMAINS:
+    if loss.overflow or loss.masks:
         return False
     if node.op_type in ("Add", "Sub"):
         return loss.elements == 1 and (not loss.lost or is_raised(node, value, loss))
@@ -141,7 +139,7 @@ def is_raised(node: onnx_ir.Node, value: onnx_ir.Value, loss: RoundingLoss) -> b
     It becomes the least number of the precision instead.
     """
     number = _number(value)
-    if not loss.lost or number is None or number < 0 or node.domain not in DEFAULT_DOMAINS or node.op_type != "Add":
+    if not loss.lost or number is None or number < 0 or node.op_type != "Add":
         return False
     users = node.outputs[0].consumers()
     return bool(users) and all(user.op_type == "Sqrt" and user.domain in DEFAULT_DOMAINS for user in users)
@@ -158,7 +156,7 @@ def _is_summed(node: onnx_ir.Node) -> bool:
 
 
 def _number(value: onnx_ir.Value | None) -> float | None:
-    tensor = None if value is None else constant_tensor(value)
+    tensor = constant_tensor(value)
     if tensor is None or tensor.size != 1:
         return None
     return float(tensor.numpy().reshape(()))
@@ -203,12 +201,10 @@ def _scale(node: onnx_ir.Node, value: onnx_ir.Value, base: onnx_ir.Value | None)
     """Return the factor by which the node multiplies the value; None if it does something else."""
     if traits_of(node.domain, node.op_type).moves in OF_ONE:
         return 1.0
-    if len(node.inputs) != 2 or node.op_type not in LINEAR:
+    if node.op_type not in ("Add", "Mul"):
         return None
     operand = node.inputs[1] if node.inputs[0] is value else node.inputs[0]
-    if node.op_type == "Add" and operand is base:
-        return 1.0
+    if node.op_type == "Add":
+        return 1.0 if operand is base else None
     number = _number(operand)
-    if node.op_type == "Mul" and number is not None and np.isfinite(number) and number > 0:
-        return number
-    return None
+    return number if number is not None and np.isfinite(number) and number > 0 else None

@@ -56,6 +56,7 @@ PORTS: list[tuple[str, int, str, Target | None, str]] = [
     ("BatchNormalization (x, x, u, w, x)", 17, HALF, None, "014 | | 0 | : the type of u is unknown"),
     # Results of a type variable of their own follow no operand.
     ("y, m = LayerNormalization <stash_type = 1> (x, x)", 17, HALF, None, "01 | | 0 |"),
+    ("y, m = LayerNormalization (x, x)", 17, BRAIN, None, "01 | | 0 |"),
     ("y, m = LayerNormalization <stash_type = 1> (d, d)", 17, HALF, None, "01 | | 0 |"),
     ("MaxPool <kernel_shape = [1]> (x)", 17, HALF, None, "0 | | 0 |"),
     ("Less (x, x)", 17, HALF, None, "01 | | |"),
@@ -90,6 +91,10 @@ PORTS: list[tuple[str, int, str, Target | None, str]] = [
     ("EyeLike (i)", 17, HALF, None, "| | |"),
     ("EyeLike <dtype: int = @t> (x)", 17, HALF, None, "0 | | |"),
     ("RandomNormal <shape = [2], dtype: int = @t> ()", 17, HALF, None, "| | |"),
+    ("float y = RandomNormal <shape = [2], dtype: int = @t> ()", 17, HALF, None,
+     "| | | : a parameter of the enclosing function names its type"),
+    ("float y = EyeLike <dtype: int = @t> (x)", 17, HALF, None,
+     "0 | | 0 | : a parameter of the enclosing function names its type"),
     ("RandomNormal <shape = [2]> ()", 17, HALF, None, "| | 0 | dtype"),
     ("RandomNormal <shape = [2]> ()", 17, HALF, CPU,
      "| | 0 | dtype: onnxruntime-cpu has no RandomNormal of float16 at opset 17"),
@@ -112,7 +117,8 @@ PORTS: list[tuple[str, int, str, Target | None, str]] = [
     ("ai.onnx.ml.TreeEnsemble <n_targets = 1, nodes_splits = float16[1] {1}> (x)", 17, HALF, None, "0 | | 0 |"),
     ("ai.onnx.ml.TreeEnsemble <n_targets = 1, nodes_splits: tensor = @t> (x)", 17, HALF, None, "0 | | 0 |"),
     ("y, v = ai.onnx.preview.training.Momentum <alpha = 0.5> (k, l, x, x, x)", 17, FLOAT, None, "| | |"),
-    ("y, v = ai.onnx.preview.training.Momentum <alpha = 0.5> (e, l, d, d, d)", 17, FLOAT, None, "0 | | | : Momentum takes inputs of any types"),
+    ("y, v = ai.onnx.preview.training.Momentum <alpha = 0.5> (e, l, d, d, d)", 17, FLOAT, None,
+     "0 | | | : Momentum takes inputs of any types"),
     ("SequenceMap <body = m (float[2] p) => (float[2] o) { o = Relu (p) }> (z)", 17, HALF, None,
      "| | | : SequenceMap passes values to a subgraph"),
     # The kernels of the target.
@@ -138,7 +144,8 @@ PORTS: list[tuple[str, int, str, Target | None, str]] = [
 
 def require_ports(text: str, opset: int, to: str, target: Target | None, expected: str) -> None:
     domains = '"ai.onnx.ml": 5, "ai.onnx.preview.training": 1, "com.microsoft": 1, "com.acme": 1'
-    imports, nodes = f'"": {opset}, "ai.onnx": {opset}, {domains}', text if text.startswith("y, ") else f"y = {text}"
+    imports, is_declared = f'"": {opset}, "ai.onnx": {opset}, {domains}', text.startswith("float y")
+    nodes = text.removeprefix("float ") if text.startswith(("y, ", "float y")) else f"y = {text}"
     function = f'<domain: "local", opset_import: [{imports}]> f <t> (x) => (y) {{ {nodes} }}' if "@t" in text else ""
     model = onnx_ir.from_proto(
         onnx.parser.parse_model(
@@ -149,6 +156,8 @@ def require_ports(text: str, opset: int, to: str, target: Target | None, expecte
         )
     )
     scope = next(iter(model.functions.values()), model.graph)
+    if is_declared:
+        list(scope)[-1].outputs[0].type = onnx_ir.TensorType(onnx_ir.DataType.FLOAT)
     types, precision = infer_element_types(model, PromotionRules(promote_unsafe=True)), onnx_ir.DataType[to.upper()]
     aim = Aim(precision, SOURCES[precision], target)
     ports = ports_of(list(scope)[-1], lambda value: value and types.type_of(value), scope.opset_imports, aim)
