@@ -19,6 +19,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import OF_ONE
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.constants import RoundingLoss, limits
@@ -82,7 +83,7 @@ class Sensitivity:
 
     def keep(self, node: onnx_ir.Node, ports: Ports) -> None:
         """Note that the node stays in float: what it gives may then exceed the precision."""
-        if node.domain not in DEFAULT_DOMAINS or limits(self.to).overflow > _WIDE:
+        if limits(self.to).overflow > _WIDE:
             return
         # No operator that grows depends on the opset.
         grows = node.op_type in GROWING and (self.is_square(node) or sensitive_reason(node, 0, self.sizes))
@@ -95,8 +96,8 @@ class Sensitivity:
         if traits_of(node.domain, node.op_type).products:
             return ""
         for index in sorted(ports.follows):
-            value = node.inputs[index]
-            if value is not None and value in self.wide:
+            value = present(node.inputs[index], "an operand of a type that is converted")
+            if value in self.wide:
                 return f"it reads {value.name}, which may exceed {type_name(self.to)}"
         return ""
 

@@ -26,6 +26,7 @@ from tests.sampling import check_all
 STANDARD = '"": 17, "com.microsoft": 1, "local": 1, "com.acme": 1'
 BEYOND = "a reaches 1e+06 (proven), beyond float16"
 EXP = "Exp stays in a wider type by default: its results span more orders of magnitude than 16 bits hold"
+SQUARES = "ReduceSumSquare stays in a wider type by default: its statistics add up squares, which overflow or vanish in 16 bits"
 WITHOUT = "the model does not import ONNX's operators, which include Cast"
 
 ROWS: list[tuple[str, str, dict[str, Any], str]] = [
@@ -42,6 +43,24 @@ ROWS: list[tuple[str, str, dict[str, Any], str]] = [
     (STANDARD, "(float[4,4] x) => (float[4,4] y) { a = Exp (x) y = MatMul (a, a) }", {},
      f"a: {EXP}; a -> float16; y -> float"),
     (STANDARD, "(float[4,4] x) => (float[4,4] y) { a = Exp (x) y = MatMul (a, a) }", {"a": 1e4},
+     "x -> float16; y -> float"),
+    # A result that is proven to fit is made in the precision; a square only if it is not too small, and a measured one
+    # only if a sixteenth of what fits.
+    (STANDARD, "(float[4,4] x) => (float[4,4] y) { a = Exp (x) y = MatMul (a, a) }", {"a": 2.0**-9},
+     "x -> float16; y -> float"),
+    (STANDARD, "(float[4,4] x) => (float[4,4] y) { a = Exp (x) y = MatMul (a, a) }",
+     {"a": Known(0, 4094.9, "measured")}, "x -> float16; y -> float"),
+    (STANDARD, "(float[4,4] x) => (float[4,4] y) { a = Exp (x) y = MatMul (a, a) }",
+     {"a": Known(0, 4095.0, "measured")}, f"a: {EXP}; a -> float16; y -> float"),
+    (STANDARD, "(float[4,4] x) => (float[4,4] y) { a = Exp (x) y = MatMul (a, a) }",
+     {"a": Known(0, 65519.0, "stated")}, "x -> float16; y -> float"),
+    (STANDARD, "(float[4,4] x) => (float[1,1] y) { a = ReduceSumSquare (x) y = MatMul (a, a) }", {"a": 2.0**-8},
+     "x -> float16; y -> float"),
+    (STANDARD, "(float[4,4] x) => (float[1,1] y) { a = ReduceSumSquare (x) y = MatMul (a, a) }", {"a": 2.0**-9},
+     f"a: {SQUARES}; a -> float16; y -> float"),
+    (STANDARD, "(float[4,4] x) => (float[4,4] y) <float n = {2}> { a = Pow (x, n) y = MatMul (a, a) }", {"a": 2.0**-9},
+     f"a: {EXP.replace('Exp', 'Pow')}; a -> float16; y -> float"),
+    (STANDARD, "(float[4,4] x) => (float[4,4] y) <float n = {3}> { a = Pow (x, n) y = MatMul (a, a) }", {"a": 2.0**-9},
      "x -> float16; y -> float"),
     # So does what is handed on, at both ends.
     (STANDARD, "(float[4,4] x, bool c) => (float[4,4] y) { y = If (c) <then_branch = t () => (float[4,4] a)"
@@ -67,7 +86,8 @@ def judged(imports: str, text: str, options: dict[str, Any]) -> str:
     """The nodes that keep their type, with the reason, and the casts, in the order of the model."""
     header = f"<ir_version: 8, opset_import: [{imports}]> g "
     named = {name: options[name] for name in ("to", "io", "lower", "keep") if name in options}
-    bounds = {name: Known(-most, most, "proven") for name, most in options.items() if name not in named}
+    stated = {name: most for name, most in options.items() if name not in named}
+    bounds = {name: Known(-most, most, "proven") if isinstance(most, float) else most for name, most in stated.items()}
     result = ConvertPrecision(bound=bounds.get, **named)(from_proto(onnx.parser.parse_model(header + text)))
     assert isinstance(result, PrecisionResult)
     onnx.checker.check_model(to_proto(result.model), full_check=True)
