@@ -94,7 +94,7 @@ class RoundingLoss:
     @property
     def is_mask(self) -> bool:
         """True if all overflowing elements are mask values, and the others are 0 or 1."""
-        return self.masks > 0 and self.overflow <= self.masks and self.plain
+        return self.masks > 0 and self.plain
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ class Facts:
             source, present_type = self.source(node.inputs[0]), self.source(node.outputs[0])
             counts = source is not None and source != self.aim.to
             held = any(dtype is None or embeds(dtype, self.aim.to) for dtype in (source, present_type))
-            carried = Carried(counts=counts, integers=counts and not held)
+            carried = Carried(counts=counts, integers=not held)
         else:
             whole = bool(facts) and len(concerned) == len(inputs)
             carried = Carried(

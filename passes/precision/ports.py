@@ -71,6 +71,11 @@ class Ports:
         """True if any part of the node would change."""
         return bool(self.follows or self.gives)
 
+    def values(self, node: onnx_ir.Node) -> list[onnx_ir.Value]:
+        """Return the results of the node that change, then the operands."""
+        operands = (present(node.inputs[index], "an operand that changes") for index in sorted(self.follows))
+        return [*(node.outputs[index] for index in sorted(self.gives)), *operands]
+
 
 @dataclass(frozen=True)
 class Use:

@@ -206,8 +206,7 @@ class Problem:
 
     def _exceeding(self, node: onnx_ir.Node, ports: Ports) -> str:
         """The reason to leave a node of which an operand or result does not fit. Mask values are lowered instead."""
-        values = [node.outputs[index] for index in sorted(ports.gives)]
-        return self._beyond([*values, *(node.inputs[index] for index in sorted(ports.follows))])
+        return self._beyond(ports.values(node))
 
     def _beyond(self, values: Iterable[onnx_ir.Value | None]) -> str:
         """Return the reason why one of the values does not fit."""

@@ -167,7 +167,7 @@ def _passes(node: onnx_ir.Node) -> bool:
     """True if the results of the node are as large as what it reads: a mean, a movement, arithmetic with constants."""
     if node.op_type in MEANS or traits_of(node.domain, node.op_type).moves in OF_ONE:
         return True
-    others = [value for value in node.inputs if value is not None and constant_tensor(value) is None]
+    others = [value for value in node.inputs if constant_tensor(value) is None]
     return node.op_type in LINEAR and len(others) == 1
 
 

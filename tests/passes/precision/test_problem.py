@@ -26,7 +26,7 @@ from tests.sampling import check_all
 STANDARD = '"": 17, "com.microsoft": 1, "local": 1, "com.acme": 1'
 BEYOND = "a reaches 1e+06 (proven), beyond float16"
 EXP = "Exp stays in a wider type by default: its results span more orders of magnitude than 16 bits hold"
-SQUARES = "ReduceSumSquare stays in a wider type by default: its statistics add up squares, which overflow or vanish in 16 bits"
+SQUARES = "ReduceSumSquare stays in a wider type by default: {}, which overflow or vanish in 16 bits"
 WITHOUT = "the model does not import ONNX's operators, which include Cast"
 
 ROWS: list[tuple[str, str, dict[str, Any], str]] = [
@@ -57,11 +57,15 @@ ROWS: list[tuple[str, str, dict[str, Any], str]] = [
     (STANDARD, "(float[4,4] x) => (float[1,1] y) { a = ReduceSumSquare (x) y = MatMul (a, a) }", {"a": 2.0**-8},
      "x -> float16; y -> float"),
     (STANDARD, "(float[4,4] x) => (float[1,1] y) { a = ReduceSumSquare (x) y = MatMul (a, a) }", {"a": 2.0**-9},
-     f"a: {SQUARES}; a -> float16; y -> float"),
+     f"a: {SQUARES.format('its statistics add up squares')}; a -> float16; y -> float"),
     (STANDARD, "(float[4,4] x) => (float[4,4] y) <float n = {2}> { a = Pow (x, n) y = MatMul (a, a) }", {"a": 2.0**-9},
      f"a: {EXP.replace('Exp', 'Pow')}; a -> float16; y -> float"),
     (STANDARD, "(float[4,4] x) => (float[4,4] y) <float n = {3}> { a = Pow (x, n) y = MatMul (a, a) }", {"a": 2.0**-9},
      "x -> float16; y -> float"),
+    # If something is known not to fit, a cast at an input costs as much as elsewhere.
+    (STANDARD, "(float[4,4] x) => (float[4,4] y) { y = Relu (x) b = Abs (x) }", {}, "x -> float16; y -> float"),
+    (STANDARD, "(float[4,4] x) => (float[4,4] y) { y = Relu (x) b = Abs (x) }", {"b": 1e6},
+     f"y: the casts around it would cost more than it saves; b: {BEYOND.replace('a', 'b', 1)}"),
     # So does what is handed on, at both ends.
     (STANDARD, "(float[4,4] x, bool c) => (float[4,4] y) { y = If (c) <then_branch = t () => (float[4,4] a)"
      " { a = MatMul (x, x) }, else_branch = e () => (float[4,4] q) { q = MatMul (x, x) }> }", {"a": 1e6},
