@@ -20,7 +20,6 @@ from castsmith.ir.ops.table import CASTS
 from castsmith.ir.ops.value_types import naming, nested_type, set_element_type, with_element_type
 from castsmith.ir.records import Effect, Item, NodeItem, Records, Rewrite, Site, ValueItem
 from castsmith.ir.text import constant_item, node_item, node_items, site_of, value_item
-from castsmith.ir.walks import graph_of
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import element_type, type_name
 from castsmith.passes.core.rewriting import become_output, insert_behind, name_node, place_constant
@@ -162,12 +161,11 @@ def _convert_constants(change: Change, lowered: set[onnx_ir.Value]) -> None:
         uses = problem.uses.get(value, [])
         wanting = [use for use in uses if change.wants(use)]
         keeping = [use for use in uses if use not in wanting and not _sees_no_elements(use)]
-        if wanting:
-            kinds = dict.fromkeys(_kind(problem, use) for use in wanting)
-            in_place = not keeping and len(kinds) == 1 and not value.is_graph_output()
-            for kind in kinds:
-                group = [use for use in wanting if _kind(problem, use) is kind]
-                _round_constant(change, value, tensor, group, in_place=in_place, kind=kind)
+        kinds = dict.fromkeys(_kind(problem, use) for use in wanting)
+        in_place = not keeping and len(kinds) == 1 and not value.is_graph_output()
+        for kind in kinds:
+            group = [use for use in wanting if _kind(problem, use) is kind]
+            _round_constant(change, value, tensor, group, in_place=in_place, kind=kind)
         if value in lowered and keeping:
             before = constant_item(value)
             put_constant(value, _lowered(change, tensor))
@@ -213,14 +211,17 @@ def _round_constant(
     in_place: bool,
     kind: _Kind,
 ) -> None:
-    problem, to = change.problem, change.to
-    loss = problem.facts.loss(value)
-    is_mask = (loss.is_mask or _is_scaled_mask(problem, value, loss)) and kind is not _Kind.BOUND
+    to, loss, before = (
+        change.to,
+        change.problem.facts.loss(value),
+        constant_item(new_constant(value.name or "", tensor)),
+    )
+    # Of other numbers that are too large only the factors of masks are converted: `(mask - 1) * 1e9`.
+    is_mask = (loss.is_mask or loss.overflow > 0) and kind is not _Kind.BOUND
     name = value.name or "" if in_place else change.namer.fresh(f"{value.name}_{type_name(to)}")
     if kind is _Kind.RAISED:
         tensor = onnx_ir.tensor(np.maximum(tensor.numpy(), np.asarray(_least(to), tensor.dtype.numpy())))
-    new = _rounded(change, tensor, name, loss, is_mask=is_mask)
-    before = constant_item(value) if value.const_value is not None else value_item(value)
+    new = _rounded(change, tensor, name, is_mask=is_mask)
     site = site_of_constant(value)
     if in_place:
         put_constant(value, new)
@@ -239,28 +240,15 @@ def _rule(*, is_mask: bool) -> Rule:
     return MASK_CONSTANT if is_mask else ROUND_CONSTANT
 
 
-def _is_scaled_mask(problem: Problem, value: onnx_ir.Value, loss: RoundingLoss) -> bool:
-    """True if the constant is large and multiplies values computed from integers: `(mask - 1) * 1e9`."""
-    return bool(loss.overflow) and not loss.is_mask and bool(problem.facts.carry_of(value).unfit)
-
-
-def _rounded(
-    change: Change, tensor: onnx_ir.TensorProtocol, name: str, loss: RoundingLoss, *, is_mask: bool
-) -> onnx_ir.TensorProtocol:
-    """Return the constant in the precision, with mask values at its lowest number."""
+def _rounded(change: Change, tensor: onnx_ir.TensorProtocol, name: str, *, is_mask: bool) -> onnx_ir.TensorProtocol:
+    """Return the constant in the precision, with mask values at its ends."""
     opset = opset_of(change.problem.model.graph.opset_imports, "") or 0
-    if is_mask and not loss.is_mask:
-        tensor = _lowered(change, tensor)
-    return rounded(tensor, change.to, opset, name, lowest=change.to if is_mask else None)
+    return rounded(tensor, change.to, opset, name, within=change.to if is_mask else None)
 
 
 def _lowered(change: Change, tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
     """Return the constant in its own type, with mask values at the ends of the precision."""
-    if change.problem.losses.of(tensor).is_mask:
-        return rounded(tensor, tensor.dtype, 13, tensor.name or "", lowest=change.to)
-    largest = float(element_type(change.to).max)
-    array = np.clip(tensor.numpy(), -largest, largest).astype(tensor.numpy().dtype)
-    return onnx_ir.tensor(array, dtype=tensor.dtype, name=tensor.name)
+    return rounded(tensor, tensor.dtype, 13, tensor.name or "", within=change.to)
 
 
 def _least(to: DataType) -> float:
@@ -269,11 +257,11 @@ def _least(to: DataType) -> float:
 
 def loss_text(loss: RoundingLoss, to: DataType, *, is_mask: bool = False, kind: _Kind = _Kind.PLAIN) -> str:
     """Return the effects of rounding on the constant, as text."""
-    name, effects = type_name(to), list[str]()
-    if is_mask:
-        effects.append(
-            f"{loss.masks or loss.overflow} mask values become {-float(element_type(to).max):g}, the lowest of {name}"
-        )
+    name, effects, largest = type_name(to), list[str](), float(element_type(to).max)
+    if is_mask and loss.masks:
+        effects.append(f"{loss.masks} mask values become {-largest:g}, the lowest of {name}")
+    elif is_mask:
+        effects.append(f"{loss.overflow} factors of mask values become {largest:g} in size, the largest of {name}")
     elif kind is _Kind.BOUND and (loss.overflow or loss.masks):
         effects.append(f"{loss.overflow or loss.masks} bounds beyond {name} become infinity, which has the same effect")
     elif loss.overflow:
@@ -298,19 +286,19 @@ def site_of_constant(value: onnx_ir.Value) -> Site:
 def put_constant(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> None:
     """Replace the constant's tensor."""
     node = value.producer()
-    if node is None or value.const_value is not None:
+    if value.const_value is not None:
         value.const_value = tensor
     if node is not None:
         for name in list(node.attributes):
             del node.attributes[name]
         node.attributes["value"] = onnx_ir.AttrTensor("value", tensor)
-    if value.type is not None or node is None:
+    if value.type is not None:
         set_element_type(value, tensor.dtype)
 
 
 def _place_beside(change: Change, value: onnx_ir.Value, new: onnx_ir.Value) -> None:
     graph = present(value.graph, "the graph of the constant")
-    beside = value.producer() or next(iter(graph), None)
+    beside = next(iter(graph), None)
     if beside is None:
         graph.register_initializer(new)
     else:
@@ -328,13 +316,13 @@ def _convert_types(change: Change) -> None:
             continue
         before = value_item(value, "input")
         tensor = value.const_value
-        if tensor is not None and value.is_graph_input():
-            loss = problem.losses.of(tensor)
-            value.const_value = _rounded(change, tensor, value.name or "", loss, is_mask=loss.is_mask)
-            reason = loss_text(loss, to, is_mask=loss.is_mask)
-            change.note(_rule(is_mask=loss.is_mask), site_of_constant(value), before, value_item(value), reason)
         if value.type is not None or value.is_graph_input() or value.is_graph_output():
             value.type = with_element_type(value.type or nested_type(problem.nestings.get(value, ()), to), to)
+        if tensor is not None and value.is_graph_input():
+            loss = problem.losses.of(tensor)
+            value.const_value = _rounded(change, tensor, value.name or "", is_mask=loss.is_mask)
+            reason, after = loss_text(loss, to, is_mask=loss.is_mask), value_item(value, "input")
+            change.note(_rule(is_mask=loss.is_mask), site_of_constant(value), before, after, reason)
         if tensor is None and value.is_graph_input() and value.graph is problem.model.graph:
             _record_port(change, before, value_item(value, "input"), value)
 
@@ -363,7 +351,7 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
     node = cast_node(value, to)
     name_node(node, change.namer)
     result = node.outputs[0]
-    if leaving and not value.is_graph_input() and not value.is_initializer():
+    if leaving:
         become_output(
             main, value, result, change.namer, f"{value.name}_{type_name(change.to if is_converted else source)}"
         )
@@ -400,14 +388,13 @@ def _convert_attributes(change: Change, node: onnx_ir.Node) -> None:
     """Set the attributes by which the node names its types, and keep in float what the node can keep inside it."""
     problem = change.problem
     _, ports = problem.nodes[node]
-    opset = opset_of(problem.imports[graph_of(node)], "") or 0
     for name in ports.attributes:
         named = node.attributes.get(name)
         node.attributes[name] = onnx_ir.AttrInt64(name, int(change.to)) if named is None else naming(named, change.to)
-    if node.op_type == "ConstantOfShape" and ports.gives:
+    if node.op_type == "ConstantOfShape":
         _convert_filling(change, node)
-    stash = stash_attribute(node, opset)
-    if stash == "softmax_precision" and stash not in node.attributes:
+    stash = stash_attribute(node, 0)
+    if stash == "softmax_precision":  # of no opset in particular
         node.attributes[stash] = onnx_ir.AttrInt64(stash, int(DataType.FLOAT))
 
 
@@ -415,11 +402,10 @@ def _convert_filling(change: Change, node: onnx_ir.Node) -> None:
     attribute = node.attributes.get("value")
     tensor = onnx_ir.tensor(np.zeros(1, np.float32)) if attribute is None else attribute.as_tensor()
     loss = change.problem.losses.of(tensor)
-    before, new = node_item(node), _rounded(change, tensor, tensor.name or "", loss, is_mask=loss.is_mask)
+    before, new = node_item(node), _rounded(change, tensor, tensor.name or "", is_mask=loss.is_mask)
     node.attributes["value"] = onnx_ir.AttrTensor("value", new)
-    if loss.overflow or loss.masks or loss.lost or loss.subnormal:
-        reason = loss_text(loss, change.to, is_mask=loss.is_mask)
-        change.note(_rule(is_mask=loss.is_mask), site_of(node), before, node_item(node), reason)
+    if loss.is_mask:  # one that loses anything else is not converted
+        change.note(MASK_CONSTANT, site_of(node), before, node_item(node), loss_text(loss, change.to, is_mask=True))
 
 
 def _declare_ranks(change: Change) -> None:

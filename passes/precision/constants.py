@@ -94,7 +94,7 @@ class RoundingLoss:
     @property
     def is_mask(self) -> bool:
         """True if all overflowing elements are mask values, and the others are 0 or 1."""
-        return self.masks > 0 and self.overflow <= self.masks and self.plain
+        return self.masks > 0 and self.plain
 
 
 @dataclass(frozen=True)
@@ -186,20 +186,21 @@ def unfit(name: str, loss: RoundingLoss, to: DataType) -> str:
 
 
 def rounded(
-    tensor: onnx_ir.TensorProtocol, to: DataType, opset: int, name: str, *, lowest: DataType | None = None
+    tensor: onnx_ir.TensorProtocol, to: DataType, opset: int, name: str, *, within: DataType | None = None
 ) -> onnx_ir.TensorProtocol:
     """Return the constant rounded once to the type; a large one is rounded when it is written.
 
     Args:
-        lowest: The type whose lowest number is the lower bound; None: overflow becomes infinity.
+        within: The type whose lowest and largest numbers are bounds; None: overflow becomes infinity.
     """
 
     def convert(array: Array) -> Array:
-        if lowest is not None:
-            array = np.maximum(array, np.asarray(limits(lowest).lowest, array.dtype))
+        if within is not None:
+            largest = np.asarray(-limits(within).lowest, array.dtype)
+            array = np.clip(array, -largest, largest)
         return array if DataType.from_numpy(array.dtype) == to else cast(array, to, opset=max(opset, 6))
 
     if is_large(tensor) or is_stored(tensor):
         lazy = computed(tensor, to, convert, name)
-        return lazy if lowest is not None else rounded_from(lazy, tensor)
+        return lazy if within is not None else rounded_from(lazy, tensor)
     return onnx_ir.tensor(np.array(convert(tensor.numpy()), order="C"), dtype=to, name=name)

@@ -46,7 +46,9 @@ class Facts:
         default_factory=dict[onnx_ir.Value, onnx_ir.TensorProtocol]
     )
     carried: dict[onnx_ir.Value, Carried] = field(default_factory=dict[onnx_ir.Value, Carried])
-    _types: dict[onnx_ir.Value, DataType | None] = field(default_factory=dict[onnx_ir.Value, "DataType | None"])
+    _types: dict[onnx_ir.Value | None, DataType | None] = field(
+        default_factory=dict["onnx_ir.Value | None", "DataType | None"]
+    )
 
     def concerns(self, value: onnx_ir.Value | None) -> bool:
         """True if the value has a type that is converted."""
@@ -54,9 +56,9 @@ class Facts:
 
     def source(self, value: onnx_ir.Value | None) -> DataType | None:
         """Return the type of the value before the conversion."""
-        if value is not None and value not in self._types:
+        if value not in self._types:
             self._types[value] = self.inference.type_of(value)
-        return None if value is None else self._types[value]
+        return self._types[value]
 
     def loss(self, value: onnx_ir.Value) -> RoundingLoss:
         """Return the effects of rounding the constant."""
@@ -64,12 +66,11 @@ class Facts:
 
     def carry_of(self, value: onnx_ir.Value) -> Carried:
         """Return the facts about constants that the value carries."""
-        if value in self.constants and value not in self.carried:
-            loss = self.loss(value)
-            why = "" if loss.is_mask else unfit(value.name or "a constant", loss, self.aim.to)
-            masks = (value,) if loss.is_mask else ()
-            self.carried[value] = Carried(why, masks, constant=True)
-        return self.carried.get(value, NOTHING)
+        if value not in self.constants:
+            return self.carried.get(value, NOTHING)
+        loss = self.loss(value)
+        why = "" if loss.is_mask else unfit(value.name or "a constant", loss, self.aim.to)
+        return Carried(why, (value,) if loss.is_mask else (), constant=True)
 
     def trace(self, model: onnx_ir.Model) -> None:
         """Note the constants of the model, and what of them each value holds.
@@ -85,12 +86,11 @@ class Facts:
         for node in nodes:  # a loop of no turns gives what it starts with
             if node.op_type == "Loop" and node.domain in DEFAULT_DOMAINS:
                 handed += zip(node.inputs[2:], node.outputs, strict=False)
-        crossings = [pair for pair in handed if self.concerns(pair[1])]
         adds = True
         while adds:
             for node in nodes:
                 self._carry(node)
-            received = [self._receive(receiver, self.carry_of(source)) for source, receiver in crossings if source]
+            received = [self._receive(receiver, self.carry_of(source)) for source, receiver in handed if source]
             adds = any(received)
 
     def _receive(self, receiver: onnx_ir.Value, carried: Carried) -> bool:
@@ -120,11 +120,11 @@ class Facts:
         if not moves and not arithmetic:
             return
         facts = [self.carry_of(value) for value in concerned]
-        if node.op_type == "Cast" and not concerned:
-            source = self.source(node.inputs[0])
+        if not concerned:  # a cast of others
+            source, present_type = self.source(node.inputs[0]), self.source(node.outputs[0])
             counts = source is not None and source != self.aim.to
-            held = source is None or source == DataType.BOOL or embeds(source, self.aim.to)
-            carried = Carried(counts=counts, integers=counts and not held)
+            held = any(dtype is None or embeds(dtype, self.aim.to) for dtype in (source, present_type))
+            carried = Carried(counts=counts, integers=not held)
         else:
             whole = bool(facts) and len(concerned) == len(inputs)
             carried = Carried(
@@ -136,14 +136,11 @@ class Facts:
             )
             if arithmetic and node.op_type == "Mul" and len(concerned) == 2:
                 carried = self._with_scaled_count(node, concerned, carried)
-        if carried != NOTHING:
-            for value in node.outputs:
-                if self.concerns(value):
-                    self.carried[value] = carried
+        self.carried.update((value, carried) for value in node.outputs if self.concerns(value))
 
     def _with_scaled_count(self, node: onnx_ir.Node, inputs: Sequence[onnx_ir.Value], carried: Carried) -> Carried:
         large = [v for v in inputs if v in self.constants and self.loss(v).overflow and self.scales_count(node, v)]
-        return replace(carried, masks=(*carried.masks, *large)) if large else carried
+        return replace(carried, masks=(*carried.masks, *large))
 
     def unfit_filling(self, node: onnx_ir.Node) -> str:
         """Return the reason why the filling of a ConstantOfShape does not fit."""
@@ -165,7 +162,7 @@ class Facts:
     def scales_count(self, node: onnx_ir.Node, value: onnx_ir.Value) -> bool:
         """True if a large constant multiplies values computed from integers: `(mask - 1) * 1e9`."""
         others = [operand for operand in node.inputs if operand is not None and operand is not value]
-        return node.op_type == "Mul" and self.constants[value].size == 1 and bool(others) and self.are_counts(others)
+        return node.op_type == "Mul" and self.constants[value].size == 1 and self.are_counts(others)
 
     def are_counts(self, inputs: Sequence[onnx_ir.Value]) -> bool:
         """True if the values are computed only from integers, predicates and constants, and not from these alone."""

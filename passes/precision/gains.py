@@ -7,8 +7,9 @@ from math import prod
 
 import onnx_ir
 
-from castsmith.ir.ops.table import CASTS, traits_of
+from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import Moves
+from castsmith.numerics.errors import present
 from castsmith.passes.place.problem import LAUNCH_BYTES
 from castsmith.passes.precision.ports import ANYTHING, CONVERTED, KEPT, Ports, Use
 from castsmith.passes.precision.problem import Problem
@@ -33,21 +34,17 @@ def cast_cost(problem: Problem, value: onnx_ir.Value) -> float:
 
 def casts_cost(problem: Problem, node: onnx_ir.Node, ports: Ports) -> float:
     """Return the cost of casts of all operands and results of the node that are not constants."""
-    values = [node.inputs[index] for index in ports.follows] + [node.outputs[index] for index in ports.gives]
-    cast_values = dict.fromkeys(value for value in values if value not in problem.facts.constants)
-    return sum(cast_cost(problem, value) for value in cast_values if value is not None)
+    cast_values = dict.fromkeys(value for value in ports.values(node) if value not in problem.facts.constants)
+    return sum(cast_cost(problem, value) for value in cast_values)
 
 
 def saved_bytes(problem: Problem, node: onnx_ir.Node, ports: Ports) -> float:
     """Return the bytes that need not be read and written, and the gain of multiplying in the precision."""
     row = traits_of(node.domain, node.op_type)
-    if not node.outputs or row.moves in (Moves.KEEP, Moves.MAKE) or row.conversion is not None or _is_quantized(node):
+    if row.moves in (Moves.KEEP, Moves.MAKE) or row.conversion is not None or _is_quantized(node):
         return 0.0
-    if row.moves is Moves.SELECT:
-        values = [*node.outputs, *node.outputs]
-    else:
-        values = [*(node.inputs[index] for index in ports.follows), *(node.outputs[index] for index in ports.gives)]
-    saved = sum(_narrowing(problem, value) for value in values if value is not None)
+    values = [node.outputs[index] for index in ports.gives] * 2 if row.moves is Moves.SELECT else ports.values(node)
+    saved = sum(_narrowing(problem, value) for value in values)
     if row.products:
         return 4 * saved + problem.sizes.of(node.outputs[0]) * _terms(problem, node) / 8
     return saved / _FUSED
@@ -59,8 +56,7 @@ def _narrowing(problem: Problem, value: onnx_ir.Value) -> float:
 
 def _width(problem: Problem, value: onnx_ir.Value) -> float:
     """Return the bytes of an element before the conversion."""
-    source = problem.facts.source(value)
-    return 4 if source is None else source.itemsize
+    return present(problem.facts.source(value), "the type of a value that is converted").itemsize
 
 
 def _terms(problem: Problem, node: onnx_ir.Node) -> int:
@@ -76,7 +72,7 @@ def _terms(problem: Problem, node: onnx_ir.Node) -> int:
 def _is_quantized(node: onnx_ir.Node) -> bool:
     """True if runtimes run the node on integers: all inputs are dequantized, and all outputs quantized."""
     sources = [value.producer() for value in node.inputs[:2] if value is not None]
-    users = [user for user, _ in node.outputs[0].uses()] if node.outputs else []
+    users = [user for user, _ in node.outputs[0].uses()]
     return (
         bool(sources)
         and all(source is not None and source.op_type == "DequantizeLinear" for source in sources)
@@ -112,9 +108,9 @@ def _price_value(problem: Problem, value: onnx_ir.Value, uses: Sequence[Use], co
     producing = problem.variables[value]
     wanted = list(dict.fromkeys(use.wants for use in uses if use.wants != ANYTHING))
     for use in uses:
-        if use.wants == ANYTHING and isinstance(use.place, onnx_ir.Node) and use.place in problem.nodes:
+        if isinstance(use.place, onnx_ir.Node) and use.place in problem.nodes:
             variable, ports = problem.nodes[use.place]
-            if use.index in ports.anything and use.place.op_type in CASTS:
+            if use.index in ports.anything:  # of a cast
                 problem.costs.pay(producing, variable, cost)
                 problem.costs.pay(variable, producing, cost)
     if len(wanted) < 2:

@@ -57,7 +57,7 @@ SENSITIVE_CONTRIB: dict[str, str] = {
 Its fused attention and normalizations are not among them: they compute their statistics in float by themselves.
 """
 
-MASK_PASSES = frozenset({"Add", "Sub", "Mul", "Neg", "Where", "Cast", "Min", "Max", "Div"})
+MASK_PASSES = frozenset({"Add", "Sub", "Mul", "Neg", "Where", "Cast", "CastLike", "Min", "Max", "Div"})
 """Arithmetic that preserves mask values."""
 
 BOUNDS = {"Clip": (1, 2), "Max": None, "Min": None}

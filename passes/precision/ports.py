@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops.casts import not_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, groups_for, op_key, opset_of
 from castsmith.ir.ops.table import CASTS, LINEAR, operators, restriction, traits_of, type_attributes
 from castsmith.ir.ops.traits import Moves, Role
 from castsmith.ir.ops.value_types import named_type
 from castsmith.ir.walks import graphs_in
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.min_cut import NO, YES
 from castsmith.targets.target import Target
@@ -71,6 +71,11 @@ class Ports:
         """True if any part of the node would change."""
         return bool(self.follows or self.gives)
 
+    def values(self, node: onnx_ir.Node) -> list[onnx_ir.Value]:
+        """Return the results of the node that change, then the operands."""
+        operands = (present(node.inputs[index], "an operand that changes") for index in sorted(self.follows))
+        return [*(node.outputs[index] for index in sorted(self.gives)), *operands]
+
 
 @dataclass(frozen=True)
 class Use:
@@ -107,43 +112,39 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
     held = _held(node, aim)
     if held:
         return Ports(why_not=f"its attribute {held} holds constants of the type of its operands")
-    if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS:
-        return _cast(node, type_of, results, imports, aim)
+    if node.op_type in CASTS:
+        return _cast(node, type_of, results, aim)
     row = traits_of(node.domain, node.op_type)
     if row.moves in (Moves.SHAPE, Moves.CONTENT):
         return Ports(anything=frozenset(floats))
     types = [type_of(value) for value in node.inputs]
     formals_in, formals_out = actual_inputs(key, len(types)), actual_outputs(key, len(node.outputs))
-    follows, variables, refused = set[int](), set[str](), ""
+    follows, variables, refusals = set[int](), set[str](), list[str]()
     for group in groups_for(key, types, tuple(value is not None for value in node.inputs)):
         concerned = [index for index in group.indexes if types[index] in aim.sources]
         unknown = [index for index in group.indexes if types[index] is None]
         if not concerned:
             continue
-        fixed = len(group.allowed & (aim.sources | {aim.to})) == 1
         if aim.to not in group.allowed:
-            if not fixed:
-                refused = refused or _not_taken(node, imports, aim)
+            is_fixed = len(group.allowed & aim.sources) == 1
+            refusals += [] if is_fixed else [_not_taken(node, imports, aim)]
             continue
-        if unknown:
-            value = node.inputs[unknown[0]]
-            refused = refused or f"the type of {'' if value is None else value.name} is unknown"
+        refusals += [f"the type of {present(node.inputs[index], 'an operand').name} is unknown" for index in unknown]
         follows |= set(concerned)
         variables |= {group.variable}
-        variables |= {formal.variable for index in concerned if (formal := formals_in[index]) is not None}
     heterogeneous = [i for i in floats if (f := formals_in[i]) is not None and not f.homogeneous]
-    attributes = _attributes(node, results, aim, inputs_follow=bool(follows))
+    refused, attributes = next(iter(refusals), ""), _attributes(node, results, aim, inputs_follow=bool(follows))
     gives = {
         index
         for index in results
         if (formal := formals_out[index]) is not None
         and (formal.variable in variables or (attributes and aim.to in formal.allowed) or row.moves in _HOLDERS)
     }
-    if node.op_type in _FOLLOW_INPUT and node.domain in DEFAULT_DOMAINS and follows and not _names_type(node):
+    if node.op_type in _FOLLOW_INPUT and follows:
         gives |= set(results)
     if row.moves is Moves.MAKE:
         gives = {index for index in results if (f := formals_out[index]) is not None and aim.to in f.allowed}
-        refused = refused or ("" if gives or not results else _not_taken(node, imports, aim))
+        refused = "" if gives or not results else _not_taken(node, imports, aim)
     if heterogeneous:
         refused = f"{node.op_type} takes inputs of any types"
     if attributes is None:
@@ -151,22 +152,19 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
     ports = Ports(frozenset(follows), gives=frozenset(gives), attributes=attributes)
     if not refused and ports.concerned:
         refused = _lacking(node, imports, aim) or _unasked(node, aim, inputs_follow=bool(follows))
-    elif not ports.concerned and floats:
+    elif floats:
         refused = refused or _not_taken(node, imports, aim)
-    if not ports.concerned:
-        return Ports(why_not=refused)
-    return Ports(ports.follows, gives=ports.gives, attributes=attributes, why_not=refused)
+    return replace(ports, why_not=refused)
 
 
-def _cast(node: onnx_ir.Node, type_of: TypeOf, outputs: list[int], imports: Mapping[str, int], aim: Aim) -> Ports:
+def _cast(node: onnx_ir.Node, type_of: TypeOf, outputs: list[int], aim: Aim) -> Ports:
     """Return the ports of a Cast: any input, and an output in the type that its users need."""
     if any(attribute.is_ref() for attribute in node.attributes.data.values()):
         return Ports(anything=frozenset({0}), why_not="a parameter of the enclosing function names its type")
-    why = not_cast([aim.to], opset_of(imports, "") or 0) or ""
     if node.op_type == "CastLike":
         like = frozenset({1}) if type_of(node.inputs[1]) in aim.sources else _NONE
-        return Ports(like, frozenset({0}), frozenset(outputs) if like else _NONE, why_not=why)
-    return Ports(_NONE, frozenset({0}), frozenset(outputs), ("to",) if outputs else (), why)
+        return Ports(like, frozenset({0}), frozenset(outputs))
+    return Ports(_NONE, frozenset({0}), frozenset(outputs), ("to",))
 
 
 def _attributes(node: onnx_ir.Node, outputs: list[int], aim: Aim, *, inputs_follow: bool) -> tuple[str, ...] | None:
@@ -176,20 +174,14 @@ def _attributes(node: onnx_ir.Node, outputs: list[int], aim: Aim, *, inputs_foll
         attribute = node.attributes.get(name)
         if role is not Role.RESULT or not outputs:
             continue
-        if attribute is None or (not attribute.is_ref() and not attribute.value):
-            default = None if node.op_type in _FOLLOW_INPUT else _DEFAULT_TYPES.get(name)
-            if default in aim.sources and not inputs_follow:
+        if attribute is None:
+            if _DEFAULT_TYPES.get(name) in aim.sources and not inputs_follow:
                 names.append(name)
         elif attribute.is_ref():
             return None
         elif named_type(attribute) in aim.sources:
             names.append(name)
     return tuple(names)
-
-
-def _names_type(node: onnx_ir.Node) -> bool:
-    """True if an attribute of the node names the type of its result."""
-    return any(node.attributes.get_int(name, 0) for name in type_attributes(node.domain, node.op_type))
 
 
 def _lacking(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:
@@ -204,7 +196,7 @@ def _lacking(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:
         return f"{aim.target} has no operators of {node.domain}"
     if aim.target.has_kernel(name, aim.to, opset):
         return ""
-    if name in LINEAR and aim.target.computes(aim.to):  # kernels are known by the type of the codes
+    if name in LINEAR:  # kernels are known by the type of the codes
         return ""
     return f"{aim.target} has no {name} of {type_name(aim.to)} at opset {opset}"
 

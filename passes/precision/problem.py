@@ -19,11 +19,12 @@ from castsmith.analysis.inference.containers import nestings
 from castsmith.analysis.inference.handed_on import Border, borders, value_at
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_key, opset_of
-from castsmith.ir.ops.table import FLOW, traits_of
+from castsmith.ir.ops.table import CASTS, FLOW, traits_of
 from castsmith.ir.ops.traits import Answer
 from castsmith.ir.ops.value_types import Nesting
 from castsmith.ir.walks import graph_of, graphs_of, nodes_of, subgraphs_of
 from castsmith.numerics.embedding import embeds
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.min_cut import Costs
 from castsmith.passes.place.sizes import Sizes
@@ -90,12 +91,10 @@ class Problem:
                 continue
             # Before IR version 4 every weight has to be an input too; runtimes treat it as a constant.
             is_weight = value.const_value is not None and self.model.ir_version < 4
-            self.variables[value] = self.costs.variable() if is_weight else self._asked_of(value)
             why = self._unfit_default(value, is_weight=is_weight)
-            if why:
-                self.facts.carried[value] = Carried(unfit=why)
-            if why and is_weight:
-                self.costs.fix(self.variables[value], yes=False)
+            self.facts.carried[value] = Carried(unfit=why)
+            of_weight = KEPT if why else self.costs.variable()
+            self.variables[value] = of_weight if is_weight else self._asked_of(value)
         self.facts.trace(self.model)
         self.scope(graph)
         for index, value in enumerate(graph.outputs):
@@ -131,14 +130,15 @@ class Problem:
 
     def use(self, value: onnx_ir.Value | None, place: onnx_ir.Node | onnx_ir.Graph, index: int, wants: int) -> None:
         """Add a use of the value."""
-        if value is not None and wants > CONVERTED and self.facts.source(value) is None:
+        if value is None:
+            return
+        if self.facts.concerns(value):
+            self.uses[value].append(Use(value, place, index, wants))
+            if wants != ANYTHING and value in self.nestings:
+                self.costs.join(self.variables[value], wants)
+        elif wants > CONVERTED and self.facts.source(value) is None:
             # It may be of any type, so that its user cannot change.
             self.costs.fix(wants, yes=False)
-        if value is None or not self.facts.concerns(value):
-            return
-        self.uses[value].append(Use(value, place, index, wants))
-        if wants != ANYTHING and value in self.variables and value in self.nestings:
-            self.costs.join(self.variables[value], wants)
 
     def _node(self, node: onnx_ir.Node) -> None:
         imports, function = self.imports[graph_of(node)], self.model.functions.get(node.op_identifier())
@@ -146,7 +146,7 @@ class Problem:
             self._handing_on(node, imports)
         elif node.domain in DEFAULT_DOMAINS and node.op_type == "Constant":
             if node.outputs[0] not in self.facts.constants:
-                self._give(node.outputs[0], KEPT)
+                self.variables[node.outputs[0]] = KEPT
         else:
             self._ordinary(node, imports)
 
@@ -154,13 +154,12 @@ class Problem:
 
     def _ordinary(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> None:
         ports = ports_of(node, self.facts.source, imports, self.aim)
-        variable = self.costs.variable() if ports.concerned else KEPT
+        variable = self.costs.variable()
         for index, value in enumerate(node.inputs):
             wants = ANYTHING if index in ports.anything else variable if index in ports.follows else KEPT
             self.use(value, node, index, wants)
         for index, value in enumerate(node.outputs):
-            if self.facts.concerns(value):
-                self.variables[value] = variable if index in ports.gives else KEPT
+            self.variables[value] = variable if index in ports.gives else KEPT
         if ports.concerned:
             self.nodes[node] = (variable, ports)
             self._fix(node, variable, ports, imports)
@@ -174,11 +173,11 @@ class Problem:
 
     def _fix(self, node: onnx_ir.Node, variable: int, ports: Ports, imports: Mapping[str, int]) -> None:
         """Fix the side of the node if a rule decides it, and note the reason."""
-        why = ports.why_not or self._without_casts(imports) or self._inexact(node, ports)
+        why = self._without_casts(imports) or ports.why_not or self._inexact(node)
         why = why or self._unfit_operand(node, ports)
         asked_to_keep, asked_to_lower = self.keep.get(node, ""), self.lower.get(node, "")
         if why or asked_to_keep:
-            self._keep(node, variable, ports, imports, why or asked_to_keep)
+            self._keep(node, variable, ports, why or asked_to_keep)
             return
         if asked_to_lower:
             self.reasons[node] = asked_to_lower
@@ -190,12 +189,12 @@ class Problem:
         if not why and self._counts_in_short(node):
             why = f"it computes with integers, which {type_name(self.aim.to)} does not hold"
         if why:
-            self._keep(node, variable, ports, imports, why)
+            self._keep(node, variable, ports, why)
 
-    def _keep(self, node: onnx_ir.Node, variable: int, ports: Ports, imports: Mapping[str, int], why: str) -> None:
+    def _keep(self, node: onnx_ir.Node, variable: int, ports: Ports, why: str) -> None:
         self.reasons[node] = why
         self.costs.fix(variable, yes=False)
-        self.sensitivity.keep(node, ports, opset_of(imports, "") or 0)
+        self.sensitivity.keep(node, ports)
 
     def _without_casts(self, imports: Mapping[str, int]) -> str:
         return "" if opset_of(imports, "") else "the model does not import ONNX's operators, which include Cast"
@@ -207,33 +206,28 @@ class Problem:
 
     def _exceeding(self, node: onnx_ir.Node, ports: Ports) -> str:
         """The reason to leave a node of which an operand or result does not fit. Mask values are lowered instead."""
-        values = [node.outputs[index] for index in sorted(ports.gives)]
-        return self._beyond([*values, *(node.inputs[index] for index in sorted(ports.follows))])
+        return self._beyond(ports.values(node))
 
     def _beyond(self, values: Iterable[onnx_ir.Value | None]) -> str:
         """Return the reason why one of the values does not fit."""
         unfit_values = (value for value in values if value is not None and value in self.beyond)
         return next((self.beyond[value] for value in unfit_values if not self.facts.carry_of(value).masks), "")
 
-    def _inexact(self, node: onnx_ir.Node, ports: Ports) -> str:
-        """Return the reason why a Cast of integers keeps its type: the precision does not hold them."""
-        if not ports.gives or node.op_type != "Cast":
+    def _inexact(self, node: onnx_ir.Node) -> str:
+        """Return the reason why a cast of integers keeps its type: the precision does not hold them."""
+        if node.op_type not in CASTS:
             return ""
         source = self.facts.source(node.inputs[0])
         if source is None:
             return "the type of its operand is unknown"
-        if source in self.aim.sources or source == self.aim.to or source == DataType.BOOL:
-            return ""
-        present_type = self.facts.source(node.outputs[0])
-        if embeds(source, self.aim.to) or (present_type is not None and embeds(present_type, self.aim.to)):
+        present_type = present(self.facts.source(node.outputs[0]), "the result")
+        if source in self.aim.sources or embeds(source, self.aim.to) or embeds(present_type, self.aim.to):
             return ""  # it holds every integer, or all that the present type holds of them
         return f"{type_name(self.aim.to)} does not hold every {type_name(source)}"
 
     def _unfit_operand(self, node: onnx_ir.Node, ports: Ports) -> str:
         for index in sorted(ports.follows):
-            value = node.inputs[index]
-            if value is None:
-                continue
+            value = present(node.inputs[index], "an operand of a type that is converted")
             carried = self.facts.carry_of(value)
             if value in self.facts.constants:
                 loss = self.facts.loss(value)
@@ -262,8 +256,7 @@ class Problem:
                 variable = self.variables.get(receiver, self._borders.get(border))
                 self.variables[receiver] = variable = self.costs.variable() if variable is None else variable
             else:
-                variable = KEPT
-                self._give(receiver, KEPT)
+                self.variables[receiver] = variable = KEPT
             self.costs.join(variable, self._borders.setdefault(border, variable))
             if why_kept:
                 self.costs.fix(variable, yes=False)
@@ -292,14 +285,10 @@ class Problem:
             if unfit_inside or self._beyond([source, receiver]):
                 self.costs.fix(self._borders[border], yes=False)
 
-    def _give(self, value: onnx_ir.Value, variable: int) -> None:
-        if self.facts.concerns(value):
-            self.variables[value] = variable
-
     def _closed(self, graph: onnx_ir.Graph) -> None:
         """Keep all inputs and outputs of a subgraph of a node without rules."""
         for value in graph.inputs:
-            self._give(value, KEPT)
+            self.variables[value] = KEPT
         self.scope(graph)
         for index, value in enumerate(graph.outputs):
             self.use(value, graph, index, KEPT)
@@ -310,11 +299,11 @@ class Problem:
             for index, value in enumerate(node.inputs):
                 self.use(value, node, index, KEPT)
             for value in node.outputs:
-                self._give(value, KEPT)
+                self.variables[value] = KEPT
             self.reasons[node] = "it is in a subgraph of an operator whose rules are unknown"
         for inner in (graph, *subgraphs_of(graph)):
             for value in (*inner.inputs, *inner.initializers.values()):
-                self._give(value, KEPT)
+                self.variables[value] = KEPT
             for index, value in enumerate(inner.outputs):
                 self.use(value, inner, index, KEPT)
 

@@ -19,6 +19,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS
 from castsmith.ir.ops.table import traits_of
 from castsmith.ir.ops.traits import OF_ONE
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.precision.constants import RoundingLoss, limits
@@ -80,11 +81,12 @@ class Sensitivity:
             return ""
         return why
 
-    def keep(self, node: onnx_ir.Node, ports: Ports, opset: int) -> None:
+    def keep(self, node: onnx_ir.Node, ports: Ports) -> None:
         """Note that the node stays in float: what it gives may then exceed the precision."""
-        if node.domain not in DEFAULT_DOMAINS or limits(self.to).overflow > _WIDE:
+        if limits(self.to).overflow > _WIDE:
             return
-        grows = node.op_type in GROWING and (self.is_square(node) or sensitive_reason(node, opset, self.sizes))
+        # No operator that grows depends on the opset.
+        grows = node.op_type in GROWING and (self.is_square(node) or sensitive_reason(node, 0, self.sizes))
         if grows or (self._reads_wide(node, ports) and _passes(node)):
             results = (node.outputs[index] for index in ports.gives)
             self.wide.update(value for value in results if not self._is_known_to_fit(value, least=0.0))
@@ -94,8 +96,8 @@ class Sensitivity:
         if traits_of(node.domain, node.op_type).products:
             return ""
         for index in sorted(ports.follows):
-            value = node.inputs[index]
-            if value is not None and value in self.wide:
+            value = present(node.inputs[index], "an operand of a type that is converted")
+            if value in self.wide:
                 return f"it reads {value.name}, which may exceed {type_name(self.to)}"
         return ""
 
@@ -114,8 +116,6 @@ class Sensitivity:
 
     def is_square(self, node: onnx_ir.Node) -> bool:
         """True if the node squares its operand."""
-        if node.domain not in DEFAULT_DOMAINS:
-            return False
         if node.op_type == "Mul":
             return node.inputs[0] is node.inputs[1]
         return node.op_type == "ReduceSumSquare" or (node.op_type == "Pow" and _number(node.inputs[1]) == 2.0)
@@ -127,7 +127,7 @@ def is_negligible(node: onnx_ir.Node, value: onnx_ir.Value, loss: RoundingLoss) 
     The sum of a subnormal number and another is rounded by as much; a scale of a branch that is only added is wrong by
     2^-25 of what it scales.
     """
-    if loss.overflow or loss.masks or node.domain not in DEFAULT_DOMAINS:
+    if loss.overflow or loss.masks:
         return False
     if node.op_type in ("Add", "Sub"):
         return loss.elements == 1 and (not loss.lost or is_raised(node, value, loss))
@@ -140,7 +140,7 @@ def is_raised(node: onnx_ir.Node, value: onnx_ir.Value, loss: RoundingLoss) -> b
     It becomes the least number of the precision instead.
     """
     number = _number(value)
-    if not loss.lost or number is None or number < 0 or node.domain not in DEFAULT_DOMAINS or node.op_type != "Add":
+    if not loss.lost or number is None or number < 0 or node.op_type != "Add":
         return False
     users = node.outputs[0].consumers()
     return bool(users) and all(user.op_type == "Sqrt" and user.domain in DEFAULT_DOMAINS for user in users)
@@ -157,7 +157,7 @@ def _is_summed(node: onnx_ir.Node) -> bool:
 
 
 def _number(value: onnx_ir.Value | None) -> float | None:
-    tensor = None if value is None else constant_tensor(value)
+    tensor = constant_tensor(value)
     if tensor is None or tensor.size != 1:
         return None
     return float(tensor.numpy().reshape(()))
@@ -167,7 +167,7 @@ def _passes(node: onnx_ir.Node) -> bool:
     """True if the results of the node are as large as what it reads: a mean, a movement, arithmetic with constants."""
     if node.op_type in MEANS or traits_of(node.domain, node.op_type).moves in OF_ONE:
         return True
-    others = [value for value in node.inputs if value is not None and constant_tensor(value) is None]
+    others = [value for value in node.inputs if constant_tensor(value) is None]
     return node.op_type in LINEAR and len(others) == 1
 
 
@@ -202,12 +202,10 @@ def _scale(node: onnx_ir.Node, value: onnx_ir.Value, base: onnx_ir.Value | None)
     """Return the factor by which the node multiplies the value; None if it does something else."""
     if traits_of(node.domain, node.op_type).moves in OF_ONE:
         return 1.0
-    if len(node.inputs) != 2 or node.op_type not in LINEAR:
+    if node.op_type not in ("Add", "Mul"):
         return None
     operand = node.inputs[1] if node.inputs[0] is value else node.inputs[0]
-    if node.op_type == "Add" and operand is base:
-        return 1.0
+    if node.op_type == "Add":
+        return 1.0 if operand is base else None
     number = _number(operand)
-    if node.op_type == "Mul" and number is not None and np.isfinite(number) and number > 0:
-        return number
-    return None
+    return number if number is not None and np.isfinite(number) and number > 0 else None

@@ -114,9 +114,9 @@ def test_rounded_once() -> None:
     assert result.dtype == np.float16
     assert result.tolist() == [1 + 2.0**-10, float("-inf"), float("inf"), 0.0]
     assert rounded(source, HALF, 13, "r").name == "r"
-    masked = rounded(source, HALF, 13, "r", lowest=HALF).numpy()
-    assert masked.tolist() == [1 + 2.0**-10, -65504.0, float("inf"), 0.0]
-    kept = rounded(tensor(-1e9, 2.0, dtype=np.float32), DataType.FLOAT, 13, "r", lowest=HALF)
+    masked = rounded(source, HALF, 13, "r", within=HALF).numpy()
+    assert masked.tolist() == [1 + 2.0**-10, -65504.0, 65504.0, 0.0]
+    kept = rounded(tensor(-1e9, 2.0, dtype=np.float32), DataType.FLOAT, 13, "r", within=HALF)
     assert (kept.dtype, kept.numpy().tolist()) == (DataType.FLOAT, [-65504.0, 2.0])
     assert rounded(tensor(1.5), HALF, 1, "r").numpy().tolist() == [1.5]
     turned = onnx_ir.tensor(np.arange(6, dtype=np.float32).reshape(2, 3).T)
@@ -126,8 +126,8 @@ def test_rounded_once() -> None:
 
 def test_a_large_constant_is_rounded_when_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     source = tensor(1.0, 0.1, -1e9, dtype=np.float32)
-    expected = rounded(source, HALF, 13, "r", lowest=HALF).numpy()
+    expected = rounded(source, HALF, 13, "r", within=HALF).numpy()
     monkeypatch.setattr(constants, "is_large", always)
-    late = rounded(source, HALF, 13, "late", lowest=HALF)
+    late = rounded(source, HALF, 13, "late", within=HALF)
     assert (late.name, late.dtype, late.shape) == ("late", HALF, source.shape)
     assert late.tobytes() == expected.tobytes()
