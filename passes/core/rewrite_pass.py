@@ -251,4 +251,4 @@ STORE_WEIGHT = Rule(
 
 def is_stored_weight(node: onnx_ir.Node) -> bool:
     """True for the Cast of a weight that is stored in 16 bits on purpose: folded, the file would be larger again."""
-    return node.op_type == "Cast" and node.metadata_props.get(RULE) == STORE_WEIGHT.code
+    return node.metadata_props.get(RULE) == STORE_WEIGHT.code

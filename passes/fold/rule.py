@@ -113,22 +113,21 @@ class Folding:
         refusal = refusal or self._refusal(node, tuple(new.values()), kept, dropped)
         if refusal is not None:
             return refusal
-        self.grown += sum(constant.tensor.nbytes for constant in new if constant.tensor is not None) - dropped
+        self.grown += sum(present(constant.tensor, "the tensor").nbytes for constant in new) - dropped
         for output, plan in zip(node.outputs, derivations, strict=True):
-            if plan.constant in new and plan.constant.value is None:
+            if plan.constant in new:
                 # An output of the graph keeps its name, so its replacement needs another one.
                 name = f"{output.name}_value" if output.is_graph_output() else output.name
                 tensor = present(plan.constant.tensor, "the tensor of the folded constant")
                 plan.constant.value = new_constant(name or "folded", tensor)
                 self.constants.by_value[plan.constant.value] = plan.constant
-        outputs = tuple(derivation.stands or derivation.constant.value for derivation in derivations)
-        values = tuple(constant.value for constant in new if constant.value is not None)
+        values = tuple(present(constant.value, "the value of the constant") for constant in new)
         return Replacement(
             FOLD_CONSTANT.code,
             _reason(derivations, new) + self._runtime_note(new),
             nodes=tuple(map(constant_node, values)) if as_nodes else (),
             constants=() if as_nodes else values,
-            outputs=tuple(value for value in outputs if value is not None),
+            outputs=tuple(present(plan.stands or plan.constant.value, "the value") for plan in derivations),
             beside=beside,
         )
 
@@ -162,8 +161,9 @@ class Folding:
         if not needed or (isinstance(conversion, CastTo) and dtype == knowns[0].dtype):
             return Derivation(reading, knowns, knowns[0], values[0])
         constant = self.constants.converted(conversion, knowns, dtype, shape)
-        stands = constant.value if constant.value is not None and _is_there(constant.value) else None
-        return Derivation(reading, knowns, constant, stands)
+        if constant.value is not None and not _is_there(constant.value):
+            constant.value = None  # dropped with its last user, and made again
+        return Derivation(reading, knowns, constant, constant.value)
 
     def _refusal(
         self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value], dropped: int
@@ -210,7 +210,7 @@ class Folding:
     ) -> Refusal | None:
         """Return the reason why a constant of the type cannot replace the output."""
         for derivation in derivations:
-            if derivation.stands is None and not self.namer.takes_constant(graph_of(beside), derivation.constant.dtype):
+            if not self.namer.takes_constant(graph_of(beside), derivation.constant.dtype):
                 opset, dtype = self.namer.constant_opset(graph_of(beside)), type_name(derivation.constant.dtype)
                 reason = f"it would have to be a Constant, which at opset {opset} does not support {dtype}"
                 return Refusal(NAME, FOLD_CONSTANT.code, site_of(node), reason)
@@ -224,7 +224,7 @@ class Folding:
         added = sum(derivation.constant.nbytes for derivation in new)
         left = self.max_total_growth - self.grown
         growth = added - dropped
-        if growth > 0 and growth > min(self.max_growth, left):
+        if growth > min(self.max_growth, left):
             growth = added - bytes_of_dropped([node, *self._twins(node, new)], kept)
         reason = growth_reason(growth, self.max_growth, left)
         return Refusal(NAME, FOLD_GROWTH.code, site_of(node), reason) if reason else None
@@ -288,7 +288,5 @@ def _reason(derivations: Sequence[Derivation], new: Mapping[Known, Derivation]) 
     computed = [derivation for derivation in derivations if derivation.constant is not derivation.operands[0]]
     if not computed:
         return f"the constant is {type_name(derivations[0].constant.dtype)} already"
-    texts = dict.fromkeys(
-        derivation.reading[0].text([constant.dtype for constant in derivation.operands]) for derivation in computed
-    )
+    texts = [plan.reading[0].text([constant.dtype for constant in plan.operands]) for plan in computed]
     return "; ".join(texts) + ("" if new else "; the constant exists already")

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from onnx_ir import DataType
 
 from castsmith.numerics.embedding import embeds
+from castsmith.numerics.errors import present
 from castsmith.passes.core.min_cut import NO, YES, Costs, solve
 from castsmith.passes.place.chains import type_of
 from castsmith.passes.place.choices import Choice, Mode
@@ -32,14 +33,14 @@ def two_sides(problem: Problem) -> Sides | None:
         return None
     sides: list[tuple[Choice | None, Choice | None]] = []
     for move in problem.moves:
-        waits = len(steps) == 1 and any(to == move.dtype and not embeds(a, to) for a, to in steps)
+        waits = len(steps) == 1 and any(to == move.dtype for _, to in steps)
         first, second = (_way(move, dtype, Mode.BEFORE if waits else Mode.AFTER) for dtype in types)
         sides.append((first, second))
     return sides
 
 
-def minimum_cut(problem: Problem, sides: Sides) -> Sequence[Choice] | None:
-    """Return the cheapest choice that a cut expresses; None if it is no valid one."""
+def minimum_cut(problem: Problem, sides: Sides) -> Sequence[Choice]:
+    """Return the cheapest choice that a cut expresses."""
     network = _Network(problem, sides)
     for number, (first, second) in enumerate(sides):
         variable = network.moves[number]
@@ -49,8 +50,7 @@ def minimum_cut(problem: Problem, sides: Sides) -> Sequence[Choice] | None:
         network.add_root(number)
     answers = solve(network.costs)
     chosen = [pair[not answers[variable]] for pair, variable in zip(sides, network.moves, strict=True)]
-    result = [choice for choice in chosen if choice is not None]
-    return result if len(result) == len(chosen) and problem.cost(result) < IMPOSSIBLE else None
+    return [present(choice, "the choice of a side") for choice in chosen]
 
 
 def _way(move: MovingNode, dtype: DataType, preferred: Mode) -> Choice | None:
@@ -70,10 +70,9 @@ def _rounds(problem: Problem) -> bool:
         for demand in root.demands:
             chain = root.history
             for dtype in demand.path:
-                longer = problem.casting.extend(chain, dtype)
-                if longer is None or (len(longer) > 1 and not embeds(type_of(longer[:-1]), dtype)):
+                chain = present(problem.casting.extend(chain, dtype), "the chain of a value of the region")
+                if len(chain) > 1 and not embeds(type_of(chain[:-1]), dtype):
                     return True
-                chain = longer
     return False
 
 

@@ -110,7 +110,7 @@ class Problem:
 
     def saves(self, chosen: Sequence[Choice]) -> bool:
         """True if the choice needs fewer casts than the region has, and less time."""
-        return self.bytes_and_casts(chosen)[1] < self.casts_before and self.cost(chosen) < self.before
+        return self.cost(chosen) < self.before and self.bytes_and_casts(chosen)[1] < self.casts_before
 
     def cost(self, chosen: Sequence[Choice]) -> float:
         """Return the time of the moves and the casts of the region; IMPOSSIBLE for an invalid choice."""
@@ -122,9 +122,8 @@ class Problem:
         return _TIME * self.moves[number].elements * choice.dtype.itemsize + change
 
     def cost_of_serving(self, number: int, own: Choice | None, demand: Demand, other: Choice | None) -> float:
-        """Return the cost of the cast that one demand alone needs; IMPOSSIBLE if no single cast serves it."""
-        plan = plan_of(self.casting, self.roots[number].history, own, ((demand.path, other),))
-        return self.price(number, plan if plan is not None and len(plan.casts) < 2 else None)
+        """Return the cost of the casts that one demand alone needs; IMPOSSIBLE if none serve it."""
+        return self.price(number, plan_of(self.casting, self.roots[number].history, own, ((demand.path, other),)))
 
     def bytes_and_casts(self, chosen: Sequence[Choice]) -> tuple[float, int]:
         """Return the bytes that a valid choice reads and writes, and the number of casts of non-constant values."""

@@ -123,8 +123,10 @@ def place(region: Region, problem: Problem, inference: Inference, namer: Namer) 
 def solve(problem: Problem) -> Sequence[Choice] | None:
     """Return the choice of least time, if it saves both casts and time."""
     sides = two_sides(problem)
-    chosen = None if sides is None else minimum_cut(problem, sides)
-    return chosen if chosen is not None and problem.saves(chosen) else None
+    if sides is None:
+        return None
+    chosen = minimum_cut(problem, sides)
+    return chosen if problem.saves(chosen) else None
 
 
 def _retype(problem: Problem, chosen: Sequence[Choice], inference: Inference) -> None:

@@ -19,7 +19,7 @@ from onnx_ir import DataType
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import Rule
 from castsmith.ir.ops.casts import cast_node
-from castsmith.ir.ops.promote_types import CASTSMITH_DOMAIN, drop_unused_bodies, is_convert_promote_types
+from castsmith.ir.ops.promote_types import drop_unused_bodies, is_convert_promote_types
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope
@@ -52,8 +52,7 @@ class ResolvePromoteTypes(SessionPass):
     )
 
     def rewrite(self, session: Session) -> RewriteResult:
-        own = CASTSMITH_DOMAIN in session.survey.domains
-        if not (own and any(map(is_convert_promote_types, session.nodes))):
+        if not any(map(is_convert_promote_types, session.nodes)):
             drop_unused_bodies(session.model)
             return RewriteResult(session.model, modified=False)
         inference = session.inference(PromotionRules(promote_unsafe=True))

@@ -18,7 +18,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor, narrowed, new_constant
 from castsmith.ir.ops.casts import CastNode
-from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.ops.table import operators
 from castsmith.ir.ops.traits import Answer, Indices
 from castsmith.ir.records import Refusal
@@ -108,8 +108,6 @@ def _confused(source: DataType, meaning: CastNode, opset: int) -> tuple[str, str
     values, _, fixed = _sample(source, meaning, opset)
     if not fixed.all():
         return f"{reason}; the standard does not define the cast of this value", repr(_first(values, ~fixed))
-    if element_type(meaning.target).kind > Kind.FLOATING:
-        return reason, ""
     numbers = values[~np.isnan(values.astype(np.float64))]
     ordered = numbers[np.argsort(numbers, kind="stable")]
     images = cast(ordered, meaning.target, saturate=meaning.saturate, round_mode=meaning.round_mode, opset=opset)
@@ -140,14 +138,12 @@ SEEING_THROUGH = frozenset(_BLIND | INDICES.keys() | COMPARISONS)
 
 def see_through(node: onnx_ir.Node, facts: Facts) -> Replacement | Refusal | None:
     """Rewire the node to the values before the casts on which it does not depend, or say why a cast must stay."""
-    if not node.inputs or node.inputs[0] is None:
+    if not node.inputs:
         return None
     if node.outputs:
         facts.ranges.get(node.outputs[0])  # remembered as it is before the operands change
-    if node.domain not in DEFAULT_DOMAINS:
-        return None
     if node.op_type in COMPARISONS:
-        return _past_both(node, facts)
+        return _past_both(node, facts) if len(node.inputs) == 2 else None
     return _past_one(node, INDICES.get(node.op_type, 0), facts)
 
 

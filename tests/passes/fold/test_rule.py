@@ -11,7 +11,7 @@ from castsmith.ir.walks import all_nodes
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import parse_type
 from castsmith.passes import FoldConstants, PlaceCasts, SimplifyCasts
-from castsmith.passes.core.rewrite_pass import RULE, STORE_WEIGHT
+from castsmith.passes.core.rewrite_pass import RULE, STORE_WEIGHT, RewritePass
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
 
@@ -139,6 +139,13 @@ def test_a_weight_that_is_stored_on_purpose_stays(metadata: dict[str, str], left
     next(iter(model.graph)).metadata_props.update(metadata)
     FoldConstants()(model)
     assert casts(model) == left
+
+
+@pytest.mark.parametrize("run", [FoldConstants(), PlaceCasts(), SimplifyCasts()])
+@pytest.mark.parametrize("node", ["Cast <to = 1> ()", "Shape ()", "Gather (x)", "Less ()", "Less (x)", "Transpose ()"])
+def test_a_node_without_its_operands_is_left_alone(run: RewritePass, node: str) -> None:
+    model = parsed(f"g (float[2] x) => (float16[2] c, bool[2] y) {{ c = Cast <to = 10> (x) y = {node} }}")
+    assert not run(model).modified
 
 
 TRUNC = """<ir_version: 10, opset_import: ["" : 21, "qonnx.custom_op.general" : 1]>

@@ -89,6 +89,9 @@ LEFT = {
         "g () => (float16[1] y) <float[1] w = {1}, int64 i = {0}> { a = SequenceConstruct (w) b = Identity (a)"
         " c = SequenceAt (b, i) y = Cast <to = 10> (c) }"
     ),
+    "two outputs of an operator that has one": (
+        "g () => (float16[1] y, float16[1] z) <float[1] w = {1}, float16[1] v = {1}> { y, z = CastLike (w, v) }"
+    ),
     "the caller chooses the value": (
         'g () => (float16 z) { z = local.f <v = 1.0> () } <domain: "local", opset_import: ["": 21]> f <v> () => (z)'
         " { w = Constant <value_float: float = @v> () z = Cast <to = 10> (w) }"
@@ -138,6 +141,13 @@ def test_the_total_budget_holds_over_all_nodes() -> None:
     assert [rewrite.site.op for rewrite in records.rewrites] == ["Cast", "Cast"]
     (refusal,) = records.refusals
     assert refusal.reason == "the file would grow by 6 bytes, and 2 of max_total_growth are left"
+
+
+def test_a_value_without_a_name_gets_one() -> None:
+    model = _model("g () => (float16[2] y) <float[2] w = {1, 2}> { a = Cast <to = 10> (w) y = Neg (a) }")
+    model.graph[0].outputs[0].name = None
+    _fold(model)
+    assert list(model.graph.initializers) == ["folded"]
 
 
 def test_a_shape_before_opset_5_is_an_attribute() -> None:

@@ -68,8 +68,7 @@ def least(problem: Problem) -> float:
 def cost_of_cut(problem: Problem) -> float | None:
     """The cost of the choice of the cut; None if there is none."""
     sides = cut.two_sides(problem)
-    chosen = None if sides is None else cut.minimum_cut(problem, sides)
-    return None if chosen is None else problem.cost(chosen)
+    return None if sides is None else problem.cost(cut.minimum_cut(problem, sides))
 
 
 def test_every_small_region_of_two_types_ends_at_the_least_cost() -> None:
