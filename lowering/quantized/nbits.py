@@ -32,6 +32,7 @@ from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replaceme
 from castsmith.lowering.operators.scene import Scene
 from castsmith.lowering.quantized.operands import FLOATS, operand
 from castsmith.lowering.quantized.scene import constant_array, producer_of, require_kernel, swaps, whole_number
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import NodeRule, Replacement
 
@@ -132,9 +133,7 @@ class _Layout:
 
     def home(self) -> onnx_ir.Node:
         """Return a node of the graph that holds the codes, where all their users see what is made from them."""
-        graph = self.codes.graph
-        producer = self.codes.producer() or (graph[0] if isinstance(graph, onnx_ir.Graph) else None)
-        return self.node if producer is None else producer
+        return self.codes.producer() or present(self.codes.graph, "the graph of a constant")[0]
 
     def operands(self, scene: Scene, build: Builder) -> tuple[list[onnx_ir.Value], dict[str, int]]:
         """Return the inputs of MatMulNBits after the first one, and its attributes."""
