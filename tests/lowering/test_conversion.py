@@ -125,6 +125,15 @@ def test_the_error_is_measured_on_request() -> None:
     assert measured.error == generated.error
 
 
+def test_the_error_is_that_of_the_conversion_alone() -> None:
+    """The float16 that the model has rounds in the same way before and after."""
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y, float[2] z) {
+        h = Cast <to = 10> (x) b = Mul (h, h) y = Cast <to = 1> (b) z = Neg (x) }"""
+    error = converted(text, to="float16", inputs={"x": np.array([0.1, 0.3], np.float32)}, keep="name:z").error
+    assert error is not None
+    assert error.worst == 0
+
+
 def test_inputs_and_outputs_that_there_are_not_are_refused() -> None:
     for text in ("no", ["x", "no"]):
         with pytest.raises(OptionError) as error:

@@ -65,6 +65,11 @@ TARGETS = {
         kernels={HALF: {"Cast": 1}},
         wrong_casts=[WrongCast(frozenset({FLOAT}), frozenset({FP8}), "is late", "", saturate=False)],
     ),
+    "rounds-back": lacking(
+        kernels={HALF: {"Cast": 1}},
+        wrong_casts=[WrongCast(frozenset({FP8}), frozenset({FLOAT}), "is late", "")],
+    ),
+    "no-cast-of-float8": lacking(kernels={HALF: {"Cast": 1}, FP8: {"Identity": 1}}),
     "int8": lacking(kernels={UINT8: {"Cast": 1}}),
     "no-bytes": lacking(kernels={UINT8: {"Cast": 1}, INT8: {"Cast": 1}}),
     "zero-points-of-zero": lacking(quantization={"constant-zero-points-of-zero": ""}),
