@@ -140,10 +140,10 @@ class Proof:
         return _is_sure(before) and _is_sure(after) and before.least_magnitude > 0 == after.least_magnitude
 
     def _before(self, value: onnx_ir.Value) -> Bound:
-        """The bound of the value, or of what a Cast that the conversion put in makes it from."""
+        """The bound of the value, or of that of its name, or of what a Cast that was put in makes it from."""
         node = value.producer()
         if value not in self.names and node is not None and node.op_type == "Cast" and node.inputs[0] is not None:
-            return self._before(node.inputs[0])
+            return self.before.get(self._names_now.get(value, "")) or self._before(node.inputs[0])
         return self.before.get(self.names.get(value, ""), _NOTHING)
 
     def _after(self, value: onnx_ir.Value) -> Bound:

@@ -82,7 +82,7 @@ def _chains(rewrites: Sequence[Rewrite]) -> list[_Chain]:
         return index
 
     for index, rewrite in enumerate(rewrites):
-        earlier = {root(chain_of[item.made]) for item in rewrite.removed if item.made and item.made in chain_of}
+        earlier = {root(chain_of[item.made]) for item in rewrite.removed if item.made in chain_of}
         joined.append(min(earlier, default=index))
         for before in earlier:
             joined[before] = joined[index]

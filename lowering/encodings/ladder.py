@@ -207,9 +207,10 @@ def to_the_grid(
             t = build.op("Mul", t, less if factor == 1.0 else build.op("Where", above, 2.0**-k, 1.0, dtype=dtype_of(x)))
         factor, inverse = 1.0, 1.0
     back = present(back, "the power of two")
-    if ends is not None and binade is not None:
+    if ends is not None:
         count = 2 ** binades.bit_length() + max(-row.min_exponent, 0)
-        end = build.look_up(build.constant(ends(row.min_exponent, count), "binade_ends"), binade)
+        constant = build.constant(ends(row.min_exponent, count), "binade_ends")
+        end = build.look_up(constant, present(binade, "the number of the binade"))
         beyond = at_least(build, t, end)
         y = build.op("Mul", y, build.op("Where", beyond, 0.5, 1.0, dtype=dtype_of(x)))
         back = build.op("Mul", back, build.op("Where", beyond, 2.0, 1.0, dtype=dtype_of(x)))

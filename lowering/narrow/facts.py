@@ -103,7 +103,7 @@ class Facts:
         node = value.producer()
         meaning = None if node is None else read_cast(node)
         source = None if node is None or not node.inputs else self.inference.type_of(node.inputs[0])
-        if meaning is not None and source is not None and source != DataType.STRING:
+        if meaning is not None and source is not None:
             return is_exact(source, DataType.FLOAT) or self._range_of_source(node)
         return self._constant_fits(value, DataType.DOUBLE)
 

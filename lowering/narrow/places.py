@@ -68,7 +68,7 @@ def _pays_to_enter(stretch: Collection[Place], outputs: Collection[onnx_ir.Value
                 continue
             node = value.producer()
             source = None if node is None or read_cast(node) is None else inference.type_of(node.inputs[0])
-            if source is None or source == DataType.STRING or not is_exact(source, NARROWER[place.dtype]):
+            if source is None or not is_exact(source, NARROWER[place.dtype]):
                 return True
     return False
 

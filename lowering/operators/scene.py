@@ -16,6 +16,7 @@ from castsmith.lowering.encodings.choose import Encoding
 from castsmith.lowering.encodings.storage import inferred_declared
 from castsmith.lowering.float8.casts import Context
 from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
+from castsmith.numerics.errors import present
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import Replacement, replace_nodes
@@ -75,9 +76,9 @@ def lower_nodes(session: Session, pass_name: str, target: Target, lower: Lower) 
 
     def match(node: onnx_ir.Node) -> Replacement | Refusal | None:
         is_call = node.op_identifier() in session.model.functions
-        if node.domain not in DEFAULT_DOMAINS or node.graph is None or is_call:
+        if node.domain not in DEFAULT_DOMAINS or is_call:
             return None
-        scope = imports[node.graph]
+        scope = imports[present(node.graph, "the graph of a node")]
         return lower(node, Scene(target, inference, scope, opset_of(scope, "") or 1, constants))
 
     with inferred_declared(session.model, inference.types):

@@ -32,6 +32,7 @@ from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replaceme
 from castsmith.lowering.operators.scene import Scene
 from castsmith.lowering.quantized.operands import FLOATS, operand
 from castsmith.lowering.quantized.scene import constant_array, producer_of, require_kernel, swaps, whole_number
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import NodeRule, Replacement
 
@@ -61,10 +62,11 @@ def matmul_nbits(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     if not whole_number(dequantize, "block_size", 0):
         return None
     layout = _Layout(dequantize, codes, held_as.bitwidth, transposed)
-    dtype = scene.type_of(x)
-    require_kernel(node, f"{CONTRIB_DOMAIN}.{_OPERATOR}", dtype, scene)
-    if dtype is None or dtype not in FLOATS or scene.type_of(dequantize.inputs[1]) != dtype:
-        raise ModelError(f"the input is {type_name(dtype or DataType.UNDEFINED)}, and the scales are of another type")
+    dtype = require_kernel(node, f"{CONTRIB_DOMAIN}.{_OPERATOR}", scene.type_of(x), scene)
+    scales = scene.type_of(dequantize.inputs[1])
+    if dtype not in FLOATS or scales != dtype:
+        of_scales = "an unknown type" if scales is None else type_name(scales)
+        raise ModelError(f"{_OPERATOR} has no input of {type_name(dtype)} with scales of {of_scales}")
     user = _other_user(codes)
     if user is not None:
         raise ModelError(f"{codes.name} is also used by {user}, so that it would be stored twice")
@@ -132,9 +134,7 @@ class _Layout:
 
     def home(self) -> onnx_ir.Node:
         """Return a node of the graph that holds the codes, where all their users see what is made from them."""
-        graph = self.codes.graph
-        producer = self.codes.producer() or (graph[0] if isinstance(graph, onnx_ir.Graph) else None)
-        return self.node if producer is None else producer
+        return self.codes.producer() or present(self.codes.graph, "the graph of a constant")[0]
 
     def operands(self, scene: Scene, build: Builder) -> tuple[list[onnx_ir.Value], dict[str, int]]:
         """Return the inputs of MatMulNBits after the first one, and its attributes."""
@@ -183,10 +183,11 @@ class _Layout:
         """Return an input of the DequantizeLinear, and a constant in rows of the weight's columns."""
         value = operand(self.node, index)
         array = constant_array(value)
-        turned = None if array is None or array.ndim != 2 else self._turned(array)
-        if array is not None and (turned is None or turned.shape != shape):
+        turned = None if array is None else self._turned(array)
+        if array is not None and turned is not None and turned.shape != shape:
+            expected = list(shape if self.transposed else shape[::-1])
             raise ModelError(
-                f"input {index} of DequantizeLinear has {array.size} elements, expected {shape[0] * shape[1]}"
+                f"input {index} of DequantizeLinear has the shape {list(array.shape)}, expected {expected}"
             )
         return value, turned
 
@@ -200,8 +201,7 @@ class _Layout:
     def _scales(self, scene: Scene, build: Builder, shape: tuple[int, int]) -> onnx_ir.Value:
         """Return the scales in rows of the weight's columns."""
         scales, turned = self._operand(1, shape)
-        if scales is None:
-            raise ModelError("DequantizeLinear has no scale")
+        scales = present(scales, "the scale, whose type is known")
         if turned is not None:
             return self._constant(scene, build, scales, "scales", lambda: np.ascontiguousarray(turned))
         if self.transposed:

@@ -17,12 +17,13 @@ from castsmith.lowering.operators.scene import Scene
 from castsmith.numerics.types import type_name
 
 
-def require_kernel(node: onnx_ir.Node, name: str, dtype: DataType | None, scene: Scene) -> None:
-    """Raise ModelError if the target is known not to run the operator, with its domain, on the type."""
+def require_kernel(node: onnx_ir.Node, name: str, dtype: DataType | None, scene: Scene) -> DataType:
+    """Return the type. Raises ModelError if the target is known not to run the operator, with its domain, on it."""
     if dtype is None:
         raise ModelError(f"the element type of an input of {node.op_type} is unknown")
     if not scene.target.has_kernel(name, dtype, scene.opset):
         raise ModelError(f"{scene.target} has no {name} of {type_name(dtype)}")
+    return dtype
 
 
 def whole_number(node: onnx_ir.Node, name: str, default: int) -> int:
@@ -52,8 +53,8 @@ def constant_array(value: onnx_ir.Value | None) -> NDArray[Any] | None:
     tensor = constant_tensor(value)
     if tensor is not None:
         return tensor.numpy()
-    node = None if value is None or value.is_graph_input() else value.producer()
-    if node is None or node.domain not in DEFAULT_DOMAINS or not node.inputs:
+    node = None if value is None else value.producer()
+    if node is None or node.domain not in DEFAULT_DOMAINS:
         return None
     if node.op_type == "Identity":
         return constant_array(node.inputs[0])

@@ -18,6 +18,7 @@ from castsmith.lowering.builder import Builder, ReplacementBuilder, as_replaceme
 from castsmith.lowering.operators.scene import Scene
 from castsmith.lowering.quantized.operands import operand
 from castsmith.lowering.quantized.scene import require_kernel, whole_number
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import NodeRule, Replacement
 
@@ -85,13 +86,13 @@ def _require_float(node: onnx_ir.Node, scene: Scene, x: onnx_ir.Value, scale: on
         if name == "precision" or node.op_type == "DequantizeLinear":
             dtypes.add(DataType(whole_number(node, name, 0)))
     unsupported = dtypes - {DataType.FLOAT, DataType.UNDEFINED}
-    if unsupported or None in dtypes:
+    if unsupported:
         raise ModelError(f"{CONTRIB_DOMAIN}.{node.op_type} rounds other types than float in another place")
 
 
 def _zeros(scale: onnx_ir.Value, dtype: DataType, build: Builder) -> onnx_ir.Value:
     """Return zero points that state the type, of the shape of the scale."""
-    shape = scale.shape
-    if shape is None or not shape.is_static():
+    shape = present(scale.shape, "the shape of a scale of a known rank")
+    if not shape.is_static():
         raise ModelError(f"the number of scales in {scale.name} is unknown")
     return build.constant(np.zeros(shape.numpy(), dtype.numpy()), "zero_point")

@@ -25,7 +25,7 @@ from castsmith.lowering.quantized.tensorrt import DOMAIN
 from castsmith.numerics.types import type_name
 from castsmith.passes.core.rewriting import NodeRule, Replacement
 
-_QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+_QUANTIZE = "QuantizeLinear"
 _STEM = {DataType.FLOAT8E4M3FN: "TRT_FP8", DataType.INT4: "TRT_INT4", DataType.FLOAT4E2M1: ""}
 
 
@@ -88,8 +88,7 @@ def _source(node: onnx_ir.Node) -> onnx_ir.Value | None:
     """Return what a node dequantizes, or what was quantized before it."""
     value = node.inputs[0]
     producer = None if value is None else value.producer()
-    quantized = node.op_type == _DEQUANTIZE and producer is not None and producer.op_type.endswith(_QUANTIZE)
-    return producer.inputs[0] if producer is not None and quantized else value
+    return producer.inputs[0] if producer is not None and producer.op_type.endswith(_QUANTIZE) else value
 
 
 def _layout(node: onnx_ir.Node) -> dict[str, Any]:

@@ -13,7 +13,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import onnx_ir
@@ -27,7 +27,7 @@ from castsmith.lowering.quantized.nbits import USE_MATMUL_NBITS
 from castsmith.lowering.quantized.tensorrt import DOMAIN
 from castsmith.lowering.quantized.to_microsoft import USE_MICROSOFT_QDQ
 from castsmith.lowering.quantized.to_tensorrt import USE_TENSORRT
-from castsmith.numerics.errors import OptionError
+from castsmith.numerics.errors import OptionError, present
 from castsmith.passes.core.options import Vendor, shared
 from castsmith.passes.core.rewrite_pass import SessionPass
 from castsmith.passes.core.rewriting import NodeRule, Replacement
@@ -72,24 +72,21 @@ class UseVendor(SessionPass):
             reason = f"the model defines operators of {self.vendor}"
             refusal = Refusal(NAME, rules[0].code, Site(model.graph.name or ""), reason)
             return RewriteResult(model, False, Records(refusals=[refusal]))
-        result = lower_nodes(session, NAME, self.target, lambda node, scene: _written(node, rules, scene))
+        by_operator = {operator: rule for rule in rules for operator in rule.operators or ()}
+        result = lower_nodes(session, NAME, self.target, lambda node, scene: _written(node, by_operator, scene))
         if result.modified:
             _import_domain(model, self.vendor)
             session.changed()
         return result
 
 
-def _written(node: onnx_ir.Node, rules: Sequence[NodeRule[Scene]], scene: Scene) -> Replacement | Refusal | None:
-    """Return what the first rule about the node answers."""
-    for rule in rules:
-        if node.op_type in (rule.operators or ()):
-            try:
-                outcome = rule.apply(node, scene)
-            except ModelError as error:
-                return Refusal(NAME, rule.code, site_of(node), str(error).rstrip("."))
-            if outcome is not None:
-                return outcome
-    return None
+def _written(node: onnx_ir.Node, rules: Mapping[str, NodeRule[Scene]], scene: Scene) -> Replacement | Refusal | None:
+    """Return what the rule about the node's operator answers."""
+    rule = rules.get(node.op_type)
+    try:
+        return None if rule is None else rule.apply(node, scene)
+    except ModelError as error:
+        return Refusal(NAME, present(rule, "the rule that refuses").code, site_of(node), str(error))
 
 
 def _import_domain(model: onnx_ir.Model, domain: str) -> None:

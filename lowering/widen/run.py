@@ -78,11 +78,15 @@ def _inline_ambiguous(session: Session, records: Records) -> None:
     inline_or_refuse(session, names, NAME, records)
 
 
-def _casts_from_float(scene: Scene, dtype: DataType) -> bool:
-    """True if the target casts float to the type, and the type to float, as the standard says."""
-    target, opset = scene.target, scene.opset
-    wrong = (target.wrong_cast(DataType.FLOAT, dtype, saturate=saturates, opset=opset) for saturates in (True, False))
-    return target.has_kernel("Cast", dtype, opset) and not any(wrong)
+def _casts(scene: Scene, codes: DataType, *, quantizes: bool) -> bool:
+    """True if the target casts codes to float, and float to codes if that is asked for, as the standard says."""
+    target, opset, float_ = scene.target, scene.opset, DataType.FLOAT
+    wrong = (
+        target.wrong_cast(*types, saturate=saturates, opset=opset)
+        for types in ((codes, float_), (float_, codes))[: 1 + quantizes]
+        for saturates in (True, False)
+    )
+    return target.has_kernel("Cast", codes, opset) and not any(wrong)
 
 
 NAME = "widen-floats"
@@ -186,7 +190,8 @@ def _linear(node: onnx_ir.Node, scene: Scene) -> Replacement | Refusal | None:
     if node.op_type not in LINEAR:
         return None
     target, opset, in_use = scene.target, scene.opset, _types_in_use(node, scene)
-    codes = scene.type_of(node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0])
+    quantizes = node.op_type == "QuantizeLinear"
+    codes = scene.type_of(node.outputs[0] if quantizes else node.inputs[0])
     divided = divided_in_float(node, scene.type_of, target, opset)
     lacking = [dtype for dtype in HALF_TYPES if dtype in in_use & target.lacks] or _lacking(node, scene)
     lacking = lacking or ([divided] if divided else _of_newer_form(node, codes, scene))
@@ -196,9 +201,10 @@ def _linear(node: onnx_ir.Node, scene: Scene) -> Replacement | Refusal | None:
     if divided:
         why = f"{target} does not round the quotient to {type_name(lacking[0])}"
     try:
-        if codes is None or (codes in CODED_TYPES and not _casts_from_float(scene, codes)):
-            to = "?" if codes is None else type_name(codes)
-            raise ModelError(f"QuantizeLinear of {type_name(lacking[0])} to {to}")
+        if codes is None or (codes in CODED_TYPES and not _casts(scene, codes, quantizes=quantizes)):
+            types = [type_name(lacking[0]), "?" if codes is None else type_name(codes)]
+            source, to = types if quantizes else types[::-1]
+            raise ModelError(f"{node.op_type} of {source} to {to}")
         build, y = scene.written_out(node)
     except ModelError as error:
         return Refusal(NAME, WIDEN_OPERATOR.code, site_of(node), str(error))

@@ -125,6 +125,15 @@ def test_the_error_is_measured_on_request() -> None:
     assert measured.error == generated.error
 
 
+def test_the_error_is_that_of_the_conversion_alone() -> None:
+    """The float16 that the model has rounds in the same way before and after."""
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y, float[2] z) {
+        h = Cast <to = 10> (x) b = Mul (h, h) y = Cast <to = 1> (b) z = Neg (x) }"""
+    error = converted(text, to="float16", inputs={"x": np.array([0.1, 0.3], np.float32)}, keep="name:z").error
+    assert error is not None
+    assert error.worst == 0
+
+
 def test_inputs_and_outputs_that_there_are_not_are_refused() -> None:
     for text in ("no", ["x", "no"]):
         with pytest.raises(OptionError) as error:
@@ -150,6 +159,38 @@ def test_what_is_proven_of_a_result_is_told(high: float, told: str) -> None:
     assert result.precisions == {"y": (DataType.FLOAT16, TAKEN.format("float16") + told)}
     brain = converted(text, to="bfloat16", ranges={"x": (0.0, high)})
     assert brain.precisions == {"y": (DataType.BFLOAT16, TAKEN.format("bfloat16"))}
+
+
+IN_HALF, IN_BRAIN = TAKEN.format("float16"), TAKEN.format("bfloat16")
+NEG, OF_BYTES = "(float[2] x) => (float[2] y) { y = Neg (x) }", "(int8[2] x) => (float[2] y) { y = Cast <to = 1> (x) }"
+WIDE = OF_BYTES.replace("int8", "int32")
+KNOWN: list[tuple[str, str, float | None, tuple[float, float] | None, str, list[str]]] = [
+    # a model, its new type, what x is and between which numbers it lies, what is said of y, and the codes of warnings
+    (OF_BYTES, "float16", None, None, f"{IN_HALF}; its result is proven to fit", []),
+    (OF_BYTES, "bfloat16", None, None, IN_BRAIN, []),
+    (NEG, "float16", None, None, IN_HALF, []),
+    (NEG, "float16", 1e-5, None, IN_HALF, []),  # where that does harm is found by running the result
+    (NEG, "bfloat16", 1e-5, None, IN_BRAIN, []),
+    (NEG, "bfloat16", 1e-39, None, "y stays below 1e-39 (measured), where bfloat16 loses bits", []),
+    # Bounds beyond float16 are told of where they are of stated ranges.
+    (WIDE, "float16", None, None, "float16 does not hold every int32", []),
+    (WIDE, "float16", None, (0, 65519), "float16 does not hold every int32", []),
+    (WIDE, "float16", None, (0, 65520), "float16 does not hold every int32", ["may-not-fit"]),
+]
+
+
+def require_known(
+    body: str, to: str, x: float | None, ends: tuple[float, float] | None, said: str, codes: list[str]
+) -> None:
+    feeds = {} if x is None else {"inputs": {"x": np.array([x, -x], np.float32)}}
+    text = f'<ir_version: 10, opset_import: ["" : 21]> g {body}'
+    result = converted(text, to=to, ranges=ends and {"x": ends}, keep_io_types="x", **feeds)
+    assert result.precisions["y"][1] == said
+    assert [finding.code for finding in result.diagnostics if finding.severity is Severity.WARNING] == codes
+
+
+def test_what_is_known_of_values_decides_what_is_said_of_them() -> None:
+    check_all(require_known, KNOWN)
 
 
 @pytest.mark.parametrize(("high", "told"), [(3.38e38, []), (3.4e38, ["may-not-fit"])])

@@ -40,6 +40,7 @@ _OPERATOR, _OF_NODE, _OF_VALUE = (
 )
 
 
+NBITS = {"com.microsoft.MatMulNBits", "com.microsoft.QuantizeLinear"}
 PROBED = {"Equal", "NonZero", "Concat", "Xor", "Where", "And", "Gather", "Less", "Max", "Abs", "Add", "ArgMax", "TopK"}
 
 
@@ -65,6 +66,11 @@ TARGETS = {
         kernels={HALF: {"Cast": 1}},
         wrong_casts=[WrongCast(frozenset({FLOAT}), frozenset({FP8}), "is late", "", saturate=False)],
     ),
+    "rounds-back": lacking(
+        kernels={HALF: {"Cast": 1}},
+        wrong_casts=[WrongCast(frozenset({FP8}), frozenset({FLOAT}), "is late", "")],
+    ),
+    "no-cast-of-float8": lacking(kernels={HALF: {"Cast": 1}, FP8: {"Identity": 1}}),
     "int8": lacking(kernels={UINT8: {"Cast": 1}}),
     "no-bytes": lacking(kernels={UINT8: {"Cast": 1}, INT8: {"Cast": 1}}),
     "zero-points-of-zero": lacking(quantization={"constant-zero-points-of-zero": ""}),
@@ -97,7 +103,10 @@ TARGETS = {
     "unconverted": lacking(hazards={"functions-unconverted": ""}),
     "qonnx": lacking(domains={"qonnx.custom_op.general"}),
     "microsoft": lacking(domains={"com.microsoft"}, newest_opset=20),
+    "microsoft-12": lacking(domains={"com.microsoft"}, newest_opset=12),
+    "microsoft-13": lacking(domains={"com.microsoft"}, newest_opset=13),
     "microsoft-21": lacking(domains={"com.microsoft"}, newest_opset=21),
+    "no-nbits": lacking(domains={"com.microsoft"}, newest_opset=20, probed=NBITS, kernels={FLOAT: {"MatMul": 1}}),
     "trt": lacking(domains={"trt"}),
     "same-names": lacking(hazards={"same-node-names": "", "attributes-without-effect": ""}),
     "old-ir": lacking(newest_ir_version=8),

@@ -186,6 +186,12 @@ def test_exact_and_max_error_exclude_each_other() -> None:
         castsmith.fit(plain(), target="onnxruntime-cpu", exact=True, max_error=0.1)
 
 
+def test_a_target_is_needed() -> None:
+    target: Any = None
+    with pytest.raises(castsmith.ArgumentTypeError, match="target must be a Target or the name of one, not None"):
+        castsmith.fit(plain(), target=target)
+
+
 def test_operands_without_a_common_type_are_an_error_of_the_model() -> None:
     text = f"{HEAD} g (float[2] x, int64[2] i) => (float[2] y) {{ y = Add (x, i) }}"
     with pytest.raises(castsmith.PromotionError):

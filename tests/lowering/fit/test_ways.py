@@ -45,25 +45,69 @@ def test_all_ways_are_ranked_and_different() -> None:
     assert result.ways[0].steps == tuple(result.plan)
 
 
+def erf_of_double() -> onnx.ModelProto:
+    body = "d = Cast <to = 11> (x) e = Erf (d) a = Cast <to = 1> (e) y = Erf (a)"
+    return onnx.parser.parse_model(f"{HEAD} g (float[2] x) => (float[2] y) {{ {body} }}")
+
+
+def tenths() -> onnx.ModelProto:
+    text = f"{HEAD} g (float[4] x) => (float[4] y) <float k = {{0.1}}> {{ y = Mul (x, k) }}"
+    return onnx.parser.parse_model(text)
+
+
+WITHOUT_ERF = Target(
+    "t", newest_opset=21, newest_ir_version=10, types=("float", "float16", "bool"), probed=("Erf", "Cast", "Gather"),
+    kernels={"float": {"Cast": 6, "Add": 7}, "float16": {"Cast": 6, "Add": 7}},
+)  # fmt: skip
+TO_FLOAT_THERE = ["convert(to='float', lower=('*',))", "optimize()"]
+
+
 @pytest.mark.parametrize(
-    ("model", "target", "tried"),
+    ("model", "target", "most", "tried"),
     [
-        (plain, "tensorrt-11", ["optimize()"]),
+        (plain, "tensorrt-11", None, ["optimize()"]),
         # trt has no zero points, and the packed weights need shifts, which TensorRT lacks.
-        (four_bits, "tensorrt-11", ["optimize()", "optimize(storage='byte')"]),
-        (four_bits, "onnxruntime-webgpu", ["optimize()", "optimize(vendor='com.microsoft')"]),
-        (four_bits, "onnxruntime-cpu", ["optimize()"]),
+        (four_bits, "tensorrt-11", None, ["optimize()", "optimize(storage='byte')"]),
+        (four_bits, "onnxruntime-webgpu", None, ["optimize()", "optimize(vendor='com.microsoft')"]),
+        (four_bits, "onnxruntime-cpu", None, ["optimize()"]),
         # TensorRT computes in float itself; of bfloat16, which ONNX Runtime's CPU does not, the conversion is tried.
-        (doubles, "onnxruntime-cpu", ["optimize()"]),
-        (brain_floats, "tensorrt-11", ["optimize()"]),
-        (brain_floats, "onnxruntime-cpu", ["optimize()", "convert(to='float', lower=('*',))", "optimize()"]),
+        (doubles, "onnxruntime-cpu", None, ["optimize()"]),
+        (brain_floats, "tensorrt-11", None, ["optimize()"]),
+        (brain_floats, "onnxruntime-cpu", None, ["optimize()", *TO_FLOAT_THERE]),
+        # What a search for the error would keep is kept where an exact way is legal, and where no error was too large.
+        (brain_floats, "onnxruntime-cpu", 1e-9, ["optimize()", *TO_FLOAT_THERE]),
+        (erf_of_double, WITHOUT_ERF, 0.1,
+         ["optimize()", "optimize(narrow=('double',))", *TO_FLOAT_THERE, "convert(to='float16')", "optimize()"]),
+        (tenths, Target("t", newest_opset=21, newest_ir_version=10, types=("bfloat16", "bool")), 1e-9,
+         ["optimize()", "optimize(interface='wide')", "convert(to='bfloat16')", "optimize()",
+          "convert(to='bfloat16', io='convert')", "optimize()", "convert(to='bfloat16', max_error=1e-09)",
+          "convert(to='bfloat16', io='convert', max_error=1e-09)"]),
     ],
-)
-def test_no_step_is_tried_that_cannot_be_better(model: Any, target: str, tried: list[str]) -> None:
+)  # fmt: skip
+def test_no_step_is_tried_that_cannot_be_better(
+    model: Any, target: str | Target, most: float | None, tried: list[str]
+) -> None:
     done = list[str]()
-    castsmith.fit(model(), target=target, progress=done.append)
+    castsmith.fit(model(), target=target, max_error=most, progress=done.append)
     steps = [text.replace(f", target='{target}'", "").replace(f"target='{target}'", "") for text in done]
     assert [text.replace("(, ", "(") for text in steps if text != "measuring"] == tried
+
+
+def test_a_conversion_that_cannot_be_done_is_a_way_with_the_reason() -> None:
+    text = '<ir_version: 7, opset_import: ["": 9]> g (float[1, 2] x) => (float[1, 2] y) { y, m = Dropout (x) }'
+    result = castsmith.fit(onnx.parser.parse_model(text), target=target_of("bfloat16", "bool"))
+    error = "bfloat16 needs opset 13, and Dropout has a mask as its second output; export the model at opset 13."
+    assert [(way.legal, way.lossy) for way in result.ways if way.obstacles == (error,)] == [(False, True)]
+    assert not result.plan
+
+
+def test_an_error_that_cannot_be_measured_is_told() -> None:
+    inputs = {"x": np.zeros((3, 3), np.float32)}
+    for most in (0.05, None):
+        result = castsmith.fit(brain_floats(), target="onnxruntime-cpu", max_error=most, inputs=inputs)
+        assert [step.command for step in result.plan] == ["optimize"]
+        assert result.hint == "the inputs: 'x' has the shape [3, 3]; expected [4, 16]"
+        assert {way.obstacles for way in result.ways if way.lossy} == {(f"{result.hint}.",)}
 
 
 BASIC = ("float", "int32", "int64", "bool", "uint8", "int8")

@@ -69,6 +69,17 @@ def test_it_is_done_on_request_alone() -> None:
     assert not castsmith.optimize(result.model, **MICROSOFT).rewrites
 
 
+def test_a_function_without_the_operators_imports_no_domain() -> None:
+    model, _ = blocked_model("int4")
+    nodes = [helper.make_node("Neg", ["a"], ["b"])]
+    model.functions.append(helper.make_function("local", "Negative", ["a"], ["b"], nodes, model.opset_import))
+    model.opset_import.append(helper.make_opsetid("local", 1))
+    model.graph.node.append(helper.make_node("Negative", [model.graph.output[0].name], ["z"], domain="local"))
+    model.graph.output.append(helper.make_tensor_value_info("z", 1, None))
+    (function,) = written(model)[0].functions
+    assert [imported.domain for imported in function.opset_import] == [""]
+
+
 def product(x: str, w: str, y: str) -> onnx.NodeProto:
     return helper.make_node("MatMul", [x, w], [y])
 
