@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import onnx_ir
 
-from castsmith.analysis.inference.disagreement import Disagreement
+from castsmith.analysis.inference.disagreement import Disagreement, rank_of
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Outcome
-from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.qonnx import QONNX_DOMAINS, is_trunc
 from castsmith.ir.ops.schemas import (
     DEFAULT_DOMAINS,
@@ -256,11 +255,4 @@ def _allows(rules: PromotionRules, disagreement: Disagreement) -> bool:
 
 def _operands(disagreement: Disagreement) -> list[tuple[onnx_ir.DataType, int | None]]:
     pairs = zip(disagreement.indexes, disagreement.types, strict=True)
-    return [(dtype, _rank(disagreement.node.inputs[index])) for index, dtype in pairs]
-
-
-def _rank(value: onnx_ir.Value | None) -> int | None:
-    tensor = constant_tensor(value)
-    if tensor is not None:
-        return tensor.shape.rank()
-    return None if value is None or value.shape is None else value.shape.rank()
+    return [(dtype, rank_of(disagreement.node.inputs[index], {})) for index, dtype in pairs]

@@ -7,6 +7,8 @@ import onnx_ir
 import pytest
 
 from castsmith import PromotionRules, check, optimize
+from castsmith.analysis.inference.walk import infer_element_types
+from castsmith.lowering.check.types import undecided_findings
 
 pytestmark = pytest.mark.usefixtures("untried")
 
@@ -158,7 +160,8 @@ OTHERS: dict[str, tuple[str, list[str]]] = {
         [f"{UNCHECKED.format('y (Thing)')} other are not checked | {NAME_IT}"],
     ),
     "two of them, and what computes with a result of no type": (
-        IMPORTS + "g (float[2] x) => (float[2] y) { a = other.Thing (x) b = other.More (a) c = Add (b, b) y = Abs (c) }",
+        IMPORTS
+        + "g (float[2] x) => (float[2] y) { a = other.Thing (x) b = other.More (a) c = Add (b, b) y = Abs (c) }",
         [f"{UNCHECKED.format('a (Thing)')} other are not checked, in 2 nodes; this is the first | {NAME_IT}"],
     ),
     "operators of QONNX": (
@@ -177,6 +180,13 @@ OTHERS: dict[str, tuple[str, list[str]]] = {
         OLD.format(19) + "g (float[2] x) => (float[2] y) { y = Gelu (x) }",
         ["error unknown-operator | g: y (Gelu) | opset 19 of ONNX has no operator Gelu | import opset 20, which has it"
          " | None"],
+    ),
+    "a result that no version of another domain allows": (
+        IMPORTS.replace("other", "ai.onnx.ml").replace(': 1, "lib"', ': 4, "lib"')
+        + """g (string[2] s) => (int8[2] y) {
+            y = ai.onnx.ml.LabelEncoder <keys_strings = ["a"], values_tensor = int8[1] {1}> (s) }""",
+        ["error type-not-allowed | g: y (LabelEncoder) | LabelEncoder of version 4 of ai.onnx.ml does not support int8,"
+         " the type of y | choose another type in the model | None"],
     ),
     "arithmetic of bool": (
         "g (bool[2] b) => (bool[2] y) { y = Add (b, b) }",
@@ -275,6 +285,14 @@ def test_operands_of_a_model_of_pytorch(producer: str) -> None:
         assert findings(text, producer) == own, name
     for name in ("operands without a common type", "branches without a common type"):
         assert findings(OTHERS[name][0], producer) == OTHERS[name][1]
+    # A constant has a rank, also if it has no shape; without it the rules of PyTorch decide nothing.
+    text = "g (float16[2] h) => (float16[2] y) { c = Constant <value_float = 2.0> () y = Add (h, c) }"
+    assert (
+        findings(text, producer)[0]
+        == f"{MIXED} | g: y (Add) | Add {OF_ONE_TYPE} h (float16) and c (float) | {TORCH} | None"
+    )
+    text = "g (float16[2] h, float[N] v, int64[1] n) => (float16[2] y) { u = Reshape (v, n) y = Add (h, u) }"
+    assert findings(text, producer)[0].split(" | ")[3] == SAFE
     text, expected = MODELS["two types"]
     safe = PromotionRules(promote_unsafe=True)
     assert findings(text, producer, safe) == [expected[0].replace(UNSAFE, SAFE)]
@@ -293,6 +311,14 @@ def test_with_a_target_unknown_operators_are_warnings_and_domains_its_own() -> N
         ("warning", "g: b (Nonsense)"),
         ("warning", "g: y (More)"),
     ]
+
+
+def test_undecided_is_what_has_no_common_type_and_no_reason() -> None:
+    text = """g (float16[N] h, float[N] x, string[N] s, int64[1] n) => (float[N] y) {
+        u = Reshape (x, n) a = Add (h, u) b = Add (h, x) y = Add (s, x) }"""
+    inference = infer_element_types(onnx_ir.from_onnx_text(HEAD + text), PromotionRules.preset("torch"))
+    found = undecided_findings(inference, PromotionRules.preset("torch"))
+    assert [str(each.site) for each in found] == ["g: a (Add)"]
 
 
 def test_what_optimize_leaves_undecided_is_an_error_of_the_result() -> None:
