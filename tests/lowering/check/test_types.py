@@ -202,6 +202,13 @@ OTHERS: dict[str, tuple[str, list[str]]] = {
            " and Cast of opset 12 does not support bfloat16 (opset 13 allows it) | cast the operand in the model | None"
            for place in ("t: p", "e: q")],
     ),
+    "a state of a type that loops of the opset lack, which is widened to one that they have": (
+        """<ir_version: 8, opset_import: ["" : 14]> g (int64 n, bfloat16[2] h, float[2] x) => (float[2] y) {
+            y = Loop (n, , h) <body = b (int64 i, bool k, bfloat16[2] s) => (bool ko, float[2] r) {
+                ko = Identity (k) r = Abs (x) }> }""",
+        [f"{MIXED} | g: y (Loop) | the state h is widened by the body, so its initial value must be cast to"
+         " float | optimize casts it | None"],
+    ),
     "a condition that is a number": (
         "g (float c, float[2] x) => (float[2] y) " + BRANCHES.format("float").replace("{{", "{").replace("}}", "}"),
         ["error type-not-allowed | g: y (If) | float: If of opset 21 needs bool, not float | cast the operand in the"
