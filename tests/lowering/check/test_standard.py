@@ -64,13 +64,13 @@ CASES: list[tuple[str, str | None, str]] = [
 @pytest.mark.parametrize("hard", [-1, 1 << 30, 8 << 30])
 def test_a_process_that_asks_onnx_keeps_to_the_limit_that_it_has(hard: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The least of the memory that it may take and 4 GiB is the limit, which its answer names here."""
-    limits = list[tuple[int, int]]()
+    limit = Mock()
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr("resource.getrlimit", Mock(return_value=(-1, hard)))
-    monkeypatch.setattr("resource.setrlimit", Mock(side_effect=limits.append))
+    monkeypatch.setattr("resource.setrlimit", limit)
 
     def question() -> None:
-        raise ValueError(limits)
+        raise ValueError([call.args[1] for call in limit.call_args_list])
 
     least = 4 << 30 if hard < 0 else min(4 << 30, hard)
     assert apart.asked_apart(question) == f"[({least}, {hard}), (0, 0)]"
