@@ -120,6 +120,14 @@ def test_the_rest_of_the_model_is_checked_too() -> None:
     assert [each.code for each in castsmith.check(proto_of(text))] == ["malformed-model", "mixed-operand-types"]
 
 
+@pytest.mark.parametrize("target", [None, "openvino-cpu"])
+def test_onnx_is_asked_about_a_model_that_means_what_it_would_without_its_flaws(target: str | None) -> None:
+    for flawed, more in (("Relu (x, x)", ["invalid-model"]), ("Relu (x)", ["invalid-model"]), ("Add (x)", [])):
+        text = f"g (float[2] x, float[3] v) => (float[2] y, float[2] z) {{ y = {flawed} z = Add (x, v) }}"
+        found = [each.code for each in castsmith.check(proto_of(text), target=target)]
+        assert found == ["malformed-model"] * (flawed != "Relu (x)") + more
+
+
 def test_a_model_in_memory_is_left_as_it_is() -> None:
     model = onnx_ir.from_proto(proto_of(FLAWED["too few inputs"][0]))
     (found,) = castsmith.check(model)
