@@ -209,6 +209,19 @@ OTHERS: dict[str, tuple[str, list[str]]] = {
         [f"{MIXED} | g: y (Loop) | the state h is widened by the body, so its initial value must be cast to"
          " float | optimize casts it | None"],
     ),
+    "control flow of a domain of its own": (
+        IMPORTS + """g (bool c, float[2] x) => (float[2] y) {
+            y = other.If (c) <then_branch = t () => (float[2] p) { p = Abs (x) }> }""",
+        [f"{UNCHECKED.format('y (If)')} other are not checked | {NAME_IT}"],
+    ),
+    "control flow that is not imported": (
+        '<ir_version: 10, opset_import: ["other" : 1]> g (bool c, float[2] x) => (float[2] y) '
+        + BRANCHES.format("float").replace("{{", "{").replace("}}", "}").replace("Abs", "other.Abs"),
+        ["error unknown-operator | g: y (If) | opset 0 of ONNX has no operator If | import opset 1, which has it"
+         " | None",
+         f"{UNCHECKED.replace('g:', 't:').format('p (Abs)')} other are not checked, in 2 nodes; this is the first"
+         f" | {NAME_IT}"],
+    ),
     "a condition that is a number": (
         "g (float c, float[2] x) => (float[2] y) " + BRANCHES.format("float").replace("{{", "{").replace("}}", "}"),
         ["error type-not-allowed | g: y (If) | float: If of opset 21 needs bool, not float | cast the operand in the"
