@@ -122,7 +122,7 @@ def _states(
         carried = widened
     for index, old, new in zip(states, entering, carried, strict=True):
         walk.conversions.pop((node, index), None)
-        if old != new and old is not None and new is not None:
+        if old != new and new is not None:
             walk.conversions[node, index] = new
     for index, dtype in enumerate(carried, start=first_output):
         _note_output(walk, body, index, outputs[index], dtype)
@@ -143,7 +143,7 @@ def _meet(
 ) -> DataType | None:
     """Return the common type of joined values; None unless all are known."""
     dtypes = [dtype for dtype in types if dtype is not None]
-    if len(dtypes) < len(types) or not dtypes:
+    if len(dtypes) < len(types):
         return None
     try:
         return dtypes[0] if len(set(dtypes)) == 1 else common_type([(dtype, 1) for dtype in dtypes], walk.rules)

@@ -116,10 +116,8 @@ def _operator(key: OpKey) -> str:
 
 def _first_opset(key: OpKey, allows: Callable[[OpKey], bool]) -> int | None:
     domain, op_type, opset = key
-    domain = "" if domain in DEFAULT_DOMAINS else domain
-    return next(
-        (since for since in _versions(domain, op_type) if since > opset and allows((domain, op_type, since))), None
-    )
+    later = range(opset + 1, onnx.defs.onnx_opset_version() + 1)
+    return next((version for version in later if allows((domain, op_type, version))), None)
 
 
 def _unrestricted(node: onnx_ir.Node, key: OpKey, dtype: DataType) -> bool:
@@ -134,12 +132,6 @@ def _takes(key: OpKey, index: int, dtype: DataType) -> bool:
 
 def _gives(key: OpKey, dtype: DataType) -> bool:
     return any(formal is not None and dtype in formal.allowed for formal in actual_outputs(key, 1))
-
-
-@cache
-def _versions(domain: str, op_type: str) -> tuple[int, ...]:
-    schemas = onnx.defs.get_all_schemas_with_history()
-    return tuple(sorted(s.since_version for s in schemas if (s.domain, s.name) == (domain, op_type)))
 
 
 _NEVER_SCALAR = operators(lambda row: row.never_scalar)

@@ -255,7 +255,7 @@ class Inference:
 
         By its schema it has the type of its base, but exporters mean the promoted type.
         """
-        if node.op_type != "Pow" or node.domain not in DEFAULT_DOMAINS:
+        if node.op_type != "Pow":
             return None
         base, exponent, declared = inputs[0], inputs[1], _known(node.outputs[0].dtype)
         if base is None or exponent is None or declared is None or declared == base:

@@ -109,7 +109,7 @@ def _round_half_even(a: Any) -> int:
 
 def _integer_power(a: Any, b: Any) -> Element:
     """Return a power within the exact range of C's pow, which runtimes call."""
-    power = a**b if isinstance(b, int) and 0 <= b <= 64 else None
+    power = a**b if 0 <= b <= 64 else None
     return UNKNOWN if power is None or abs(power) > 1 << 53 else power
 
 

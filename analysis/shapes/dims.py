@@ -63,10 +63,11 @@ class Names:
 
     def type_of(self, dtype: onnx_ir.DataType | None, shape: Dims | None) -> onnx.TypeProto:
         """Return the type in the form of onnx."""
-        if shape is None:
-            return onnx.helper.make_tensor_type_proto(int(dtype or 0), None)
-        dims = [self.name(dim) if isinstance(dim, Poly) else dim if isinstance(dim, int) else None for dim in shape]
+        dims = None if shape is None else [self._written(dim) for dim in shape]
         return onnx.helper.make_tensor_type_proto(int(dtype or 0), dims)
+
+    def _written(self, dim: Element) -> int | str | None:
+        return self.name(dim) if isinstance(dim, Poly) else dim if isinstance(dim, int) else None
 
     def dims(self, proto: onnx.TypeProto) -> Dims | None:
         """Return the shape that onnx infers; None if it is unknown, or the type is not a tensor's."""

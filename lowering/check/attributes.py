@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
-
 import onnx_ir
 
 from castsmith.targets.target import Target
@@ -27,8 +24,6 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("TreeEnsemble", "TreeEnsembleRegressor"), ("n_targets",)),
 }
 """Attributes of which an operator needs one, though its schema calls each optional."""
-_LISTS = (onnx_ir.AttributeType.INTS, onnx_ir.AttributeType.FLOATS, onnx_ir.AttributeType.STRINGS)
-_TEXT = onnx_ir.AttributeType.STRING
 
 
 def attribute_fault(node: onnx_ir.Node, target: Target) -> str | None:
@@ -37,40 +32,35 @@ def attribute_fault(node: onnx_ir.Node, target: Target) -> str | None:
         attribute = node.attributes.get(name)
         if attribute is None or attribute.is_ref() or attribute.value in allowed:
             continue
-        listed = ", ".join(map(str, allowed)) if attribute.type == _TEXT else " or ".join(map(str, allowed))
-        return f"its {name} is {attribute.value!r}, expected {listed or 'none'}"
+        return f"its {name} is {attribute.value!r}, expected {', '.join(map(str, allowed)) or 'none'}"
     return _fault_of_kernel(node) if target.registry else None
 
 
 def _fault_of_kernel(node: onnx_ir.Node) -> str | None:
     """Return what is wrong with the attributes for the kernel of ONNX Runtime."""
-    if node.op_type == "Resize" and _is_antialiased_nearest(node):
-        return "its antialias needs the mode linear or cubic"
-    attributes = node.attributes
-    if node.op_type == "ReverseSequence" and attributes.get_int("batch_axis", 1) == attributes.get_int("time_axis", 0):
-        return "its batch_axis and time_axis are the same"
-    needed = _NEEDED.get(node.op_type, ())
+    attributes, needed = node.attributes, _NEEDED.get(node.op_type, ())
     if needed and not any(name in attributes for name in needed):
         return f"it lacks the attribute {' or '.join(needed)}"
-    return _uneven(node) if node.domain == "ai.onnx.ml" else None
-
-
-def _is_antialiased_nearest(node: onnx_ir.Node) -> bool:
-    antialias, mode = node.attributes.get("antialias"), node.attributes.get("mode")
-    return antialias is not None and bool(antialias.value) and (mode is None or mode.value == "nearest")
+    if any(attribute.is_ref() for attribute in attributes.values()):  # known where the function is called
+        return None
+    if attributes.get_int("antialias", 0) and attributes.get_string("mode", "nearest") == "nearest":
+        return "its antialias needs the mode linear or cubic"
+    if attributes.get_int("batch_axis", 1) == attributes.get_int("time_axis", 0):
+        return "its batch_axis and time_axis are the same"
+    return _uneven(node)
 
 
 def _uneven(node: onnx_ir.Node) -> str | None:
     for names in _EVEN.get(node.op_type, ()):
         names = tuple(name for name in names if f"{name}_as_tensor" not in node.attributes)
-        lengths = {name: _length(node.attributes.get(name)) for name in names}
+        lengths = {name: _length(node, name) for name in names}
         if len(set(lengths.values())) > 1:
             fewest, most = min(names, key=lengths.__getitem__), max(names, key=lengths.__getitem__)
             return f"its {fewest} has {lengths[fewest]} entries and its {most} {lengths[most]}"
-    if node.op_type == "LinearClassifier" and not _length(node.attributes.get("intercepts")):
+    if node.op_type == "LinearClassifier" and not _length(node, "intercepts"):
         return "its intercepts are empty"
     return None
 
 
-def _length(attribute: onnx_ir.Attr | None) -> int:
-    return len(cast("Sequence[object]", attribute.value)) if attribute is not None and attribute.type in _LISTS else 0
+def _length(node: onnx_ir.Node, name: str) -> int:
+    return len(node.attributes[name].value) if name in node.attributes else 0

@@ -21,7 +21,7 @@ from castsmith.ir.ops.casts import CastNode, chain_verdict
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Diagnostic, Severity
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.ir.walks import all_nodes, graph_of, imports_by_scope
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import CastError, ElementTypeError
@@ -110,13 +110,11 @@ def cast_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagno
     imports, ranges = imports_by_scope(model), Ranges(inference)
     ambiguous = called_with_several_types(inference)
     for node in all_nodes(model):
-        if node.graph is None or node.graph in ambiguous or not node.inputs:
-            continue
         step = cast_of(node, inference)
-        if step is None:
+        if step is None or node.graph in ambiguous:
             continue
         value, last = _unmoved(step[0]), step[2]
-        finding = _chain_finding(node, value, last, opset_of(imports[node.graph], "") or 1, inference, ranges)
+        finding = _chain_finding(node, value, last, opset_of(imports[graph_of(node)], "") or 1, inference, ranges)
         if finding is not None:
             yield finding
         elif value is not None and (text := _saturates(value, last.target, inference)):
@@ -143,7 +141,7 @@ def _chain_finding(
     ranges: Ranges,
 ) -> Diagnostic | None:
     step = cast_before(value, inference)
-    if step is None or constant_tensor(step[0]) is not None or step[2].to == last.to:
+    if step is None or constant_tensor(step[0]) is not None:
         return None
     range_ = ranges.get(step[0])
     if range_ is not None and harmless(range_, step[1], step[2], last):
@@ -160,7 +158,7 @@ def _classified(node: onnx_ir.Node, chain: _Chain, verdict: Collapse) -> Diagnos
     """Return the finding for the chain: NaN lost, a second rounding, or values lost that one cast would keep."""
     a, b, c = map(element_type, chain.types)
     site = site_of(node)
-    if _floats(a, c) and a.has_nan and c.has_nan and not b.has_nan:
+    if a.has_nan and c.has_nan and not b.has_nan:
         message = f"{chain} loses NaN, which {type_name(b.dtype)} does not have"
         way_out = "round in the floating-point type, for example with Floor or Round, to keep NaN"
         return Diagnostic(NAN_LOST_IN_CHAIN.code, Severity.NOTE, site, message, way_out)
@@ -172,7 +170,7 @@ def _classified(node: onnx_ir.Node, chain: _Chain, verdict: Collapse) -> Diagnos
         return Diagnostic(
             LOSSY_CAST_CHAIN.code, Severity.NOTE, site, message, "remove both unless the rounding is intended"
         )
-    if _floats(a, b, c) and not embeds(a.dtype, b.dtype) and not embeds(b.dtype, c.dtype):
+    if _floats(a, b, c) and not embeds(b.dtype, c.dtype):
         message = f"{chain} rounds twice: {value} becomes {through}, and by one cast {at_once}"
         way_out = f"cast from {type_name(a.dtype)} to {type_name(c.dtype)} directly if one rounding is intended"
         return Diagnostic(DOUBLE_ROUNDING.code, Severity.WARNING, site, message, way_out)
@@ -187,12 +185,12 @@ def _example(chain: _Chain, witness: float) -> tuple[str, str, str]:
     """Return a value of the source, the result of the chain, and the result of the direct cast."""
     source, middle, last = chain.types
     row = element_type(source)
-    telling = [x for x in _TELLING if row.kind is Kind.FLOATING or (x == int(x) and row.min <= x <= row.max)]
+    telling = [x for x in _TELLING if row.kind is Kind.FLOATING or row.min <= x <= row.max]
     x = cast(np.array([*telling, witness]), source) if row.kind is Kind.FLOATING else _whole([*telling, witness], row)
     first, second = ({"saturate": c.saturate, "round_mode": c.round_mode} for c in (chain.first, chain.last))
     between = cast(x, middle, opset=chain.opset, **first)  # type: ignore[arg-type]
     through, at_once = (cast(array, last, opset=chain.opset, **second) for array in (between, x))  # type: ignore[arg-type]
-    index = int((np.asarray(through != at_once)).argmax()) if (through[:-1] != at_once[:-1]).any() else -1
+    index = int(np.asarray(through != at_once).argmax())
     return str(x[index]), str(through[index]), str(at_once[index])
 
 

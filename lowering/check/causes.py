@@ -11,7 +11,7 @@ from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.ops.schemas import OpKey, op_key, with_formals
 from castsmith.ir.records import Diagnostic, Site
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.ir.walks import all_nodes, graph_of, imports_by_scope
 from castsmith.lowering.check.types import MIXED_OPERAND_TYPES, OUTPUT_TYPE_MISMATCH, VALUE_TYPE_MISMATCH
 from castsmith.passes.promote.operands import TYPE_NOT_ALLOWED
 
@@ -28,7 +28,7 @@ def with_causes(model: onnx_ir.Model, inference: Inference, reported: Iterable[D
     findings = list(reported)
     at: dict[tuple[Site, str], list[int]] = {}
     for index, finding in enumerate(findings):
-        if finding.code in _OF_TYPES and finding.site.op:
+        if finding.code in _OF_TYPES:
             at.setdefault((finding.site, finding.site.output), []).append(index)
     if sum(map(len, at.values())) < 2:
         return findings
@@ -36,10 +36,8 @@ def with_causes(model: onnx_ir.Model, inference: Inference, reported: Iterable[D
     wrong: dict[onnx_ir.Value, int] = {}
     imports = imports_by_scope(model)
     for node in all_nodes(model):
-        if node.graph is None:
-            continue
         at_node = at.get((site := site_of(node), site.output), [])
-        key = op_key(node, imports[node.graph])
+        key = op_key(node, imports[graph_of(node)])
         root = _root_of_operands(node, wrong)
         if at_node:
             root = min(at_node, key=lambda i: _OF_TYPES.index(findings[i].code)) if root is None else root
@@ -65,7 +63,7 @@ def _passed_on(
         for value, formal in with_formals(node, key)
         if value is not None and formal is not None
     ]
-    variables = {variable for value, variable in typed if value in wrong and value not in node.outputs}
+    variables = {variable for value, variable in typed if value in wrong}
     return [
         value
         for value, variable in typed

@@ -76,7 +76,7 @@ def _faults(node: onnx_ir.Node, scene: Scene) -> Iterator[tuple[str, str, str]]:
                 f"{scene.lowering} removes it",
                 name,
             )
-    if target.quantization and op_type in LINEAR and node.domain in DEFAULT_DOMAINS:
+    if op_type in LINEAR and node.domain in DEFAULT_DOMAINS:
         rules = (rule for rule in target.quantization if rule in _BROKEN and _BROKEN[rule](node, scene))
         broken = next(rules, None) or broken_block_rule(node, target)
         if broken is not None:
@@ -112,8 +112,9 @@ def _has_int4_of_inputs(node: onnx_ir.Node, scene: Scene) -> bool:
 
 def _has_other_blocks(node: onnx_ir.Node, scene: Scene) -> bool:
     rank, axis = scene.rank(node, 0), node.attributes.get_int("axis", 1)
-    blocked = node.attributes.get_int("block_size", 0) and rank is not None
-    return bool(blocked) and (axis if axis >= 0 else axis + (rank or 0)) < (rank or 0) - 2
+    if rank is None or not node.attributes.get_int("block_size", 0):
+        return False
+    return (axis if axis >= 0 else axis + rank) < rank - 2
 
 
 _BROKEN: dict[str, Callable[[onnx_ir.Node, Scene], bool]] = {

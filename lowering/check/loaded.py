@@ -152,7 +152,7 @@ def _computed_fixed(value: onnx_ir.Value, cache: dict[onnx_ir.Value, bool | None
         return True
     if node is None:
         return False
-    first = node.inputs[0] if node.inputs else None
+    first = next(iter(node.inputs), None)
     if node.op_type in ("Shape", "Size") and first is not None:
         return None if first.shape is None else first.shape.is_static()
     source = None if first is None else first.producer()

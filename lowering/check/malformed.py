@@ -14,7 +14,7 @@ from castsmith.ir.io.loading import ModelLike, as_model, model_in_memory
 from castsmith.ir.ops.schemas import op_formals, op_key
 from castsmith.ir.records import Diagnostic, Flaw, FlawKind, Severity, Site
 from castsmith.ir.validation import require_sound
-from castsmith.ir.walks import imports_by_scope
+from castsmith.ir.walks import graph_of, imports_by_scope
 
 MALFORMED_MODEL = FindingCode(
     "malformed-model",
@@ -60,7 +60,7 @@ def are_passed_over(flaws: Iterable[Flaw]) -> bool:
 
 def _drop_surplus(node: onnx_ir.Node, model: onnx_ir.Model) -> bool:
     """Remove operands beyond those of the operator, and results that nothing uses; False if something uses one."""
-    key = None if node.graph is None else op_key(node, imports_by_scope(model)[node.graph])
+    key = op_key(node, imports_by_scope(model)[graph_of(node)])
     formals = None if key is None else op_formals(*key)
     if formals is None:
         return False
@@ -81,14 +81,14 @@ def readable_model(model: ModelLike) -> tuple[onnx_ir.Model | None, list[Flaw]]:
     flaws, again = list[Flaw](), list[Flaw]()
     try:
         loaded = as_model(model, flaws)
+        if any(flaw.node is None and not flaw.kinds & _OF_MODEL for flaw in flaws):
+            return None, flaws  # also no copy can be made of it
         if flaws and model_in_memory(model) is not None:
             loaded = loaded.clone()
             require_sound(loaded, "", flaws=again)
     except ModelError:
         if not flaws:
             raise
-        return None, flaws
-    if any(flaw.node is None and not flaw.kinds & _OF_MODEL for flaw in flaws):
         return None, flaws
     apart = set[tuple[Site, str]]()
     for flaw in again or flaws:

@@ -15,7 +15,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops.qonnx import TruncNode, is_trunc, read_trunc, trunc_operands
 from castsmith.ir.records import Diagnostic, Severity
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import Scope
+from castsmith.ir.walks import Scope, graph_of
 from castsmith.numerics.errors import TruncError
 from castsmith.numerics.trunc import rounding_function
 
@@ -61,10 +61,10 @@ TRUNC_SUSPICIOUS = FindingCode(
 def trunc_findings(nodes: Iterable[onnx_ir.Node], imports: Mapping[Scope, Mapping[str, int]]) -> Iterator[Diagnostic]:
     """Yield Trunc nodes of no version, of a guessed one, and suspicious ones; arguments as in `result_findings`."""
     for node in nodes:
-        if not is_trunc(node) or node.graph is None:
+        if not is_trunc(node):
             continue
         try:
-            meaning = read_trunc(node, imports[node.graph])
+            meaning = read_trunc(node, imports[graph_of(node)])
             rounding_function(meaning.rounding_mode)
         except (ModelError, TruncError) as error:
             text = str(error).removeprefix(f"{site_of(node)}: ").rstrip(".")
@@ -94,7 +94,7 @@ def _suspicions(node: onnx_ir.Node, meaning: TruncNode) -> Iterator[tuple[str, s
     if meaning.version == 1 and (parameters.get("zero_point", np.zeros(1)) != 0).any():
         message = "version 1 subtracts the zero point unscaled, after the division by 2**(in_bitwidth - out_bitwidth)"
         yield message, "use version 2, which divides it too"
-    if meaning.version > 1 and "scale" in parameters and "out_scale" in parameters:
+    if {"scale", "out_scale"} <= parameters.keys():
         yield from _odd_ratio(parameters)
 
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import onnx_ir
 
-from castsmith.analysis.inference.disagreement import Disagreement
+from castsmith.analysis.inference.disagreement import Disagreement, rank_of
 from castsmith.analysis.inference.walk import Inference
 from castsmith.ir.codes import FindingCode, Outcome
-from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops.qonnx import QONNX_DOMAINS, is_trunc
 from castsmith.ir.ops.schemas import (
     DEFAULT_DOMAINS,
@@ -22,7 +21,7 @@ from castsmith.ir.ops.schemas import (
 )
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import operands_text, site_of
-from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
+from castsmith.ir.walks import Scope, all_nodes, graph_of, imports_by_scope
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.common import common_type
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -90,9 +89,9 @@ def operator_findings(model: onnx_ir.Model, *, targeted: bool) -> Iterator[Diagn
     imports, severity = imports_by_scope(model), Severity.WARNING if targeted else Severity.ERROR
     unknown = dict[str, list[onnx_ir.Node]]()
     for node in all_nodes(model):
-        opset = None if node.graph is None else opset_of(imports[node.graph], node.domain)
-        if node.op_identifier() in model.functions or (opset is None and is_trunc(node)):
-            continue  # the version of a Trunc is guessed, which is a separate finding
+        opset = opset_of(imports[graph_of(node)], node.domain)
+        if node.op_identifier() in model.functions or is_trunc(node):
+            continue  # the version of a Trunc may be guessed, which is a separate finding
         is_standard = node.domain in DEFAULT_DOMAINS
         if opset is None and not is_standard:
             message, way_out = f"the domain {node.domain} of {node.op_type} is not imported", "import it"
@@ -127,11 +126,11 @@ def operand_findings(model: onnx_ir.Model, inference: Inference, rules: Promotio
     for (node, index), dtype in inference.conversions.items():
         value = node.inputs[index]
         state = value.name if value else index
-        message = f"the state {state} is widened by the body, so its initial value must be cast to {_name(dtype)}"
+        message = f"the state {state} is widened by the body, so its initial value must be cast to {type_name(dtype)}"
         yield Diagnostic(MIXED_OPERAND_TYPES.code, Severity.ERROR, site_of(node), message, "optimize casts it")
     for (graph, index), dtype in inference.output_conversions.items():
         name = graph.outputs[index].name
-        message = f"the output {name} must be cast to {_name(dtype)}, which the node around it needs"
+        message = f"the output {name} must be cast to {type_name(dtype)}, which the node around it needs"
         site, subject = Site(graph.name or ""), f"output {name}"
         yield Diagnostic(MIXED_OPERAND_TYPES.code, Severity.ERROR, site, message, "optimize casts it", subject)
 
@@ -159,7 +158,7 @@ def result_findings(
         kind = (node.domain, node.op_type, node.graph, *map(types.get, node.outputs))
         if kind in sound:
             continue
-        key = op_key(node, imports[node.graph]) if node.graph is not None else None
+        key = op_key(node, imports[graph_of(node)])
         if key is None or node in inference.illegal or node in inference.disagreements:
             continue
         sound.add(kind)
@@ -168,7 +167,7 @@ def result_findings(
             if dtype is not None and formal is not None and formal.allowed and dtype not in formal.allowed:
                 sound.discard(kind)
                 where = f"opset {key[2]}" if key[0] in DEFAULT_DOMAINS else f"version {key[2]} of {key[0]}"
-                message = f"{node.op_type} of {where} does not support {_name(dtype)}, the type of {value.name}"
+                message = f"{node.op_type} of {where} does not support {type_name(dtype)}, the type of {value.name}"
                 first = first_opset_with(key[1], key[2], index, dtype) if key[0] in DEFAULT_DOMAINS else None
                 way_out = "choose another type in the model" if first is None else f"raise the opset to {first}"
                 yield Diagnostic(TYPE_NOT_ALLOWED.code, Severity.ERROR, site_of(node), message, way_out)
@@ -186,7 +185,7 @@ def declared_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Di
                 what, code = "value", VALUE_TYPE_MISMATCH.code
                 if value.is_graph_output():
                     what, code = "output", OUTPUT_TYPE_MISMATCH.code
-                message = f"the {what} {value.name} is declared {_name(value.dtype)} but is {_name(dtype)}"
+                message = f"the {what} {value.name} is declared {type_name(value.dtype)} but is {type_name(dtype)}"
                 yield Diagnostic(code, Severity.ERROR, site_of(node), message, "optimize corrects the declaration")
 
 
@@ -201,7 +200,9 @@ def _of_pytorch(model: onnx_ir.Model) -> bool:
 def _mixed(disagreement: Disagreement, rules: PromotionRules, torch: PromotionRules | None) -> Diagnostic:
     node = disagreement.node
     pairs = zip(disagreement.indexes, disagreement.types, strict=True)
-    operands = " and ".join(f"{value.name if (value := node.inputs[i]) else i} ({_name(dtype)})" for i, dtype in pairs)
+    operands = " and ".join(
+        f"{value.name if (value := node.inputs[i]) else i} ({type_name(dtype)})" for i, dtype in pairs
+    )
     requirement = "is declared with their common type" if disagreement.as_declared else "needs operands of one type"
     message = f"{node.op_type} {requirement}, but has {operands}"
     return Diagnostic(
@@ -216,15 +217,12 @@ def _not_taken(disagreement: Disagreement) -> Diagnostic:
     value = node.inputs[disagreement.indexes[0]] if disagreement.indexes else None
     operand = operands_text([(value, disagreement.types[0])])
     if disagreement.common is None:
-        message = (
-            f"{operand}: {str(disagreement.error).rstrip('.')}"
-            if disagreement.error
-            else f"{node.op_type} does not support {operand}"
-        )
-        way_out = "cast the operand in the model"
-        return Diagnostic(TYPE_NOT_ALLOWED.code, Severity.ERROR, site, message, way_out)
+        message = f"{operand}: {str(disagreement.error).rstrip('.')}"
+        return Diagnostic(TYPE_NOT_ALLOWED.code, Severity.ERROR, site, message, "cast the operand in the model")
     as_what = (
-        f"makes it {disagreement.pairwise}" if disagreement.pairwise else f"computes it in {_name(disagreement.common)}"
+        f"makes it {disagreement.pairwise}"
+        if disagreement.pairwise
+        else f"computes it in {type_name(disagreement.common)}"
     )
     message = f"{node.op_type} does not support {operand} at this opset"
     return Diagnostic(TYPE_NOT_ALLOWED.code, Severity.ERROR, site, message, f"optimize {as_what}")
@@ -240,7 +238,7 @@ def _way_out(disagreement: Disagreement, rules: PromotionRules, torch: Promotion
             or "their ranks are unknown, and the result depends on which of them are scalars: declare their shapes"
         )
         return str(reason).rstrip(".")
-    makes = f"makes them {_name(disagreement.common)}"
+    makes = f"makes them {type_name(disagreement.common)}"
     try:
         common_type(_operands(disagreement), rules)
     except PromotionError as error:
@@ -257,15 +255,4 @@ def _allows(rules: PromotionRules, disagreement: Disagreement) -> bool:
 
 def _operands(disagreement: Disagreement) -> list[tuple[onnx_ir.DataType, int | None]]:
     pairs = zip(disagreement.indexes, disagreement.types, strict=True)
-    return [(dtype, _rank(disagreement.node.inputs[index])) for index, dtype in pairs]
-
-
-def _name(dtype: onnx_ir.DataType | None) -> str:
-    return "?" if dtype is None else type_name(dtype)
-
-
-def _rank(value: onnx_ir.Value | None) -> int | None:
-    tensor = constant_tensor(value)
-    if tensor is not None:
-        return tensor.shape.rank()
-    return None if value is None or value.shape is None else value.shape.rank()
+    return [(dtype, rank_of(disagreement.node.inputs[index], {})) for index, dtype in pairs]

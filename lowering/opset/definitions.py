@@ -107,10 +107,10 @@ def _bind_attributes(function: onnx_ir.Function, node: onnx_ir.Node, schema: onn
         for name, attribute in list(inner.attributes.items()):
             if not attribute.is_ref():
                 continue
-            argument = node.attributes.get(attribute.ref_attr_name or "")
-            formal = schema.attributes.get(attribute.ref_attr_name or "")
-            if argument is None and formal is not None and formal.default_value.name:
-                argument = onnx_ir.from_proto(formal.default_value)
+            parameter = attribute.ref_attr_name or ""
+            argument, default = node.attributes.get(parameter), schema.attributes[parameter].default_value
+            if argument is None and default.name:
+                argument = onnx_ir.from_proto(default)
             if argument is None:
                 del inner.attributes[name]
             else:

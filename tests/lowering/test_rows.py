@@ -60,6 +60,7 @@ TARGETS = {
     ),
     "crashes": lacking(hazards={"transpose-cast-matmul-crashes": ""}),
     "divides": lacking(hazards={"quantize-divides-in-float": ""}),
+    "opset-17": lacking(newest_opset=17),
     "opset-18": lacking(newest_opset=18),
     "opset-20": lacking(newest_opset=20),
     "rounds-late": lacking(

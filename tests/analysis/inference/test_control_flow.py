@@ -23,7 +23,7 @@ def joined(text: str) -> tuple[dict[str, str], dict[str, str], list[str]]:
     types = [found.types.get(value, DataType.UNDEFINED) for value in model.graph.outputs]
     assert all(node.op_type for node in all_nodes(model))
     assert found.to_convert or not (inputs or outputs)
-    return inputs, outputs, [type_name(dtype) for dtype in types]
+    return inputs, outputs, ["?" if dtype == DataType.UNDEFINED else type_name(dtype) for dtype in types]
 
 
 def loop(state: str, body: str, more: str = "", scanned: str = "") -> str:
@@ -154,3 +154,20 @@ def test_a_scan_of_opset_8_takes_lengths_first() -> None:
       {{ r = Abs (e) q = Abs (a) }}> ({1}s, x) }}"""
     for opset, lengths, index in ((8, ", ", 1), (9, "", 0)):
         assert joined(text.format(opset, lengths))[:2] == ({f"Scan {index}": "float"}, {})
+
+
+def test_where_one_type_is_unknown_nothing_is_converted() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21, "other" : 1]>
+      g (bool c, int64 n, float[2] x, float16[2] h) => (a, y) {
+        a = If (c) <then_branch = t () => (p) { p = other.Abs (x) }, else_branch = e () => (q) { q = Abs (h) }>
+        u = other.Abs (x)
+        y, k = Loop (n, , u, x) <body = b (int64 i, bool b, v, w) => (bool bo, r, s) {
+            bo = Identity (b) r = Abs (h) s = other.Abs (h) }> }"""
+    assert joined(text) == ({}, {}, ["?", "float16"])
+
+
+def test_an_operator_of_another_domain_with_a_graph_takes_back_what_that_declares() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21, "other" : 1]> g (float[2] x) => (float[2] y) {
+        y = other.Map (x) <body = b (float[2] v) => ({} r) {{ r = Abs (v) }}> }"""
+    for declared, converted in (("", {}), ("float[2]", {}), ("double[2]", {"b 0": "double"})):
+        assert joined(text.replace("{}", declared).replace("{{", "{").replace("}}", "}"))[1] == converted

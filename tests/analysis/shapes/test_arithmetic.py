@@ -15,11 +15,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.analysis.shapes.arithmetic import BY_ELEMENT, cast_content, elementwise, wrapped
-from castsmith.analysis.shapes.elements import Content, Derived, Operation, array_of
+from castsmith.analysis.shapes.elements import MOST, Content, Derived, Operation, array_of
 from castsmith.numerics.symbols import UNKNOWN, Element, Poly, Unknown, symbol
 from castsmith.numerics.types import ELEMENT_TYPES
 
@@ -175,6 +176,57 @@ def test_what_is_known_is_true_for_all_sizes() -> None:
             for b, result in zip(rest, row, strict=True):
                 compared += require_true(op_type, dtype, [*condition, a, *b], result)
     assert compared > 1000
+
+
+WHOLE, REAL = DataType.INT64, DataType.FLOAT
+SHAPES: list[tuple[str, DataType, int, list[Any], Any]] = [
+    # An operator, its type and opset, its operands (None: unknown), and the result.
+    ("Sum", WHOLE, 8, [[1, 2], [10], [[100], [200]]], [[111, 112], [211, 212]]),
+    ("Max", WHOLE, 8, [[1, 2], [0, 3], [2, 0]], [2, 3]),
+    ("Min", WHOLE, 8, [[1, 2], [0, 3], [2, 0]], [0, 0]),
+    ("Max", WHOLE, 8, [[1, 2]], [1, 2]),
+    ("Max", WHOLE, 8, [], None),
+    ("Max", WHOLE, 8, [[1, 2], None], None),
+    ("Add", WHOLE, 7, [[1, 2], None], None),
+    ("Add", WHOLE, 7, [[1, 2], [1]], [2, 3]),
+    ("Add", WHOLE, 6, [[1, 2], [1]], None),
+    ("Add", WHOLE, 6, [[1, 2], [1, 1]], [2, 3]),
+    ("Add", WHOLE, 7, [[1, 2], [1, 2, 3]], None),
+    ("Neg", WHOLE, 13, [[1] * MOST], [-1] * MOST),
+    ("Neg", WHOLE, 13, [[1] * (MOST + 1)], None),
+    ("Erf", WHOLE, 13, [[1]], None),
+    ("Mod", WHOLE, 13, [[7], [4]], [3]),
+    ("Mod fmod", WHOLE, 13, [[-7], [4]], None),
+    ("Sqrt", REAL, 13, [[Fraction(9, 4), 2, Fraction(4, 3)]], [Fraction(3, 2), UNKNOWN, UNKNOWN]),
+    ("Pow", WHOLE, 13, [[2, 2, 2, 2, 1], [-1, 0, 53, 54, 64]], [UNKNOWN, 1, 1 << 53, UNKNOWN, 1]),
+    ("Pow", WHOLE, 13, [[1], [65]], [UNKNOWN]),
+]
+
+
+def operation(name: str, dtype: DataType | None, opset: int, operands: list[Any], to: DataType | None) -> Operation:
+    op_type, *flags = name.split()
+    node = onnx_ir.Node("", op_type, [None] * len(operands), [onnx_ir.AttrInt64(flag, 1) for flag in flags])
+    contents = [None if each is None else np.array(each, object) for each in operands]
+    return Operation(node, opset, [dtype] * len(operands), to, [None] * len(operands), contents, Derived())
+
+
+def test_operands_that_broadcast_are_known_and_few() -> None:
+    for name, dtype, opset, operands, expected in SHAPES:
+        result = elementwise(operation(name, dtype, opset, operands, dtype))
+        assert (None if result is None else result.tolist()) == expected, (name, opset, operands)
+
+
+def test_a_cast_of_what_is_unknown_or_to_what_is_no_number() -> None:
+    for operand, source, to, expected in (
+        ([300, -1], WHOLE, DataType.UINT8, [44, 255]),
+        (None, WHOLE, DataType.UINT8, None),
+        ([300], None, DataType.UINT8, None),
+        ([300], WHOLE, None, None),
+        ([300], WHOLE, DataType.STRING, None),
+        ([300], WHOLE, DataType.FLOAT, [300]),
+    ):
+        result = cast_content(operation("Cast", source, 21, [operand], to))
+        assert (None if result is None else result.tolist()) == expected, (source, to)
 
 
 def test_numbers_wrap_as_their_type_does() -> None:

@@ -10,6 +10,7 @@ import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
+import castsmith
 from tests.lowering.check.test_registered import IMPORTS, errors, refusal
 from tests.sampling import check_all
 from tests.versions import ONNXRUNTIME
@@ -29,6 +30,74 @@ def test_values_of_attributes_are_those_of_the_kernels(mode: str, antialias: int
     model = onnx.parser.parse_model(IMPORTS + text)
     model.graph.initializer.append(onnx.helper.make_tensor("s", 1, [4], [1.0, 1.0, 2.0, 2.0]))
     assert bool(refusal(model)) == bool(errors(model, "onnxruntime-cpu"))
+
+
+OF_TWO = "g (float[2,2] x, int64[2] l) => (float[2,2] y) {{ y = {} (x, l) }}"
+OF_ROWS = "g (float[1,2] x) => (float[1,2] y) {{ y = {} (x) }}"
+RESIZED = "g (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[4] s = {{1, 1, 1, 1}}> {{ y = {} (x, , s) }}"
+BODY = '<domain: "lib", opset_import: ["" : 20, "ai.onnx.ml" : 3]> f'
+FAULTS: dict[str, tuple[str, str]] = {
+    OF_ROWS.format('ai.onnx.ml.Normalizer <norm = "L3">'): (
+        "Normalizer of ai.onnx.ml: its norm is 'L3', expected MAX, L1, L2",
+        "",
+    ),
+    OF_ROWS.format("ai.onnx.ml.Scaler <scale = [1.0, 2.0]>"): (
+        "Scaler of ai.onnx.ml: its offset has 0 entries and its scale 2",
+        "",
+    ),
+    OF_TWO.format("ReverseSequence <batch_axis = 0>"): (
+        "ReverseSequence: its batch_axis and time_axis are the same",
+        "",
+    ),
+    OF_TWO.format("ReverseSequence <time_axis = 1>"): (
+        "ReverseSequence: its batch_axis and time_axis are the same",
+        "",
+    ),
+    RESIZED.format("Resize <antialias = 1>"): ("Resize: its antialias needs the mode linear or cubic", ""),
+    RESIZED.format('Resize <antialias = 1, mode = "cubic">'): ("", ""),
+    RESIZED.format("Resize"): ("", ""),
+    "g (float[1,1,2] x, float[1,2,2] w) => (float[1,1,1,2] y) { y = RNN (x, w, w) }": (
+        "RNN: it lacks the attribute hidden_size",
+        "",
+    ),
+    "g (float[1,1,2] x, float[1,2,2] w) => (float[N,M,K,L] y) { y = RNN <hidden_size = 2, layout = 1> (x, w, w) }": (
+        "RNN: its layout is 1, expected 0",
+        "",
+    ),
+    "g (string[2] s) => (int64[2] y) { y = ai.onnx.ml.LabelEncoder <values_int64s = [1]> (s) }": (
+        "LabelEncoder of ai.onnx.ml: it lacks the attribute keys_strings or keys_int64s or keys_floats or keys_tensor"
+        " or classes_strings",
+        "",
+    ),
+    "g (float[1,2] x, int64[1] t) => (float y) { y = NegativeLogLikelihoodLoss <ignore_index = 1> (x, t) }": (
+        "",
+        "NegativeLogLikelihoodLoss: its ignore_index is 1, expected none",
+    ),
+    # Attributes that are parameters of a function have the values of its call.
+    f"""g (float[2,2] x, int64[2] l) => (float[2,2] y) {{ y = lib.f <b: int = 1, t: int = 0> (x, l) }}
+    {BODY} <b, t> (x, l) => (y) {{ y = ReverseSequence <batch_axis: int = @b, time_axis: int = @t> (x, l) }}""": (
+        "",
+        "",
+    ),
+    f"""g (float[1,2] x) => (float[1,2] y) {{ y = lib.f <s: floats = [1.0, 2.0]> (x) }}
+    {BODY} <s> (x) => (y) {{ y = ai.onnx.ml.Scaler <scale: floats = @s, offset = [1.0, 2.0]> (x) }}""": ("", ""),
+    f"""g (float[1,2] x) => (float[1,2] y) {{ y = lib.f <s: string = "MAX"> (x) }}
+    {BODY} <s> (x) => (y) {{ y = ai.onnx.ml.Normalizer <norm: string = @s> (x) }}""": ("", ""),
+}
+"""Models, each with the fault that it has for ONNX Runtime, and the one for OpenVINO, which has no kernels of its."""
+
+
+def _check_faults(text: str) -> None:
+    model = onnx.parser.parse_model(IMPORTS + text)
+    for target, fault in zip(("onnxruntime-cpu", "openvino-cpu"), FAULTS[text], strict=True):
+        faults = [each for each in castsmith.check(model, target=target) if each.code == "malformed-operator"]
+        assert [each.message for each in faults] == ([f"{target} does not load {fault}"] if fault else [])
+        if target == "onnxruntime-cpu" and ONNXRUNTIME >= (1, 32):
+            assert bool(refusal(model)) == bool(fault)
+
+
+def test_faults_of_attributes_word_for_word() -> None:
+    check_all(_check_faults, FAULTS)
 
 
 LEARNT = "g (float[1,2] x) => (float[N,M] y) {{ y = ai.onnx.ml.{} (x) }}"

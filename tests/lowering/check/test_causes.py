@@ -32,6 +32,14 @@ CASES: dict[str, tuple[str, list[str]]] = {
     ),
     "a wrong index": (f"{X} => (y) {{ i = Add (n, l) b = Gather (v, i) y = Add (b, n) }}", ["i: None", "y: None"]),
     "a wrong operand beside an index": (f"{X} => (y) {{ {A} b = Gather (a, l) y = Add (b, n) }}", ["a: None", "y: 0"]),
+    "an operand beside a wrong one": (
+        f"{X} => (y, z) {{ {A} y = Add (a, v) z = Add (v, n) }}", ["a: None", "z: None"],
+    ),
+    "an output of a branch, which is no node's": (
+        """g (bool c, float16[2] h, float[2] x, int32[2] n) => (float[2] y) {
+            y = If (c) <then_branch = t () => (float16[2] p) { p = Abs (h) },
+                        else_branch = e () => (float[2] q) { q = Add (x, n) }> }""", ["q: None", ": None"],
+    ),
     "an unknown operator": (
         f"{X} => (y) {{ {A} b = local.Own (a) c = Add (v, b) y = Add (c, n) }}",
         ["a: None", "y: None"],

@@ -96,6 +96,8 @@ FORMS: list[tuple[str, str, str]] = [
     (INT4, OF_INT4.format("q = QuantizeLinear <output_dtype = 22> (x, s)"), "q y"),
     (INT4, OF_INT4.format("q = QuantizeLinear <output_dtype = 22> (w, s)"), ""),
     (INT4, OF_INT4.format("q = QuantizeLinear <output_dtype = 3> (x, s)"), ""),
+    (INT4, "(float s, int4 z) => (y) <float[4] w = {1, 2, 3, 4}> { q = com.microsoft.QuantizeLinear (w, s, z)"
+     " y = DequantizeLinear (q, s) }", "y"),
     (INT4, f"(int4[4] q, float s) => (y) {{ {D} }}", "y"),
     (INT4, "(float s) => (y) <int4[4] w = {1, 2, 3, 4}> { y = DequantizeLinear (w, s) }", ""),
     (INT4, "(float s) => (y) <int4[4] w = {1, 2, 3, 4}> { q = Identity (w) y = DequantizeLinear (q, s) }", "y"),
@@ -105,7 +107,11 @@ FORMS: list[tuple[str, str, str]] = [
           ("2,4,8", "2,4,4", "axis = 2, block_size = 2", ""), ("2,4,8", "2,4,4", "axis = -1, block_size = 2", ""),
           ("2,4,8", "2,2,8", "axis = -2, block_size = 2", ""), ("2,4,8", "1,4,8", "axis = -3, block_size = 2", "y"),
           ("2,4,8", "2,2,8", "block_size = 2", ""), ("2,4,8,2", "2,2,8,2", "block_size = 2", "y"),
+          ("2,4,8,2", "2,4,4,2", "axis = 2, block_size = 2", ""),
+          ("2,4,8,2", "2,2,8,2", "axis = 1, block_size = 2", "y"),
           ("2,4,8", "2", "axis = 0, block_size = 0", ""), ("2,4,8", "2", "axis = 0", ""))),
+    *((BLOCKS, f"(int8[2,4,8] v, int64[n] n, float[2,2,8] s) => (y) {{ q = Reshape (v, n)"
+       f" y = DequantizeLinear <axis = {axis}, block_size = 2> (q, s) }}", "") for axis in (-3, 0)),
     (CONSTANT, f"(int8[2] q, float s) => (y) {{ {D} }}", "y"),
     (CONSTANT, f"(int8[2] q) => (y) <float s = {{1}}> {{ {D} }}", ""),
     (WHOLE, OF_BLOCKS.format("4,8", "4,4", "block_size = 2"), ""),

@@ -17,6 +17,7 @@ import castsmith
 from castsmith.cli.main import main
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Severity
+from castsmith.lowering.check.malformed import are_passed_over, readable_model
 
 pytestmark = pytest.mark.usefixtures("untried", "onnx_apart")
 
@@ -61,9 +62,70 @@ def test_a_flaw_is_an_error_at_its_place(name: str, target: str | None) -> None:
     assert [(each.severity, each.site.output, each.message) for each in found] == [(Severity.ERROR, "y", message)]
 
 
+APART, MORE, SURPLUS, RESULTS = "castsmith.malformed", "operands", "surplus", "results"
+OF_LIB = '<ir_version: 10, opset_import: ["" : 20, "lib" : 1, "ai.onnx.ml" : 3]>'
+BRANCHES = """g (bool c, float[2] x) => (float[2] y) { y = If (c) <
+    then_branch = t () => (float[2] p) { p = Abs (x, x) }, else_branch = e () => (float[2] q) { q = Add (x) }> }"""
+CALL = 'g (float[2] x) => (float[2] y) { y = lib.f (x) } <domain: "lib", opset_import: ["" : 20]> f (x) => (y) {'
+READ: dict[str, list[tuple[tuple[str, int, int], set[str]]]] = {
+    # A model, and of each node that is flawed its domain then, its operands and results, and the kinds of the flaw.
+    "g (float[2] x) => (float[2] y) { y = Relu (x) }": [],
+    "g (float[2] x) => (float[2] y) { y = Add (x) }": [((APART, 1, 1), set())],
+    "g (float[2] x) => (float[2] y) { y = Relu (x, x) }": [(("", 1, 1), {MORE, SURPLUS})],
+    "g (float[2] x) => (float[2] y) { y, z = Relu (x) }": [(("", 1, 1), {RESULTS, SURPLUS})],
+    "g (float[2] x) => (float[2] y) { y, z = Relu (x, x) }": [(("", 1, 1), {MORE, RESULTS, SURPLUS})],
+    "g (float[2] x) => (float[2] y) { y, z = Relu (x) w = Abs (z) }": [((APART, 1, 2), {RESULTS})],
+    "g (float[2] x) => (float[2] y, float[2] z) { y, z = Relu (x) }": [((APART, 1, 2), {RESULTS})],
+    "g (float[2] x) => (float[2] y, float[2] z) { y, z = Relu (x, x) }": [((APART, 2, 2), {RESULTS})],
+    "g (float[2] x) => (float[2] y) { y = LayerNormalization (x, x, x, x) }": [(("", 3, 1), {MORE, SURPLUS})],
+    f"{OF_LIB} g (float[2] x) => (float[2] y) {{ y = ai.onnx.ml.Binarizer (x, x) }}": [
+        (("ai.onnx.ml", 1, 1), {MORE, SURPLUS})
+    ],
+    BRANCHES: [(("", 1, 1), {MORE, SURPLUS}), ((APART, 1, 1), set())],
+    f"{OF_LIB} {CALL} y = Abs (x, x) }}": [(("", 1, 1), {MORE, SURPLUS})],
+    f"{OF_LIB} {CALL} y = Add (x) }}": [((APART, 1, 1), set())],
+}
+
+
+@pytest.mark.parametrize("text", READ)
+def test_a_flawed_node_loses_what_is_surplus_or_means_nothing(text: str) -> None:
+    proto = onnx.parser.parse_model(text) if text.startswith("<") else proto_of(text)
+    in_memory = onnx_ir.from_proto(proto)
+    before = onnx_ir.to_proto(in_memory).SerializeToString()
+    for model in (proto, in_memory):
+        loaded, flaws = readable_model(model)
+        assert loaded is not None
+        of_functions = (node for function in loaded.functions.values() for node in function.all_nodes())
+        nodes = {str(node.outputs[0].name): node for node in (*of_functions, *loaded.graph.all_nodes())}
+        if "lib.f" in text:
+            nodes["y"] = next(iter(next(iter(loaded.functions.values()))))
+        flawed = [nodes[flaw.site.output] for flaw in flaws]
+        forms = [(node.domain, len(node.inputs), len(node.outputs)) for node in flawed]
+        assert list(zip(forms, (flaw.kinds for flaw in flaws), strict=True)) == READ[text]
+        assert are_passed_over(flaws) == all(SURPLUS in kinds for _, kinds in READ[text])
+        assert (loaded is in_memory) == (model is in_memory and not flaws)
+    assert onnx_ir.to_proto(in_memory).SerializeToString() == before
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_model_that_lacks_a_value_is_not_read_further(in_memory: bool) -> None:
+    text, message = FLAWED["an undefined value"]
+    model = onnx_ir.from_proto(proto_of(text)) if in_memory else proto_of(text)
+    assert [str(each.message) for each in castsmith.check(model)] == [message]
+    assert readable_model(model)[0] is None
+
+
 def test_the_rest_of_the_model_is_checked_too() -> None:
     text = "g (float[2] x, int64[2] n) => (float[2] y, float[2] z) { y = Add (x) z = Add (x, n) }"
     assert [each.code for each in castsmith.check(proto_of(text))] == ["malformed-model", "mixed-operand-types"]
+
+
+@pytest.mark.parametrize("target", [None, "openvino-cpu"])
+def test_onnx_is_asked_about_a_model_that_means_what_it_would_without_its_flaws(target: str | None) -> None:
+    for flawed, more in (("Relu (x, x)", ["invalid-model"]), ("Relu (x)", ["invalid-model"]), ("Add (x)", [])):
+        text = f"g (float[2] x, float[3] v) => (float[2] y, float[2] z) {{ y = {flawed} z = Add (x, v) }}"
+        found = [each.code for each in castsmith.check(proto_of(text), target=target)]
+        assert found == ["malformed-model"] * (flawed != "Relu (x)") + more
 
 
 def test_a_model_in_memory_is_left_as_it_is() -> None:

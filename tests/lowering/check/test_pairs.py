@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import onnx_ir
 import pytest
 from onnx_ir import DataType
 
@@ -63,6 +64,14 @@ WIDER = "holds int8 in a wider type, and does not wrap"
 UNROUNDED = note("holds float16 in a wider type, so this cast does not round")
 MERGED = note("merges this cast with the one before it, so numbers beyond int32 change")
 TWICE = ", in 2 nodes; this is the first"
+DIVIDES = "g (float16[2] x, float16 s) => (uint8[2] y) { y = QuantizeLinear (x, s) }"
+OF_OPSET, UNIMPORTED = '<ir_version: 11, opset_import: ["" : {}]>', '<ir_version: 11, opset_import: ["local" : 1]>'
+OLD = replace(LATE, before_opset=23)
+BEFORE_23 = (
+    *((23, OF_OPSET.format(22), True), (23, OF_OPSET.format(23), False)),
+    *((22, UNIMPORTED, True), (23, UNIMPORTED, False)),
+)
+"""The newest opset of a target, the imports of a model, and whether its nodes are of an opset before 23."""
 SIZES = "g (float[{}] x) => (int32[1] y) {{ a = Shape (x) y = Cast <to = 6> (a) }}"
 CASES: list[tuple[Target, str, list[str]]] = [
     (ONE_WAY, TO_FLOAT8, [no_cast(f"float to {FP8}")]),
@@ -93,7 +102,8 @@ CASES: list[tuple[Target, str, list[str]]] = [
     *((MERGING, cast("float", middle, last), [MERGED] * merges)
       for middle, last, merges in (
           ("int64", "int32", True), ("int64", "uint64", True), ("uint32", "int32", True), ("uint64", "int64", True),
-          ("uint32", "int64", False), ("int32", "int8", False), ("int64", "float", False), ("int64", "int64", False))),
+          ("uint32", "int64", False), ("int32", "int8", False), ("int64", "float", False), ("int64", "float16", False),
+          ("int64", "int64", False))),
     (MERGING, cast("uint64", "int64", "int32"), []),
     (PLAIN, cast("float", "int64", "int32"), []),
     *((DIVIDING, f"g ({x}[2] x, {scale} s) => (uint8[2] y) {{ y = QuantizeLinear {precision} (x, s) }}",
@@ -103,9 +113,18 @@ CASES: list[tuple[Target, str, list[str]]] = [
           ("float", "float", "<precision = 10>", "float16"), ("float", "float", "<precision = 16>", "bfloat16"),
           ("float16", "float16", "<precision = 1>", ""), ("float16", "bfloat16", "", "bfloat16"))),
     (DIVIDING, "g (float16[2] x, float16 s) => (float16[2] y) { y = Div (x, s) }", []),
+    (DIVIDING, "g (float16[2] x, float16 s, uint8 z) => (y) { y = com.microsoft.QuantizeLinear (x, s, z) }", []),
+    *((replace(PLAIN, newest_opset=newest, hazards={"quantize-divides-in-float-below-23": ""}), opset + DIVIDES,
+       [UNDIVIDED.format("float16")] if divides else [])
+      for newest, opset, divides in BEFORE_23),
+    *((replace(PLAIN, newest_opset=newest, wrong_casts=(OLD,)), opset + cast("float", "float16"),
+       [wrong("float to float16", "is late")] if late else [])
+      for newest, opset, late in BEFORE_23),
     (PLAIN, "g (float16[2] x, float16 s) => (uint8[2] y) { y = QuantizeLinear (x, s) }", []),
     (SMALL, cast("float", "int64"), [held("int64", "int32", "y")]),
     (SMALL, "g (int64[2] x) => (int64[2] y) { a = Abs (x) y = Abs (a) }", [held("int64", "int32", "x")]),
+    (SMALL, "g (float[2] x) => (int64[2] y) { y = local.Unknown (x) }", [held("int64", "int32", "y")]),
+    (SMALL, "g (float[2] x) => (y) { y = local.Unknown (x) }", []),
     (SMALL, "g (float[2,3] x) => (int64[2] y) { y = Shape (x) }", []),
     (SMALL, "g (float[N] x) => (int64[1] y) { y = Shape (x) }", [held("int64", "int32", "y")]),
     (SMALL, "g (float[4] x, float[N] z) => (y) { s = Shape (z) y = Reshape (x, s) }", []),
@@ -117,11 +136,16 @@ CASES: list[tuple[Target, str, list[str]]] = [
 ]  # fmt: skip
 
 
+_OTHERS = ("lossy-cast-chain", "nan-lost-in-chain", "double-rounding", "unknown-operator")
+"""Findings about any target."""
+
+
 def check_case(target: Target, text: str, expected: list[str]) -> None:
+    model = onnx_ir.from_onnx_text(text) if text.startswith("<") else model_of(text)
     found = [
         f"{each.severity.value} {each.code} | {each.site} | {each.message} | {each.help}"
-        for each in all_findings(model_of(text), PromotionRules(), target)
-        if each.code not in ("lossy-cast-chain", "nan-lost-in-chain", "double-rounding")  # of any target
+        for each in all_findings(model, PromotionRules(), target)
+        if each.code not in _OTHERS
     ]
     assert found == expected
 

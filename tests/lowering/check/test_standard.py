@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import onnx
 import onnx.parser
 import pytest
 
 from castsmith import check
+from castsmith.lowering.check import apart
 from tests.lowering.check.test_target import PLAIN
 from tests.sampling import check_all
 
@@ -55,6 +58,22 @@ CASES: list[tuple[str, str | None, str]] = [
     ("g (float[2] x, float[3] v) => (y) { a = local.Own (x) y = Add (a, v) }", None, ""),
     ("g (float[2] x, int32[3] v) => (y) <float[2] a> { a = local.Own (x) y = Neg (a) }", None, ""),
 ]  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are not forked")
+@pytest.mark.parametrize("hard", [-1, 1 << 30, 8 << 30])
+def test_a_process_that_asks_onnx_keeps_to_the_limit_that_it_has(hard: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least of the memory that it may take and 4 GiB is the limit, which its answer names here."""
+    limit = Mock()
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("resource.getrlimit", Mock(return_value=(-1, hard)))
+    monkeypatch.setattr("resource.setrlimit", limit)
+
+    def question() -> None:
+        raise ValueError([call.args[1] for call in limit.call_args_list])
+
+    least = 4 << 30 if hard < 0 else min(4 << 30, hard)
+    assert apart.asked_apart(question) == f"[({least}, {hard}), (0, 0)]"
 
 
 def faults(model: onnx.ModelProto, *, targeted: bool) -> str:

@@ -304,6 +304,20 @@ CASES: dict[str, tuple[Target, str, list[str]]] = {
     "and for which it has a kernel, but not of this operand": (
         replace(UNCHECKED, kernels={UINT8: {"Gather": 1}}), GATHERED, [GATHER_ERROR]
     ),
+    **{
+        f"a result that the standard does not allow at this opset: {place}": (
+            replace(target, kernels={DataType.FLOAT8E8M0: {"Cast": 1} if takes else {"Abs": 1}}),
+            "g (float[2] x) => (float8e8m0[2] y) { y = Cast <to = 24> (x) }",
+            [f"{severity} type-not-allowed | g: y (Cast) | Cast of opset 23 does not support float8e8m0, the type of y"
+             " | raise the opset to 24"]
+            + ([] if takes else [
+                "error target-lacks-kernel | g: y (Cast) | t has no Cast of float8e8m0"
+                f" | {LOWER} replaces it if there is an exact replacement"]),
+        )
+        for place, target, takes, severity in (
+            ("taken", UNCHECKED, True, "warning"), ("not taken", UNCHECKED, False, "error"),
+            ("taken at its opset", PLAIN, True, "error"))
+    },
     "one type of operands": (
         replace(PLAIN, one_type={"RMSNormalization": "the documentation"}),
         MIXED_ADD,

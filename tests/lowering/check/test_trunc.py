@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.lowering.check.test_casts import lines
@@ -99,4 +101,19 @@ def test_a_trunc_of_no_version_or_a_guessed_one_is_told() -> None:
         f"warning trunc-suspicious | {place} | QONNX runs Trunc of {FINN} as version 1 for every import | use {GENERAL}"
     ]
     assert lines(of_trunc((0.5, 0, 8, 4), FINN)) == []
-    assert lines(of_trunc((0.5, 0, 8, 4), more=", float bits").replace("i, o)", "bits, o)")) == []
+
+
+ABOUT = {"zero point": "z", "bits in": "io", "out_scale is": "sq", "scale is": "s"}
+"""The parameters of which each suspicion needs to know the values."""
+
+
+@pytest.mark.parametrize(("numbers", "names"), [((0, 1, 8, 9), "szio"), ((3, 1, 7, 2, 8), "sziqo")])
+def test_parameters_that_are_computed_or_empty_are_not_judged(numbers: Numbers, names: str) -> None:
+    text = of_trunc(numbers, more=", float c")
+    suspicions = lines(text)
+    assert len(suspicions) == len(names) - (1 if len(names) == 4 else 3)
+    for name in names:
+        needs = [next(names for about, names in ABOUT.items() if about in line) for line in suspicions]
+        rest = [line for line, needed in zip(suspicions, needs, strict=True) if name not in needed]
+        assert lines(re.sub(rf", {name}\b(?=[,)])", ", c", text)) == rest
+        assert lines(re.sub(rf"float {name} = {{[^}}]*}}", f"float[0] {name} = {{}}", text)) == rest

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import onnx_ir
 import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding, decode, encode
+from castsmith.lowering.encodings.ladder import encode_ladder, round_in_place
 from castsmith.lowering.formats import NarrowPolicy, all_codes, encode_array
 from castsmith.numerics.cast.convert import cast
-from castsmith.numerics.types import FLOAT8_TYPES, NUMERIC_TYPES
+from castsmith.numerics.cast.settings import FIRST_OPSET
+from castsmith.numerics.types import CODED_TYPES, FLOAT8_TYPES, HALF_TYPES, NUMERIC_TYPES, Kind, element_type
 from tests.lowering.encodings import patterns
 from tests.lowering.encodings.exhaustive import ROUNDERS
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
@@ -134,6 +138,56 @@ def test_rounding_in_place(sequence: Encoding, to: DataType, saturate: bool, ops
         # The codec has one NaN of each sign, arithmetic passes on the one that came in.
         wrong = (rounded.view(np.uint32) != expected) & ~(np.isnan(rounded) & np.isnan(expected.view(np.float32)))
         assert not wrong.any(), [(values[i], rounded[i]) for i in np.flatnonzero(wrong)[:5]]
+
+
+SIGNED = [dtype for dtype in CODED_TYPES if element_type(dtype).kind is Kind.FLOATING and element_type(dtype).signed]
+LIMITS = [
+    (to, NarrowPolicy(saturate, opset), write)
+    for to in (*SIGNED, *HALF_TYPES)
+    for saturate in (True, False)
+    for opset in (23, 24)
+    for write in ((encode_ladder, round_in_place) if to in CODED_TYPES else (round_in_place,))
+]
+
+
+def limits(to: DataType, source: DataType) -> Array:
+    """Numbers of each binade's ends and of the largest, halfway to the next, and those beside them, and specials."""
+    row, dtype = element_type(to), source.numpy()
+    least = 2.0 ** (row.min_exponent - row.mantissa_bits)
+    step = 2.0 ** (math.floor(math.log2(float(row.max))) - row.mantissa_bits)
+    few = [least * times for times in (0.5, 1, 1.5, 2.5)] + [2.0**row.min_exponent * times for times in (1, 2)]
+    many = [
+        1.0,
+        1 + 2.0 ** -(row.mantissa_bits + 1),
+        *(float(row.max) + step * steps for steps in (-1, -0.5, 0, 0.5, 1)),
+    ]
+    centers = np.array([*few, *many, 2 * min(float(row.max), 1e38), 0.0], np.float64).astype(dtype)
+    beside = np.nextafter(centers, np.array(np.inf, dtype)), np.nextafter(centers, np.array(-np.inf, dtype))
+    numbers = np.concatenate([centers, *beside, np.array([np.inf, np.nan], dtype)])
+    return np.concatenate([numbers, -numbers])
+
+
+@pytest.mark.parametrize(
+    ("source", "doubles"), [(DataType.FLOAT, False), (DataType.DOUBLE, False), (DataType.DOUBLE, True)]
+)
+def test_limits_of_each_type(source: DataType, doubles: bool) -> None:
+    values = np.concatenate([limits(to, source) for to in (*SIGNED, *HALF_TYPES)])
+
+    def write_all(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
+        results = [build.cast(write(build, x, to, policy), source) for to, policy, write in LIMITS]
+        return build.op("Concat", *results, axis=0)
+
+    (rows,) = run(session(sequence_model(write_all, source, 19, doubles=doubles)), {"x": values})
+    for (to, policy, write), row in zip(LIMITS, np.split(rows, len(LIMITS)), strict=True):
+        if write is encode_ladder:
+            nan = encode_array(np.array([np.nan], np.float32), to, policy)
+            expected = np.where(np.isnan(values), nan, encode_array(values, to, policy)).astype(row.dtype)
+        else:
+            rounded = cast(values, to, saturate=policy.saturate, opset=max(policy.opset, FIRST_OPSET[to]))
+            expected = np.where(np.isnan(values), np.nan, cast(rounded, source))
+        wrong = ~np.isnan(expected) | ~np.isnan(row)
+        wrong &= (row != expected) | (np.signbit(row) != np.signbit(expected))
+        assert not wrong.any(), (to, policy, write, values[wrong], row[wrong], expected[wrong])
 
 
 def test_a_ladder_gives_a_negative_nan_the_positive_code_and_bitcast_keeps_its_sign():

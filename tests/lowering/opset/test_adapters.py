@@ -196,6 +196,8 @@ def check_row(now: int, to: int, body: str, expected: str) -> None:
         assert expected in refusal.reason
         assert expected != ANY
         assert after.SerializeToString() == before.SerializeToString()
+        values = (value for node in model.graph for value in (*node.inputs, *node.outputs) if value is not None)
+        assert all(use.node.graph is model.graph for value in values for use in value.uses())
         return
     assert [entry.version for entry in after.opset_import] == [to]
     assert expected in (ANY, texts(after))

@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 
 import castsmith
+from castsmith.lowering.opset.loading import FitLoader
 from castsmith.targets.target import load_target, target_names
 
 HEAD = '<ir_version: 10, opset_import: ["": 21, "local": 1]> '
@@ -119,3 +120,11 @@ def test_attributes_without_effect_are_found_and_removed(node: str, to: str) -> 
     assert castsmith.check(result.model, target="onnxruntime-cpu") == []
     assert loads(onnx_ir.to_proto(result.model))
     assert not {"saturate", "round_mode"} & set(result.model.graph[0].attributes)
+
+
+def test_attributes_with_an_effect_stay() -> None:
+    text = """g (float[2] x, float8e4m3fn e, float8e8m0 k) => (float8e4m3fn[2] y, float8e8m0[2] z) {
+        y = CastLike <saturate = 0> (x, e) z = CastLike <round_mode = "down"> (x, k) }"""
+    model = onnx_ir.from_onnx_text(f'<ir_version: 11, opset_import: ["": 24]> {text}')
+    assert not FitLoader(load_target("onnxruntime-cpu"))(model).modified
+    assert [{*node.attributes} for node in model.graph] == [{"saturate"}, {"round_mode"}]
