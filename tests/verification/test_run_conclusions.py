@@ -106,6 +106,23 @@ def test_errors_of_values_are_measured_on_request() -> None:
     assert verify(parsed(a), parsed(b), inputs=inputs, rtol=1.0, atol=100.0).traced == []
 
 
+def test_errors_are_traced_on_the_inputs_that_show_a_difference() -> None:
+    """Of several the last; without a difference on the first that ran."""
+    a, b = (parsed(f"g (float[4] x) => (float[4] y) {{ y = {op} (x) }}") for op in ("Relu", "Abs"))
+    sets = [
+        (f"set {n}", {"x": np.array(numbers, np.float32)})
+        for n, numbers in enumerate(([4, 4, 1, 1], [-2, 1, 1, 1], [8, 1, 1, 1]))
+    ]
+    options: list[tuple[dict[str, Any], tuple[float, float]]] = [
+        ({}, (1.0, 2.0)),
+        ({"rtol": 0.1}, (1.0, 2.0)),
+        ({"atol": 5.0}, (4.0, 0.0)),
+    ]
+    for option, expected in options:
+        (traced,) = verify(a, b, inputs=sets, trace=True, **option).traced
+        assert (traced.magnitude, traced.error) == expected, option
+
+
 def test_of_two_outputs_each_declaration_is_compared_with_its_own_value() -> None:
     text = "g (float[3] x) => ({0}[3] y, {1}[3] z) {{ y = Neg (x) z = Cast <to = 11> (x) }}"
     right = text.format("float", "double")
@@ -120,6 +137,30 @@ def test_of_two_outputs_each_declaration_is_compared_with_its_own_value() -> Non
     ]
     verdict = compared(right, text.format("float", "float"))
     assert verdict.interface == ["the output z is double[3] and float[3]"]
+
+
+def test_of_two_outputs_the_wrong_declaration_is_that_of_its_own() -> None:
+    text = "g (float[3] x) => ({0}[{1}] y, {2}[{3}] z) {{ y = Cast <to = 11> (x) z = Cast <to = 11> (x) }}"
+    right = text.format("double", 3, "double", 3)
+    for wrong, note in (
+        (("double", 3, "float", 3), "the output z is float[3] and double[3]"),
+        (("float", 3, "double", 3), "the output y is float[3] and double[3]"),
+        (("double", 3, "double", 4), "the output z is double[4] and double[3]"),
+        (("double", 4, "double", 3), "the output y is double[4] and double[3]"),
+    ):
+        verdict = compared(text.format(*wrong), right)
+        assert verdict.notes == [f"{note}; the first model computes the type that the second declares"]
+        assert verdict.equal
+
+
+def test_a_constant_that_is_an_output_is_where_it_differs() -> None:
+    a, b = (parsed(f"g () => (float y) {{ y = Constant <value_float = {number}> () }}") for number in (1.0, 2.0))
+    ways: list[dict[str, Any]] = [{}, {"rtol": 0.1}]
+    for options in ways:
+        mismatch = verify(a, b, **options).mismatch
+        assert mismatch is not None
+        assert (mismatch.value, mismatch.operands, mismatch.site.op) == ("y", (), "Constant")
+    assert verify(a, b, rtol=2.0).equal
 
 
 _NEG = "g (float[3] x) => ({}[{}] y) {{ y = Neg (x) }}"
