@@ -163,6 +163,18 @@ def test_a_constant_that_is_an_output_is_where_it_differs() -> None:
     assert verify(a, b, rtol=2.0).equal
 
 
+def test_a_stored_output_differs_at_no_node() -> None:
+    """Nothing is concluded of models that differ."""
+    text = "g (float x) => (float[2] y, float z) <float[2] y = {{1, {}}}> {{ z = Nothing (x) }}"
+    a, b = (text.format(number).replace("Nothing", op) for number, op in ((2, "Relu"), (3, "Abs")))
+    verdict = verify(parsed(a), parsed(b), inputs=[("mine", {"x": np.array(1, np.float32)})], prove=True)
+    mismatch = verdict.mismatch
+    assert mismatch is not None
+    assert (mismatch.value, mismatch.nodes, mismatch.site.graph) == ("y", (None, None), "g")
+    assert mismatch.difference.index == (1,)
+    assert (verdict.unsure, verdict.advice, verdict.not_reached, verdict.proven) == ([], [], [], {})
+
+
 _NEG = "g (float[3] x) => ({}[{}] y) {{ y = Neg (x) }}"
 _SILENT = "g (float[3] x) => () { y = Neg (x) }"
 _PICKED = "g (float[3] x) => (float[K] y) <bool[3] c = {{0, 0, 0}}> {{ a = {} (x) y = Compress (a, c) }}"
@@ -209,6 +221,8 @@ def test_a_test_is_no_proof_where_one_is_asked_for() -> None:
         (("float", 3), ("double", 3), None),
         (("float", 3), ("float", 4), None),
         (("float", 3), ("float", "1, 3"), None),
+        (("double", 3), ("float", 4), None),
+        (("float", 4), ("double", 3), None),
     ],
 )
 def test_a_declaration_may_be_corrected_and_not_made_wrong(a: Any, b: Any, note: str | None) -> None:
