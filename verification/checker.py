@@ -791,7 +791,7 @@ class Followed:
             array, defined = self.terms.tables[x]
             return Cells(array, array, defined) if args[0] is self.root else None
         operands = [cells for arg in args if (cells := self.cells(arg)) is not None] if x.op in CHAINED else []
-        if not operands or len(operands) < len(args) or (x.op in BINARY and x.attrs.keys() & {"axis", "broadcast"}):
+        if not operands or len(operands) < len(args):
             return None
         if x.op == "Where":
             condition, then, otherwise = operands

@@ -280,6 +280,18 @@ def test_the_advice_on_what_did_not_run_decides_it(node: str, advice: str, optio
     assert verify(model, model.clone(), inputs=[("mine", {"x": x, "i": np.array(index)})], **option).equal
 
 
+@pytest.mark.parametrize(("ran", "skipped", "equal"), [(1, 2, True), (1, 3, False), (2, 4, True), (2, 5, False)])
+def test_more_than_two_skipped_sets_for_each_that_ran_are_too_many(ran: int, skipped: int, equal: bool) -> None:
+    texts = ("y = Gather (x, i)", "m = Neg (x) w = Gather (m, i) y = Neg (w)")
+    a, b = (parsed(f"g (float[3] x, int64 i) => (float y) {{ {text} }}") for text in texts)
+    numbers = np.array([1, 2, 3], np.float32)
+    sets = [(f"set {n}", {"x": numbers, "i": np.array(9 if n < skipped else 1)}) for n in range(ran + skipped)]
+    verdict = verify(a, b, inputs=sets, rtol=1e-3)
+    assert (len(verdict.runs), len(verdict.skipped), verdict.equal) == (ran, skipped, equal)
+    said = f"the models ran on {ran} sets of inputs and not on {skipped}"
+    assert verdict.unsure == ([] if equal else [said])
+
+
 # The whole model in the engine.
 
 _CHAIN = """g (float[3] x) => (int32[3] y, float[3] z) {
