@@ -46,6 +46,9 @@ def test_the_place_of_a_difference() -> None:
     found = compared(text.format("Add", "k"), text.format("Sub", "k"), [1, 2, 3]).mismatch
     assert found is not None
     assert found.operands == ("a[0] = -1.0 (0xbf800000)",)
+    found = compared(*(text.replace("[3]", "").format(op, "x") for op in ("Add", "Sub")), 1).mismatch
+    assert found is not None
+    assert (found.difference.index, found.operands) == ((), ())  # of scalars there is no place
 
 
 _TWICE = "g (float[3] x) => (float[3] y) { a = Neg (x) OP }"
