@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,12 @@ import onnx_ir
 import pytest
 
 from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.verification import whole
+from castsmith.verification import run, whole
 from castsmith.verification.compare import How, Tolerance
 from castsmith.verification.evaluate.conversions import Content, Tensor
 from castsmith.verification.evaluate.engines import Engine
 from castsmith.verification.evaluate.evaluator import Evaluator
-from castsmith.verification.evaluate.limits import Budget
+from castsmith.verification.evaluate.limits import Budget, FeedError
 from castsmith.verification.run import verify
 from castsmith.verification.verdict import Verdict
 from castsmith.verification.whole import Whole
@@ -293,6 +294,25 @@ def test_more_than_two_skipped_sets_for_each_that_ran_are_too_many(ran: int, ski
     assert (len(verdict.runs), len(verdict.skipped), verdict.equal) == (ran, skipped, equal)
     said = f"the models ran on {ran} sets of inputs and not on {skipped}"
     assert verdict.unsure == ([] if equal else [said])
+
+
+def test_inputs_that_end_early_count_where_models_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where they are proven to be equal; without any run they are the reason."""
+
+    def sets(count: int) -> Iterator[tuple[str, Any]]:
+        yield from [(f"set {n}", {"x": np.array([1, 2, 3], np.float32)}) for n in range(count)]
+        raise FeedError("there are no more.")
+
+    proven, tested = _NEG.format("float", 3), "g (float[3] x) => (float[3] y) { a = Neg (x) b = Neg (a) y = Neg (b) }"
+    none = "the models did not run on any of the inputs: there are no more"
+    for other, count, expected in (
+        (proven, 1, []),
+        (tested, 1, ["there are no more"]),
+        (tested, 0, [none]),
+    ):
+        monkeypatch.setattr(run, "given_sets", lambda *_, count=count, **__: sets(count))
+        verdict = verify(parsed(proven), parsed(other), inputs={}, rtol=1e-6)
+        assert verdict.unsure == expected, (other, count)
 
 
 # The whole model in the engine.

@@ -484,6 +484,22 @@ def test_a_draw_differs_from_itself() -> None:
         model = parsed(f"g () => (float[2] y) {{ {body} }}")
         assert not proven(model, model)
         assert not proven(model, parsed(f"g () => (float[2] y) {{ {body} }}"))
+    operands = {
+        "Dropout": "k, r",
+        "BitmaskDropout": "k, r",
+        "BiasDropout": "k, k, , r",
+        "BitmaskBiasDropout": "k, k, , r",
+    }
+    for op, before in operands.items():
+        name = op if op == "Dropout" else f"com.microsoft.{op}"
+        head = "t = Constant <value = bool {1}> () r = Constant <value_float = 0.5> () k = Constant <value_floats = [1.0, 2.0]> ()"
+        for node, equal in (
+            (f"{name} ({before})", True),
+            (f"{name} ({before}, t)", False),
+            (f"{name} <seed = 1> ({before}, t)", True),
+        ):
+            model = parsed(f"g () => (float[2] y) {{ {head} y = {node} }}")
+            assert proven(model, model) == equal, node
     drawing = '<domain: "f", opset_import: ["" : 23]> h () => (q) { q = RandomNormal <shape = [2]> () }'
     twice, once = (
         parsed(f"g () => (float[2] y) {{ a = f.h () b = f.h () y = Sub (a, {other}) }} {drawing}")
