@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import onnx.parser
@@ -47,7 +48,8 @@ def test_the_place_of_a_difference() -> None:
     found = compared(text.format("Add", "k"), text.format("Sub", "k"), [1, 2, 3]).mismatch
     assert found is not None
     assert found.operands == ("a[0] = -1.0 (0xbf800000)",)
-    found = compared(*(text.replace("[3]", "").format(op, "x") for op in ("Add", "Sub")), 1).mismatch
+    scalars = text.replace("[3]", "")
+    found = compared(scalars.format("Add", "x"), scalars.format("Sub", "x"), 1).mismatch
     assert found is not None
     assert (found.difference.index, found.operands) == ((), ())  # of scalars there is no place
 
@@ -310,7 +312,7 @@ def test_inputs_that_end_early_count_where_models_are_tested(monkeypatch: pytest
         (tested, 1, ["there are no more"]),
         (tested, 0, [none]),
     ):
-        monkeypatch.setattr(run, "given_sets", lambda *_, count=count, **__: sets(count))
+        monkeypatch.setattr(run, "given_sets", Mock(return_value=sets(count)))
         verdict = verify(parsed(proven), parsed(other), inputs={}, rtol=1e-6)
         assert verdict.unsure == expected, (other, count)
 
