@@ -1233,7 +1233,7 @@ class Call:
         if self.bodies or wrong:  # onnx 1.23 takes these sizes unchecked, and would crash
             return by_schema
         inputs = ["" if arg is None else f"i{place}" for place, arg in enumerate(self.args)]
-        node = onnx.helper.make_node(schema.name, inputs, [f"o{out}" for out in range(count)], domain=schema.domain)
+        node = onnx.helper.make_node(schema.name, inputs, [f"o{out}" for out in range(count)])
         node.attribute.extend(self.protos.values())
         try:
             inferred_types = onnx.shape_inference.infer_node_outputs(schema, node, types, data)
