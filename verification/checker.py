@@ -1111,7 +1111,7 @@ def allowed(formal_types: list[set[int]], values: Operands) -> bool:
 
 def kind_of(proto: onnx.TypeProto | None, dim_of: Callable[[Any, int], Dim]) -> Kind:
     """Return the element type and the shape in a type; `dim_of` returns a dimension that has no number."""
-    if proto is None or not proto.HasField("tensor_type"):
+    if proto is None:
         return 0, None
     tensor = proto.tensor_type
     dims = enumerate(tensor.shape.dim)
@@ -1149,7 +1149,7 @@ class Call:
     def key(self) -> object:
         operands = tuple(map(id, (*self.args, None, *self.bodies)))
         named_attrs = tuple(sorted(self.attrs.items()))
-        pure = self.schema is not None and self.domain in ("", "ai.onnx.ml") and self.node.op_type not in RANDOM
+        pure = self.schema is not None and self.node.op_type not in RANDOM
         op, place = self.node.op_type, () if pure else self.place
         late = op in ("Cast", "CastLike", "QuantizeLinear") and self.opset >= 24  # what infinities become
         return op, self.domain, operands, named_attrs, len(self.node.output), late, place
