@@ -432,6 +432,7 @@ RULES: dict[str, tuple[str, int, str, list[str], list[str]]] = {
     "a scale of two axes that is not in blocks": (
         "g (int8[2, 3] x) => (float[2, 3] y) <float[1, 3] c = {0.5, 3, 0.1}, float[3] k = {0.5, 3, 0.1}>", 21, "a = Cast <to = 1> (x) y = Mul (a, c)", ["b = Identity (x) a = Cast <to = 1> (b) y = Mul (a, c)"], ["y = DequantizeLinear (x, c)"],
     ),
+    "blocks of more scales than there are": ("g (int8[4] x) => (float[4] y) <float[1] s = {0.5}>", 21, "a = Cast <to = 1> (x) y = Mul (a, s)", ["b = Identity (x) a = Cast <to = 1> (b) y = Mul (a, s)"], ["y = DequantizeLinear <axis = 0, block_size = 2> (x, s)"]),
     "parts of a shape": (
         "g (float[N, M, 3] x) => (int64[A] y)", 15, "y = Shape <start = 1> (x)", ["y = Shape <start = -2> (x)", "y = Shape <start = 1, end = 3> (x)", "s = Shape (x) i = Constant <value_ints = [1, 2]> () y = Gather (s, i)"],
         ["y = Shape (x)", "y = Shape <start = 1, end = 2> (x)", "y = Shape <start = 2> (x)", "y = Shape <end = 2> (x)"],

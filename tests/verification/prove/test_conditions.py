@@ -588,6 +588,13 @@ def test_inputs_of_one_type_and_default_are_one() -> None:
     check_all(compare, _ENTERING)
 
 
+def test_an_operator_that_is_named_as_one_of_onnx_is_another() -> None:
+    for op in ("Identity", "Dropout", "Neg"):
+        models = [parsed(f"g (float[2] x) => (float[2] y) {{ y = {domain}{op} (x) }}") for domain in ("f.", "")]
+        assert not proven(*models)
+        assert proven(models[0], models[0])
+
+
 def test_promotion_that_is_refused_or_not_asked_for() -> None:
     head = "g (int64[N] x, float[N] z) => (float[N] y)"
     pair = parsed(f"{head} {{ y = Add (x, z) }}"), parsed(f"{head} {{ c = Cast <to = 1> (x) y = Add (c, z) }}")
